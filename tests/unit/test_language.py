@@ -56,7 +56,6 @@ PENDING: tuple[str, ...] = (
     "tests/unit/broker/topics",
     "tests/unit/client",
     "tests/unit/gateway",
-    "tests/unit/managed",
     "tests/unit/rpc",
     "tests/unit/schema",
     "tests/unit/spark_jobs",

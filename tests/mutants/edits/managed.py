@@ -48,7 +48,7 @@ EDITS = (
         "await self._store.put(self.path, value, self.version)",
         "await self._store.put(self.path, value)",
         (
-            "unit/managed/test_lost_races.py::test_i39_a_change_between_reading_and_writing_is_not_written_over",
+            "unit/managed/test_lost_races.py::test_i39_a_change_between_read_and_write_is_not_overwritten",
         ),
         "I39",
     ),
@@ -62,7 +62,7 @@ EDITS = (
         """,
         "return",
         (
-            "unit/managed/test_lost_races.py::test_i39_a_change_between_reading_and_writing_is_not_written_over",
+            "unit/managed/test_lost_races.py::test_i39_a_change_between_read_and_write_is_not_overwritten",
         ),
         "I39",
     ),
@@ -82,7 +82,7 @@ EDITS = (
         "stat.children_version == self._children_version",
         "True",
         (
-            "unit/managed/test_loading.py::test_a_cursor_made_by_the_owner_before_until_the_list_is_ours_is_loaded",
+            "unit/managed/test_loading.py::test_a_cursor_created_by_the_former_owner_during_a_takeover_is_loaded",
         ),
     ),
     Edit(
@@ -124,7 +124,7 @@ EDITS = (
         "stop > consumed",
         "stop > consumed + 1",
         (
-            "unit/managed/writing/test_lifecycle.py::test_only_wholly_consumed_ledgers_go_and_never_the_last",
+            "unit/managed/writing/test_lifecycle.py::test_only_wholly_consumed_ledgers_are_trimmed_and_never_the_last",
         ),
         "I37",
     ),
@@ -176,7 +176,7 @@ EDITS = (
         "self.mark = mark",
         "self.mark = self._snapshot()[1]",
         (
-            "unit/managed/test_writes_under_way.py::test_i38_what_is_acknowledged_during_a_write_is_not_taken_for_stored",
+            "unit/managed/test_writes_under_way.py::test_i38_an_acknowledgement_during_a_write_does_not_count_as_stored",
         ),
         "I38",
     ),
@@ -186,7 +186,7 @@ EDITS = (
         "self._stored(version)",
         "self._stored(self._version)",
         (
-            "unit/managed/test_writes_under_way.py::test_i38_what_is_acknowledged_during_a_write_is_not_taken_for_stored",
+            "unit/managed/test_writes_under_way.py::test_i38_an_acknowledgement_during_a_write_does_not_count_as_stored",
         ),
         "I38",
     ),
@@ -222,7 +222,7 @@ EDITS = (
         "return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX",
         "return True",
         (
-            f"{INVARIANTS}::test_i38_many_batches_acknowledged_in_part_survive_whatever_room_they_take",
+            f"{INVARIANTS}::test_i38_many_partly_acknowledged_batches_survive_at_any_size",
         ),
         "I38",
     ),
@@ -291,7 +291,7 @@ EDITS = (
         "engine/managed/trimming.py::Trimmer.stored",
         "limit >= line.base + line.ledgers[0].entries",
         "limit >= line.base",
-        ("unit/managed/test_trimming.py::test_only_a_mark_behind_the_first_ledger_is_a_reason",),
+        ("unit/managed/test_trimming.py::test_only_a_mark_behind_the_first_ledger_starts_a_trim",),
     ),
     Edit(
         "holes-swallowed",
@@ -314,7 +314,7 @@ EDITS = (
         "engine/managed/writing/appends.py::Appends.confirmed",
         "stop = below - run.first",
         "stop = below - run.first + 1",
-        ("unit/managed/test_partial_runs.py::test_part_of_a_run_is_confirmed_and_no_more",),
+        ("unit/managed/test_partial_runs.py::test_only_the_confirmed_part_of_a_run_is_reported",),
     ),
     Edit(
         "ids-given-twice-are-used",
@@ -322,7 +322,7 @@ EDITS = (
         "if fresh > highest:",
         "if fresh != highest:",
         (
-            "unit/managed/test_promises.py::test_m3_ids_that_fall_are_refused_by_name_and_nothing_is_written",
+            "unit/managed/test_promises.py::test_m3_falling_ledger_ids_are_refused_and_nothing_is_written",
         ),
     ),
     Edit(
@@ -331,7 +331,7 @@ EDITS = (
         "below > self._entry and",
         "",
         (
-            "unit/managed/cursors/test_cursor_ledger.py::test_i38_the_confirmation_of_a_cancelled_write_says_nothing_of_the_next",
+            "unit/managed/cursors/test_cursor_ledger.py::test_i38_the_confirmation_of_a_cancelled_write_does_not_confirm_the_next",
         ),
     ),
     Edit(
@@ -340,7 +340,7 @@ EDITS = (
         "await node.write(marked.encode())",
         "pass",
         (
-            "unit/managed/test_deletions.py::test_m17_a_topics_deletion_is_finished_wherever_it_was_cut_off",
+            "unit/managed/test_deletions.py::test_m17_a_topics_interrupted_deletion_is_finished",
         ),
     ),
     Edit(
@@ -356,7 +356,7 @@ EDITS = (
             await ledgers.delete(ledger_id)
         """,
         (
-            "unit/managed/test_deletions.py::test_m17_a_cursors_deletion_is_finished_wherever_it_was_cut_off",
+            "unit/managed/test_deletions.py::test_m17_a_cursors_interrupted_deletion_is_finished",
         ),
     ),
     Edit(
@@ -419,7 +419,7 @@ EDITS = (
         "except Exception as error:",
         "except (LedgerError, WorldError, ManagedLedgerError) as error:",
         (
-            "unit/managed/test_promises.py::test_a_roll_that_fails_unexpectedly_is_answered_and_tried_again",
+            "unit/managed/test_promises.py::test_a_roll_that_fails_unexpectedly_fails_its_appends_and_is_retried",
         ),
     ),
     Edit(
@@ -437,7 +437,7 @@ EDITS = (
         'self._fail(ManagedLedgerError(f"cursor {self._name} cannot be written: {error!r}"))',
         "raise",
         (
-            f"{CURSOR}::test_a_state_that_cannot_be_encoded_fails_who_waits_and_is_tried_again_after_a_pause",
+            f"{CURSOR}::test_a_state_that_cannot_be_encoded_fails_its_waiters_and_is_retried_after_a_pause",
         ),
     ),
     Edit(
@@ -445,14 +445,14 @@ EDITS = (
         "engine/managed/stored/cursor_entries.py::last_readable",
         "await with_pauses(CursorState.decoding(run.entry(0)))",
         "CursorState.decode(run.entry(0))",
-        (f"{LOADING_TEST}::test_others_have_their_turn_while_a_large_state_is_loaded",),
+        (f"{LOADING_TEST}::test_other_tasks_run_while_a_large_state_is_loaded",),
     ),
     Edit(
         "a-large-state-of-a-cursor-is-placed-at-once",
         "engine/managed/cursors/cursor_set.py::CursorSet._take_over",
         "await with_pauses(state.acking(self._state.line))",
         "state.acks(self._state.line)",
-        (f"{LOADING_TEST}::test_others_have_their_turn_while_a_large_state_is_loaded",),
+        (f"{LOADING_TEST}::test_other_tasks_run_while_a_large_state_is_loaded",),
     ),
     Edit(
         "a-run-of-bits-ends-with-its-part",
@@ -477,7 +477,7 @@ EDITS = (
         "end = self._line.readable_to",
         "end = self._line.durable_to",
         (
-            f"{HELD}::test_i40_readers_are_given_nothing_behind_the_limit_and_are_woken_when_it_rises",
+            f"{HELD}::test_i40_readers_receive_nothing_behind_the_limit_and_are_woken_when_it_rises",
             f"{HELD_TOPIC}::test_i40_consumers_receive_entries_once_they_are_readable",
         ),
         "I40",

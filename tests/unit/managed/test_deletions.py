@@ -1,4 +1,4 @@
-"""Deletions that are cut off anywhere: whole or gone, finished by whoever comes next, and no ledger is left behind."""
+"""Interrupted deletions: the topic is whole or gone, the next owner finishes them, and no ledger is left behind."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -60,12 +60,12 @@ def deletion_of_a_ledger(operation: str, path: str) -> bool:
 
 
 def listing(operation: str, path: str) -> bool:
-    """Of a topic's cursors: the first step after the mark of its deletion."""
+    """Return whether the call lists a topic's cursors: the first step after the mark of its deletion."""
     return operation == "children"
 
 
 async def filled(factory: ManagedLedgerFactory) -> None:
-    """A topic of six entries in three ledgers, unread by "a", half acknowledged by "b" (in a ledger of its own)."""
+    """Publish six entries in three ledgers, unread by "a", half acknowledged by "b" (in a ledger of its own)."""
     ledger = await factory.open(NAME, rolling(2))
     await ledger.open_cursor("a", FIRST)
     cursor = await ledger.open_cursor("b", FIRST)
@@ -77,7 +77,7 @@ async def filled(factory: ManagedLedgerFactory) -> None:
 
 
 async def cut_off(broker: Broker, work: Callable[[], Awaitable[None]], k: int, lost: bool) -> bool:
-    """Whether ``work`` was cut off at its ``k``-th call of the store, for good; False when it has fewer."""
+    """Return whether ``work`` was cut off at its ``k``-th call of the store, for good; False when it has fewer."""
     broker.store.fail_at(k, lost_answer=lost, calls=FOR_EVER)
     try:
         await work()
@@ -90,7 +90,7 @@ async def cut_off(broker: Broker, work: Callable[[], Awaitable[None]], k: int, l
 
 @LOST
 @pytest.mark.parametrize("then_open", [False, True])
-async def test_m17_a_topics_deletion_is_finished_wherever_it_was_cut_off(
+async def test_m17_a_topics_interrupted_deletion_is_finished(
     brokers: Brokers, lost_answer: bool, then_open: bool
 ) -> None:
     # A close of the topic's ledger whose every metadata call fails ends in a time-out.
@@ -104,12 +104,12 @@ async def test_m17_a_topics_deletion_is_finished_wherever_it_was_cut_off(
             factory = brokers.broker(QUICK)
             ledger = await factory.open(NAME, rolling(2))
             if ledger.cursors:
-                assert [one.backlog_entries() for one in ledger.cursors.values()] == [6, 3]
+                assert [cursor.backlog_entries() for cursor in ledger.cursors.values()] == [6, 3]
                 assert ledger.stats().entries == 6
             else:
                 assert ledger.stats().entries == 0
             await ledger.trim()
-            kept = [one.ledger_id for one in ledger.stats().ledgers]
+            kept = [span.ledger_id for span in ledger.stats().ledgers]
             assert set(brokers.ledgers()) <= {*kept, *_cursor_ledgers(brokers)}
             await factory.delete(NAME)
         else:
@@ -128,13 +128,13 @@ async def test_m17_a_topics_deletion_is_finished_wherever_it_was_cut_off(
 def _cursor_ledgers(brokers: Brokers) -> list[int]:
     tree = brokers.cluster.server.tree
     top = paths.managed_ledger(NAME)
-    records = [CursorRecord.decode(tree.get(f"{top}/{one}")[0]) for one in tree.children(top)]
-    return [one.ledger_id for one in records]
+    records = [CursorRecord.decode(tree.get(f"{top}/{name}")[0]) for name in tree.children(top)]
+    return [record.ledger_id for record in records]
 
 
 @LOST
 @pytest.mark.parametrize("killed", [False, True])
-async def test_m17_a_cursors_deletion_is_finished_wherever_it_was_cut_off(
+async def test_m17_a_cursors_interrupted_deletion_is_finished(
     brokers: Brokers, lost_answer: bool, killed: bool
 ) -> None:
     for k in range(1, 50):
@@ -154,7 +154,7 @@ async def test_m17_a_cursors_deletion_is_finished_wherever_it_was_cut_off(
             assert killed or not failed
         assert "b" not in ledger.unread_cursors
         await ledger.trim()
-        ledgers = [one.ledger_id for one in ledger.stats().ledgers]
+        ledgers = [span.ledger_id for span in ledger.stats().ledgers]
         assert brokers.ledgers() == ledgers
         await ledger.close()
         await brokers.broker(QUICK).delete(NAME)
@@ -187,7 +187,7 @@ async def test_m17_a_cursors_old_ledgers_are_deleted_by_the_next_owner(
     again = await brokers.broker(QUICK).open(NAME, rolling(100))
     assert again.cursors["s"].backlog_entries() == 2
     await again.trim()
-    assert brokers.ledgers() == [one.ledger_id for one in again.stats().ledgers]
+    assert brokers.ledgers() == [span.ledger_id for span in again.stats().ledgers]
 
 
 async def test_m17_trimmed_ledgers_are_deleted_by_the_next_owner(brokers: Brokers) -> None:
@@ -208,10 +208,10 @@ async def test_m17_trimmed_ledgers_are_deleted_by_the_next_owner(brokers: Broker
     assert not set(before[:-1]) & set(brokers.ledgers())
 
 
-async def test_a_topic_that_another_broker_took_while_it_was_being_deleted_is_not_deleted(
+async def test_a_topic_that_another_broker_opened_during_its_deletion_is_not_deleted(
     brokers: Brokers,
 ) -> None:
-    """A broker that does not know our marks keeps them and writes its first ledger into the list."""
+    """Open a topic after a broker that does not know our marks kept them and wrote its first ledger into the list."""
     broker = Broker(brokers)
     await filled(broker.factory)
     broker.store.counted = listing
@@ -235,7 +235,7 @@ def _with_ledger(marked: LogRecord, ledger_id: int) -> bytes:
     return info.SerializeToString()
 
 
-async def test_a_cursor_whose_deletion_was_cut_off_and_that_was_used_since_is_kept(
+async def test_a_cursor_used_since_its_interrupted_deletion_is_kept(
     brokers: Brokers,
 ) -> None:
     broker = Broker(brokers)

@@ -47,7 +47,7 @@ def test_i40_the_readable_limit_is_never_ahead_of_what_is_durable() -> None:
     assert line.readable_to == 0
 
 
-async def test_i40_readers_are_given_nothing_behind_the_limit_and_are_woken_when_it_rises(
+async def test_i40_readers_receive_nothing_behind_the_limit_and_are_woken_when_it_rises(
     log: ManagedLedger,
 ) -> None:
     cursor = await log.open_cursor("s", FIRST)
@@ -88,7 +88,7 @@ async def test_entries_from_storage_are_held_like_those_in_memory(brokers: Broke
 async def test_backlogs_positions_and_acknowledgements_count_what_is_durable(
     log: ManagedLedger,
 ) -> None:
-    """As in Apache Pulsar, where they end at the last confirmed entry."""
+    """Count as Apache Pulsar does, where these end at the last confirmed entry."""
     cursor, passed, cleared = [await log.open_cursor(name, FIRST) for name in ("s", "t", "u")]
     await publish(log, 0, 2)
     log.hold_reads(LATEST)
@@ -98,7 +98,7 @@ async def test_backlogs_positions_and_acknowledgements_count_what_is_durable(
     latest = await log.open_cursor("latest", InitialPosition.LATEST)
     await passed.reset(LATEST)
     await cleared.clear()
-    assert {each.mark_delete for each in (latest, passed, cleared)} == {places[-1]}
+    assert {any_cursor.mark_delete for any_cursor in (latest, passed, cleared)} == {places[-1]}
     await passed.reset(places[1])
     cursor.acknowledge([places[0]])
     cursor.acknowledge_cumulative(places[1])
@@ -110,7 +110,7 @@ async def test_backlogs_positions_and_acknowledgements_count_what_is_durable(
     assert await drain(latest) == await drain(cleared) == []
 
 
-async def test_what_was_read_is_read_again_when_the_limit_has_fallen(log: ManagedLedger) -> None:
+async def test_entries_are_read_again_after_the_limit_has_fallen(log: ManagedLedger) -> None:
     cursor = await log.open_cursor("s", FIRST)
     places = [Position(*place) for place in (await publish(log, 0, 3)).positions]
     assert await drain(cursor) == numbered(0, 3)

@@ -20,7 +20,7 @@ WORDS = [-1] * 157
 async def test_i37_a_ledger_is_deleted_only_when_the_stored_list_has_dropped_it(
     brokers: Brokers,
 ) -> None:
-    """Lost requests and lost replies of the list's compare-and-set, in turn, change nothing about that."""
+    """Lose requests and replies of the list's compare-and-set in turn: the order must hold all the same."""
     server = brokers.cluster.server
     deleted: list[str] = []
     too_early: list[str] = []
@@ -30,7 +30,7 @@ async def test_i37_a_ledger_is_deleted_only_when_the_stored_list_has_dropped_it(
         nonlocal puts
         record = LogRecord.decode(server.tree.get(paths.managed_ledger(NAME))[0])
         if operation == "delete":
-            listed = [paths.ledger(one.ledger_id) for one in record.ledgers]
+            listed = [paths.ledger(span.ledger_id) for span in record.ledgers]
             (too_early if path in listed else deleted).append(path)
         if operation == "put" and path == paths.managed_ledger(NAME):
             puts += 1
@@ -53,21 +53,21 @@ async def test_i37_a_ledger_is_deleted_only_when_the_stored_list_has_dropped_it(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-async def test_i38_many_batches_acknowledged_in_part_survive_whatever_room_they_take(
+async def test_i38_many_partly_acknowledged_batches_survive_at_any_size(
     brokers: Brokers, clean: bool
 ) -> None:
-    """More than one value of the metadata store can hold."""
+    """Acknowledge more than one value of the metadata store can hold."""
     factory = brokers.broker(EAGER)
     ledger = await factory.open(NAME, ONE)
     cursor = await ledger.open_cursor("s", FIRST)
-    places = [Position(*one) for one in (await publish(ledger, 0, 700, 100)).positions]
+    places = [Position(*place_of) for place_of in (await publish(ledger, 0, 700, 100)).positions]
     for i, place in enumerate(places):
         cursor.acknowledge_batch(place, [~(1 << i % 63), *WORDS])
     await cursor.persisted()
     await _end(brokers, factory, clean)
     again = await (factory := brokers.broker(EAGER)).open(NAME, ONE)
-    found = again.cursors["s"]
-    assert [found.ack_set(place) for place in places] == [
+    stored = again.cursors["s"]
+    assert [stored.ack_set(place) for place in places] == [
         [~(1 << i % 63), *WORDS] for i in range(700)
     ]
     await _end(brokers, factory, clean)
@@ -76,18 +76,18 @@ async def test_i38_many_batches_acknowledged_in_part_survive_whatever_room_they_
 async def test_i38_properties_of_a_subscription_do_not_hold_its_acknowledgements_back(
     brokers: Brokers,
 ) -> None:
-    """They are stored before the cursor has a ledger, with more beside them than the node can hold."""
+    """Store the properties before the cursor has a ledger, with more acknowledgements than the node can hold."""
     factory = brokers.broker(LAZY)
     ledger = await factory.open(NAME, ONE)
     cursor = await ledger.open_cursor("s", FIRST)
-    places = [Position(*one) for one in (await publish(ledger, 0, 700, 100)).positions]
+    places = [Position(*place_of) for place_of in (await publish(ledger, 0, 700, 100)).positions]
     for place in places:
         cursor.acknowledge_batch(place, [0, *WORDS])
     await cursor.update_cursor_properties({"a": "b"})
     await _end(brokers, factory, clean=False)
-    found = (await brokers.broker(EAGER).open(NAME, ONE)).cursors["s"]
-    assert found.cursor_properties == {"a": "b"}
-    assert all(found.ack_set(place) == [0, *WORDS] for place in places)
+    stored = (await brokers.broker(EAGER).open(NAME, ONE)).cursors["s"]
+    assert stored.cursor_properties == {"a": "b"}
+    assert all(stored.ack_set(place) == [0, *WORDS] for place in places)
 
 
 async def _end(brokers: Brokers, factory: ManagedLedgerFactory, clean: bool) -> None:

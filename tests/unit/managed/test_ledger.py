@@ -73,7 +73,7 @@ async def test_appended_entries_are_read_in_order_from_memory(brokers: Brokers) 
 async def test_entries_that_only_recovery_finds_wake_readers(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """Their ledger failed before they were confirmed; readers must not wait for an append that may never come."""
+    """Fail the ledger before it confirms: readers must not wait for an append that may never happen."""
     ledger = await brokers.broker().open(NAME, ONE)
     cursor = await ledger.open_cursor("s", InitialPosition.EARLIEST)
     await publish(ledger, 0, 1)
@@ -121,7 +121,7 @@ async def test_rollover_keeps_order_and_lists_each_ledger_before_it_confirms(
     class Watching(Sink):
         def appended(self, run, start, stop):  # type: ignore[no-untyped-def]
             record = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
-            listed.append(run.ledger_id in [one.ledger_id for one in record.ledgers])
+            listed.append(run.ledger_id in [span.ledger_id for span in record.ledgers])
             super().appended(run, start, stop)
 
     sink = Watching()
@@ -130,15 +130,17 @@ async def test_rollover_keeps_order_and_lists_each_ledger_before_it_confirms(
         await asyncio.sleep(0)
     await sink.settle(100)
     assert sink.payloads == numbered(0, 100)
-    assert all(one < two for one, two in zip(sink.positions, sink.positions[1:], strict=False))
+    assert all(
+        before < after for before, after in zip(sink.positions, sink.positions[1:], strict=False)
+    )
     assert all(listed)
     ids = sorted({ledger_id for ledger_id, _ in sink.positions})
     assert len(ids) == 9
     cursor = await ledger.open_cursor("all", InitialPosition.EARLIEST)
     assert await drain(cursor, 7) == numbered(0, 100)
     record = await stored(brokers)
-    assert [one.ledger_id for one in record.ledgers][:8] == ids[:8]
-    assert all(one.entries == 12 for one in record.ledgers[:8])
+    assert [span.ledger_id for span in record.ledgers][:8] == ids[:8]
+    assert all(span.entries == 12 for span in record.ledgers[:8])
 
 
 async def test_backlog_is_read_from_the_bookies_when_the_cache_is_small(brokers: Brokers) -> None:
@@ -148,7 +150,7 @@ async def test_backlog_is_read_from_the_bookies_when_the_cache_is_small(brokers:
     sink = await publish(ledger, 0, 200, batch=7)
     assert cursor.read_nowait(10, 1000) is None
     assert await drain(cursor, 13) == numbered(0, 200)
-    cursor.acknowledge([Position(*one) for one in sink.positions[::2]])
+    cursor.acknowledge([Position(*place) for place in sink.positions[::2]])
     cursor.rewind()
     assert await drain(cursor, 13) == numbered(0, 200)[1::2]
     wanted = [Position(*sink.positions[i]) for i in (3, 5, 4, 150, 7, 199)]
@@ -160,12 +162,12 @@ async def test_backlog_is_read_from_the_bookies_when_the_cache_is_small(brokers:
     assert texts(await cursor.replay(far, first[0].run.held + 1)) == [b"m3", b"m63"]
 
 
-async def test_opening_again_goes_on_behind_the_last_entry(brokers: Brokers) -> None:
-    one = brokers.broker()
-    ledger = await one.open(NAME, ONE, {"k": "v"})
+async def test_a_reopened_ledger_continues_after_the_last_entry(brokers: Brokers) -> None:
+    first = brokers.broker()
+    ledger = await first.open(NAME, ONE, {"k": "v"})
     await ledger.open_cursor("s", InitialPosition.EARLIEST)
     before = await publish(ledger, 0, 5)
-    await one.close()
+    await first.close()
     two = brokers.broker()
     again = await two.open(NAME, ONE)
     assert again.properties == {"k": "v"}
@@ -176,7 +178,7 @@ async def test_opening_again_goes_on_behind_the_last_entry(brokers: Brokers) -> 
     assert len((await stored(brokers)).ledgers) == 2
 
 
-async def test_empty_ledgers_do_not_pile_up(brokers: Brokers) -> None:
+async def test_empty_ledgers_do_not_accumulate(brokers: Brokers) -> None:
     for _ in range(4):
         factory = brokers.broker()
         await factory.open(NAME, ONE)
@@ -188,15 +190,15 @@ async def test_empty_ledgers_do_not_pile_up(brokers: Brokers) -> None:
 
 
 async def test_old_owner_confirms_nothing_after_a_new_one_opened(brokers: Brokers) -> None:
-    one, two = brokers.broker(), brokers.broker()
-    old = await one.open(NAME, ONE)
+    first, second = brokers.broker(), brokers.broker()
+    old = await first.open(NAME, ONE)
     cursor = await old.open_cursor("s", InitialPosition.EARLIEST)
     fenced: list[int] = []
     old.on_fenced(lambda: fenced.append(1))
     await publish(old, 0, 5)
     cursor.acknowledge([old.last_confirmed])
     await cursor.persisted()
-    new = await two.open(NAME, ONE)
+    new = await second.open(NAME, ONE)
     sink = Sink()
     old.append(run_of(*numbered(5, 3)), sink)
     await sink.settle(3)
@@ -216,13 +218,13 @@ async def test_old_owner_confirms_nothing_after_a_new_one_opened(brokers: Broker
 async def test_old_owner_cannot_confirm_an_acknowledgement_to_a_cursor_it_lost(
     brokers: Brokers,
 ) -> None:
-    one, two = brokers.broker(), brokers.broker()
-    old = await one.open(NAME, ONE)
+    first, second = brokers.broker(), brokers.broker()
+    old = await first.open(NAME, ONE)
     never, written = [await old.open_cursor(n, InitialPosition.EARLIEST) for n in ("a", "b")]
     await publish(old, 0, 5)
     written.acknowledge([Position(old.last_confirmed.ledger_id, 0)])
     await written.persisted()
-    new = await two.open(NAME, ONE)
+    new = await second.open(NAME, ONE)
     for cursor in (never, written):
         cursor.acknowledge([Position(old.last_confirmed.ledger_id, 3)])
         with pytest.raises(ManagedLedgerFencedError):
@@ -233,10 +235,10 @@ async def test_old_owner_cannot_confirm_an_acknowledgement_to_a_cursor_it_lost(
 
 async def test_two_opening_at_once_leave_one_owner(brokers: Brokers) -> None:
     factories = [brokers.broker() for _ in range(2)]
-    found = await asyncio.gather(
+    outcomes = await asyncio.gather(
         *(factory.open(NAME, ONE) for factory in factories), return_exceptions=True
     )
-    ledgers = [one for one in found if not isinstance(one, BaseException)]
+    ledgers = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     assert ledgers
     sinks = [Sink() for _ in ledgers]
     for ledger, sink in zip(ledgers, sinks, strict=True):
@@ -284,15 +286,15 @@ async def test_queued_appends_are_bounded(brokers: Brokers) -> None:
 
 
 async def test_terminated_topic_refuses_appends_for_good(brokers: Brokers) -> None:
-    one = brokers.broker()
-    ledger = await one.open(NAME, ONE)
+    first = brokers.broker()
+    ledger = await first.open(NAME, ONE)
     await ledger.open_cursor("s", InitialPosition.EARLIEST)
     sink = Sink()
     ledger.append(run_of(*numbered(0, 3)), sink)
     last = await ledger.terminate()
     assert sink.positions[-1] == last == ledger.terminated
     assert await ledger.terminate() == last
-    await one.close()
+    await first.close()
     again = await brokers.broker().open(NAME, ONE)
     assert again.terminated == last
     again.append(run_of(b"x"), sink)
@@ -328,27 +330,29 @@ async def test_delete_leaves_nothing_behind(brokers: Brokers) -> None:
     assert (await factory.open(NAME, ONE)).cursors == {}
 
 
-async def test_info_tells_the_open_ledger_without_fencing_its_owner(brokers: Brokers) -> None:
+async def test_info_includes_the_open_ledger_without_fencing_its_owner(brokers: Brokers) -> None:
     ledger = await brokers.broker().open(NAME, rolling(4))
     await ledger.open_cursor("s", InitialPosition.EARLIEST, cursor_properties={"a": "b"})
     sink = await publish(ledger, 0, 6)
     spark = brokers.broker()
     info = await spark.info(NAME)
-    assert [one.closed for one in info.ledgers] == [True, False]
-    assert [one.entries for one in info.ledgers] == [4, 2]
-    assert [one.size for one in info.ledgers] == [8, 4] == [4 * len(sink.payloads[0]), 4]
-    assert [(one.name, one.cursor_properties) for one in info.cursors] == [("s", {"a": "b"})]
+    assert [summary.closed for summary in info.ledgers] == [True, False]
+    assert [summary.entries for summary in info.ledgers] == [4, 2]
+    assert [summary.size for summary in info.ledgers] == [8, 4] == [4 * len(sink.payloads[0]), 4]
+    assert [(cursor.name, cursor.cursor_properties) for cursor in info.cursors] == [
+        ("s", {"a": "b"})
+    ]
     await publish(ledger, 6, 4)
     with pytest.raises(ManagedLedgerNotFoundError):
         await spark.info("public/default/persistent/none")
 
 
 async def test_properties_are_durable(brokers: Brokers) -> None:
-    one = brokers.broker()
-    ledger = await one.open(NAME, ONE)
+    first = brokers.broker()
+    ledger = await first.open(NAME, ONE)
     await ledger.update_properties({"a": "1", "b": "2"})
     await ledger.update_properties({"a": None, "c": "3"})
-    brokers.crash(one)
+    brokers.crash(first)
     assert (await brokers.broker().open(NAME, ONE)).properties == {"b": "2", "c": "3"}
 
 
@@ -356,10 +360,10 @@ async def test_read_entry_and_neighbours(brokers: Brokers) -> None:
     ledger = await brokers.broker().open(NAME, rolling(3))
     await ledger.open_cursor("s", InitialPosition.EARLIEST)
     sink = await publish(ledger, 0, 7)
-    places = [Position(*one) for one in sink.positions]
-    assert [(await ledger.read_entry(one)).entry(0) for one in places] == sink.payloads
-    assert [ledger.next_position(one) for one in places[:-1]] == places[1:]
-    assert [ledger.previous_position(one) for one in places[1:]] == places[:-1]
+    places = [Position(*place) for place in sink.positions]
+    assert [(await ledger.read_entry(place)).entry(0) for place in places] == sink.payloads
+    assert [ledger.next_position(place) for place in places[:-1]] == places[1:]
+    assert [ledger.previous_position(place) for place in places[1:]] == places[:-1]
     assert ledger.entries_between(places[1], places[6]) == 5
     assert ledger.entries_between(EARLIEST, LATEST) == 7
     with pytest.raises(InvalidPositionError):
@@ -373,7 +377,7 @@ async def test_read_entry_and_neighbours(brokers: Brokers) -> None:
     assert again.entry_at_hand(places[6]) is None  # it has to be read
 
 
-async def test_opening_a_topic_of_a_thousand_ledgers_does_not_look_at_each(
+async def test_opening_a_topic_of_a_thousand_ledgers_does_not_read_each(
     brokers: Brokers,
 ) -> None:
     record = LogRecord()
@@ -395,7 +399,7 @@ async def test_opening_a_topic_of_a_thousand_ledgers_does_not_look_at_each(
     assert ledger.stats().entries == 10_000
 
 
-def test_config_refuses_nonsense() -> None:
+def test_config_refuses_invalid_values() -> None:
     with pytest.raises(MisuseError, match="quorums"):
         LedgerConfig(ensemble=1, write_quorum=2, ack_quorum=1)
     with pytest.raises(SettingsError, match="cache_bytes_max"):
@@ -424,6 +428,6 @@ async def test_a_close_that_fails_unexpectedly_persists_the_other_cursors_and_en
     monkeypatch.undo()
     again = await factory.open(NAME, ONE)
     assert again is not ledger
-    found = {name: one.backlog_entries() for name, one in again.cursors.items()}
-    assert found.pop("a") in (1, 2), "as after a crash: its first write may have been under way"
-    assert found == {"b": 1, "c": 1}
+    backlogs = {name: reopened.backlog_entries() for name, reopened in again.cursors.items()}
+    assert backlogs.pop("a") in (1, 2), "as after a crash: its first write may have been under way"
+    assert backlogs == {"b": 1, "c": 1}

@@ -1,4 +1,4 @@
-"""Topics open in time whatever became of their cursors' storage, and with many cursors and ledgers."""
+"""Topics open in time when their cursors' storage is damaged or silent, and with many cursors and ledgers."""
 
 import asyncio
 from collections.abc import Generator
@@ -42,18 +42,18 @@ HASTY = ManagedSettings(
 
 
 async def acknowledged(brokers: Brokers, *names: str) -> tuple[dict[str, int], list[Position]]:
-    """A topic of five entries with cursors that persisted a state twice, left by a crash; their ledgers."""
+    """Crash a topic of five entries whose cursors persisted a state twice; return their ledgers and the positions."""
     factory = brokers.broker(LAZY)
     ledger = await factory.open(NAME, ONE)
     cursors = [await ledger.open_cursor(name, FIRST) for name in names]
     sink = await publish(ledger, 0, 5)
-    places = [Position(*one) for one in sink.positions]
+    places = [Position(*place) for place in sink.positions]
     for cursor in cursors:
         for place in places[:2]:
             cursor.acknowledge([place])
             await cursor.persisted()
     brokers.crash(factory)
-    return {one.name: one.stats().cursor_ledger_id for one in cursors}, places
+    return {cursor.name: cursor.stats().cursor_ledger_id for cursor in cursors}, places
 
 
 async def reopened(brokers: Brokers, settings: ManagedSettings = HASTY) -> ManagedLedger:
@@ -61,7 +61,7 @@ async def reopened(brokers: Brokers, settings: ManagedSettings = HASTY) -> Manag
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, ledger_ids: dict[int, Exception | None]) -> None:
-    """Opening these ledgers fails, or never ends for None, while they are in the dict."""
+    """Let opening these ledgers fail, or never end for None, while they are in the dict."""
     real = LedgerClient.open
 
     async def refusing(self: LedgerClient, ledger_id: int, **how: Any) -> LedgerReader:
@@ -79,8 +79,8 @@ def refuse(monkeypatch: pytest.MonkeyPatch, ledger_ids: dict[int, Exception | No
 async def test_m14_a_cursor_whose_storage_is_silent_does_not_keep_the_topic_from_opening(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
-    found, places = await acknowledged(brokers, "good", "bad")
-    silent: dict[int, Exception | None] = {found["bad"]: error}
+    cursor_ledgers, places = await acknowledged(brokers, "good", "bad")
+    silent: dict[int, Exception | None] = {cursor_ledgers["bad"]: error}
     refuse(monkeypatch, silent)
     ledger = await reopened(brokers)
     assert list(ledger.cursors) == ["good"]
@@ -98,11 +98,11 @@ async def test_m14_a_cursor_whose_storage_is_silent_does_not_keep_the_topic_from
     assert await drain(ledger.cursors["bad"]) == numbered(2, 4)
 
 
-async def test_nobody_waits_for_silent_storage_that_he_does_not_need(
+async def test_only_callers_that_need_silent_storage_wait_for_it(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, places = await acknowledged(brokers, "bad", "worse")
-    silent: dict[int, Exception | None] = {found[name]: None for name in ("bad", "worse")}
+    cursor_ledgers, places = await acknowledged(brokers, "bad", "worse")
+    silent: dict[int, Exception | None] = {cursor_ledgers[name]: None for name in ("bad", "worse")}
     refuse(monkeypatch, silent)
     settings = ManagedSettings(
         cursor_persist_interval_s=3600, cursor_load_timeout_s=1.0, retry_initial_s=0.001
@@ -111,16 +111,16 @@ async def test_nobody_waits_for_silent_storage_that_he_does_not_need(
     assert sorted(ledger.stats().unread_cursors) == ["bad", "worse"]
     loop = asyncio.get_running_loop()
     waiting = [loop.create_task(ledger.open_cursor("bad", FIRST)) for _ in range(3)]
-    await stays(lambda: not any(one.done() for one in waiting), 0.01)
+    await stays(lambda: not any(task.done() for task in waiting), 0.01)
     fresh = await ledger.open_cursor("fresh", FIRST)
     await ledger.delete_cursor("fresh")
     assert fresh.backlog_entries() == 5
-    assert not any(one.done() for one in waiting), "the silent one is still being read"
+    assert not any(task.done() for task in waiting), "the silent cursor is still being read"
     errors = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(error) for error in errors] == [CursorUnreadableError] * 3
     silent.clear()
     cursors = await asyncio.gather(*(ledger.open_cursor("bad", FIRST) for _ in range(3)))
-    assert all(one is ledger.cursors["bad"] for one in cursors)
+    assert all(cursor is ledger.cursors["bad"] for cursor in cursors)
     cursors[0].acknowledge([places[2]])
     await cursors[0].persisted()
 
@@ -128,12 +128,12 @@ async def test_nobody_waits_for_silent_storage_that_he_does_not_need(
 async def test_a_silent_cursor_can_be_deleted(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, _ = await acknowledged(brokers, "good", "bad")
-    refuse(monkeypatch, {found["bad"]: LedgerRecoveryError("too few bookies")})
+    cursor_ledgers, _ = await acknowledged(brokers, "good", "bad")
+    refuse(monkeypatch, {cursor_ledgers["bad"]: LedgerRecoveryError("too few bookies")})
     ledger = await reopened(brokers)
     await ledger.delete_cursor("bad")
     assert not await brokers.cluster.store.exists(paths.cursor(NAME, "bad"))
-    assert not await brokers.cluster.store.exists(paths.ledger(found["bad"]))
+    assert not await brokers.cluster.store.exists(paths.ledger(cursor_ledgers["bad"]))
     fresh = await ledger.open_cursor("bad", FIRST)
     assert fresh.backlog_entries() == 5
 
@@ -142,11 +142,11 @@ async def test_a_silent_cursor_can_be_deleted(
 async def test_m10_damaged_entries_of_a_cursor_ledger_make_its_state_older_never_newer(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
-    found, places = await acknowledged(brokers, "s")
+    cursor_ledgers, places = await acknowledged(brokers, "s")
     real = LedgerReader.read
 
     async def damaged(self: LedgerReader, first: int, last: int, bytes_max: int) -> object:
-        if self.ledger_id == found["s"] and first >= 2 - lost:
+        if self.ledger_id == cursor_ledgers["s"] and first >= 2 - lost:
             raise CorruptEntryError("asked to fail")
         return await real(self, first, last, bytes_max)
 
@@ -170,7 +170,7 @@ async def test_a_cursor_node_that_cannot_be_read_does_not_keep_the_topic_from_op
     assert (await ledger.open_cursor("torn", FIRST)).backlog_entries() == 5
 
 
-async def test_m14_a_topic_that_cannot_be_opened_in_time_says_what_it_waited_for(
+async def test_m14_an_opening_that_times_out_names_the_step_it_waited_for(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, places = await acknowledged(brokers, "s")
@@ -183,7 +183,7 @@ async def test_m14_a_topic_that_cannot_be_opened_in_time_says_what_it_waited_for
     assert (await factory.open(NAME, ONE)).last_confirmed == places[-1]
 
 
-async def test_cursors_are_loaded_some_at_a_time(
+async def test_concurrent_cursor_loads_are_bounded(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count, under_way, most = 150, 0, 0
@@ -217,7 +217,7 @@ async def test_cursors_are_loaded_some_at_a_time(
 async def test_an_opening_reads_the_metadata_store_twice(brokers: Brokers, end: str) -> None:
     factory = brokers.broker(HASTY)
     ledger = await factory.open(NAME, ONE)
-    places = [Position(*one) for one in (await publish(ledger, 0, 9)).positions]
+    places = [Position(*place) for place in (await publish(ledger, 0, 9)).positions]
     for name in ("holes", "none", "some"):
         cursor = await ledger.open_cursor(name, FIRST)
         if name != "none":
@@ -240,7 +240,7 @@ async def test_an_opening_reads_the_metadata_store_twice(brokers: Brokers, end: 
     brokers.cluster.server.on_call = None
     assert reads == [("get_all", paths.managed_ledger(NAME)), ("get_all", paths.ledger(last))]
     assert again.cursors["some"].is_acknowledged(places[3])
-    assert {name: one.backlog_entries() for name, one in again.cursors.items()} == {
+    assert {name: cursor.backlog_entries() for name, cursor in again.cursors.items()} == {
         "holes": 8,
         "none": 9,
         "some": 8,
@@ -248,7 +248,7 @@ async def test_an_opening_reads_the_metadata_store_twice(brokers: Brokers, end: 
 
 
 @pytest.mark.parametrize("lost_answer", [False, True])
-async def test_a_cursor_made_by_the_owner_before_until_the_list_is_ours_is_loaded(
+async def test_a_cursor_created_by_the_former_owner_during_a_takeover_is_loaded(
     brokers: Brokers, lost_answer: bool
 ) -> None:
     await acknowledged(brokers, "first")
@@ -271,7 +271,7 @@ async def test_a_cursor_made_by_the_owner_before_until_the_list_is_ours_is_loade
     assert ledger.cursors["late"].backlog_entries() == 3
 
 
-async def test_a_thousand_consumed_ledgers_are_trimmed_at_once_and_appends_go_on(
+async def test_a_thousand_consumed_ledgers_are_trimmed_while_appends_continue(
     brokers: Brokers,
 ) -> None:
     store, closed = brokers.cluster.store, 1_700_000_000_000
@@ -347,7 +347,7 @@ async def test_a_topic_opens_without_a_cursor_that_cannot_be_loaded_for_an_unexp
     assert sorted(ledger.cursors) == ["a", "b"]
 
 
-async def test_others_have_their_turn_while_a_large_state_is_loaded(
+async def test_other_tasks_run_while_a_large_state_is_loaded(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await acknowledged(brokers, "a")

@@ -44,7 +44,7 @@ def node_in(store: Any, attempts_max: int = 5) -> StoredNode:
     return StoredNode(store, PATH, RandomEntropy(), settings)
 
 
-async def test_i39_a_change_between_reading_and_writing_is_not_written_over() -> None:
+async def test_i39_a_change_between_read_and_write_is_not_overwritten() -> None:
     store = MemoryServer().session()
     await store.create(PATH, b"", make_parents=True)
     node = node_in(Raced(store))
@@ -90,14 +90,14 @@ async def test_i37_nothing_is_deleted_while_the_list_could_not_be_stored(brokers
     server.on_call = None
     listed = LogRecord.decode(server.tree.get(paths.managed_ledger(NAME))[0]).ledgers
     assert len(listed) > 2
-    for one in listed:
-        server.tree.get(paths.ledger(one.ledger_id))
+    for span in listed:
+        server.tree.get(paths.ledger(span.ledger_id))
 
 
-async def test_i39_a_list_written_late_by_the_owner_before_leaves_the_next_ones_as_it_is(
+async def test_i39_a_late_list_write_of_the_former_owner_does_not_change_the_list(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The write of a roll is under way when another broker opens the topic, closes its ledger and goes on."""
+    """Hold the write of a roll while another broker opens the topic, closes its ledger and continues."""
     ledger = await brokers.broker().open(NAME, rolling(2))
     await ledger.open_cursor("s", InitialPosition.EARLIEST)
     real, held, goes = StoredNode.write, asyncio.Event(), asyncio.Event()
@@ -119,5 +119,5 @@ async def test_i39_a_list_written_late_by_the_owner_before_leaves_the_next_ones_
     with pytest.raises(ManagedLedgerFencedError):
         await ledger.writable()
     assert brokers.cluster.server.tree.get(paths.managed_ledger(NAME))[0] == listed
-    assert [one.entries for one in LogRecord.decode(listed).ledgers[:2]] == [2, 2]
+    assert [span.entries for span in LogRecord.decode(listed).ledgers[:2]] == [2, 2]
     assert await drain(other.cursors["s"]) == numbered(0, 5)

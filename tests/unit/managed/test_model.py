@@ -1,6 +1,6 @@
-"""A topic with cursors against a small model: whatever order things come in, over closes, crashes and takeovers.
+"""A topic with cursors against a small model: operations in any order, over closes, crashes and takeovers.
 
-Short with fixed examples by default; MAGNETAR_MODEL_EXAMPLES=2000 looks for new ones.
+Short with fixed examples by default; MAGNETAR_MODEL_EXAMPLES=2000 searches for new ones.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class World:
 
 
 class Acks:
-    """What a cursor must know: bits per entry not acknowledged. ``sure`` survives a crash, ``now`` may."""
+    """Expected state of a cursor: bits per entry not acknowledged. ``sure`` survives a crash, ``now`` may."""
 
     def __init__(self, now: dict[int, int], next_read: int) -> None:
         self.now = now
@@ -80,7 +80,7 @@ class Acks:
 
 
 def in_loop(step: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """The step as Hypothesis takes it: over when it returns."""
+    """Return the step as a plain function, as Hypothesis requires: it has ended when it returns."""
 
     @functools.wraps(step)
     def run(self: "TopicMachine", **drawn: Any) -> None:
@@ -116,7 +116,7 @@ class TopicMachine(RuleBasedStateMachine):
         self.ledger: ManagedLedger = await self.factory.open(self.name, self.config)
 
     def nearest(self, entry: int) -> int:
-        """An entry that exists, by any number; the last one that did when there is none."""
+        """Return an existing entry for any number; the last trimmed one when none exists."""
         kept = len(self.places) - self.gone
         return self.gone + entry % kept if kept else len(self.places) - 1
 
@@ -129,7 +129,7 @@ class TopicMachine(RuleBasedStateMachine):
     @in_loop
     async def publish(self, count: int, batch: int) -> None:
         sink: Sink = await publish(self.ledger, len(self.places), count, batch)
-        fresh = [Position(*one) for one in sink.positions]
+        fresh = [Position(*place) for place in sink.positions]
         assert fresh == sorted(fresh)
         assert not self.places or fresh[0] > self.places[-1], "M3"
         self.places += fresh
@@ -158,7 +158,7 @@ class TopicMachine(RuleBasedStateMachine):
         del self.acks[name]
 
     def chosen(self, who: int) -> tuple[Acks, Cursor]:
-        """One of the cursors, by any number."""
+        """Return one of the cursors for any number."""
         name = sorted(self.acks)[who % len(self.acks)]
         return self.acks[name], self.cursor(name)
 
@@ -167,20 +167,20 @@ class TopicMachine(RuleBasedStateMachine):
     async def read(self, who: int, most: int, size: int) -> None:
         acks, cursor = self.chosen(who)
         views = await cursor.read(most, size)
-        found = [view.run.entry(i) for view in views for i in range(view.start, view.stop)]
+        payloads = [view.run.entry(i) for view in views for i in range(view.start, view.stop)]
         due = [i for i in range(acks.next, len(self.places)) if acks.now[i]]
-        assert found == [b"m%d" % i for i in due[: len(found)]], "M12"
-        assert found or not due
-        acks.next = due[len(found) - 1] + 1 if found else len(self.places)
+        assert payloads == [b"m%d" % i for i in due[: len(payloads)]], "M12"
+        assert payloads or not due
+        acks.next = due[len(payloads) - 1] + 1 if payloads else len(self.places)
 
     @precondition(lambda self: self.places)
     @rule(who=WHO, entries=st.sets(ENTRIES, min_size=1, max_size=12), wait=st.booleans())
     @in_loop
     async def acknowledge(self, who: int, entries: set[int], wait: bool) -> None:
         acks, cursor = self.chosen(who)
-        found = sorted({self.nearest(entry) for entry in entries})
-        cursor.acknowledge([self.places[i] for i in found])
-        await self.changed(acks, cursor, dict.fromkeys(found, 0), wait)
+        acknowledged = sorted({self.nearest(entry) for entry in entries})
+        cursor.acknowledge([self.places[i] for i in acknowledged])
+        await self.changed(acks, cursor, dict.fromkeys(acknowledged, 0), wait)
 
     @precondition(lambda self: self.places)
     @rule(who=WHO, entry=ENTRIES, bits=st.integers(0, ALL), wait=st.booleans())
@@ -255,11 +255,11 @@ class TopicMachine(RuleBasedStateMachine):
         await self.open()
         for name, acks in self.acks.items():
             cursor, acks.next = self.cursor(name), 0
-            found = {i: self.bits(cursor, i) for i in acks.now}
-            for i, bits in found.items():
+            due = {i: self.bits(cursor, i) for i in acks.now}
+            for i, bits in due.items():
                 assert bits & ~acks.sure[i] == 0, "M5, M7: confirmed, and due again"
                 assert acks.now[i] & ~bits == 0, "M10: never acknowledged, and gone"
-            acks.now, acks.sure = found, dict(found)
+            acks.now, acks.sure = due, dict(due)
         if how == "takeover":
             sink = Sink()
             old.append(run_of(b"late"), sink)

@@ -13,19 +13,20 @@ class NoSink:
         raise AssertionError
 
 
-def test_part_of_a_run_is_confirmed_and_no_more() -> None:
+def test_only_the_confirmed_part_of_a_run_is_reported() -> None:
     appends, sink = Appends(10, 1000), NoSink()
     runs = [run_of(b"a", b"b", b"c"), run_of(b"d"), run_of(b"e", b"f")]
     for run, first in zip(runs, (0, 3, 4), strict=True):
         run.first = first
         appends.sent(run, sink)
-    found = []
+    confirmed = []
     for below in range(7):
-        found += [
-            (below, runs.index(one.run), one.start, one.stop) for one in appends.confirmed(below)
+        confirmed += [
+            (below, runs.index(part.run), part.start, part.stop)
+            for part in appends.confirmed(below)
         ]
         assert appends.entries == 6 - below
-    assert found == [
+    assert confirmed == [
         (1, 0, 0, 1),
         (2, 0, 1, 2),
         (3, 0, 2, 3),
@@ -36,7 +37,7 @@ def test_part_of_a_run_is_confirmed_and_no_more() -> None:
     assert appends.take_all() == []
 
 
-def test_what_is_left_of_a_run_begins_behind_its_confirmed_part() -> None:
+def test_the_remaining_part_of_a_run_begins_behind_its_confirmed_part() -> None:
     appends, sink = Appends(10, 1000), NoSink()
     run = run_of(b"a", b"b", b"c")
     run.first = 0

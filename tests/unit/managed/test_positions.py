@@ -13,11 +13,11 @@ def line() -> LedgerLine:
 
 def test_every_entry_has_one_ordinal_and_back() -> None:
     places = [Position(5, 0), Position(5, 1), Position(5, 2), Position(8, 0), Position(8, 1)]
-    assert [line().ordinal(one) for one in places] == list(range(5))
-    assert [line().exact(*one) for one in places] == list(range(5))
-    assert [line().position(one) for one in range(5)] == places
+    assert [line().ordinal(place) for place in places] == list(range(5))
+    assert [line().exact(*place) for place in places] == list(range(5))
+    assert [line().position(ordinal) for ordinal in range(5)] == places
     assert line().position(5) == Position(11, 0)
-    assert [line().before(one) for one in range(6)] == [Position(5, -1), *places]
+    assert [line().before(ordinal) for ordinal in range(6)] == [Position(5, -1), *places]
 
 
 @pytest.mark.parametrize(
@@ -33,24 +33,24 @@ def test_positions_without_an_entry_go_to_the_next_one(position: Position, ordin
 
 
 def test_trimming_keeps_the_numbers() -> None:
-    one = line()
-    assert [ledger.ledger_id for ledger in one.drop_first(2)] == [5, 7]
-    assert (one.base, one.durable_to) == (3, 5)
-    assert one.position(3) == one.position(0) == Position(8, 0)
-    assert one.before(3) == Position(8, -1)
-    assert one.ordinal(Position(5, 1)) == 3
-    one.grow(4, 40)
-    assert one.position(8) == Position(11, 3)
-    assert one.exact(11, 4) == -1
+    trimmed = line()
+    assert [ledger.ledger_id for ledger in trimmed.drop_first(2)] == [5, 7]
+    assert (trimmed.base, trimmed.durable_to) == (3, 5)
+    assert trimmed.position(3) == trimmed.position(0) == Position(8, 0)
+    assert trimmed.before(3) == Position(8, -1)
+    assert trimmed.ordinal(Position(5, 1)) == 3
+    trimmed.grow(4, 40)
+    assert trimmed.position(8) == Position(11, 3)
+    assert trimmed.exact(11, 4) == -1
 
 
 def test_an_empty_last_ledger_can_go_and_ids_must_rise() -> None:
-    one = line()
-    assert one.drop_last().ledger_id == 11
+    shortened = line()
+    assert shortened.drop_last().ledger_id == 11
     with pytest.raises(MisuseError):
-        one.drop_last()
+        shortened.drop_last()
     with pytest.raises(MisuseError):
-        one.push(LedgerSpan(8))
+        shortened.push(LedgerSpan(8))
     assert LedgerLine().position(0) == Position(-1, -1)
 
 

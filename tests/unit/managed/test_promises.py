@@ -1,4 +1,4 @@
-"""What a topic's ledger list promises, by the numbers of docs/formats/managed-ledger.md."""
+"""Promises of a topic's ledger list, by the numbers of docs/formats/managed-ledger.md."""
 
 import asyncio
 import contextlib
@@ -40,10 +40,10 @@ YOUNG = LedgerConfig(1, 1, 1, ledger_age_min_s=0, ledger_age_max_s=0.05)
 
 
 def states(brokers: Brokers) -> list[LedgerState]:
-    """Of the ledgers in the stored list."""
+    """Return the states of the ledgers in the stored list."""
     tree = brokers.cluster.server.tree
     record = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
-    return [decode(tree.get(paths.ledger(one.ledger_id))[0]).state for one in record.ledgers]
+    return [decode(tree.get(paths.ledger(span.ledger_id))[0]).state for span in record.ledgers]
 
 
 async def writable(ledger: ManagedLedger) -> None:
@@ -62,23 +62,23 @@ async def test_m2_at_most_the_last_ledger_of_the_list_is_open(brokers: Brokers) 
     for at in range(0, 30, 2):
         await publish(ledger, at, 2)
     assert len(seen[-1]) > 8
-    for one in seen:
-        assert all(state is LedgerState.CLOSED for state in one[:-1])
+    for listed in seen:
+        assert all(state is LedgerState.CLOSED for state in listed[:-1])
 
 
 async def test_m3_positions_rise_over_takeovers(brokers: Brokers) -> None:
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for i in range(6):
         factory = brokers.broker()
         ledger = await factory.open(NAME, rolling(4))
         await ledger.open_cursor("s", FIRST)
-        found += (await publish(ledger, 10 * i, 10)).positions
+        places += (await publish(ledger, 10 * i, 10)).positions
         if i % 2:
             brokers.crash(factory)
-    assert all(one < two for one, two in itertools.pairwise(found))
+    assert all(before < after for before, after in itertools.pairwise(places))
 
 
-async def test_m3_ids_that_fall_are_refused_by_name_and_nothing_is_written(
+async def test_m3_falling_ledger_ids_are_refused_and_nothing_is_written(
     brokers: Brokers,
 ) -> None:
     factory = brokers.broker()
@@ -112,7 +112,7 @@ async def test_m13_an_empty_ledger_that_another_closed_is_noticed_without_an_app
     await publish(again, 0, 1)
 
 
-async def test_m13_empty_ledgers_roll_by_age_and_leave_nothing_behind(brokers: Brokers) -> None:
+async def test_m13_empty_ledgers_roll_by_age_and_are_deleted(brokers: Brokers) -> None:
     ledger = await brokers.broker().open(NAME, YOUNG)
     first = ledger.stats().current_ledger_id
     while ledger.stats().current_ledger_id < first + 4:
@@ -128,11 +128,11 @@ async def test_m13_empty_ledgers_roll_by_age_and_leave_nothing_behind(brokers: B
 async def test_m15_fenced_is_the_end_of_the_object_and_a_fresh_one_works_in_the_same_process(
     brokers: Brokers,
 ) -> None:
-    one, two = brokers.broker(), brokers.broker()
-    old = await one.open(NAME, ONE)
+    first, second = brokers.broker(), brokers.broker()
+    old = await first.open(NAME, ONE)
     cursor = await old.open_cursor("s", FIRST)
     await publish(old, 0, 2)
-    await two.open(NAME, ONE)
+    await second.open(NAME, ONE)
     sink = Sink()
     old.append(run_of(b"late"), sink)
     await sink.settle(1)
@@ -153,7 +153,7 @@ async def test_m15_fenced_is_the_end_of_the_object_and_a_fresh_one_works_in_the_
     ):
         with pytest.raises(ManagedLedgerFencedError):
             await attempt
-    fresh = await one.open(NAME, ONE)  # takes the topic back: a later claim on the list
+    fresh = await first.open(NAME, ONE)  # takes the topic back: a later claim on the list
     assert fresh is not old
     await publish(fresh, 2, 2)
     assert await drain(fresh.cursors["s"]) == numbered(0, 4)
@@ -204,7 +204,7 @@ async def test_a_list_too_large_for_its_node_refuses_appends_with_the_reason_unt
     assert await drain(cursor) == numbered(4, 1)
 
 
-async def test_a_roll_that_fails_unexpectedly_is_answered_and_tried_again(
+async def test_a_roll_that_fails_unexpectedly_fails_its_appends_and_is_retried(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = await brokers.broker().open(NAME, rolling(2))

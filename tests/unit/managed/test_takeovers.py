@@ -1,4 +1,4 @@
-"""Brokers come and go under load, ledgers roll and are trimmed: the promises of delivery hold."""
+"""Brokers start and end under load, ledgers roll and are trimmed: the promises of delivery hold."""
 
 import asyncio
 import random
@@ -40,22 +40,26 @@ async def test_confirmed_is_delivered_until_its_acknowledgement_is_confirmed(
             await sink.settle(1)
         delivered: dict[Position, bytes] = {}
         while views := await cursor.read(chance.randint(1, 9), chance.choice((1, 1000))):
-            found = [Position(v.ledger_id, v.first + i) for v in views for i in range(v.count)]
-            delivered.update(zip(found, texts(views), strict=True))
-        noted = dict(zip((Position(*one) for one in sink.positions), sink.payloads, strict=True))
+            places = [Position(v.ledger_id, v.first + i) for v in views for i in range(v.count)]
+            delivered.update(zip(places, texts(views), strict=True))
+        noted = dict(
+            zip((Position(*place) for place in sink.positions), sink.payloads, strict=True)
+        )
         confirmed.update(noted)
         assert list(delivered) == sorted(delivered)
         assert not acknowledged & delivered.keys()
         missing = confirmed.keys() - attempted - delivered.keys() - noted.keys()
         assert not missing
-        assert all(delivered[one] == confirmed[one] for one in delivered.keys() & confirmed.keys())
-        batch = [one for one in delivered if chance.random() < 0.7]
+        assert all(
+            delivered[place] == confirmed[place] for place in delivered.keys() & confirmed.keys()
+        )
+        batch = [place for place in delivered if chance.random() < 0.7]
         chance.shuffle(batch)
         cursor.acknowledge(batch)
         if chance.random() < 0.7:
             await cursor.persisted()
             acknowledged |= set(batch)
-        more = [one for one in delivered if chance.random() < 0.2]
+        more = [place for place in delivered if chance.random() < 0.2]
         cursor.acknowledge(more)
         attempted |= {*batch, *more}
         if chance.random() < 0.6:

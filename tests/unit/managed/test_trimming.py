@@ -1,4 +1,4 @@
-"""Ledgers go when it is known what is consumed, and what is read from them is told at once."""
+"""Ledgers are trimmed once the consumed entries are known, and their readers and cursors are notified at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -68,14 +68,14 @@ async def bench() -> Bench:
     return Bench()
 
 
-async def test_nothing_goes_before_the_cursors_are_known(bench: Bench) -> None:
+async def test_nothing_is_trimmed_before_the_cursors_are_known(bench: Bench) -> None:
     bench.trimmer.soon()
     bench.trimmer.stored(30)
     await bench.trimmer.trim()
     assert await bench.quiet() == ["sweep"]
 
 
-async def test_a_trim_tells_readers_and_cursors_and_runs_once_however_often_asked(
+async def test_repeated_requests_trim_once_and_notify_readers_and_cursors(
     bench: Bench,
 ) -> None:
     bench.begin()
@@ -84,7 +84,7 @@ async def test_a_trim_tells_readers_and_cursors_and_runs_once_however_often_aske
     assert await bench.quiet() == ["trim 10", "forget 0", "trimmed", "sweep"]
 
 
-async def test_only_a_mark_behind_the_first_ledger_is_a_reason(bench: Bench) -> None:
+async def test_only_a_mark_behind_the_first_ledger_starts_a_trim(bench: Bench) -> None:
     bench.begin()
     bench.trimmer.stored(9)
     assert await bench.quiet() == []
@@ -92,7 +92,7 @@ async def test_only_a_mark_behind_the_first_ledger_is_a_reason(bench: Bench) -> 
     assert (await bench.quiet())[0] == "trim 10"
 
 
-async def test_nothing_begins_behind_the_end(bench: Bench) -> None:
+async def test_no_trim_begins_after_the_end(bench: Bench) -> None:
     bench.begin()
     bench.tenure.end()
     bench.trimmer.soon()

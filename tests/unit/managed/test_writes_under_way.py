@@ -35,7 +35,7 @@ class Gate:
                 await asyncio.sleep(0)
 
 
-async def test_i38_what_is_acknowledged_during_a_write_is_not_taken_for_stored(
+async def test_i38_an_acknowledgement_during_a_write_does_not_count_as_stored(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, cursor, places = await opened(brokers, 4)

@@ -1,4 +1,4 @@
-"""What lies before an acknowledged entry stays due, however near it is."""
+"""Entries before an acknowledged one stay due, however near they are."""
 
 import pytest
 

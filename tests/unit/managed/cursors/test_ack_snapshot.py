@@ -26,14 +26,17 @@ def test_entries_of_a_cursor_ledger() -> None:
 
 
 def by_classes(snapshot: AckSnapshot) -> bytes:
-    """The same by the generated classes."""
+    """Encode the snapshot with the generated classes."""
     state = snapshot.state()
     at = state.mark_delete
     info = pb.PositionInfo(ledgerId=at.ledger_id, entryId=at.entry_id)
     for first, last in state.ranges:
-        one = info.individualDeletedMessages.add()
-        one.lowerEndpoint.ledgerId, one.lowerEndpoint.entryId = first.ledger_id, first.entry_id - 1
-        one.upperEndpoint.ledgerId, one.upperEndpoint.entryId = last
+        stored_range = info.individualDeletedMessages.add()
+        stored_range.lowerEndpoint.ledgerId, stored_range.lowerEndpoint.entryId = (
+            first.ledger_id,
+            first.entry_id - 1,
+        )
+        stored_range.upperEndpoint.ledgerId, stored_range.upperEndpoint.entryId = last
     for name, value in state.properties.items():
         info.properties.add(name=name, value=value)
     for position, bits in state.batches.items():
@@ -53,10 +56,10 @@ SIZES = st.integers(0, 1 << 22)
     st.dictionaries(SIZES, st.integers(1, 1 << 130), max_size=3),
 )
 def test_ranges_have_the_bytes_of_the_generated_classes(
-    sizes: list[int], found: list[tuple[int, int]], mark: int, batches: dict[int, int]
+    sizes: list[int], drawn: list[tuple[int, int]], mark: int, batches: dict[int, int]
 ) -> None:
     line = LedgerLine([LedgerSpan(3 + 1000 * i, size) for i, size in enumerate(sizes)])
-    holes = [(min(at, line.durable_to), min(at + size, line.durable_to)) for at, size in found]
+    holes = [(min(at, line.durable_to), min(at + size, line.durable_to)) for at, size in drawn]
     inside = {at: bits for at, bits in batches.items() if at < line.durable_to}
     acks = AckState(min(mark, line.durable_to), holes, inside)
     snapshot = AckSnapshot.of(acks, line, {"p": -1})
@@ -73,13 +76,13 @@ def test_ranges_have_the_bytes_of_the_generated_classes(
 
 
 @pytest.mark.parametrize("step", [2, 3, 7])
-def test_many_ranges_are_stored_short_and_whole(step: int) -> None:
+def test_many_ranges_are_stored_compactly_and_completely(step: int) -> None:
     line = LedgerLine([LedgerSpan(1, 30_000), LedgerSpan(2, 30_000)])
     acks = AckState(5, [(at, min(at + step - 1, 60_000)) for at in range(7, 60_000, step)])
     payload = AckSnapshot.of(acks, line, {}).encode()
     assert len(payload) < 14_000 + 60_000 // 64 * 11
-    found = CursorState.decode(payload).acks(line)
-    assert (found.mark, found.holes) == (acks.mark, acks.holes)
+    read_back = CursorState.decode(payload).acks(line)
+    assert (read_back.mark, read_back.holes) == (acks.mark, acks.holes)
 
 
 def test_a_range_across_ledgers_is_stored_per_ledger() -> None:
@@ -91,7 +94,7 @@ def test_a_range_across_ledgers_is_stored_per_ledger() -> None:
 
 
 @pytest.mark.parametrize("gap", [2, 1000])
-def test_encoding_stops_for_others_and_does_not_see_what_they_change(gap: int) -> None:
+def test_encoding_yields_to_others_and_does_not_see_their_changes(gap: int) -> None:
     count = 20 * STEP
     line = LedgerLine([LedgerSpan(7, (count + 1) * gap)])
     acks = AckState(0, [(1 + i * gap, 2 + i * gap) for i in range(count)])
@@ -110,7 +113,7 @@ def test_encoding_stops_for_others_and_does_not_see_what_they_change(gap: int) -
 
 
 def done(steps: Generator[None, None, Any], calls_max: int) -> Any:
-    """What the steps return, each of which calls no more functions than that."""
+    """Return the result of the steps, after checking that each calls at most ``calls_max`` functions."""
     calls = 0
 
     def count(frame: object, event: str, argument: object) -> None:
@@ -142,7 +145,7 @@ MANY = {
 
 
 @pytest.mark.parametrize("kind", MANY)
-def test_no_step_is_longer_the_larger_a_state_is(kind: str) -> None:
+def test_the_longest_step_does_not_grow_with_the_state(kind: str) -> None:
     acks = MANY[kind]
     line = LedgerLine([LedgerSpan(1, 100 * COUNT), LedgerSpan(3, 100 * COUNT + 7)])
     properties = {f"producer-{i}": i for i in range(COUNT)}
@@ -151,7 +154,11 @@ def test_no_step_is_longer_the_larger_a_state_is(kind: str) -> None:
     assert calls_max < 4 * COUNT
     payload = done(snapshot.encoding(), calls_max)
     state = done(CursorState.decoding(payload), calls_max)
-    found = done(state.acking(line), calls_max)
-    assert (found.mark, found.holes, found.batches) == (acks.mark, acks.holes, acks.batches)
+    read_back = done(state.acking(line), calls_max)
+    assert (read_back.mark, read_back.holes, read_back.batches) == (
+        acks.mark,
+        acks.holes,
+        acks.batches,
+    )
     many = AckSnapshot.of(AckState(), line, properties).encode()
     assert done(CursorState.decoding(many), calls_max).properties == properties

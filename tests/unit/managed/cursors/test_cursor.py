@@ -48,18 +48,18 @@ FIRST = InitialPosition.EARLIEST
 async def opened(
     brokers: Brokers, count: int, config: LedgerConfig = ONE, settings: ManagedSettings = LAZY
 ) -> tuple[ManagedLedgerFactory, ManagedLedger, Cursor, list[Position]]:
-    """A topic of ``count`` entries with a cursor before the first."""
+    """Open a topic with a cursor before its first entry, and publish ``count`` entries."""
     factory = brokers.broker(settings)
     ledger = await factory.open(NAME, config)
     cursor = await ledger.open_cursor("s", FIRST)
     sink = await publish(ledger, 0, count)
-    return factory, ledger, cursor, [Position(*one) for one in sink.positions]
+    return factory, ledger, cursor, [Position(*place) for place in sink.positions]
 
 
 async def reopened(
     brokers: Brokers, old: ManagedLedgerFactory, config: LedgerConfig = ONE
 ) -> Cursor:
-    """The cursor at another broker after the old one was killed."""
+    """Kill the old broker and return the cursor at another one."""
     brokers.crash(old)
     return (await brokers.broker(LAZY).open(NAME, config)).cursors["s"]
 
@@ -145,7 +145,7 @@ async def test_an_ack_set_of_more_words_than_the_entry_has_messages_is_refused(
         batch = [Message(b"v")] * messages
         ledger.append(run_of(pack_entry(batch, producer_name="p", publish_ms=1)), sink)
     await sink.settle(2)
-    plain, at = (Position(*one) for one in sink.positions)
+    plain, at = (Position(*place) for place in sink.positions)
     for position, most in ((plain, 1), (at, 2)):
         with pytest.raises(AckSetTooLongError, match=f"ack_set: {most + 1} words"):
             cursor.acknowledge_batch(position, [1] * (most + 1))
@@ -247,14 +247,14 @@ async def test_consumed_ledgers_are_trimmed_only_behind_persisted_marks(brokers:
     assert len(ledger.stats().ledgers) == 4
     await slow.persisted()
     await ledger.trim()
-    assert [one.ledger_id for one in ledger.stats().ledgers] == [
+    assert [span.ledger_id for span in ledger.stats().ledgers] == [
         places[6].ledger_id,
         places[9].ledger_id,
     ]
     tree = brokers.cluster.server.tree
     record = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
-    assert [one.ledger_id for one in record.ledgers] == [places[6].ledger_id, places[9].ledger_id]
-    for gone in {one.ledger_id for one in places[:6]}:
+    assert [span.ledger_id for span in record.ledgers] == [places[6].ledger_id, places[9].ledger_id]
+    for gone in {place.ledger_id for place in places[:6]}:
         with pytest.raises(Exception, match=str(gone)):
             tree.get(paths.ledger(gone))
     assert await drain(reader) == numbered(6, 4)
@@ -321,7 +321,7 @@ async def test_persisting_heals_after_the_bookie_comes_back(brokers: Brokers) ->
     assert (await reopened(brokers, factory)).mark_delete == places[1]
 
 
-async def test_lazy_writes_happen_without_anybody_waiting(brokers: Brokers) -> None:
+async def test_lazy_writes_happen_without_a_waiting_caller(brokers: Brokers) -> None:
     settings = ManagedSettings(cursor_persist_interval_s=0.05)
     _, _, cursor, places = await opened(brokers, 5, settings=settings)
     for place in places:
@@ -381,7 +381,7 @@ async def test_one_property_is_set_and_removed_with_nothing_acknowledged(brokers
         assert cursor.properties == stored
 
 
-async def test_properties_replaced_by_an_owner_that_was_are_refused_and_end_it(
+async def test_properties_replaced_by_a_former_owner_are_refused_and_fence_it(
     brokers: Brokers,
 ) -> None:
     _, old, cursor, _ = await opened(brokers, 3)
@@ -392,7 +392,7 @@ async def test_properties_replaced_by_an_owner_that_was_are_refused_and_end_it(
     assert new.cursors["s"].cursor_properties == {}
 
 
-async def test_properties_of_which_nobody_knows_that_they_are_stored_are_not_told(
+async def test_properties_of_unknown_outcome_are_not_reported(
     brokers: Brokers,
 ) -> None:
     settings = ManagedSettings(retry_initial_s=0.001, retry_max_s=0.001, metadata_attempts_max=2)
@@ -456,19 +456,19 @@ async def test_find_by_time_gives_the_last_entry_published_before(
     for i in range(10):
         ledger.append(run_of(message(1000 + 10 * i)), sink)
     await sink.settle(10)
-    found = await ledger.find_by_time(publish_ms)
+    position = await ledger.find_by_time(publish_ms)
     expected = sink.positions[index] if index >= 0 else (sink.positions[0][0], -1)
-    assert found == expected
+    assert position == expected
     if index < 9:
-        assert ledger.next_position(found) == sink.positions[index + 1]
+        assert ledger.next_position(position) == sink.positions[index + 1]
     known = Position(*sink.positions[3])
-    assert await ledger.find_by_time(publish_ms, known) == max(found, known)
+    assert await ledger.find_by_time(publish_ms, known) == max(position, known)
 
 
 async def test_properties_larger_than_a_node_survive_every_change_of_owner(
     brokers: Brokers,
 ) -> None:
-    """As deduplication of 10,000 producers with long names has them."""
+    """Use the properties that deduplication of 10,000 producers with long names stores."""
     factory, _, cursor, places = await opened(brokers, 3)
     names = {f"{i:05}" + "n" * 105: i for i in range(10_000)}
     cursor.take_snapshot(places[0], names)
@@ -513,7 +513,7 @@ async def test_properties_of_a_subscription_that_are_too_large_or_the_brokers_ow
     assert cursor.cursor_properties == {}
 
 
-async def test_a_state_that_cannot_be_encoded_fails_who_waits_and_is_tried_again_after_a_pause(
+async def test_a_state_that_cannot_be_encoded_fails_its_waiters_and_is_retried_after_a_pause(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ManagedSettings(cursor_persist_interval_s=0.001, retry_max_s=3600)

@@ -44,7 +44,7 @@ async def asked(ledger: CursorLedger, payload: bytes) -> "asyncio.Task[int]":
     return task
 
 
-async def test_i38_the_confirmation_of_a_cancelled_write_says_nothing_of_the_next() -> None:
+async def test_i38_the_confirmation_of_a_cancelled_write_does_not_confirm_the_next() -> None:
     ledgers = Ledgers()
     ledger = await CursorLedger.create(ledgers, ONE, {})  # type: ignore[arg-type]
     first = await asked(ledger, b"1")
@@ -59,7 +59,7 @@ async def test_i38_the_confirmation_of_a_cancelled_write_says_nothing_of_the_nex
     assert ledgers.writer.entries == [b"1", b"2"]
 
 
-async def test_who_waits_for_an_entry_hears_of_the_end_of_the_ledger() -> None:
+async def test_a_waiter_for_an_entry_is_notified_of_the_end_of_the_ledger() -> None:
     ledger = await CursorLedger.create(Ledgers(), ONE, {})  # type: ignore[arg-type]
     waiting = await asked(ledger, b"1")
     ledger.abandon("the end")

@@ -41,7 +41,7 @@ async def _index(factory: ManagedLedgerFactory) -> IndexLedgers:
     return index
 
 
-async def test_what_was_written_is_read_and_survives_its_owner(brokers: Brokers) -> None:
+async def test_a_written_index_is_read_and_survives_its_owner(brokers: Brokers) -> None:
     first = brokers.broker(QUICK)
     index = await _index(first)
     ledger_id = await index.write(_parts(b"one", b"two"))
@@ -51,11 +51,11 @@ async def test_what_was_written_is_read_and_survives_its_owner(brokers: Brokers)
     index = await _index(brokers.broker(QUICK))
     assert index.stored == {ledger_id: 2}
     reader = await index.reader(ledger_id)
-    found = [run.entry(0) for i in (0, 1) for run in await reader.read(i, i, 1)]
-    assert found == [b"one", b"two"]
+    payloads = [run.entry(0) for i in (0, 1) for run in await reader.read(i, i, 1)]
+    assert payloads == [b"one", b"two"]
 
 
-async def test_it_is_nobodys_property(brokers: Brokers) -> None:
+async def test_an_index_is_not_among_the_cursors_properties(brokers: Brokers) -> None:
     factory = brokers.broker(QUICK)
     index = await _index(factory)
     await index.put({await index.write(_parts(b"one")): 1})
@@ -65,7 +65,7 @@ async def test_it_is_nobodys_property(brokers: Brokers) -> None:
     assert len(index.stored) == 1
 
 
-async def test_what_is_not_named_any_more_is_deleted(brokers: Brokers) -> None:
+async def test_an_index_ledger_that_no_record_lists_is_deleted(brokers: Brokers) -> None:
     index = await _index(brokers.broker(QUICK))
     before = brokers.ledgers()
     first, second = [await index.write(_parts(b"one")) for _ in range(2)]
@@ -78,7 +78,7 @@ async def test_what_is_not_named_any_more_is_deleted(brokers: Brokers) -> None:
     assert brokers.ledgers() == before
 
 
-async def test_what_was_written_and_not_named_is_cleared_away_by_the_next_owner(
+async def test_an_unlisted_index_is_deleted_by_the_next_owner(
     brokers: Brokers,
 ) -> None:
     first = brokers.broker(QUICK)
@@ -90,7 +90,7 @@ async def test_what_was_written_and_not_named_is_cleared_away_by_the_next_owner(
 
 
 @pytest.mark.parametrize("lost_answer", [False, True])
-async def test_cut_off_anywhere_nothing_is_named_that_is_not_whole_and_nothing_is_left(
+async def test_an_interrupted_write_lists_no_incomplete_index_and_leaves_no_ledger(
     brokers: Brokers, lost_answer: bool
 ) -> None:
     # A close of an index ledger whose every metadata call fails ends in a time-out.
@@ -139,13 +139,13 @@ async def _cut_off(
 
 
 async def _empty(factory: ManagedLedgerFactory, brokers: Brokers) -> set[int]:
-    """Ledgers that nobody was told of: made by a call that got no answer (M17)."""
-    found = set()
+    """Return the ledgers that no record lists: a call that received no answer created them (M17)."""
+    empty = set()
     for ledger_id in brokers.ledgers():
         reader = await brokers.cluster.client().open(ledger_id, recover=False)
         if reader.last_confirmed < 0 and ledger_id not in _listed(brokers):
-            found.add(ledger_id)
-    return found
+            empty.add(ledger_id)
+    return empty
 
 
 def _listed(brokers: Brokers) -> set[int]:
@@ -155,7 +155,7 @@ def _listed(brokers: Brokers) -> set[int]:
         return set()
     record = CursorRecord.decode(tree.get(path)[0])
     topic = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
-    ledgers = {one.ledger_id for one in topic.ledgers}
+    ledgers = {span.ledger_id for span in topic.ledgers}
     return {record.ledger_id, *record.doomed, *record.index, *topic.doomed, *ledgers}
 
 

@@ -1,4 +1,4 @@
-"""The record of a cursor's last change: stored with the state, wherever that is, and read by whoever takes over."""
+"""The record of a cursor's last change: stored with the state, wherever that is, and read by the next owner."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 
 async def changed(brokers: Brokers, holes: int) -> tuple[bytes, Cursor]:
-    """The state of before, and the cursor at another broker after everything was skipped and the first one killed."""
+    """Skip all entries and kill the broker; return the state before, and the cursor at another broker."""
     factory = brokers.broker(LAZY)
     log = await factory.open(NAME, ONE)
     cursor = await log.open_cursor("s", InitialPosition.EARLIEST)
@@ -46,7 +46,7 @@ async def changed(brokers: Brokers, holes: int) -> tuple[bytes, Cursor]:
 
 
 @pytest.mark.parametrize("holes", [3, 3000])
-async def test_the_next_owner_can_take_it_back(brokers: Brokers, holes: int) -> None:
+async def test_the_next_owner_can_undo_the_last_change(brokers: Brokers, holes: int) -> None:
     before, cursor = await changed(brokers, holes)
     kept = cursor.last_change
     assert kept is not None
@@ -77,7 +77,7 @@ async def test_a_cursor_that_is_not_durable_remembers_as_long_as_it_lives(broker
     assert (cursor.last_change is not None, cursor.backlog_entries()) == (True, 3)
 
 
-def test_large_states_are_compressed_and_come_back() -> None:
+def test_large_states_are_compressed_and_round_trip() -> None:
     states = [b"".join(i.to_bytes(4, "big") for i in range(n)) for n in (20_000, 30_000)]
     change = replace(CHANGE, before=states[0], after=states[1])
     encoded = change.encode()

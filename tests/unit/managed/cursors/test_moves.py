@@ -25,12 +25,14 @@ def due_of(acks: AckState, sizes: list[int], low: int) -> Due:
 
 
 def narrowed(rng: random.Random, due: Due, share: float) -> Due:
-    """With some messages acknowledged."""
-    found = {}
+    """Return the messages that are due after some were acknowledged."""
+    remaining = {}
     for o, bits in due.items():
         kind = rng.random()
-        found[o] = bits if kind > share else 0 if kind < share / 2 else bits & rng.getrandbits(8)
-    return found
+        remaining[o] = (
+            bits if kind > share else 0 if kind < share / 2 else bits & rng.getrandbits(8)
+        )
+    return remaining
 
 
 def rolled(rng: random.Random) -> tuple[list[int], int, Due, Due, Due]:
@@ -51,17 +53,17 @@ def rolled(rng: random.Random) -> tuple[list[int], int, Due, Due, Due]:
 
 
 def rebased(base: int, now: int, target: int, size: int) -> int:
-    """Of one entry: what the change acknowledges and gives back, and what was acknowledged since."""
-    found = (now | (target & ~base)) & ~(base & ~target)
+    """Return an entry's due messages: the change is applied, and acknowledgements since its preview stay."""
+    remaining = (now | (target & ~base)) & ~(base & ~target)
     given_back_whole = target == full(size) and base not in (0, target)
-    return full(size) if given_back_whole else found
+    return full(size) if given_back_whole else remaining
 
 
-def test_a_change_acknowledges_and_gives_back_what_it_said_and_nothing_else() -> None:
+def test_a_change_acknowledges_and_restores_exactly_what_its_preview_showed() -> None:
     rng = random.Random(12)
     for _ in range(3000):
         sizes, low, base, now, target = rolled(rng)
-        states = [state_of(one, sizes, low) for one in (now, base, target)]
+        states = [state_of(due, sizes, low) for due in (now, base, target)]
         effect = effect_of(*states, low)
         assert not effect.returned
         after = due_of(effect.after, sizes, low)
@@ -75,11 +77,11 @@ def test_a_change_acknowledges_and_gives_back_what_it_said_and_nothing_else() ->
         assert effect.last == max(touched, default=None)
 
 
-def test_undone_at_once_a_change_leaves_what_was() -> None:
+def test_an_immediate_undo_restores_the_state_before_the_change() -> None:
     rng = random.Random(13)
     for _ in range(2000):
         sizes, low, base, now, target = rolled(rng)
-        states = [state_of(one, sizes, low) for one in (now, base, target)]
+        states = [state_of(due, sizes, low) for due in (now, base, target)]
         done = effect_of(*states, low)
         undone = effect_of(done.after, done.after, done.now, low)
         assert due_of(undone.after, sizes, low) == now
@@ -90,7 +92,7 @@ def whole(mark: int, *holes: tuple[int, int]) -> AckState:
     return AckState(mark, holes)
 
 
-def test_what_came_after_the_preview_is_not_touched() -> None:
+def test_entries_published_after_the_preview_are_not_touched() -> None:
     base = whole(2, (5, 7))
     now = whole(4, (5, 7), (11, 12))  # 2 and 3 acknowledged since, 10 to 12 published since
     effect = effect_of(now, base, passed(base, 10), 0)
@@ -105,11 +107,11 @@ def test_a_rewind_does_not_bring_back_what_was_acknowledged_since() -> None:
     assert (effect.after.mark, list(effect.after.holes)) == (2, [(5, 6)])
 
 
-def test_a_cursor_that_somebody_moved_back_is_told() -> None:
+def test_entries_that_another_move_restored_are_reported() -> None:
     effect: Effect = effect_of(whole(1), whole(5), passed(whole(5), 9), 0)
     assert list(effect.returned) == [(1, 5)]
 
 
-def test_a_batch_of_which_messages_came_back_is_told() -> None:
+def test_a_batch_with_restored_messages_is_reported() -> None:
     base, now = AckState(0, (), {3: 0b0011}), AckState(0, (), {3: 0b0111})
     assert list(effect_of(now, base, passed(base, 9), 0).returned) == [(3, 4)]

@@ -1,4 +1,4 @@
-"""Since when an entry can have been in a log: notes within an owner's life, ends of ledgers beyond it."""
+"""Latest time by which an entry was in a log: notes within an owner's life, ends of ledgers beyond it."""
 
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.reading.arrivals import NOTES_MAX, Arrivals

@@ -60,7 +60,7 @@ class Asked:
 
 
 async def cold(brokers: Brokers, settings: ManagedSettings) -> tuple[ManagedLedger, list[Cursor]]:
-    """A topic whose entries left the tail cache, and ten cursors before the first."""
+    """Return a topic whose entries left the tail cache, with ten cursors before the first entry."""
     ledger = await brokers.broker(settings).open(NAME, rolling(90))
     cursors = [await ledger.open_cursor(f"c{i}", FIRST) for i in range(10)]
     await publish(ledger, 0, COUNT, batch=10)
@@ -83,8 +83,8 @@ async def test_ten_cursors_at_one_place_read_storage_once(
 ) -> None:
     ledger, cursors = await cold(brokers, small(100))
     asked = Asked(ledger.entries.reads, monkeypatch)
-    found = await asyncio.gather(*(drain(cursor, 7) for cursor in cursors))
-    assert found == [numbered(0, COUNT)] * 10
+    drained = await asyncio.gather(*(drain(cursor, 7) for cursor in cursors))
+    assert drained == [numbered(0, COUNT)] * 10
     assert asked.entries <= COUNT
     assert len(set(asked.ranges)) == len(asked.ranges)
 
@@ -109,7 +109,7 @@ async def test_the_next_range_is_fetched_while_one_is_being_sent(
     assert seen == numbered(0, COUNT)
 
 
-async def test_a_cursor_that_waits_has_more_ranges_under_way_up_to_the_bound(
+async def test_a_waiting_cursor_has_more_ranges_under_way_up_to_the_bound(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, cursors = await cold(brokers, small(100, ranges=3))
@@ -123,7 +123,7 @@ async def test_a_cursor_that_waits_has_more_ranges_under_way_up_to_the_bound(
 
 
 async def _read_behind_the_gate(cursor: Cursor, asked: Asked) -> list[View]:
-    """What is in memory; else what storage gives, once all reads that begin have begun."""
+    """Return views from memory, or else from storage, once every read that will begin has begun."""
     views = cursor.read_nowait(5, 1000)
     if views is None:
         asked.gate.clear()
@@ -149,10 +149,10 @@ async def test_entries_larger_than_those_before_leave_no_hole(brokers: Brokers) 
 
 
 async def _bodies(cursor: Cursor) -> list[bytes]:
-    found: list[bytes] = []
+    bodies: list[bytes] = []
     while views := await cursor.read(3, 2000):
-        found += [view.run.entry(i) for view in views for i in view.indexes]
-    return found
+        bodies += [view.run.entry(i) for view in views for i in view.indexes]
+    return bodies
 
 
 async def test_read_ahead_stays_within_the_budget_and_out_of_the_tail(
@@ -169,7 +169,7 @@ async def test_read_ahead_stays_within_the_budget_and_out_of_the_tail(
     assert cache.bytes == 0
 
 
-async def test_what_is_read_by_all_is_let_go_at_once(brokers: Brokers) -> None:
+async def test_entries_read_by_all_cursors_are_released_at_once(brokers: Brokers) -> None:
     ledger, cursors = await cold(brokers, small(100))
     cache = ledger.entries.backlog._cache
     peak = 0
@@ -180,7 +180,7 @@ async def test_what_is_read_by_all_is_let_go_at_once(brokers: Brokers) -> None:
     assert (cache.bytes, ledger.entries.backlog._segments) == (0, [])
 
 
-async def test_a_failing_read_is_told_and_the_next_one_goes_on(
+async def test_a_failing_read_is_reported_and_the_next_one_continues(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, cursors = await cold(brokers, small(100))
@@ -189,7 +189,7 @@ async def test_a_failing_read_is_told_and_the_next_one_goes_on(
     failures = await asyncio.gather(
         *(cursor.read(5, 1000) for cursor in cursors), return_exceptions=True
     )
-    assert all(isinstance(one, LedgerError) for one in failures)
+    assert all(isinstance(failure, LedgerError) for failure in failures)
     asked.failing = False
     assert await drain(cursors[0]) == numbered(0, COUNT)
 
@@ -206,7 +206,7 @@ async def test_a_rewind_under_a_read_skips_nothing(brokers: Brokers) -> None:
     assert await drain(cursor) == numbered(0, 10) + numbered(30, COUNT - 30)
 
 
-async def test_redelivered_entries_come_from_what_was_read_ahead(
+async def test_redelivered_entries_are_served_from_the_read_ahead(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, cursors = await cold(brokers, small(200))

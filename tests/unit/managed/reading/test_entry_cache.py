@@ -39,15 +39,15 @@ def test_shared_buffers_are_charged_once() -> None:
     assert cache.bytes == 0
 
 
-def test_the_oldest_go_first_across_topics() -> None:
+def test_the_oldest_entries_are_evicted_first_across_topics() -> None:
     cache = EntryCache(1000)
-    one, two = cache.tail(), cache.tail()
-    one.append(0, run_in(bytes(400), 0, [400]))
-    two.append(0, run_in(bytes(400), 0, [400]))
-    one.append(1, run_in(bytes(400), 0, [400]))
-    assert not one.covers(0)
-    assert one.covers(1)
-    assert two.covers(0)
+    first, second = cache.tail(), cache.tail()
+    first.append(0, run_in(bytes(400), 0, [400]))
+    second.append(0, run_in(bytes(400), 0, [400]))
+    first.append(1, run_in(bytes(400), 0, [400]))
+    assert not first.covers(0)
+    assert first.covers(1)
+    assert second.covers(0)
     assert cache.bytes == 800
     assert cache.entries == cache.inserted - cache.evicted
     assert cache.evictions == 1
@@ -74,20 +74,20 @@ def test_an_entry_larger_than_everything_is_not_kept() -> None:
     assert not tail.covers(0)
 
 
-def test_a_cleared_tail_leaves_nothing_and_goes_on() -> None:
+def test_a_cleared_tail_holds_nothing_and_can_be_filled_again() -> None:
     cache = EntryCache(1000)
-    one, two = cache.tail(), cache.tail()
+    cleared, other = cache.tail(), cache.tail()
     for i in range(3):
-        one.append(i, run_in(bytes(200), 0, [200]))
-    one.clear()
+        cleared.append(i, run_in(bytes(200), 0, [200]))
+    cleared.clear()
     assert cache.bytes == 0
-    one.append(3, run_in(bytes(200), 0, [200]))
+    cleared.append(3, run_in(bytes(200), 0, [200]))
     for i in range(4):
-        two.append(i, run_in(bytes(200), 0, [200]))
-    assert one.covers(3)  # as old as it is, not as those before it
-    two.append(4, run_in(bytes(200), 0, [200]))
-    assert not one.covers(3)
-    assert two.covers(4)
+        other.append(i, run_in(bytes(200), 0, [200]))
+    assert cleared.covers(3)  # as old as it is, not as those before it
+    other.append(4, run_in(bytes(200), 0, [200]))
+    assert not cleared.covers(3)
+    assert other.covers(4)
 
 
 @given(
@@ -96,23 +96,23 @@ def test_a_cleared_tail_leaves_nothing_and_goes_on() -> None:
         max_size=60,
     )
 )
-def test_budget_and_contiguity_hold_whatever_comes(
+def test_budget_and_contiguity_hold_for_any_sequence(
     work: list[tuple[int, int, bool, int]],
 ) -> None:
     cache = EntryCache(1000)
     tails = [cache.tail() for _ in range(3)]
     ends = [0, 0, 0]
     buf = bytes(400)
-    for which, size, shared, count in work:
+    for index, size, shared, count in work:
         if not size:
-            tails[which].clear()
+            tails[index].clear()
             held(cache, tails, max(ends))
             continue
         if not shared:
             buf = bytes(400)
         sizes = [max(size // count, 1)] * count
-        tails[which].append(ends[which], run_in(buf, 0, sizes))
-        ends[which] += count
+        tails[index].append(ends[index], run_in(buf, 0, sizes))
+        ends[index] += count
         assert cache.bytes <= 1000
         held(cache, tails, max(ends))
         for tail, end in zip(tails, ends, strict=True):

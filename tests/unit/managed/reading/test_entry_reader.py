@@ -15,7 +15,7 @@ from tests.support.managed_cluster import NAME, ONE, Brokers, numbered, publish
 
 
 def offloaded(ledger_id: int, *, deleted: bool) -> LedgerSpan:
-    """A ledger of five entries with a copy in tiered storage."""
+    """Return a ledger of five entries with a copy in tiered storage."""
     info = pb.ManagedLedgerInfo.LedgerInfo()
     info.offloadContext.complete = True
     info.offloadContext.bookkeeperDeleted = deleted

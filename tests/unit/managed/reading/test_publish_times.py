@@ -24,13 +24,13 @@ def test_every_form_has_its_time(entry: bytes) -> None:
     assert publish_time(entry) == 1_700_000_000_123
 
 
-def test_a_brokers_time_goes_before_the_publishers() -> None:
+def test_a_brokers_time_has_precedence_over_the_publishers() -> None:
     assert publish_time(brokers(CHECKED, time_ms=5)) == 5
 
 
 @pytest.mark.parametrize(
     "entry", [b"", b"\x0e\x01", CHECKED[:8], b"\x00\x00\x00\x04\xff\xff\xff\xff"]
 )
-def test_what_has_no_metadata_is_damaged(entry: bytes) -> None:
+def test_an_entry_without_metadata_is_damaged(entry: bytes) -> None:
     with pytest.raises(StoredRecordError):
         publish_time(entry)

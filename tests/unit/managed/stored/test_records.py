@@ -78,11 +78,11 @@ def test_empty_bytes_are_a_topic_without_ledgers() -> None:
     assert LogRecord.decode(b"") == LogRecord()
 
 
-def test_terminated_topics_and_foreign_fields_come_back() -> None:
+def test_terminated_topics_and_foreign_fields_round_trip() -> None:
     info = pb.ManagedLedgerInfo()
-    one = info.ledgerInfo.add(ledgerId=3, entries=2, size=9, timestamp=7)
-    one.offloadContext.uidMsb = 5
-    one.properties.add(key="k", value="v")
+    span = info.ledgerInfo.add(ledgerId=3, entries=2, size=9, timestamp=7)
+    span.offloadContext.uidMsb = 5
+    span.properties.add(key="k", value="v")
     info.terminatedPosition.ledgerId, info.terminatedPosition.entryId = 3, 1
     record = LogRecord.decode(info.SerializeToString())
     assert record.terminated == Position(3, 1)
@@ -91,7 +91,7 @@ def test_terminated_topics_and_foreign_fields_come_back() -> None:
 
 
 def wrapped(kind: int, size: int, payload: bytes) -> bytes:
-    """The compressed wrapper of newer brokers."""
+    """Return the payload in the compressed wrapper of newer brokers."""
     meta = pb.ManagedLedgerInfoMetadata(compressionType=kind, uncompressedSize=size)  # type: ignore[arg-type]
     raw = meta.SerializeToString()
     return struct.pack(">HI", 0x4778, len(raw)) + raw + payload
@@ -123,7 +123,7 @@ def test_garbage_is_named() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_whatever_is_stored_is_read_or_refused_by_name(value: bytes) -> None:
+def test_any_stored_bytes_are_read_or_refused_by_name(value: bytes) -> None:
     for head in (b"", bytes.fromhex("0a0408202000"), b"\x47\x78\x00\x00\x00\x04\x08\x02\x10\x40"):
         for decode in (LogRecord.decode, CursorRecord.decode, CursorState.decode):
             with contextlib.suppress(StoredRecordError):
@@ -140,7 +140,7 @@ def test_fields_we_do_not_know_are_written_back() -> None:
     topic.properties["k"] = "v"
     topic.ledgers.append(LedgerSpan(18))
     again = LogRecord.decode(topic.encode())
-    assert (again.extra, [one.extra for one in again.ledgers]) == (UNKNOWN, [UNKNOWN, b""])
+    assert (again.extra, [span.extra for span in again.ledgers]) == (UNKNOWN, [UNKNOWN, b""])
     cursor = CursorRecord.decode(bytes.fromhex(CURSORS[0][0]) + UNKNOWN)
     assert cursor.encode() == bytes.fromhex(CURSORS[0][0]) + UNKNOWN
 
@@ -163,10 +163,10 @@ def test_state_of_trimmed_ledgers_counts_as_acknowledged() -> None:
     assert (acks.mark, list(acks.holes), acks.batches) == (2, [], {5: 6})
 
 
-def test_what_is_ours_hides_in_properties_that_others_keep() -> None:
+def test_our_own_fields_are_stored_as_properties_that_other_brokers_keep() -> None:
     topic = LogRecord(properties={"k": "v", "magnetar.mine": "no"}, doomed=[3, 17], deleted=True)
     info = pb.ManagedLedgerInfo.FromString(topic.encode())
-    stored = {one.key: one.value for one in info.properties}
+    stored = {item.key: item.value for item in info.properties}
     assert stored == {
         "k": "v",
         "magnetar.doomed-ledgers": "3 17",
@@ -182,7 +182,7 @@ def test_what_is_ours_hides_in_properties_that_others_keep() -> None:
     state = CursorState(Position(3, 1), properties={"p": 1})
     cursor = CursorRecord(9, state, doomed=[5, 7], deleted=True)
     own = pb.ManagedCursorInfo.FromString(cursor.encode())
-    assert {one.name: one.value for one in own.properties} == {
+    assert {item.name: item.value for item in own.properties} == {
         "p": 1,
         "magnetar.doomed-ledger.5": 5,
         "magnetar.doomed-ledger.7": 7,
@@ -190,5 +190,5 @@ def test_what_is_ours_hides_in_properties_that_others_keep() -> None:
     }
     assert CursorRecord.decode(cursor.encode()) == cursor
     own.cursorsLedgerId = 7
-    found = CursorRecord.decode(own.SerializeToString())
-    assert (found.doomed, found.deleted, found.state.properties) == ([5], False, {"p": 1})
+    decoded = CursorRecord.decode(own.SerializeToString())
+    assert (decoded.doomed, decoded.deleted, decoded.state.properties) == ([5], False, {"p": 1})

@@ -1,4 +1,4 @@
-"""What is said of topics that nobody has open is what whoever opens them finds, or unknown."""
+"""Statistics of a topic without an owner equal those of its next owner, or are unknown."""
 
 from collections.abc import Awaitable, Callable
 
@@ -27,9 +27,9 @@ def at(brokers: Brokers) -> RestingLogs:
 
 
 async def read(logs: RestingLogs) -> LogAtRest:
-    (found,) = await logs.read([NAME])
-    assert found is not None
-    return found
+    (log,) = await logs.read([NAME])
+    assert log is not None
+    return log
 
 
 def seen(ledger: ManagedLedger) -> LogAtRest:
@@ -40,7 +40,7 @@ def seen(ledger: ManagedLedger) -> LogAtRest:
 
 
 async def holes(ledger: ManagedLedger, name: str, count: int) -> None:
-    """So many acknowledged entries apart from each other."""
+    """Acknowledge ``count`` entries that are not adjacent."""
     cursor = await ledger.open_cursor(name, FIRST)
     positions = []
     at_ = ledger.next_position(cursor.mark_delete)
@@ -62,7 +62,7 @@ async def crashed(factory: ManagedLedgerFactory, ledger: ManagedLedger) -> None:
 
 @pytest.mark.parametrize("end", [closed, crashed])
 @pytest.mark.parametrize("settings", [EAGER, LEDGERED])
-async def test_it_is_what_the_next_owner_finds(
+async def test_statistics_at_rest_equal_those_of_the_next_owner(
     brokers: Brokers,
     end: Callable[[ManagedLedgerFactory, ManagedLedger], Awaitable[None]],
     settings: ManagedSettings,
@@ -82,7 +82,7 @@ async def test_it_is_what_the_next_owner_finds(
     assert seen(reopened) == expected
 
 
-async def test_reading_fences_nobody(brokers: Brokers) -> None:
+async def test_reading_does_not_fence_the_owner(brokers: Brokers) -> None:
     ledger = await brokers.broker().open(NAME, ONE)
     await publish(ledger, 0, 3)
     await ledger.open_cursor("s", FIRST)
@@ -92,7 +92,7 @@ async def test_reading_fences_nobody(brokers: Brokers) -> None:
     assert (await read(logs)).backlogs == {"s": 7}, "an open ledger's end is not remembered"
 
 
-async def test_what_storage_does_not_tell_is_unknown(
+async def test_values_that_storage_does_not_answer_are_unknown(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resting, "LEDGER_TIMEOUT_S", 0.5)
@@ -123,7 +123,7 @@ async def test_only_the_subscription_whose_acknowledgements_are_silent_is_unknow
     assert await read(at(brokers)) == LogAtRest(size, {"holes": None, "all": 30})
 
 
-async def test_an_answer_is_kept_while_its_nodes_stay(
+async def test_an_answer_is_cached_while_its_nodes_do_not_change(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = await brokers.broker(LEDGERED).open(NAME, ONE)
@@ -149,7 +149,7 @@ async def test_an_answer_is_kept_while_its_nodes_stay(
     assert (await read(logs)).backlogs == {"holes": 0}
 
 
-async def test_what_does_not_exist_is_missing_and_a_broken_record_unknown(brokers: Brokers) -> None:
+async def test_an_absent_topic_is_missing_and_a_broken_record_unknown(brokers: Brokers) -> None:
     logs, store = at(brokers), brokers.cluster.store
     broken = "public/default/persistent/broken"
     await store.create(paths.managed_ledger(broken), b"\xff\xff", make_parents=True)

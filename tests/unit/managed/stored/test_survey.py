@@ -1,4 +1,4 @@
-"""What the store holds of a managed ledger, read while its owner changes it."""
+"""The stored records of a managed ledger, read while its owner changes them."""
 
 import pytest
 
@@ -23,18 +23,18 @@ async def stored(server: MemoryServer, record: LogRecord, *cursors: str) -> Memo
     return store
 
 
-async def test_records_come_with_their_nodes_versions_and_cursors_by_name() -> None:
+async def test_records_have_their_nodes_versions_and_cursors_by_name() -> None:
     store = await stored(MemoryServer(), LogRecord([LedgerSpan(1)]), "b%2Fc", "a")
     await store.put(f"{PATH}/a", CursorRecord(9, CursorState(Position(1, 5)), 7).encode())
-    found = await survey(store, NAME)
-    assert (found.record.ledgers, found.stat.version) == ([LedgerSpan(1)], 0)
-    assert list(found.cursors) == ["a", "b/c"]
-    cursor, stat = found.cursors["a"]
+    surveyed = await survey(store, NAME)
+    assert (surveyed.record.ledgers, surveyed.stat.version) == ([LedgerSpan(1)], 0)
+    assert list(surveyed.cursors) == ["a", "b/c"]
+    cursor, stat = surveyed.cursors["a"]
     assert (cursor.ledger_id, cursor.state.mark_delete, stat.version) == (9, Position(1, 5), 1)
     await store.close()
 
 
-async def test_a_cursor_that_goes_meanwhile_is_left_out() -> None:
+async def test_a_cursor_deleted_meanwhile_is_left_out() -> None:
     server = MemoryServer()
     store = await stored(server, LogRecord(), "a", "b")
 
@@ -48,7 +48,9 @@ async def test_a_cursor_that_goes_meanwhile_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("record", [None, LogRecord(deleted=True)])
-async def test_what_is_not_there_or_being_deleted_is_not_found(record: LogRecord | None) -> None:
+async def test_a_missing_or_half_deleted_managed_ledger_is_not_found(
+    record: LogRecord | None,
+) -> None:
     server = MemoryServer()
     store = server.session() if record is None else await stored(server, record)
     with pytest.raises(ManagedLedgerNotFoundError):

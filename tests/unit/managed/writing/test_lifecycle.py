@@ -1,4 +1,4 @@
-"""When ledgers roll, and which may go."""
+"""Conditions under which ledgers roll or may be trimmed."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def test_a_ledger_is_full_by_entries_bytes_or_age_but_not_too_young(
     assert is_full(entries, size, age_s, CONFIG) is full
 
 
-def test_age_is_looked_at_when_it_can_matter() -> None:
+def test_age_is_checked_only_when_it_can_matter() -> None:
     assert [next_check_s(age, CONFIG) for age in (0, 60, 599, 700)] == [60, 540, 1, 0.001]
 
 
@@ -39,7 +39,9 @@ LEDGERS = [
 @pytest.mark.parametrize(
     ("consumed", "count"), [(100, 0), (109, 0), (110, 2), (119, 2), (120, 3), (131, 4), (132, 4)]
 )
-def test_only_wholly_consumed_ledgers_go_and_never_the_last(consumed: int, count: int) -> None:
+def test_only_wholly_consumed_ledgers_are_trimmed_and_never_the_last(
+    consumed: int, count: int
+) -> None:
     assert trimmable(LEDGERS, 100, consumed, 10_000, CONFIG) == count
 
 

@@ -1,4 +1,4 @@
-"""What a broker puts before entries: indexes rise over ledgers, owners and what was trimmed; who appends sees none."""
+"""Stamps that a broker puts before entries: indexes rise over ledgers, owners and trims; the producer sees none."""
 
 from dataclasses import replace
 
@@ -18,16 +18,16 @@ INDEXED = replace(rolling(4), entry_indexes=True)
 
 
 async def indexes(ledger: ManagedLedger) -> list[int | None]:
-    """Of all entries that are kept."""
-    found = [run.entry(i) async for run, i in ledger.newest_first()]
-    return [entry_stamp(entry)[1] for entry in reversed(found)]
+    """Return the indexes of all entries that are kept."""
+    entries = [run.entry(i) async for run, i in ledger.newest_first()]
+    return [entry_stamp(entry)[1] for entry in reversed(entries)]
 
 
 async def owner(brokers: Brokers, config: LedgerConfig = INDEXED) -> ManagedLedger:
     return await brokers.broker().open(NAME, config)
 
 
-async def test_who_appends_is_told_of_what_it_gave_and_where_that_is(brokers: Brokers) -> None:
+async def test_the_producer_receives_its_own_payload_and_position(brokers: Brokers) -> None:
     ledger = await owner(brokers, replace(INDEXED, entry_times=True))
     sink = await publish(ledger, 0, 3, batch=3)
     assert sink.payloads == numbered(0, 3)
@@ -52,7 +52,7 @@ async def test_a_batch_has_the_index_of_its_last_message(brokers: Brokers) -> No
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-async def test_the_next_owner_goes_on(brokers: Brokers, crashes: bool) -> None:
+async def test_the_next_owner_continues_the_indexes(brokers: Brokers, crashes: bool) -> None:
     for turn in range(3):
         factory = brokers.broker()
         ledger = await factory.open(NAME, INDEXED)
@@ -72,7 +72,7 @@ async def _end(factory: ManagedLedgerFactory, ledger: ManagedLedger, crashes: bo
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-async def test_an_index_is_not_given_again_when_all_entries_are_trimmed(
+async def test_an_index_is_not_reused_after_all_entries_are_trimmed(
     brokers: Brokers, crashes: bool
 ) -> None:
     factory = brokers.broker()
@@ -100,9 +100,7 @@ async def test_entries_without_indexes_before_them_are_no_obstacle(brokers: Brok
 
 
 @pytest.mark.parametrize("stored", ["9" * 19, "9" * 5000, "-5", "٣", "many"])
-async def test_a_property_of_a_client_that_is_no_index_is_not_taken_for_one(
-    brokers: Brokers, stored: str
-) -> None:
+async def test_a_clients_property_is_not_read_as_an_index(brokers: Brokers, stored: str) -> None:
     ledger = await brokers.broker().open(NAME, INDEXED, {"index": stored})
     await publish(ledger, 0, 2)
     assert await indexes(ledger) == [0, 1]
