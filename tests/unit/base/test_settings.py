@@ -1,4 +1,4 @@
-"""The loader by a program of two groups: which source counts, what of the world's text is a value, what is unknown."""
+"""The loader, by a program of two groups: precedence of sources, parsing of values, unknown settings."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Readers are given only what is below the readable limit, also where more is durable (I40)."""
+"""Readers receive only entries below the readable limit, also where more is durable (I40)."""
 
 import pytest
 

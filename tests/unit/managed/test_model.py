@@ -90,7 +90,7 @@ def in_loop(step: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 class TopicMachine(RuleBasedStateMachine):
-    """Entries are numbered from 0 as they were confirmed; ``gone``: so many at the front were trimmed."""
+    """Steps of the model. Entries are numbered from 0 in the order of confirmation; the first ``gone`` are trimmed."""
 
     world: World
 

@@ -19,7 +19,7 @@ from engine.metadata.memory import MemoryServer
 
 
 class Ledgers:
-    """A list of ledgers of ten entries each that notes what is done to it; also their readers."""
+    """A list of ledgers of ten entries each that records its calls; also their readers."""
 
     def __init__(self) -> None:
         self.line = LedgerLine([LedgerSpan(i, 10, 100, 1) for i in range(3)])

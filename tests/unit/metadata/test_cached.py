@@ -36,7 +36,7 @@ READS = ("get", "exists", "children")
 
 @dataclass
 class Bench:
-    """``cached`` is over ``below``; ``other`` is another client. ``asked``: calls of ``cached``'s session."""
+    """A cached store over ``below``, another client, and in ``asked`` the calls of the cached store's session."""
 
     server: MemoryServer
     below: MemoryStore

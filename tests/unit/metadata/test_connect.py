@@ -1,4 +1,4 @@
-"""Metadata URLs: what each gives, and that any other is refused by the name of its setting."""
+"""Metadata URLs: the hosts and chroot of each, and refusals that name the setting."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Work that follows the metadata: at once, after each change, again until the store answers, and now and then."""
+"""Work that follows the metadata: at once, after each change, retried until the store answers, and periodically."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Faults of the in-memory metadata service, which the simulator drives: each looks as ZooKeeper's does."""
+"""Faults of the in-memory metadata service that the simulator uses: each has the effect that ZooKeeper's has."""
 
 import asyncio
 

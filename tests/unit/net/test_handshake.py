@@ -36,7 +36,7 @@ class NotGood(CodedError):
 
 
 class Served(Line):
-    """The serving side with nothing behind its handshake: other commands are noted."""
+    """The serving side with nothing behind its handshake; other commands are recorded in ``done``."""
 
     def __init__(self, authenticate: Authenticate) -> None:
         super().__init__()

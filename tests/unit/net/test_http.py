@@ -149,9 +149,8 @@ async def test_pieces_wait_until_the_client_reads(service: Service) -> None:
     writer.write(get("/long") + get("/ready"))
     while service.pieces < 3:
         await asyncio.sleep(0.01)
-    await stays(
-        lambda: service.pieces < LONG, 0.1
-    )  # not all pieces are made while the client does not read
+    # not all pieces are made while the client does not read
+    await stays(lambda: service.pieces < LONG, 0.1)
     writer.transport.resume_reading()  # type: ignore[attr-defined]
     assert len((await answer_of(reader))[1]) == LONG << 20
     assert await answer_of(reader) == (200, b"ok\n")

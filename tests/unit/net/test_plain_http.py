@@ -92,7 +92,7 @@ def edited(draw: st.DrawFn, base: bytes) -> bytes:
 
 
 def by_h11(role: type[h11.CLIENT] | type[h11.SERVER], data: bytes) -> tuple[object, bytes, bytes]:
-    """Head, body and what is left, as h11 reads them. Raises what it raises."""
+    """Return head, body and the remaining bytes, as h11 reads them. Raises h11's errors."""
     reader = h11.Connection(role)
     if role is h11.CLIENT:
         reader.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))

@@ -1,4 +1,4 @@
-"""Answers: at once, later, refused, given up; and how many may be waited for."""
+"""Answers that are immediate, late, refused or abandoned, and the bound on pending requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ APP = Identity("app")
 
 
 class Family:
-    """LOOKUPs are answered when ``ready`` says what, SUBSCRIBEs at once, UNSUBSCRIBEs never."""
+    """Handlers that answer LOOKUPs once ``ready`` is set, SUBSCRIBEs at once and UNSUBSCRIBEs never."""
 
     def __init__(self) -> None:
         self.ready: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

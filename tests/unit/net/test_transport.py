@@ -1,4 +1,4 @@
-"""A connection over in-memory transports: what is cut, joined, written, bounded."""
+"""A connection over in-memory transports: framing, joined writes, bounds and the end."""
 
 import asyncio
 from struct import pack
@@ -21,7 +21,7 @@ from engine.net.transport import (
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what is written, as a kernel that takes ``room`` bytes would."""
+    """A transport that keeps the written bytes, as a kernel with room for ``room`` bytes would."""
 
     def __init__(self, room: int = 1 << 40) -> None:
         super().__init__()

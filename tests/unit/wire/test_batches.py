@@ -1,4 +1,4 @@
-"""Entries opened and packed: every codec and shape comes back, and nothing hostile gets through."""
+"""Entries are packed and opened with every codec and shape; hostile bytes are refused."""
 
 import contextlib
 import zlib

@@ -1,4 +1,4 @@
-"""Cursors: what is acknowledged survives, what is not is delivered again, and resets hold."""
+"""Cursors: acknowledgements survive, unacknowledged entries are delivered again, and resets are durable."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Catch-up reads: storage is asked once for all cursors, ahead of need, within a budget, beside the tail cache."""
+"""Catch-up reads: storage is read once for all cursors, ahead of need, within a budget, beside the tail cache."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ COUNT = 400
 
 
 class Asked:
-    """Ranges that the bookies were asked for, through the shipped reads."""
+    """Ranges requested from the bookies, recorded through the real reads."""
 
     def __init__(self, reads: LedgerReads, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ranges: list[tuple[int, int]] = []
@@ -119,7 +119,7 @@ async def test_a_waiting_cursor_has_more_ranges_under_way_up_to_the_bound(
         seen += texts(views)
     assert seen == numbered(0, COUNT)
     assert asked.most == 3
-    assert ledger.entries.backlog._ahead == 1, "who comes next begins anew"
+    assert ledger.entries.backlog._ahead == 1, "a later read begins with one range again"
 
 
 async def _read_behind_the_gate(cursor: Cursor, asked: Asked) -> list[View]:
@@ -132,7 +132,7 @@ async def _read_behind_the_gate(cursor: Cursor, asked: Asked) -> list[View]:
             await asyncio.sleep(0)
         asked.gate.set()
         views = await reading
-        asked.gate.clear()  # what is read ahead from here on is waited for
+        asked.gate.clear()  # reads ahead from here on wait at the gate
     return views
 
 

@@ -174,7 +174,7 @@ def test_our_own_fields_are_stored_as_properties_that_other_brokers_keep() -> No
     }
     again = LogRecord.decode(topic.encode())
     assert again == LogRecord(properties={"k": "v"}, doomed=[3, 17], deleted=True)
-    info.ledgerInfo.add(ledgerId=17)  # made anew by a broker that does not know the mark
+    info.ledgerInfo.add(ledgerId=17)  # recreated by a broker that does not know the mark
     again = LogRecord.decode(info.SerializeToString())
     assert (again.doomed, again.deleted) == ([3], False)
     info.properties[1].value = "3 x -4 99999999999999999999"
