@@ -167,7 +167,7 @@ EDITS = (
         """,
         "ledger.fenced = True",
         (
-            "unit/bookie/storage/test_checkpoints.py::test_a_change_of_a_ledger_flushed_before_goes_with_the_next_flush",
+            "unit/bookie/storage/test_checkpoints.py::test_a_change_of_a_flushed_ledger_is_in_the_next_flush",
         ),
         "I26",
     ),
@@ -209,7 +209,7 @@ EDITS = (
         except StoreUnavailableError:
             return True
         """,
-        (f"{INVARIANTS}::test_i28_nothing_goes_in_a_round_that_could_not_ask_for_every_ledger",),
+        (f"{INVARIANTS}::test_i28_a_round_that_cannot_check_every_ledger_deletes_nothing",),
     ),
     Edit(
         "candidates-listed-after-the-question",
@@ -414,7 +414,7 @@ EDITS = (
             return
         """,
         "self._on_fatal(error)",
-        ("unit/bookie/storage/test_journal.py::test_a_failed_sync_answers_nobody_then_or_later",),
+        ("unit/bookie/storage/test_journal.py::test_a_failed_sync_answers_no_request_then_or_later",),
         "B8",
     ),
     Edit(
@@ -423,7 +423,7 @@ EDITS = (
         "if written != size:",
         "if not written:",
         (
-            "unit/bookie/storage/test_short_writes.py::test_a_write_that_comes_back_short_is_finished",
+            "unit/bookie/storage/test_short_writes.py::test_a_short_write_is_continued",
         ),
         "I19",
     ),
@@ -433,7 +433,7 @@ EDITS = (
         "while done < size:",
         "if done < size:",
         (
-            "unit/bookie/storage/test_short_writes.py::test_a_direct_write_that_comes_back_short_is_finished",
+            "unit/bookie/storage/test_short_writes.py::test_a_short_direct_write_is_continued",
         ),
         "I19",
     ),
@@ -443,7 +443,7 @@ EDITS = (
         "if not ledger.explicit_lac or lac_of(body) > ledger.written_lac:",
         "if True:",
         (
-            "unit/bookie/requests/test_v3.py::test_an_explicit_lac_survives_a_crash_and_never_goes_back",
+            "unit/bookie/requests/test_v3.py::test_an_explicit_lac_survives_a_crash_and_never_decreases",
         ),
         "B12",
     ),
@@ -461,7 +461,7 @@ EDITS = (
         "self.request()",
         "pass",
         (
-            "unit/bookie/storage/test_checkpoints.py::test_a_long_journal_is_cut_without_anybody_asking",
+            "unit/bookie/storage/test_checkpoints.py::test_a_long_journal_is_shortened_without_a_request",
         ),
         "B13",
     ),

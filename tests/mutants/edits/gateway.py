@@ -327,7 +327,7 @@ EDITS = (
         "engine/tenancy/grants.py::grant",
         "put(policies, (*path, role), actions)",
         "put(policies, path, {role: actions})",
-        ("unit/tenancy/test_grants.py::test_of_many_who_grant_at_once_none_is_lost",),
+        ("unit/tenancy/test_grants.py::test_concurrent_grants_are_all_kept",),
     ),
     Edit(
         "audit-answers-before-its-commit",

@@ -43,7 +43,7 @@ async def by_v3_fencing(client: Client, ledger: int, entry: int) -> int:
 
 
 async def by_long_poll(client: Client, ledger: int, entry: int) -> int:
-    """The entry comes with the LAC, or the answer says why not."""
+    """Return the status of a long poll whose answer carries the entry with the LAC."""
     request = v3.read_request(1, ledger, -1, previous_lac=entry - 1, timeout_ms=0, piggyback=True)
     return await status(client, request)
 
@@ -60,7 +60,7 @@ def log_path(machine: Machine) -> str:
 
 
 @pytest.mark.parametrize("ask", ALL)
-async def test_absent_is_told_from_unknown_from_deleted(ask: Ask) -> None:
+async def test_absent_unknown_and_deleted_are_distinguished(ask: Ask) -> None:
     async with Machine() as machine:
         client = await machine.client()
         for ledger in (1, 2):
@@ -134,7 +134,7 @@ async def test_a_bookie_that_may_have_lost_entries_denies_none(ask: Ask) -> None
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-async def test_a_read_of_the_last_confirmed_entry_tells_the_same(flushed: bool) -> None:
+async def test_a_read_of_the_last_confirmed_entry_has_the_same_codes(flushed: bool) -> None:
     async with Machine(read_cache_bytes=0) as machine:
         client = await machine.client()
         lac = v3.read_lac_request(1, 1)

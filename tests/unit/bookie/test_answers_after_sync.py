@@ -1,4 +1,4 @@
-"""Nothing is answered while its journal record is not synced: adds, fences and explicit LACs, of both protocols."""
+"""Adds, fences and explicit LACs of both protocols are answered after the sync of their journal record."""
 
 import asyncio
 import struct
@@ -44,8 +44,8 @@ class HeldLane:
         self.calls.clear()
 
 
-async def until_looked_at(machine: Machine, lane: HeldLane) -> None:
-    """Until the request is before the journal, and the bookie has answered others since."""
+async def until_received(machine: Machine, lane: HeldLane) -> None:
+    """Wait until the request has reached the journal and the bookie has answered later ones."""
     other = await machine.client()
     async with asyncio.timeout(120):
         while not lane.calls:
@@ -65,7 +65,7 @@ async def test_nothing_is_answered_before_its_sync(name: str) -> None:
         held = HeldLane(journal._lane)
         journal._lane = held
         client.writer.write(REQUESTS[name])
-        await until_looked_at(machine, held)
+        await until_received(machine, held)
         assert not client.reader._buffer  # type: ignore[attr-defined]
         held.release()
         assert await client.answer()

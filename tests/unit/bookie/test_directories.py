@@ -81,7 +81,7 @@ async def test_a_full_directory_is_skipped_and_used_again_when_it_has_room() -> 
         assert await is_whole(of, 2)
 
 
-async def test_a_directory_that_fills_between_two_looks_is_left_for_another() -> None:
+async def test_a_directory_that_fills_between_two_checks_is_left_for_another() -> None:
     of = machine(ONE, TWO)
     async with of:
         await write(of, 1)
@@ -146,9 +146,9 @@ async def test_a_disk_that_was_taken_away_or_swapped_while_running_stops_the_boo
         of.disk.rename("/disks/elsewhere", f"{TWO}/current/{COOKIE_NAME}")
 
 
-@pytest.mark.parametrize("which", ["/data/journal", ONE, TWO])
+@pytest.mark.parametrize("directory", ["/data/journal", ONE, TWO])
 @pytest.mark.parametrize("how", ["wiped", "foreign"])
-async def test_a_wiped_or_foreign_directory_is_refused(which: str, how: str) -> None:
+async def test_a_wiped_or_foreign_directory_is_refused(directory: str, how: str) -> None:
     of = machine(ONE, TWO)
     async with of:
         await write(of, 1)
@@ -156,12 +156,12 @@ async def test_a_wiped_or_foreign_directory_is_refused(which: str, how: str) -> 
     other.metadata = of.metadata
     async with other:
         pass
-    for name in of.disk.listdir(f"{which}/current"):
+    for name in of.disk.listdir(f"{directory}/current"):
         if name != "index":
-            of.disk.remove(f"{which}/current/{name}")
+            of.disk.remove(f"{directory}/current/{name}")
     if how == "foreign":
-        text = other.disk.open(f"{which}/current/{COOKIE_NAME}").pread(1000, 0)
-        of.disk.open(f"{which}/current/{COOKIE_NAME}", create=True).pwritev([text], 0)
+        text = other.disk.open(f"{directory}/current/{COOKIE_NAME}").pread(1000, 0)
+        of.disk.open(f"{directory}/current/{COOKIE_NAME}", create=True).pwritev([text], 0)
     with pytest.raises(IdentityError, match="no cookie" if how == "wiped" else "another bookie"):
         async with of:
             pass

@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def small(**changes: object) -> Machine:
-    """A bookie on a disk of 4 MiB."""
+    """Return a bookie on a disk of 4 MiB."""
     values = {
         "journal_file_bytes": 64 << 10,
         "write_cache_bytes": 256 << 10,

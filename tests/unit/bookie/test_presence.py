@@ -49,7 +49,7 @@ class Bench:
         return wanted is not None and wanted.ephemeral_owner == self.store.session_id
 
     async def settled(self, case: str) -> None:
-        """Until it is registered; at no moment it says so while it is not."""
+        """Wait until the bookie is registered; fail if it ever reports that while its node is missing."""
         try:
             async with asyncio.timeout(120):
                 while not (self.presence.registered and self.listed):

@@ -20,7 +20,7 @@ async def filled(machine: Machine, entries: int) -> Client:
 
 
 async def narrow_client(machine: Machine) -> Client:
-    """One whose kernel takes little before it is read."""
+    """Return a client whose kernel buffers little of what it has not read."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
     sock.setblocking(False)
@@ -114,9 +114,8 @@ async def test_reads_and_fences_of_others_go_on_while_adds_are_held() -> None:
     async with Machine() as machine:
         writer, other = await machine.client(), await machine.client()
         assert await writer.add(1, 0, b"a") == Code.OK
-        machine.bookie.serving.journal.pending_bytes += (
-            1 << 30
-        )  # as if a slow disk had not synced them
+        # as if a slow disk had not synced them
+        machine.bookie.serving.journal.pending_bytes += 1 << 30
         assert await writer.add(1, 1, b"b") == Code.OK
         writer.writer.write(add(1, 2, b"c"))
         assert await other.read(1, 1) == b"b"

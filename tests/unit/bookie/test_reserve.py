@@ -1,4 +1,4 @@
-"""What stays free of adds for compaction and replay, however high the threshold is (B9)."""
+"""Disk space that stays free of adds for compaction and replay, however high the threshold is (B9)."""
 
 from bookie.storage.codes import Code
 from tests.support.bookies import Machine

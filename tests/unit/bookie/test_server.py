@@ -137,7 +137,7 @@ async def test_a_fencing_read_is_answered_only_when_the_fence_is_synced() -> Non
         await client.close()
 
 
-async def test_a_failed_sync_answers_nobody_and_ends_the_bookie() -> None:
+async def test_a_failed_sync_answers_no_request_and_ends_the_bookie() -> None:
     async with Machine() as machine:
         client = await machine.client()
         assert await client.add(1, 0, b"a") == Code.OK
@@ -413,7 +413,7 @@ async def test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered() -
         await client.close()
 
 
-async def test_a_lost_index_is_rebuilt_before_anybody_is_served() -> None:
+async def test_a_lost_index_is_rebuilt_before_a_client_is_served() -> None:
     machine = Machine()
     async with machine:
         client = await machine.client()

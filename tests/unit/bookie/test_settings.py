@@ -140,8 +140,8 @@ def test_ledger_directories_are_a_list_with_commas() -> None:
     assert (settings.journal_root, settings.ledger_roots) == ("/j", ["/a", "/b"])
 
 
-def test_a_full_disk_is_told_with_the_folder_and_what_is_free(tmp_path: Path) -> None:
-    told = room([f"{tmp_path}/not/there", f"{tmp_path}", f"{tmp_path}"])
+def test_a_full_disk_is_reported_with_its_folder_and_free_space(tmp_path: Path) -> None:
+    text = room([f"{tmp_path}/not/there", f"{tmp_path}", f"{tmp_path}"])
     assert re.fullmatch(
-        rf"{tmp_path}/not/there has \d+ MiB free, {tmp_path} has \d+ MiB free", told
+        rf"{tmp_path}/not/there has \d+ MiB free, {tmp_path} has \d+ MiB free", text
     )

@@ -1,4 +1,4 @@
-"""What operators are shown of a stopped bookie, and how they let it make its index anew; on a real disk."""
+"""Tools for a stopped bookie on a real disk: reports for operators, and a rebuild of the index."""
 
 import sys
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_nonsense_is_refused_with_its_reason(
         shown(monkeypatch, capsys, "bookie", place.journal)
 
 
-def test_an_index_that_cannot_be_opened_is_put_aside_and_made_anew(place: Place) -> None:
+def test_an_index_that_cannot_be_opened_is_set_aside_and_rebuilt(place: Place) -> None:
     index = Path(place.ledgers[0]) / "index"
     for path in index.glob("MANIFEST-*"):
         path.write_bytes(b"noise" * 100)

@@ -68,12 +68,12 @@ def test_the_specifications_examples(schema: Any, value: Any, data: str) -> None
     assert AvroSchema(schema).decode(bytes.fromhex(data)) == value
 
 
-def test_every_type_comes_back() -> None:
+def test_every_type_round_trips() -> None:
     assert SCHEMA.decode(SCHEMA.encode(VALUE)) == VALUE
 
 
 @given(st.dictionaries(st.text(), st.integers(-(1 << 63), (1 << 63) - 1)))
-def test_maps_and_numbers_of_any_size_come_back(value: dict[str, int]) -> None:
+def test_maps_and_numbers_of_any_size_round_trip(value: dict[str, int]) -> None:
     schema = AvroSchema({"type": "map", "values": "long"})
     assert schema.decode(schema.encode(value)) == value
 

@@ -28,7 +28,7 @@ def stored(index: int) -> tuple[str, bytes]:
 
 
 def test_the_schema_is_apaches_to_the_byte() -> None:
-    """The hash is that of ``/schemas/<namespace>/__change_events`` in its metadata store."""
+    """Compare with the hash in ``/schemas/<namespace>/__change_events`` of Apache's metadata store."""
     digest = sha256(SCHEMA_TEXT.encode()).digest()
     assert b64encode(digest) == b"+jmwErd4zyCOE9dDc/WemiTlCUDIhVlWLByAR3lRXOE="
 
@@ -81,6 +81,6 @@ def test_a_topic_of_any_domain_and_name_is_named_in_its_event() -> None:
     topic = TopicName.parse("non-persistent://t/n/ü+")
     event = new_event(topic, "c")
     body = event["topicPoliciesEvent"]
-    found = [body[key] for key in ("domain", "tenant", "namespace", "topic")]
-    assert found == ["non-persistent", "t", "n", "ü+"]
+    names = [body[key] for key in ("domain", "tenant", "namespace", "topic")]
+    assert names == ["non-persistent", "t", "n", "ü+"]
     assert SCHEMA.decode(SCHEMA.encode(event))["replicateTo"] == ["c"]

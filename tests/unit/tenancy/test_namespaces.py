@@ -87,14 +87,14 @@ TENANT = {"adminRoles": ["adm"], "allowedClusters": ["standalone"]}
 
 @pytest.fixture
 async def store() -> MetadataStore:
-    found = MemoryServer().session()
+    session = MemoryServer().session()
     await bootstrap(
-        found,
+        session,
         cluster="standalone",
         broker_url="pulsar://127.0.0.1:18250",
         web_url="http://127.0.0.1:18200",
     )
-    return found
+    return session
 
 
 async def refused(call: Any) -> tuple[type[Refusal], str]:
@@ -246,8 +246,8 @@ async def test_namespaces_refuse_bad_policies(
 ) -> None:
     await create_tenant(store, "t1", TENANT)
     call = create_namespace(store, NS, given, cluster="standalone")
-    found, found_reason = await refused(call)
-    assert (found, found_reason[: len(reason)]) == (kind, reason)
+    refusal, refusal_reason = await refused(call)
+    assert (refusal, refusal_reason[: len(reason)]) == (kind, reason)
 
 
 async def test_namespaces_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
@@ -295,7 +295,7 @@ async def test_a_node_that_holds_legacy_namespaces_is_no_namespace(store: Metada
     assert await get_policies(store, legacy)
 
 
-async def test_a_tenant_goes_when_its_last_legacy_namespace_has_gone(store: MetadataStore) -> None:
+async def test_a_tenant_is_deleted_after_its_last_legacy_namespace(store: MetadataStore) -> None:
     await with_namespace(store)
     legacy = NamespaceName.parse("t1/c/orders")
     await create_namespace(store, legacy, None, cluster="standalone")

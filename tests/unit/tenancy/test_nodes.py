@@ -47,7 +47,7 @@ async def test_a_node_is_made_once_and_changed_as_it_is(store: MemoryStore) -> N
     assert decode_json(changed, "b") == {"n": 1}
 
 
-async def test_a_tree_goes_with_all_below_it_and_a_node_with_children_stays(
+async def test_a_tree_is_deleted_with_its_children_and_a_node_with_children_is_not(
     store: MemoryStore,
 ) -> None:
     await nodes.create_node(store, "/a/b/c", b"{}", "")

@@ -24,14 +24,14 @@ Make = Callable[[Any, TopicName], Coroutine[Any, Any, None]]
 
 
 async def plain(store: Any, topic: TopicName) -> None:
-    """As a broker makes one: its node, and before its first use the question whether it is one."""
+    """Create a plain topic as a broker does: create its node, then confirm its kind before the first use."""
     await topics.check_new_topic(store, topic)
     await topics.create_topic(store, topic, b"")
     await confirm(store, topic)
 
 
 async def confirm(store: Any, topic: TopicName) -> None:
-    """As its opening does."""
+    """Confirm the kind of a topic as its opening does; delete its node if it is not plain."""
     try:
         await topics.confirm_plain(store, topic)
     except (AlreadyExists, NotFound):
@@ -41,7 +41,7 @@ async def confirm(store: Any, topic: TopicName) -> None:
 
 
 async def by_use(store: Any, topic: TopicName) -> None:
-    """As ``plain``, where the node may be there already: a client makes it by its use."""
+    """Create a plain topic by its first use: as ``plain``, but the node may exist already."""
     await topics.check_new_topic(store, topic)
     await topics.create_missing(store, topic)
     await confirm(store, topic)
@@ -79,12 +79,12 @@ def run(work: Callable[[Any], Coroutine[Any, Any, Any]], of: Tree) -> Any:
 
 
 def kinds(of: Tree, topic: TopicName) -> list[str]:
-    """What there is of this name, by what its users ask."""
+    """Return the kinds of topic that exist under a name, as requests find them."""
     record = run(lambda store: topics.find_partitions(store, topic), of)
-    found = ["partitioned"] if record is not None else []
+    names = ["partitioned"] if record is not None else []
     if of.exists(topics.ledger_path(topic)) is not None:
-        found.append("plain")
-    return found
+        names.append("plain")
+    return names
 
 
 def begun(make: Make, of: Tree, topic: TopicName) -> Actor:
@@ -150,7 +150,7 @@ def test_a_creation_cut_off_anywhere_hinders_no_other(then: Make) -> None:
 
 
 def test_a_topic_of_no_metadata_is_settled_by_the_same_steps() -> None:
-    """A non-persistent one: whoever makes the partitioned one sees it loaded, or it sees the record."""
+    """Race a load with a creation: the creation sees the topic loaded, or the load sees the record."""
     topic = NAMESPACE.topic("x", "non-persistent")
     for first, second in two_switches(STEPS, STEPS):
         metadata, loaded = tree(), [False]
@@ -183,7 +183,7 @@ def test_a_topic_of_no_metadata_is_settled_by_the_same_steps() -> None:
 
 
 def test_a_namespace_deleted_meanwhile_takes_neither_kind() -> None:
-    """It is marked as deleted first, and is not deleted while anything is in it."""
+    """Race a creation with a deletion, which marks the namespace first and fails while it has a topic."""
     topic = NAMESPACE.topic("x")
 
     async def delete(store: Any, topic: TopicName) -> None:

@@ -1,4 +1,4 @@
-"""What is made below something that is deleted at the same time: refused, and the parent does not come back empty."""
+"""Creation below a parent that is deleted at the same time: refused, and the parent is not created again empty."""
 
 from collections.abc import Awaitable, Callable
 
@@ -101,7 +101,7 @@ async def test_a_cluster_deleted_while_something_is_made_of_it_stays_deleted(
 
 
 async def test_nothing_is_left_beside_a_namespace_deleted_meanwhile() -> None:
-    """Its boundaries would be those of the next of its name."""
+    """Leave no local policies: their boundaries would apply to the next namespace of that name."""
     store, name = await fresh(), NamespaceName.parse("public/n")
     await create_namespace(store, name, {}, cluster="standalone")
     slow = Interrupted(store, lambda: delete_namespace(store, name))

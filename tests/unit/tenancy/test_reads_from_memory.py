@@ -1,4 +1,4 @@
-"""What requests read of the metadata costs nothing the second time, and is what others see."""
+"""Metadata that requests read is cached: a repeated read costs no request and returns the stored values."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -73,7 +73,7 @@ async def store(asked: Counter[str]) -> AsyncIterator[CachedStore]:
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_a_request_again_asks_nobody(
+async def test_a_repeated_request_reads_nothing_from_the_store(
     store: CachedStore, asked: Counter[str], name: str
 ) -> None:
     first = await READS[name](store)

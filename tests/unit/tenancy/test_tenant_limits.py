@@ -1,4 +1,4 @@
-"""How many tenants and namespaces there may be."""
+"""Limits on the number of tenants and namespaces."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ LIMITS = TenantLimits(max_tenants=4, max_namespaces_per_tenant=2)
 
 @pytest.fixture
 async def store() -> MetadataStore:
-    found = MemoryServer().session()
-    await bootstrap(found, cluster="standalone", broker_url="pulsar://a:1", web_url="http://a:2")
-    return found
+    session = MemoryServer().session()
+    await bootstrap(session, cluster="standalone", broker_url="pulsar://a:1", web_url="http://a:2")
+    return session
 
 
 async def say(store: MetadataStore, **values: Any) -> None:
-    """Have all processes told these values, by Pulsar's names."""
+    """Store these values, by Pulsar's names, for all processes."""
     await store.create(paths.CONFIGURATION, encode_json(values), make_parents=True)
 
 

@@ -11,11 +11,11 @@ pytestmark = pytest.mark.virtual_time
 
 
 class Stage:
-    """Waiters, and what they were told."""
+    """Waiters, and the notifications that they received."""
 
     def __init__(self, waiters_max: int = 10) -> None:
         self.waiters = LacWaiters(waiters_max)
-        self.told: list[tuple[str, bool]] = []
+        self.notified: list[tuple[str, bool]] = []
 
     def wait(self, name: str, ledger: int, previous: int, *, connection: str = "c") -> bool:
         return self.waiters.wait(
@@ -23,7 +23,7 @@ class Stage:
             ledger,
             previous,
             5.0,
-            lambda advanced: self.told.append((name, advanced)),
+            lambda advanced: self.notified.append((name, advanced)),
         )
 
 
@@ -32,9 +32,9 @@ async def test_an_entry_ends_those_that_know_less() -> None:
     for name, ledger, previous in (("a", 1, 3), ("b", 1, 4), ("c", 2, 3)):
         assert stage.wait(name, ledger, previous)
     stage.waiters.advanced(1, 4)
-    assert stage.told == [("a", True)]
+    assert stage.notified == [("a", True)]
     await asyncio.sleep(6)
-    assert sorted(stage.told) == [("a", True), ("b", False), ("c", False)]
+    assert sorted(stage.notified) == [("a", True), ("b", False), ("c", False)]
     assert stage.waiters.waiting == 0
     assert stage.waiters.by_ledger == {}
 
@@ -44,18 +44,18 @@ async def test_a_fence_ends_all_of_its_ledger() -> None:
     stage.wait("a", 1, 3)
     stage.wait("b", 2, 3)
     stage.waiters.fenced(1)
-    assert stage.told == [("a", False)]
+    assert stage.notified == [("a", False)]
     assert stage.waiters.waiting == 1
 
 
-async def test_nobody_is_told_whose_connection_is_gone() -> None:
+async def test_a_closed_connection_is_not_notified() -> None:
     stage = Stage()
     stage.wait("a", 1, 3, connection="gone")
     stage.wait("b", 1, 3, connection="here")
     stage.waiters.drop(cast(Any, "gone"))
     stage.waiters.advanced(1, 9)
     await asyncio.sleep(6)
-    assert stage.told == [("b", True)]
+    assert stage.notified == [("b", True)]
 
 
 async def test_no_more_wait_than_may() -> None:

@@ -1,4 +1,4 @@
-"""The V3 protocol over a real socket: durable as V2, long polls, explicit LAC, and what is told about a bookie."""
+"""The V3 protocol over a real socket: durable as V2, long polls, explicit LAC, and the answers about a bookie."""
 
 import itertools
 from collections.abc import Iterator
@@ -85,10 +85,10 @@ async def test_both_protocols_may_come_in_one_buffer() -> None:
         ]
         client.writer.write(b"".join(frames))
         answers = [await client.answer() for _ in range(6)]
-        told = {
+        transactions = {
             b[4:8] if b[4] == 2 else v3.parse_response(b, 0, len(b)).header.txnId for b in answers
         }
-        assert told == {b"\x02\x01\0\0", b"\x02\x02\0\0", 7, 8}
+        assert transactions == {b"\x02\x01\0\0", b"\x02\x02\0\0", 7, 8}
         assert sum(b[8:12] == bytes(4) for b in answers if b[4] == 2) == 4
         await client.close()
 
@@ -145,7 +145,7 @@ async def write_lac(client: Client, ledger: int, lac: int, key: bytes = KEY) -> 
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-async def test_an_explicit_lac_survives_a_crash_and_never_goes_back(flushed: bool) -> None:
+async def test_an_explicit_lac_survives_a_crash_and_never_decreases(flushed: bool) -> None:
     machine = Machine()
     async with machine:
         client = await machine.client()
@@ -189,7 +189,7 @@ async def test_an_explicit_lac_is_answered_only_after_its_sync() -> None:
         await client.close()
 
 
-async def test_a_long_poll_is_answered_when_the_writer_goes_on() -> None:
+async def test_a_long_poll_is_answered_when_the_writer_adds_an_entry() -> None:
     async with Machine() as machine:
         writer, reader = await machine.client(), await machine.client()
         assert await writer.add(1, 0, b"a") == Code.OK

@@ -1,4 +1,4 @@
-"""What a checkpoint vouches for (I26, I27), and that the journal stays short (B13)."""
+"""The guarantees of a checkpoint (I26, I27), and the bound on the journal's length (B13)."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def has_lac(storage: Storage) -> bool:
 @pytest.mark.parametrize(
     ("change", "holds"), [(lambda storage: fence(storage, 1), is_fenced), (write_lac, has_lac)]
 )
-def test_a_change_of_a_ledger_flushed_before_goes_with_the_next_flush(
+def test_a_change_of_a_flushed_ledger_is_in_the_next_flush(
     change: Callable[[Storage], None], holds: Callable[[Storage], bool]
 ) -> None:
     disk = fresh()
@@ -74,7 +74,7 @@ async def test_journal_files_are_given_up_only_behind_a_mark_that_is_stored() ->
     assert len(watch.marks) > 3
 
 
-async def test_a_long_journal_is_cut_without_anybody_asking() -> None:
+async def test_a_long_journal_is_shortened_without_a_request() -> None:
     async with Machine(
         journal_file_bytes=64 << 10, write_cache_bytes=64 << 20, flush_interval_s=3600
     ) as machine:

@@ -36,7 +36,7 @@ def payload(ledger: int, entry: int, version: int = 0) -> bytes:
 
 
 def fill(storage: Storage) -> dict[tuple[int, int], bytes]:
-    """Several logs of interleaved ledgers, some entries of them written twice; what should be read of each."""
+    """Write several logs of interleaved ledgers, some entries twice; return the bytes that each entry should have."""
     want: dict[tuple[int, int], bytes] = {}
     for round_ in range(ROUNDS):
         for ledger in LEDGERS:
@@ -77,7 +77,7 @@ def coin(chance: random.Random) -> bool:
 
 
 def shares_agree(index: BookieIndex) -> None:
-    """The counters of live bytes are the sum of the records' shares."""
+    """Assert that the counters of live bytes are the sums of the records' shares."""
     want: dict[int, dict[int, int]] = {}
     for record in index.records():
         for _, place in index.blocks(record.ledger_id):
@@ -226,7 +226,7 @@ async def test_a_dead_log_that_is_gone_already_is_no_failure() -> None:
     assert len(storage.logs) == 0
 
 
-async def test_compaction_waits_for_room_and_goes_on_when_there_is_some() -> None:
+async def test_compaction_waits_for_free_space_and_then_continues() -> None:
     disk = fresh()
     storage = opened(disk)
     want = fill(storage)
@@ -251,7 +251,8 @@ async def test_a_full_disk_in_the_middle_of_a_copy_leaves_everything_as_it_was()
     await work.begin(LIVE)
     await work.garbage.collect()
     room = disk.capacity_bytes
-    disk.capacity_bytes -= disk.free_bytes("/") - (12 << 10)  # nobody has looked at the disk since
+    # The bookie does not check the disk between this and the compaction.
+    disk.capacity_bytes -= disk.free_bytes("/") - (12 << 10)
     assert await work.garbage.compact(0.999) == 0
     check(storage, want, gone=True)
     disk.capacity_bytes = room

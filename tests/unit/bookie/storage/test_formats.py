@@ -76,9 +76,9 @@ def test_every_cut_and_flip_of_a_group_yields_only_its_good_records() -> None:
             disk = FaultDisk()
             disk.makedirs("/j")
             disk.open("/j/f", create=True).pwritev([HEADER.encode(), data], 0)
-            found = list(read_groups(disk, "/j/f", HEADER, BLOCK, 3))
-            assert not [g for g in found if g.whole]
-            for group_read in found:
+            groups = list(read_groups(disk, "/j/f", HEADER, BLOCK, 3))
+            assert not [g for g in groups if g.whole]
+            for group_read in groups:
                 kept = [bytes(record.body) for record in group_read.records]
                 assert kept == bodies[: len(kept)]
                 assert len(kept) < len(bodies)
@@ -156,11 +156,11 @@ def test_the_latest_copy_of_an_entry_wins_in_the_cache() -> None:
         runs.add(run)
         model |= dict.fromkeys(range(first, first + count), b"%d" % step)
         for entry in range(50):
-            found = runs.find(entry)
+            place = runs.find(entry)
             got = (
                 None
-                if found is None
-                else found[0].buf[found[0].offsets[found[1]] + 32 : found[0].end(found[1])]
+                if place is None
+                else place[0].buf[place[0].offsets[place[1]] + 32 : place[0].end(place[1])]
             )
             assert got == model.get(entry)
     flat = [

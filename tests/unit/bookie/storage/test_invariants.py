@@ -53,7 +53,7 @@ async def test_i23_a_fence_divides_the_adds_of_one_buffer_into_seen_and_refused(
 
 @pytest.mark.parametrize("flushed", [False, True])
 async def test_i24_what_recovery_writes_again_is_taken_and_read_as_it_came(flushed: bool) -> None:
-    """The copy differs in what it says of the last confirmed entry; payload and ids never do."""
+    """Write a copy with another last add confirmed: only that may differ, never its payload or ids."""
     machine = Machine()
     again = struct.pack(">I20sqqqq", 0x02010000 | RECOVERY, KEY, 1, 5, 2, 7) + b"\x00payload\xff"
     again = struct.pack(">I", len(again)) + again
@@ -189,7 +189,7 @@ async def connected(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("how", ["request lost", "answer lost", "session expired"])
-async def test_i28_nothing_goes_in_a_round_that_could_not_ask_for_every_ledger(how: str) -> None:
+async def test_i28_a_round_that_cannot_check_every_ledger_deletes_nothing(how: str) -> None:
     async with Machine() as machine:
         client = await machine.client()
         for ledger in range(1, 7):
@@ -243,14 +243,14 @@ async def test_i30_a_log_that_was_not_understood_in_full_outlives_all_its_known_
 
 
 async def delete_all(storage: Storage) -> list[int]:
-    """Every ledger known is deleted; the logs removed."""
+    """Delete all known ledgers; return the logs that were removed."""
 
     async def denied(ledger_id: int) -> bool:
         return True
 
-    found = await find_deleted(storage.ledgers.live_ids(), denied)
-    tombstones = [storage.ledgers.delete(ledger_id, 1) for ledger_id in found]
-    kept = [one for one in tombstones if one is not None]
+    deleted = await find_deleted(storage.ledgers.live_ids(), denied)
+    tombstones = [storage.ledgers.delete(ledger_id, 1) for ledger_id in deleted]
+    kept = [tombstone for tombstone in tombstones if tombstone is not None]
     forget_ledgers(storage.entries, storage.flusher, kept, [])
     dead = retire_logs(storage.entries, storage.logs, storage.flusher)
     remove_logs(storage.logs, storage.reader, dead)

@@ -92,7 +92,7 @@ async def test_a_group_keeps_to_its_bounds_but_a_record_is_never_divided(
     assert read(storage, 1, 9) == bytes(1000)
 
 
-async def test_a_failed_sync_answers_nobody_then_or_later() -> None:
+async def test_a_failed_sync_answers_no_request_then_or_later() -> None:
     disk = fresh()
     loop = Loop(opened(disk), disk)
     loop.append(0, 10)

@@ -43,7 +43,7 @@ class Store:
 
 
 class Jobs(InlineLane):
-    """A lane whose jobs are done when the test says so."""
+    """A lane that runs a job when the test calls ``finish``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Jobs(InlineLane):
         self._waiting.append(lambda: done(work(), None))
 
     def finish(self) -> None:
-        """The oldest one."""
+        """Finish the oldest job."""
         self._waiting.pop(0)()
 
 
@@ -75,12 +75,12 @@ def test_a_job_answers_as_single_reads_do() -> None:
             store.entries.read(request.ledger_id, request.first + i)
             for i in range(request.entries_max)
         ]
-        good = next((i for i, one in enumerate(alone) if one[0] != Code.OK), len(alone))
+        good = next((i for i, answer in enumerate(alone) if answer[0] != Code.OK), len(alone))
         assert code == (alone[0][0] if not good else Code.OK)
         assert entries == [entry for _, entry in alone[:good]]
 
 
-def test_what_was_written_anew_between_two_jobs_is_seen() -> None:
+def test_an_entry_rewritten_between_two_jobs_is_read() -> None:
     store = Store()
     store.write(1, 0, [b"old"] * 4)
     [(_, [before])] = store.entries.answer([asked(1, 1)])
@@ -91,19 +91,19 @@ def test_what_was_written_anew_between_two_jobs_is_seen() -> None:
 
 
 def in_order(store: Store, ledger: int, count: int, job: int = 1) -> list[bytes]:
-    """Entries read one after the other in jobs of ``job`` requests."""
-    found = []
+    """Return entries that are read in order, in jobs of ``job`` requests."""
+    payloads = []
     for first in range(0, count, job):
         for code, entries in store.entries.answer(
             [asked(ledger, first + i) for i in range(min(job, count - first))]
         ):
             assert code == Code.OK
-            found += entries
-    return found
+            payloads += entries
+    return payloads
 
 
 @pytest.mark.parametrize("job", [1, 7, 64])
-def test_a_ledger_read_in_order_comes_in_ranges_each_read_once(job: int) -> None:
+def test_a_ledger_read_in_order_is_read_in_ranges_each_once(job: int) -> None:
     store = Store(block_bytes=4 << 10, read_ahead_bytes=64 << 10)
     payloads = [b"%d" % i + bytes(1000) for i in range(900)]
     store.write(1, 0, payloads)
@@ -142,7 +142,7 @@ def test_reads_here_and_there_read_no_more_than_their_blocks() -> None:
     assert store.reader.read_bytes < 50 * (5 << 10) + (64 << 10)
 
 
-def test_damage_ahead_is_met_only_by_who_reads_it() -> None:
+def test_damage_in_a_read_ahead_fails_only_reads_of_the_damaged_block() -> None:
     store = Store(block_bytes=4 << 10, read_ahead_bytes=64 << 10)
     store.write(1, 0, [bytes(1000)] * 40)
     bad = store.index.blocks(1)[5]
@@ -153,7 +153,7 @@ def test_damage_ahead_is_met_only_by_who_reads_it() -> None:
         assert code == (Code.IO if damaged else Code.OK), entry
 
 
-def test_a_range_ends_before_damage_and_says_so_when_it_begins_there() -> None:
+def test_a_range_ends_before_damage_and_fails_when_it_begins_there() -> None:
     store = Store(block_bytes=4 << 10, read_ahead_bytes=64 << 10)
     store.write(1, 0, [bytes(1000)] * 40)
     first, place = store.index.blocks(1)[5]
@@ -167,11 +167,11 @@ def test_a_block_that_is_not_the_one_the_index_means_is_an_error() -> None:
     store = Store(block_bytes=4 << 10)
     store.write(1, 0, [bytes(1000)] * 8)
     store.write(2, 0, [bytes(1000)] * 8)
-    [(_, one), *_] = store.index.blocks(1)
-    [(_, two), *_] = store.index.blocks(2)
-    path, size = store.logs.path(one.log_id), one.size
+    [(_, place), *_] = store.index.blocks(1)
+    [(_, other), *_] = store.index.blocks(2)
+    path, size = store.logs.path(place.log_id), place.size
     file = store.disk.open(path)
-    file.pwritev([file.pread(size, two.offset)], one.offset)  # a misdirected write
+    file.pwritev([file.pread(size, other.offset)], place.offset)  # a misdirected write
     assert store.entries.answer([asked(1, 0)]) == [(Code.IO, [])]
     assert store.entries.answer([asked(2, 0)])[0][0] == Code.OK
 

@@ -134,7 +134,7 @@ def test_what_cannot_be_rebuilt_is_never_denied(loss: str) -> None:
         assert read(storage, 3, 1) == Code.NO_LEDGER
         assert add(storage, frame(1, 9, b"late")) == Code.FENCED
         if loss != "log":
-            assert second in log_names(disk)  # for whoever wants to look at it
+            assert second in log_names(disk)  # kept for an examination
         disk.crash()
 
 
@@ -223,7 +223,7 @@ def test_a_ledger_whose_tombstone_was_forgotten_does_not_come_back_with_the_inde
     assert read(storage, 1, 2) == b"2" + bytes(2000)
 
 
-def test_a_rebuild_that_is_cut_off_begins_anew() -> None:
+def test_an_interrupted_rebuild_starts_again() -> None:
     at = 0
     while True:
         at += 1
@@ -259,7 +259,7 @@ def manifest_path(disk: FaultDisk) -> str:
     return f"{LEDGER}/manifest-{number:08x}"
 
 
-def test_a_manifest_is_written_anew_when_it_has_grown() -> None:
+def test_a_manifest_is_rewritten_when_it_has_grown() -> None:
     disk = fresh()
     storage = opened(disk)
     assert add(storage, frame(1, 0, b"a")) == Code.OK
@@ -303,7 +303,7 @@ RECORDS = [
 
 
 @given(st.integers(0, 8 * 400), st.integers(0, 400))
-def test_a_flipped_bit_ends_a_manifest_and_never_changes_what_it_says(bit: int, cut: int) -> None:
+def test_a_flipped_bit_ends_a_manifest_and_never_changes_its_records(bit: int, cut: int) -> None:
     whole = encode_header(2) + b"".join(RECORDS)
     prefixes = [decode(encode_header(2) + b"".join(RECORDS[:n]), 2) for n in range(6)]
     assert prefixes[5].ledgers[6].explicit_lac == b"l" * 20
@@ -323,7 +323,7 @@ def test_noise_is_no_manifest(noise: bytes) -> None:
     assert decode(encode_header(1) + noise, 1).size >= HEADER_BYTES
 
 
-def test_manifests_are_told_apart_by_number() -> None:
+def test_manifests_are_distinguished_by_number() -> None:
     disk = fresh()
     manifest = Manifest(disk, LEDGER)
     manifest.rewrite(RECORDS)

@@ -18,7 +18,7 @@ PWRITE = os.pwrite
 
 
 @pytest.mark.parametrize("bytes_max", [1, 7, 100])
-def test_a_write_that_comes_back_short_is_finished(
+def test_a_short_write_is_continued(
     bytes_max: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = [bytes([i]) * (13 * i) for i in range(1, 12)]
@@ -41,9 +41,7 @@ def test_more_parts_than_one_call_takes_are_all_written(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_direct_write_that_comes_back_short_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_short_direct_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = os.urandom(STAGING_BYTES + 5 * DIRECT_BLOCK)
     file = opened(tmp_path / "f", DirectFile)
     with monkeypatch.context() as patch:

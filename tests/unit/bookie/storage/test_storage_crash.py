@@ -1,4 +1,4 @@
-"""What a bookie has answered survives any crash: the storage is stopped at every disk operation of a workload."""
+"""Crashes at every disk operation of a workload: everything that the bookie answered survives."""
 
 import random
 

@@ -36,12 +36,11 @@ def test_a_field_that_may_stay_away_is_not_asked_for() -> None:
     assert stored == {"allowAutoTopicCreation": True, "topicType": "non-partitioned"}
 
 
-def test_what_a_broker_does_by_default_may_also_be_said() -> None:
+def test_a_default_of_the_broker_may_be_set_explicitly() -> None:
     for policy in POLICIES:
         value = policy.default(PolicySettings())
-        if (
-            policy.shown and policy.name != "autoTopicCreation"
-        ):  # its default count goes with the other type
+        # The default count of autoTopicCreation belongs to the other type of topic.
+        if policy.shown and policy.name != "autoTopicCreation":
             assert policy.read(value) == value
 
 
@@ -188,7 +187,7 @@ def test_delayed_delivery_is_stored_field_by_field_with_a_topic() -> None:
     assert policy.says(Level.TOPIC, {"delayedDeliveryEnabled": False}) == {"active": False}
 
 
-def test_a_topics_value_goes_before_its_namespaces_and_that_before_the_brokers() -> None:
+def test_a_topics_value_overrides_its_namespaces_and_that_the_brokers() -> None:
     settings = PolicySettings(ttl_duration_default_in_seconds=1)
     ttl = BY_NAME["messageTTL"]
     namespace: dict[str, Any] = {}
@@ -202,7 +201,7 @@ def test_a_topics_value_goes_before_its_namespaces_and_that_before_the_brokers()
     assert topic == {}
 
 
-def test_a_strategy_holds_by_its_older_policy_where_the_newer_says_nothing() -> None:
+def test_the_older_policy_of_a_strategy_applies_where_the_newer_is_undefined() -> None:
     newer, older = BY_NAME["schemaCompatibilityStrategy"], BY_NAME[OLDER]
     namespace: dict[str, Any] = {"schema_compatibility_strategy": "UNDEFINED"}
     topic: dict[str, Any] = {"schemaCompatibilityStrategy": "UNDEFINED"}

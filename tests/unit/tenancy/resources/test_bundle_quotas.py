@@ -25,8 +25,8 @@ async def test_a_bundle_has_its_own_or_the_default(store: MetadataStore) -> None
         b'{"msgRateIn":5.0,"msgRateOut":0.0,"bandwidthIn":0.0,"bandwidthOut":0.0,"memory":0.0,"dynamic":true}'
     )
     await set_quota(store, NS, RANGE, {"memory": 2.5, "dynamic": False})
-    found = await get_quota(store, NS, RANGE)
-    assert (found["memory"], found["dynamic"], found["msgRateIn"]) == (2.5, False, 0.0)
+    quota = await get_quota(store, NS, RANGE)
+    assert (quota["memory"], quota["dynamic"], quota["msgRateIn"]) == (2.5, False, 0.0)
     assert await store.exists(paths.bundle_quota(str(NS), RANGE)) is not None
     await delete_quota(store, NS, RANGE)
     assert await get_quota(store, NS, RANGE) == await get_default_quota(store)

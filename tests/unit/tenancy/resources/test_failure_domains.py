@@ -29,7 +29,7 @@ async def test_a_broker_is_in_one_domain(store: MetadataStore) -> None:
     assert await list_failure_domains(store, "nowhere") == {}
 
 
-async def test_what_is_missing_is_told_apart(store: MetadataStore) -> None:
+async def test_missing_records_are_distinguished(store: MetadataStore) -> None:
     with pytest.raises(NotFound, match="Domain d for cluster standalone does not exist"):
         await get_failure_domain(store, C, "d")
     with pytest.raises(NotFound, match="Domain-name d or cluster standalone does not exist"):

@@ -37,8 +37,8 @@ def given(limit: object = "1", **more: Any) -> dict[str, Any]:
 
 
 def policies(*some: dict[str, Any]) -> IsolationPolicies:
-    stored = {f"p{at}": isolation_data(f"p{at}", one) for at, one in enumerate(some)}
-    return IsolationPolicies([IsolationPolicy.of(name, one) for name, one in stored.items()])
+    stored = {f"p{at}": isolation_data(f"p{at}", data) for at, data in enumerate(some)}
+    return IsolationPolicies([IsolationPolicy.of(name, data) for name, data in stored.items()])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_named_namespace_is_on_primaries_and_with_too_few_on_secondaries_too(
     assert policies(given(limit)).places("t/iso1", there) == expected
 
 
-def test_others_are_on_brokers_that_are_primary_of_nobody() -> None:
+def test_other_namespaces_are_on_brokers_that_are_primary_for_none() -> None:
     assert policies(given()).places("t/other", BROKERS) == ["three:8080", "four:8080"]
     assert policies(given()).places("t/other", ["one:8080"]) == []
     assert policies().places("t/other", BROKERS) == BROKERS
@@ -90,8 +90,8 @@ async def test_what_is_stored_is_what_apache_stores(store: MetadataStore) -> Non
         b'"policy_type":"min_available"},"unload_scope":"none"}}'
     )
     assert (await isolation_of(store, C)).places("t/iso1", BROKERS) == ["one:8080", "two:8080"]
-    [one] = await isolation_of_brokers(store, C, ["two:8080"])
-    assert one == {
+    [broker] = await isolation_of_brokers(store, C, ["two:8080"])
+    assert broker == {
         "brokerName": "two:8080",
         "policyName": "p1",
         "namespaceRegex": ["t/iso.*"],
@@ -110,7 +110,7 @@ async def test_policies_set_at_once_are_all_kept(store: MetadataStore) -> None:
     assert await list_isolation_policies(store, C) == {}
 
 
-async def test_what_is_missing_is_told_apart(store: MetadataStore) -> None:
+async def test_missing_records_are_distinguished(store: MetadataStore) -> None:
     with pytest.raises(NotFound, match="Cluster c does not exist"):
         await list_isolation_policies(store, "c")
     await delete_isolation_policy(store, C, "p")

@@ -1,4 +1,4 @@
-"""Racks of bookies: one group each, nothing lost when many tell at once, what cannot act refused."""
+"""Racks of bookies: each bookie in one group, concurrent changes all kept, settings without an effect refused."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ from engine.tenancy.resources.racks import (
 )
 
 
-async def test_what_many_tell_at_once_is_all_kept(store: MetadataStore) -> None:
+async def test_concurrent_changes_are_all_kept(store: MetadataStore) -> None:
     await asyncio.gather(
         *(set_rack(store, f"b{n}:3181", f"g{n % 3}", {"rack": f"/r{n}"}) for n in range(30))
     )
@@ -72,7 +72,7 @@ async def test_bookies_are_those_with_a_cookie(store: MetadataStore) -> None:
     assert await all_bookies(store) == ["b:1"]
 
 
-async def test_what_is_told_is_replaced_only_as_it_was_seen(store: MetadataStore) -> None:
+async def test_a_rack_is_replaced_only_if_it_is_the_expected_one(store: MetadataStore) -> None:
     first, second = (
         RackPlacement("g", {"rack": "/r1"}),
         RackPlacement("h", {"rack": "/r2", "hostname": "b"}),
