@@ -51,7 +51,6 @@ PENDING: tuple[str, ...] = (
     "tests/unit/gateway",
     "tests/unit/rpc",
     "tests/unit/schema",
-    "tests/unit/spark_jobs",
     "tests/unit/test_architecture_page.py",
     "tests/unit/test_background_loops.py",
     "tests/unit/test_bootstrap.py",

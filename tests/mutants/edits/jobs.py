@@ -107,7 +107,7 @@ EDITS = (
         "spark_jobs/pulsar_source/batch.py::read_range",
         "options.fail_on_data_loss",
         "False",
-        (f"{TRIMMED}::test_rows_of_a_trimmed_range_fail_unless_the_option_says_otherwise",),
+        (f"{TRIMMED}::test_rows_of_a_trimmed_range_fail_unless_the_option_permits_it",),
     ),
     Edit(
         "a-redis-that-loads-is-ready",

@@ -1,4 +1,4 @@
-"""What the catalogue declares is there: the job of each analysis, and the parameter that names its target."""
+"""The analyses of the catalogue: each has its job and the parameter that names its target."""
 
 import inspect
 import subprocess

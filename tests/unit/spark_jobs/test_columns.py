@@ -63,28 +63,28 @@ def opened(parts: Sequence[bytes], wanted: Sequence[str] = MESSAGES.names) -> Op
 
 
 @given(st.lists(entries(), max_size=6))
-def test_columns_say_of_every_entry_what_unpack_entry_says(parts: list[bytes]) -> None:
-    found = opened(parts)
-    assert found.problem == ""
+def test_columns_agree_with_unpack_entry(parts: list[bytes]) -> None:
+    result = opened(parts)
+    assert result.problem == ""
     unpacked = [unpack_entry(part) for part in parts]
-    assert found.entries.to_pylist() == [
+    assert result.entries.to_pylist() == [
         {
             "entry_id": 100 + i,
             "kind": EntryKind.MESSAGES,
-            "rows": len(one.messages),
-            "batch_size": len(one.messages),
-            "publish_ms": one.publish_ms,
-            "producer_name": one.producer_name,
-            "compression": one.compression,
+            "rows": len(entry.messages),
+            "batch_size": len(entry.messages),
+            "publish_ms": entry.publish_ms,
+            "producer_name": entry.producer_name,
+            "compression": entry.compression,
             "entry_bytes": len(part),
-            "payload_bytes": one.payload_bytes,
-            "packed_bytes": one.packed_bytes,
-            "values_bytes": sum(len(message.value or b"") for message in one.messages),
+            "payload_bytes": entry.payload_bytes,
+            "packed_bytes": entry.packed_bytes,
+            "values_bytes": sum(len(message.value or b"") for message in entry.messages),
             "chunk_id": None,
         }
-        for i, (part, one) in enumerate(zip(parts, unpacked, strict=True))
+        for i, (part, entry) in enumerate(zip(parts, unpacked, strict=True))
     ]
-    assert found.messages.to_pylist() == [
+    assert result.messages.to_pylist() == [
         {
             "key": message.key,
             "value": message.value,
@@ -96,8 +96,8 @@ def test_columns_say_of_every_entry_what_unpack_entry_says(parts: list[bytes]) -
             "schema_version": None,
             "key_bytes": None if message.key is None else message.key.encode(),
         }
-        for one in unpacked
-        for message in one.messages
+        for entry in unpacked
+        for message in entry.messages
     ]
 
 
@@ -111,21 +111,23 @@ def test_versions_and_keys_are_what_the_producer_had(batched: bool) -> None:
     of_version = {"schema_version": (5).to_bytes(8, "big")}
     parts = [
         pack_entry(part, producer_name="p", publish_ms=1, extra=of_version, batched=batched)
-        for part in ([messages] if batched else [[one] for one in messages])
+        for part in ([messages] if batched else [[message] for message in messages])
     ]
-    found = opened(parts, ["schema_version", "key_bytes"]).messages
-    assert found["schema_version"].to_pylist() == [5] * 3
-    assert found["key_bytes"].to_pylist() == [b"k", b"k", b""]
+    table = opened(parts, ["schema_version", "key_bytes"]).messages
+    assert table["schema_version"].to_pylist() == [5] * 3
+    assert table["key_bytes"].to_pylist() == [b"k", b"k", b""]
 
 
 @given(st.lists(entries(), max_size=4), st.sets(st.sampled_from(MESSAGES.names)))
-def test_columns_that_nobody_asked_for_are_not_made(parts: list[bytes], wanted: set[str]) -> None:
+def test_columns_that_were_not_requested_are_not_built(
+    parts: list[bytes], wanted: set[str]
+) -> None:
     everything = opened(parts)
-    found = opened(parts, list(wanted))
-    assert found.entries == everything.entries
-    assert set(found.messages.schema.names) == wanted
+    result = opened(parts, list(wanted))
+    assert result.entries == everything.entries
+    assert set(result.messages.schema.names) == wanted
     for name in wanted:
-        assert found.messages[name] == everything.messages[name]
+        assert result.messages[name] == everything.messages[name]
 
 
 @given(st.lists(entries(), min_size=1, max_size=3), st.data())
@@ -140,32 +142,32 @@ def test_an_entry_that_is_cut_off_or_damaged_never_raises_and_hides_no_other(
             known = len(unpack_entry(broken).messages)
         except (BatchFormatError, ValueError):
             known = -1
-        found = opened([*parts, broken, *parts])
-        kinds = found.entries["kind"].to_pylist()
+        result = opened([*parts, broken, *parts])
+        kinds = result.entries["kind"].to_pylist()
         if known < 0:
-            assert (kinds[len(parts)] == EntryKind.UNREADABLE) == bool(found.problem)
+            assert (kinds[len(parts)] == EntryKind.UNREADABLE) == bool(result.problem)
         assert kinds[: len(parts)] == kinds[-len(parts) :] == [EntryKind.MESSAGES] * len(parts)
-        assert found.messages.num_rows == sum(found.entries["rows"].to_pylist())
+        assert result.messages.num_rows == sum(result.entries["rows"].to_pylist())
         alone = opened(parts).messages
-        assert found.messages.slice(0, alone.num_rows) == alone
+        assert result.messages.slice(0, alone.num_rows) == alone
 
 
 def test_the_first_entry_that_cannot_be_read_is_named() -> None:
     good = pack_entry([Message(b"v")], producer_name="p", publish_ms=1)
-    found = opened([good, good[:-1], b"", good])
-    assert found.problem == "entry 101: its checksum does not match"
-    assert found.entries["kind"].to_pylist() == [
+    result = opened([good, good[:-1], b"", good])
+    assert result.problem == "entry 101: its checksum does not match"
+    assert result.entries["kind"].to_pylist() == [
         EntryKind.MESSAGES,
         EntryKind.UNREADABLE,
         EntryKind.UNREADABLE,
         EntryKind.MESSAGES,
     ]
-    assert found.entries["entry_bytes"].to_pylist() == [len(good), len(good) - 1, 0, len(good)]
+    assert result.entries["entry_bytes"].to_pylist() == [len(good), len(good) - 1, 0, len(good)]
 
 
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("codec", CODECS)
-def test_an_encrypted_entry_is_one_row_of_unknown_size_and_says_its_messages(
+def test_an_encrypted_entry_is_one_row_of_unknown_size_with_its_message_count(
     codec: int, wanted: tuple[str, ...]
 ) -> None:
     keys = [pb.EncryptionKeys(key="k", value=b"v")]
@@ -173,12 +175,12 @@ def test_an_encrypted_entry_is_one_row_of_unknown_size_and_says_its_messages(
     entry = pack_entry(
         batch, producer_name="p", publish_ms=5, compression=codec, extra={"encryption_keys": keys}
     )
-    found = opened([entry], wanted)
-    facts = found.entries.to_pylist()[0]
+    result = opened([entry], wanted)
+    facts = result.entries.to_pylist()[0]
     assert (facts["kind"], facts["rows"], facts["batch_size"]) == (EntryKind.ENCRYPTED, 1, 3)
-    assert found.messages["value_bytes"].to_pylist() == [None]
+    assert result.messages["value_bytes"].to_pylist() == [None]
     if "value" in wanted:
-        assert entry.endswith(found.messages["value"].to_pylist()[0])
+        assert entry.endswith(result.messages["value"].to_pylist()[0])
 
 
 @pytest.mark.parametrize("wanted", WANTED)
@@ -201,21 +203,21 @@ def test_chunks_are_rows_and_the_first_has_the_size_of_the_message(
         )
         for i, part in enumerate((packed[:middle], packed[middle:]))
     ]
-    found = opened(parts, wanted)
-    assert found.entries["kind"].to_pylist() == [EntryKind.CHUNK] * 2
-    assert found.entries["chunk_id"].to_pylist() == [0, 1]
-    assert found.entries["payload_bytes"].to_pylist() == [len(whole), 0]
-    assert sum(found.entries["packed_bytes"].to_pylist()) == len(packed)
-    assert found.messages["value_bytes"].to_pylist() == [len(whole), 0]
+    result = opened(parts, wanted)
+    assert result.entries["kind"].to_pylist() == [EntryKind.CHUNK] * 2
+    assert result.entries["chunk_id"].to_pylist() == [0, 1]
+    assert result.entries["payload_bytes"].to_pylist() == [len(whole), 0]
+    assert sum(result.entries["packed_bytes"].to_pylist()) == len(packed)
+    assert result.messages["value_bytes"].to_pylist() == [len(whole), 0]
     if "value" in wanted:
-        assert b"".join(found.messages["value"].to_pylist()) == packed
+        assert b"".join(result.messages["value"].to_pylist()) == packed
 
 
 def test_a_marker_is_an_entry_without_messages() -> None:
     entry = pack_entry([Message(b"")], producer_name="p", publish_ms=5, extra={"marker_type": 10})
-    found = opened([entry])
-    assert found.entries["kind"].to_pylist() == [EntryKind.MARKER]
-    assert found.messages.num_rows == 0
+    result = opened([entry])
+    assert result.entries["kind"].to_pylist() == [EntryKind.MARKER]
+    assert result.messages.num_rows == 0
 
 
 def test_claims_beyond_reason_are_not_believed() -> None:
@@ -225,9 +227,9 @@ def test_claims_beyond_reason_are_not_believed() -> None:
     many = pack_entry(
         [Message(b"v")], producer_name="p", publish_ms=1, extra={"num_messages_in_batch": 2**31 - 1}
     )
-    found = opened([late, bomb, many])
-    assert found.entries["publish_ms"].to_pylist() == [None, None, None]
-    assert found.entries["kind"].to_pylist() == [0, EntryKind.UNREADABLE, EntryKind.UNREADABLE]
+    result = opened([late, bomb, many])
+    assert result.entries["publish_ms"].to_pylist() == [None, None, None]
+    assert result.entries["kind"].to_pylist() == [0, EntryKind.UNREADABLE, EntryKind.UNREADABLE]
 
 
 def test_text_that_is_not_utf_8_is_made_readable() -> None:
@@ -239,9 +241,9 @@ def test_text_that_is_not_utf_8_is_made_readable() -> None:
     )
     metadata = head.SerializeToString().replace(b"pq", b"\xffq")
     entry = len(metadata).to_bytes(4, "big") + metadata + payload
-    found = opened([entry])
-    assert found.entries["producer_name"].to_pylist() == ["\ufffdq"]
-    assert found.messages["key"].to_pylist() == ["\ufffd\ufffd"]
+    result = opened([entry])
+    assert result.entries["producer_name"].to_pylist() == ["\ufffdq"]
+    assert result.messages["key"].to_pylist() == ["\ufffd\ufffd"]
 
 
 def test_columns_are_handed_over_before_they_grow_too_large(
@@ -253,7 +255,7 @@ def test_columns_are_handed_over_before_they_grow_too_large(
     large = pack_entry([Message(b"v" * 60)], producer_name="p", publish_ms=1)
     filling = EntryColumns(MESSAGES.names)
     given_out = [*filling.add(run_of([small] * 4 + [large] * 3)), filling.take()]
-    assert [one.messages.num_rows for one in given_out] == [12, 6, 1]
+    assert [part.messages.num_rows for part in given_out] == [12, 6, 1]
     assert filling.empty
 
 
@@ -262,10 +264,10 @@ def test_rows_repeat_what_is_known_of_the_entry(parts: list[bytes]) -> None:
     batch = rows(opened(parts), RANGE, tuple(COLUMNS))
     assert batch.schema.names == list(COLUMNS)
     expected = [
-        (100 + i, one.publish_ms, len(part), message.key, len(one.messages), one.compression)
+        (100 + i, entry.publish_ms, len(part), message.key, len(entry.messages), entry.compression)
         for i, part in enumerate(parts)
-        for one in [unpack_entry(part)]
-        for message in one.messages
+        for entry in [unpack_entry(part)]
+        for message in entry.messages
     ]
     names = ("entry_id", "publish_ms", "entry_bytes", "key", "batch_size", "compression")
     assert list(zip(*(batch[name].to_pylist() for name in names), strict=True)) == expected

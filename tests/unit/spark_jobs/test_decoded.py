@@ -1,4 +1,4 @@
-"""Values decoded by schemas from real bookies: by the version of each message, and why not where they are not."""
+"""Values decoded by schemas from real bookies, by the version of each message, and the reasons where they are not."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -56,8 +56,8 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 async def registry(cluster: Cluster) -> SchemaRegistry:
-    one = LedgerConfig(ensemble=1, write_quorum=1, ack_quorum=1)
-    return SchemaRegistry(cluster.store, cluster.client(), one, SystemClock())
+    config = LedgerConfig(ensemble=1, write_quorum=1, ack_quorum=1)
+    return SchemaRegistry(cluster.store, cluster.client(), config, SystemClock())
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def stored(cluster: Cluster) -> StoredVersions:
 
 
 def opened(*messages: tuple[Message, int | None], **extra: object) -> Opened:
-    """Each an entry of its own, with its version."""
+    """Return the columns of the messages, each in an entry of its own with its schema version."""
     columns = EntryColumns(TopicSchemas.wanted)
     parts = [
         pack_entry(
@@ -85,14 +85,14 @@ def opened(*messages: tuple[Message, int | None], **extra: object) -> Opened:
     return columns.take()
 
 
-async def read(stored: StoredVersions, found: Opened) -> list[tuple[object, ...]]:
+async def read(stored: StoredVersions, columns: Opened) -> list[tuple[object, ...]]:
     schemas = TopicSchemas(TOPIC)
-    await schemas.load(found, stored)
-    whole = LedgerRange(1, 0, found.entries.num_rows - 1)
+    await schemas.load(columns, stored)
+    whole = LedgerRange(1, 0, columns.entries.num_rows - 1)
     return [
         tuple(row.values())
-        for start, part in schemas.decoded(found)
-        for row in rows(found, whole, NAMES, start, part).to_pylist()
+        for start, part in schemas.decoded(columns)
+        for row in rows(columns, whole, NAMES, start, part).to_pylist()
     ]
 
 
@@ -101,7 +101,7 @@ async def test_each_message_is_decoded_by_its_version(
 ) -> None:
     for schema in (AVRO, TEXT, PAIR):
         await registry.register(NAME, schema, Strategy.ALWAYS_COMPATIBLE)
-    found = opened(
+    columns = opened(
         (Message(b"\x06"), 0),
         (Message("ä".encode()), 1),
         (Message(b"\x07", key="k"), 2),
@@ -110,7 +110,7 @@ async def test_each_message_is_decoded_by_its_version(
         (Message(None), 0),
         (Message(b"?"), 9),
     )
-    assert await read(stored, found) == [
+    assert await read(stored, columns) == [
         (0, '{"a":3}', None),
         (1, '"ä"', None),
         (2, '{"key":"k","value":7}', None),
@@ -126,14 +126,14 @@ async def test_messages_by_a_deleted_schema_are_still_decoded(
 ) -> None:
     await registry.register(NAME, AVRO, Strategy.FULL)
     await registry.delete(NAME)
-    found = opened((Message(b"\x06"), 0), (Message(b"\x06"), 1))
-    assert await read(stored, found) == [
+    columns = opened((Message(b"\x06"), 0), (Message(b"\x06"), 1))
+    assert await read(stored, columns) == [
         (0, '{"a":3}', None),
         (1, None, "schema version 1 is a deletion"),
     ]
 
 
-async def test_what_was_not_opened_says_so(
+async def test_messages_that_were_not_opened_have_a_reason(
     registry: SchemaRegistry, stored: StoredVersions
 ) -> None:
     await registry.register(NAME, AVRO, Strategy.FULL)
@@ -151,9 +151,9 @@ async def test_a_version_is_read_once_and_only_when_a_message_names_it(
     asked: list[object] = []
     live, node = stored.live, stored.node
 
-    async def counted(one: SchemaVersion) -> Version | None:
-        asked.append(one.version)
-        return await live(one)
+    async def counted(place: SchemaVersion) -> Version | None:
+        asked.append(place.version)
+        return await live(place)
 
     async def counted_node(name: str) -> Node:
         asked.append(name)
@@ -165,8 +165,8 @@ async def test_a_version_is_read_once_and_only_when_a_message_names_it(
     await schemas.load(opened((Message(b"raw"), None)), stored)
     assert asked == []
     for version in (1, 1, 0, 1):
-        found = opened((Message(b"\x06"), version), (Message(b"\x06"), version))
-        await schemas.load(found, stored)
+        columns = opened((Message(b"\x06"), version), (Message(b"\x06"), version))
+        await schemas.load(columns, stored)
     assert asked == ["public/default/orders", 1, 0]
 
 
@@ -193,9 +193,9 @@ async def test_bookies_that_stay_away_are_waited_for_once(
         await registry.register(NAME, schema, Strategy.ALWAYS_COMPATIBLE)
     asked: list[int] = []
 
-    async def away(one: SchemaVersion) -> Version | None:
-        asked.append(one.version)
-        raise UnreadableError(f"version {one.version} cannot be read now")
+    async def away(place: SchemaVersion) -> Version | None:
+        asked.append(place.version)
+        raise UnreadableError(f"version {place.version} cannot be read now")
 
     monkeypatch.setattr(stored, "live", away)
     monkeypatch.setattr(patience, "WAITS_S", (0.0, 0.0))
@@ -210,7 +210,7 @@ async def test_bookies_that_stay_away_are_waited_for_once(
 async def test_a_store_that_stays_away_fails_the_task(
     stored: StoredVersions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the rows of a range would not be the same each time."""
+    """Fail instead of returning rows without values: a range must have the same rows each time it is read."""
 
     async def away(name: str) -> Node:
         raise StoreUnavailableError("away")
@@ -221,17 +221,17 @@ async def test_a_store_that_stays_away_fails_the_task(
         await TopicSchemas(TOPIC).load(opened((Message(b"x"), 0)), stored)
 
 
-async def test_much_text_of_few_bytes_comes_in_several_runs(
+async def test_large_texts_of_small_values_are_decoded_in_several_runs(
     registry: SchemaRegistry, stored: StoredVersions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await registry.register(NAME, TEXT, Strategy.FULL)
     monkeypatch.setattr(decoded, "TEXT_CHARS_MAX", 5)
-    found = opened(*[(Message(b"abc"), 0)] * 5)
+    columns = opened(*[(Message(b"abc"), 0)] * 5)
     schemas = TopicSchemas(TOPIC)
-    await schemas.load(found, stored)
-    assert [(start, len(part.values)) for start, part in schemas.decoded(found)] == [
+    await schemas.load(columns, stored)
+    assert [(start, len(part.values)) for start, part in schemas.decoded(columns)] == [
         (0, 2),
         (2, 2),
         (4, 1),
     ]
-    assert await read(stored, found) == [(0, '"abc"', None)] * 5
+    assert await read(stored, columns) == [(0, '"abc"', None)] * 5

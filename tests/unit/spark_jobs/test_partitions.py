@@ -26,12 +26,12 @@ def test_every_entry_is_in_exactly_one_range(
 def test_no_range_is_larger_than_asked_for(
     ledgers: list[tuple[int, int, int]], step: int, size: int
 ) -> None:
-    mean = {one: total / entries for one, entries, total in ledgers if entries}
-    for one in plan(ledgers, step, size):
+    mean = {ledger: total / entries for ledger, entries, total in ledgers if entries}
+    for part in plan(ledgers, step, size):
         most = sum(entries for _, entries, _ in ledgers) // PARTITIONS_MAX + 1
-        assert one.entries <= max(step, most)
+        assert part.entries <= max(step, most)
         share = max(size, sum(total for *_, total in ledgers) // PARTITIONS_MAX + 1)
-        assert one.entries == 1 or one.entries * mean[one.ledger_id] <= share
+        assert part.entries == 1 or part.entries * mean[part.ledger_id] <= share
 
 
 def test_large_entries_are_cut_by_bytes() -> None:

@@ -1,4 +1,4 @@
-"""Reading with patience: a bookie that was restarted is waited for, one that stays away is told of."""
+"""Reads with patience: they wait for a bookie that restarts and report one that stays unavailable."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Replica:
-    """Fails with ``errors`` one after another, then answers."""
+    """A replica that fails with ``errors`` in turn, then answers."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -28,13 +28,13 @@ class Replica:
         return ANSWER
 
 
-async def test_a_read_that_no_replica_answered_is_asked_again() -> None:
+async def test_a_read_that_no_replica_answered_is_repeated() -> None:
     replica = Replica(ReadError("unreachable"), ReadError("unreachable"))
     assert await patience.patiently(replica.read) == ANSWER
     assert replica.asked == 3
 
 
-async def test_replicas_that_stay_away_are_told_of() -> None:
+async def test_replicas_that_stay_unavailable_are_reported() -> None:
     replica = Replica(*[ReadError(str(i)) for i in range(9)])
     with pytest.raises(ReadError, match="2"):
         await patience.patiently(replica.read)

@@ -1,4 +1,4 @@
-"""Entries that the topic lets go between planning and reading: counted, named, and told from entries that are lost."""
+"""Entries trimmed between planning and reading: counted, named, and distinguished from lost entries."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -34,7 +34,7 @@ opened_first = EntryColumns(COLUMNS).take()
 async def topic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Brokers, ManagedLedger]]:
-    """Twelve messages in ledgers of five, of which nobody reads."""
+    """Twelve messages in ledgers of five, read by no consumer."""
     brokers = Brokers(tmp_path)
     await brokers.start()
     broker = brokers.broker()
@@ -58,14 +58,14 @@ async def topic(
     await brokers.close()
 
 
-async def let_go(ledger: ManagedLedger) -> None:
-    """Everything is acknowledged, and nothing retained."""
+async def trim_all(ledger: ManagedLedger) -> None:
+    """Acknowledge all entries and trim the ledger: no retention keeps them."""
     await ledger.cursors["keeps"].clear()
     await ledger.trim()
 
 
-async def read(one: LedgerRange) -> list[Opened]:
-    return [opened async for opened in batch._read(OPTIONS, one, COLUMNS, None)]
+async def read(part: LedgerRange) -> list[Opened]:
+    return [opened async for opened in batch._read(OPTIONS, part, COLUMNS, None)]
 
 
 async def test_a_ledger_that_is_trimmed_after_planning_is_named_as_that(
@@ -73,18 +73,18 @@ async def test_a_ledger_that_is_trimmed_after_planning_is_named_as_that(
 ) -> None:
     _, ledger = topic
     planned = await planning._plan(OPTIONS)
-    assert [one.entries for one in planned] == [5, 5, 2]
-    await let_go(ledger)
-    with pytest.raises(TrimmedError, match=r"entries 0 to 4 of ledger \d+ were trimmed") as told:
+    assert [part.entries for part in planned] == [5, 5, 2]
+    await trim_all(ledger)
+    with pytest.raises(TrimmedError, match=r"entries 0 to 4 of ledger \d+ were trimmed") as raised:
         await read(planned[0])
-    assert told.value.entries == 5
+    assert raised.value.entries == 5
     assert sum(opened.entries.num_rows for opened in await read(planned[2])) == 2
 
 
 async def test_what_was_read_before_the_trimming_counts(
     topic: tuple[Brokers, ManagedLedger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bookies let entries go while a task reads."""
+    """Trim the ledger between two reads of a task."""
     _, ledger = topic
     [first, *_] = await planning._plan(OPTIONS)
     monkeypatch.setattr(batch, "READ_BYTES", 1)
@@ -92,23 +92,23 @@ async def test_what_was_read_before_the_trimming_counts(
 
     async def until_trimmed(ask: Any) -> Any:
         if next(reads) == 2:
-            await let_go(ledger)
+            await trim_all(ledger)
             raise NoSuchEntryError("entry 2")
         return await real(ask)
 
     monkeypatch.setattr(batch, "patiently", until_trimmed)
-    found = batch._read(OPTIONS, first, COLUMNS, None)
+    parts = batch._read(OPTIONS, first, COLUMNS, None)
     rows = 0
-    with pytest.raises(TrimmedError) as told:
-        async for opened in found:
+    with pytest.raises(TrimmedError) as raised:
+        async for opened in parts:
             rows += opened.entries.num_rows
-    assert (rows, told.value.entries) == (2, 3)
+    assert (rows, raised.value.entries) == (2, 3)
 
 
 async def test_a_ledger_that_is_lost_is_no_trimmed_one(
     topic: tuple[Brokers, ManagedLedger],
 ) -> None:
-    """The topic still lists it: its metadata went without the broker."""
+    """Delete the metadata of a ledger that the topic still lists."""
     brokers, _ = topic
     [first, *_] = await planning._plan(OPTIONS)
     await brokers.cluster.client().delete(first.ledger_id)
@@ -131,7 +131,7 @@ async def test_an_offloaded_ledger_that_left_the_bookies_is_no_trimmed_one(
 
 
 def test_a_profile_counts_what_was_trimmed_and_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = LedgerRange(7, 0, 9)
+    part = LedgerRange(7, 0, 9)
 
     def half(*_: Any) -> Iterator[Opened]:
         columns = EntryColumns(COLUMNS)
@@ -141,13 +141,13 @@ def test_a_profile_counts_what_was_trimmed_and_all_else(monkeypatch: pytest.Monk
         run = run_of(*[entry] * 4)
         yield from columns.add(run)
         yield columns.take()
-        raise TrimmedError(one, 4)
+        raise TrimmedError(part, 4)
 
     monkeypatch.setattr(reading, "open_range", half)
     import pyarrow as pa
 
-    cells = pa.Table.from_batches(list(cells_of_range(OPTIONS, one, COLUMNS, cells_of, compact)))
-    result = result_of(cells, OPTIONS.topic, [one], 5)
+    cells = pa.Table.from_batches(list(cells_of_range(OPTIONS, part, COLUMNS, cells_of, compact)))
+    result = result_of(cells, OPTIONS.topic, [part], 5)
     facts = {row["key"]: row["value"] for row in result["summary"]}
     assert (facts["messages"], facts["entries"], facts["trimmed"]) == (4, 4, 6)
     assert "trimmed" not in {
@@ -156,21 +156,21 @@ def test_a_profile_counts_what_was_trimmed_and_all_else(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("given", ["true", "False"])
-def test_rows_of_a_trimmed_range_fail_unless_the_option_says_otherwise(
+def test_rows_of_a_trimmed_range_fail_unless_the_option_permits_it(
     given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = LedgerRange(7, 0, 9)
+    part = LedgerRange(7, 0, 9)
 
     def gone(*_: Any) -> Iterator[Opened]:
-        raise TrimmedError(one, 0)
+        raise TrimmedError(part, 0)
         yield
 
     monkeypatch.setattr(batch, "open_range", gone)
     options = parse({"topic": OPTIONS.topic, "metadata.url": "zk:a:1", "failOnDataLoss": given})
     if given == "true":
         with pytest.raises(TrimmedError, match="failOnDataLoss"):
-            list(batch.read_range(options, one))
+            list(batch.read_range(options, part))
     else:
-        assert list(batch.read_range(options, one)) == []
+        assert list(batch.read_range(options, part)) == []
     with pytest.raises(OptionError, match="failondataloss must be true or false"):
         parse({"topic": OPTIONS.topic, "metadata.url": "zk:a:1", "failOnDataLoss": "1"})

@@ -92,19 +92,21 @@ def begun(make: Make, of: Tree, topic: TopicName) -> Actor:
     return Actor(store, make(store, topic))
 
 
-@pytest.mark.parametrize("one", [plain, partitioned])
-@pytest.mark.parametrize("other", [plain, partitioned])
-def test_in_every_order_of_two_exactly_one_is_made(one: Make, other: Make) -> None:
+@pytest.mark.parametrize("creation", [plain, partitioned])
+@pytest.mark.parametrize("rival", [plain, partitioned])
+def test_in_every_order_of_two_exactly_one_is_made(creation: Make, rival: Make) -> None:
     topic = NAMESPACE.topic("x")
     for first, second in two_switches(STEPS, STEPS):
         metadata = tree()
-        actors = begun(one, metadata, topic), begun(other, metadata, topic)
+        actors = begun(creation, metadata, topic), begun(rival, metadata, topic)
         for actor, steps in zip(actors, (first, second), strict=True):
             for _ in range(steps):
                 actor.step()
         for actor in actors:
             actor.finish()
-        won = [make for make, actor in zip((one, other), actors, strict=True) if not actor.error]
+        won = [
+            make for make, actor in zip((creation, rival), actors, strict=True) if not actor.error
+        ]
         order = f"after {first} and {second} steps: {[actor.error for actor in actors]}"
         assert len(won) == 1, order
         assert kinds(metadata, topic) == [won[0].__name__], order

@@ -63,7 +63,7 @@ def cells_of(parts: Sequence[bytes]) -> pa.Table:
 
 
 def by_spark(tables: Sequence[pa.Table], shuffled: int, limit: int) -> pa.Table:
-    """What Spark does with the cells of tasks: each goes to a shuffle partition by its name, is added up and ranked."""
+    """Shuffle the cells of tasks by name, add them up and rank them in each partition, as Spark does."""
     together = added(tables)
     names = zip(*(together[name].to_pylist() for name in ("kind", "name", "at")), strict=True)
     place = np.array([hash(name) % shuffled for name in names])
@@ -79,16 +79,16 @@ def result(parts: Sequence[bytes], limit: int = 20, cells: pa.Table | None = Non
     return result_of(given_cells, "t", [LedgerRange(1, 0, len(parts) - 1)], limit)
 
 
-def facts(found: Any) -> dict[str, Any]:
-    return {row["key"]: row["value"] for row in found["summary"]}
+def facts(profile: Any) -> dict[str, Any]:
+    return {row["key"]: row["value"] for row in profile["summary"]}
 
 
-def points(found: Any, key: str) -> list[Any]:
-    return next(series["points"] for series in found["series"] if series["key"] == key)
+def points(profile: Any, key: str) -> list[Any]:
+    return next(series["points"] for series in profile["series"] if series["key"] == key)
 
 
-def rows(found: Any, key: str) -> list[Any]:
-    return next(table["rows"] for table in found["tables"] if table["key"] == key)
+def rows(profile: Any, key: str) -> list[Any]:
+    return next(table["rows"] for table in profile["tables"] if table["key"] == key)
 
 
 def power(number: int) -> int:
@@ -98,14 +98,14 @@ def power(number: int) -> int:
 @settings(max_examples=50)
 @given(TOPICS, st.integers(1, 3))
 def test_the_figures_are_those_of_a_plain_recount(parts: list[bytes], limit: int) -> None:
-    found = result(parts, limit)
+    profile = result(parts, limit)
     unpacked = [unpack_entry(part) for part in parts]
-    messages = [(one, message) for one in unpacked for message in one.messages]
+    messages = [(entry, message) for entry in unpacked for message in entry.messages]
     sizes = sorted(len(message.value or b"") for _, message in messages)
-    times = [one.publish_ms for one in unpacked]
-    packed = [one for one in unpacked if one.compression != "NONE"]
+    times = [entry.publish_ms for entry in unpacked]
+    packed = [entry for entry in unpacked if entry.compression != "NONE"]
     keys = Counter(message.key for _, message in messages if message.key is not None)
-    summary = facts(found)
+    summary = facts(profile)
     exact = {
         "messages": len(messages),
         "entries": len(parts),
@@ -116,50 +116,53 @@ def test_the_figures_are_those_of_a_plain_recount(parts: list[bytes], limit: int
         "size_mean": pytest.approx(sum(sizes) / len(sizes)),
         "size_max": sizes[-1],
         "keys": len(keys),
-        "producers": len({one.producer_name for one in unpacked}),
+        "producers": len({entry.producer_name for entry in unpacked}),
         "batch_mean": pytest.approx(len(messages) / len(parts)),
     }
     assert {key: summary[key] for key in exact} == exact
     for key, share in (("size_p50", 0.5), ("size_p99", 0.99)):
         true = sizes[-int(-share * len(sizes) // 1) - 1]
         assert true <= summary[key] <= true * (1 + 2**-9)
-    before = sum(one.payload_bytes for one in packed)
-    after = sum(one.packed_bytes for one in packed)
+    before = sum(entry.payload_bytes for entry in packed)
+    after = sum(entry.packed_bytes for entry in packed)
     assert summary["compression_ratio"] == (before / after if after else None)
-    assert points(found, "sizes") == [list(i) for i in sorted(Counter(map(power, sizes)).items())]
-    counts = Counter(power(len(one.messages)) for one in unpacked)
-    assert points(found, "batches") == [list(item) for item in sorted(counts.items())]
+    assert points(profile, "sizes") == [list(i) for i in sorted(Counter(map(power, sizes)).items())]
+    counts = Counter(power(len(entry.messages)) for entry in unpacked)
+    assert points(profile, "batches") == [list(item) for item in sorted(counts.items())]
     spread = Counter(map(power, keys.values()))
-    assert points(found, "key_spread") == [list(item) for item in sorted(spread.items())]
+    assert points(profile, "key_spread") == [list(item) for item in sorted(spread.items())]
     ranked = sorted(keys.items(), key=lambda item: (-item[1], item[0]))[:limit]
-    assert [row[:2] for row in rows(found, "top_keys")] == [list(item) for item in ranked]
-    for key, count, share, size in rows(found, "top_keys"):
+    assert [row[:2] for row in rows(profile, "top_keys")] == [list(item) for item in ranked]
+    for key, count, share, size in rows(profile, "top_keys"):
         assert share == pytest.approx(100 * count / len(messages))
         assert size == sum(len(m.value or b"") for _, m in messages if m.key == key)
     if ranked:
         assert summary["key_share"] == pytest.approx(100 * ranked[0][1] / len(messages))
         assert summary["key_skew"] == pytest.approx(ranked[0][1] * len(keys) / sum(keys.values()))
-    producers = Counter(one.producer_name for one, _ in messages).most_common(limit)
-    assert [row[1] for row in rows(found, "top_producers")] == [count for _, count in producers]
-    for codec, count, _, plain, small in rows(found, "compression"):
-        of_codec = [one for one in unpacked if one.compression == codec]
+    producers = Counter(entry.producer_name for entry, _ in messages).most_common(limit)
+    assert [row[1] for row in rows(profile, "top_producers")] == [count for _, count in producers]
+    for codec, count, _, plain, small in rows(profile, "compression"):
+        of_codec = [entry for entry in unpacked if entry.compression == codec]
         assert count == len(of_codec)
-        assert plain == sum(one.payload_bytes for one in of_codec)
-        assert small == sum(one.packed_bytes for one in of_codec)
+        assert plain == sum(entry.payload_bytes for entry in of_codec)
+        assert small == sum(entry.packed_bytes for entry in of_codec)
 
 
 @settings(max_examples=50)
 @given(TOPICS)
 def test_the_rate_adds_up_and_its_points_lie_on_whole_steps(parts: list[bytes]) -> None:
-    found = result(parts)
+    profile = result(parts)
     unpacked = [unpack_entry(part) for part in parts]
-    rate = points(found, "rate")
+    rate = points(profile, "rate")
     assert len(rate) <= POINTS_MAX
-    first, last = min(one.publish_ms for one in unpacked), max(one.publish_ms for one in unpacked)
+    first, last = (
+        min(entry.publish_ms for entry in unpacked),
+        max(entry.publish_ms for entry in unpacked),
+    )
     step = point_step_ms(first, last)
     counted = Counter[int]()
-    for one in unpacked:
-        counted[one.publish_ms - one.publish_ms % step] += len(one.messages)
+    for entry in unpacked:
+        counted[entry.publish_ms - entry.publish_ms % step] += len(entry.messages)
     assert [at for at, _ in rate] == list(range(first - first % step, last + 1, step))
     for at, per_second in rate:
         assert per_second * step / 1000 == pytest.approx(counted[at])
@@ -170,12 +173,12 @@ def test_the_rate_adds_up_and_its_points_lie_on_whole_steps(parts: list[bytes]) 
 def test_points_that_lie_only_partly_in_the_time_of_the_messages_are_marked(
     parts: list[bytes],
 ) -> None:
-    found = result(parts)
+    profile = result(parts)
     times = [unpack_entry(part).publish_ms for part in parts]
     step = point_step_ms(min(times), max(times))
-    starts = [at for at, _ in points(found, "rate")]
+    starts = [at for at, _ in points(profile, "rate")]
     whole = [at for at in starts if min(times) <= at and at + step - 1 <= max(times)]
-    for series in found["series"][:2]:
+    for series in profile["series"][:2]:
         assert series["partial"] == [at for at in starts if at not in whole]
 
 
@@ -210,12 +213,12 @@ def chunks(whole: bytes, count: int) -> list[bytes]:
 
 
 def test_a_message_in_chunks_is_one_message_of_its_whole_size() -> None:
-    found = result(chunks(b"x" * 900, 3))
-    summary = facts(found)
+    profile = result(chunks(b"x" * 900, 3))
+    summary = facts(profile)
     assert (summary["messages"], summary["entries"], summary["chunked"]) == (1, 3, 1)
     assert summary["value_bytes"] == summary["size_max"] == summary["size_p50"] == 900
-    assert rows(found, "top_keys") == [["k", 1, 100.0, 900]]
-    assert rows(found, "compression") == [["NONE", 3, 1, 900, 900]]
+    assert rows(profile, "top_keys") == [["k", 1, 100.0, 900]]
+    assert rows(profile, "compression") == [["NONE", 3, 1, 900, 900]]
 
 
 def test_encrypted_messages_are_counted_and_their_sizes_are_not_guessed() -> None:
@@ -240,14 +243,14 @@ def test_messages_of_all_kinds_beside_each_other_count_once(
     entry = pack_entry(hidden, producer_name="p", publish_ms=BEGIN_MS, extra=keys)
     mixed = [*parts, *chunks(b"x" * 900, 3), entry, b""]
     chance.shuffle(mixed)
-    found = result(mixed)
+    profile = result(mixed)
     messages = [message for part in parts for message in unpack_entry(part).messages]
     expected = Counter(message.key for message in messages if message.key is not None)
     expected["k"] += 1
-    assert {row[0]: row[1] for row in rows(found, "top_keys")} == expected
-    assert sum(count for _, count in points(found, "sizes")) == len(messages) + 1
-    assert facts(found)["messages"] == len(messages) + 6
-    assert facts(found)["value_bytes"] == sum(len(m.value or b"") for m in messages) + 900
+    assert {row[0]: row[1] for row in rows(profile, "top_keys")} == expected
+    assert sum(count for _, count in points(profile, "sizes")) == len(messages) + 1
+    assert facts(profile)["messages"] == len(messages) + 6
+    assert facts(profile)["value_bytes"] == sum(len(m.value or b"") for m in messages) + 900
 
 
 def test_markers_and_entries_that_cannot_be_read_are_counted_as_such() -> None:
@@ -264,16 +267,16 @@ def test_markers_and_entries_that_cannot_be_read_are_counted_as_such() -> None:
 
 
 def test_a_topic_without_a_readable_message_has_no_figures() -> None:
-    found = result([b"", b""])
-    summary = facts(found)
+    profile = result([b"", b""])
+    summary = facts(profile)
     assert (summary["messages"], summary["unreadable"]) == (0, 2)
     for key in ("first_publish", "rate_mean", "size_mean", "size_max", "key_share", "key_skew"):
         assert summary[key] is None
-    assert [series["points"] for series in found["series"]] == [[]] * 5
+    assert [series["points"] for series in profile["series"]] == [[]] * 5
 
 
 def plain(keys: Sequence[str | None], per_entry: int = 1, size: int = 100, codec: int = 0) -> Any:
-    """The result of as many messages, in batches of ``per_entry``."""
+    """Return the result of a message for each key, in batches of ``per_entry``."""
     parts = [
         pack_entry(
             [Message(b"v" * size, key=key) for key in keys[i : i + per_entry]],
@@ -307,8 +310,8 @@ def test_a_result_begins_with_what_it_means() -> None:
 
 
 def test_equal_keys_are_in_the_order_that_people_count_in() -> None:
-    found = plain([str(i) for i in range(30)])
-    assert [row[0] for row in rows(found, "top_keys")] == [str(i) for i in range(20)]
+    profile = plain([str(i) for i in range(30)])
+    assert [row[0] for row in rows(profile, "top_keys")] == [str(i) for i in range(20)]
 
 
 @given(st.lists(st.integers(0, 2**53 - 1), min_size=1))

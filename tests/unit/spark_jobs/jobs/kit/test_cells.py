@@ -13,9 +13,9 @@ def rows(table: pa.Table) -> list[tuple[object, ...]]:
 
 
 def test_cells_that_agree_become_one() -> None:
-    one = cells("k", name=pa.array(["a", "b", None, "a"]), size=pa.array([1, 2, 3, 4]))
-    assert rows(one) == [("k", "a", 0, 2, 5), ("k", "b", 0, 1, 2)]
-    assert rows(added([one, one])) == [("k", "a", 0, 4, 10), ("k", "b", 0, 2, 4)]
+    table = cells("k", name=pa.array(["a", "b", None, "a"]), size=pa.array([1, 2, 3, 4]))
+    assert rows(table) == [("k", "a", 0, 2, 5), ("k", "b", 0, 1, 2)]
+    assert rows(added([table, table])) == [("k", "a", 0, 4, 10), ("k", "b", 0, 2, 4)]
 
 
 def test_the_outermost_cell_of_a_kind() -> None:

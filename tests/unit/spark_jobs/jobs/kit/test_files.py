@@ -1,4 +1,4 @@
-"""Each series and table of a result is a Parquet file of its key."""
+"""Series and tables of a result in Parquet files named by their keys."""
 
 from pathlib import Path
 

@@ -20,8 +20,8 @@ from spark_jobs.jobs.kit.series import (
 
 
 @given(st.integers(0, 2**53), st.integers(0, 2**53))
-def test_a_step_gives_no_more_points_than_are_drawn(one: int, other: int) -> None:
-    first, last = sorted((one, other))
+def test_a_step_gives_no_more_points_than_are_drawn(start: int, end: int) -> None:
+    first, last = sorted((start, end))
     step = point_step_ms(first, last)
     assert last // step - first // step < POINTS_MAX
     assert all(wide % narrow == 0 for narrow, wide in pairwise(STEPS_MS))
