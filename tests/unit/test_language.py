@@ -50,7 +50,6 @@ PENDING: tuple[str, ...] = (
     "tests/unit/client",
     "tests/unit/gateway",
     "tests/unit/rpc",
-    "tests/unit/schema",
     "tests/unit/test_architecture_page.py",
     "tests/unit/test_background_loops.py",
     "tests/unit/test_bootstrap.py",

@@ -22,7 +22,7 @@ EDITS = (
         f"{REGISTRY}._stands_for",
         "return kind is schema.kind",
         "return False",
-        (f"{LOST}::test_flipped_bytes_in_the_bookies_log_are_met_and_told",),
+        (f"{LOST}::test_flipped_bytes_in_a_bookies_log_are_detected_and_reported",),
         "S2",
     ),
     Edit(
@@ -30,7 +30,7 @@ EDITS = (
         f"{REGISTRY}._stands_for",
         "not kinds or schema.kind in kinds",
         "True",
-        (f"{LOST}::test_a_lost_newest_version_stops_only_who_needs_its_definition",),
+        (f"{LOST}::test_a_lost_newest_version_fails_only_operations_that_need_its_definition",),
         "S2",
     ),
     Edit(
@@ -38,7 +38,7 @@ EDITS = (
         f"{STORED}._fetch",
         "version.hash and digest_of(registered.schema) != version.hash",
         "False",
-        (f"{LOST}::test_a_lost_newest_version_stops_only_who_needs_its_definition",),
+        (f"{LOST}::test_a_lost_newest_version_fails_only_operations_that_need_its_definition",),
         "S2",
     ),
     Edit(
@@ -46,7 +46,7 @@ EDITS = (
         f"{STORED}.last_node",
         "except (StoreUnavailableError, SessionExpiredError, LostVersionError):",
         "except LostVersionError:",
-        (f"{LOST}::test_while_the_store_is_away_known_schemas_come_in_and_new_ones_may_try_again",),
+        (f"{LOST}::test_known_schemas_are_accepted_while_the_store_is_unavailable_and_new_ones_are_retriable",),
         "S3",
     ),
     Edit(
@@ -54,7 +54,7 @@ EDITS = (
         f"{STORED}.drop_node",
         "self._nodes.drop(name)",
         "pass",
-        (f"{LOST}::test_what_was_removed_is_not_remembered_when_the_store_goes_away",),
+        (f"{LOST}::test_a_removed_schema_is_not_cached_while_the_store_is_unavailable",),
         "S3",
     ),
     Edit(
@@ -73,7 +73,7 @@ EDITS = (
         "engine/schema/offloader.py::Offloader.run",
         "size < LONG_BYTES",
         "True",
-        ("unit/schema/test_offloader.py::test_what_is_long_is_done_elsewhere",),
+        ("unit/schema/test_offloader.py::test_long_computations_run_in_another_thread",),
         "S4",
     ),
     Edit(
@@ -89,7 +89,7 @@ EDITS = (
         "engine/schema/kinds.py::shown",
         'text.encode(errors="backslashreplace").decode()',
         "text",
-        ("unit/schema/test_hostile_definitions.py::test_each_is_judged_in_words_that_can_be_told",),
+        ("unit/schema/test_hostile_definitions.py::test_each_refusal_is_a_text_of_bounded_length",),
     ),
     Edit(
         "a-ledger-is-left-by-a-failed-append",

@@ -1,4 +1,4 @@
-"""Who reads what, held against Apache Pulsar 4.0.8's verdicts on 400 random pairs; words that name the field."""
+"""One Avro definition read by another: Apache Pulsar 4.0.8's verdicts on 400 random pairs; refusals name the field."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ INNER = {"type": "record", "name": "Q", "fields": [field("x", "int")]}
 
 
 @pytest.mark.parametrize(
-    ("writer", "reader", "said"),
+    ("writer", "reader", "words"),
     [
         (record(), record(field("a", "int")), "field a: is required"),
         (record(), record(field("a", "int", default="x")), "field a: the default 'x' is no int"),
@@ -54,10 +54,10 @@ INNER = {"type": "record", "name": "Q", "fields": [field("x", "int")]}
         (record(field("a", "int")), record(field("a", ["null", "string"])), "is none of"),
     ],
 )
-def test_a_refusal_names_the_field(writer: Any, reader: Any, said: str) -> None:
-    found = verdict(writer, reader)
-    assert found is not None
-    assert said in found
+def test_a_refusal_names_the_field(writer: Any, reader: Any, words: str) -> None:
+    refusal = verdict(writer, reader)
+    assert refusal is not None
+    assert words in refusal
 
 
 def test_a_record_within_itself_ends() -> None:

@@ -17,7 +17,7 @@ VERDICTS: dict[str, Any] = json.loads(
 @pytest.mark.parametrize(
     "case", VERDICTS["same"], ids=lambda case: f"{case['what']}-{case['type']}"
 )
-def test_the_canonical_form_tells_what_apache_takes_for_another_version(case: Any) -> None:
+def test_the_canonical_form_distinguishes_the_versions_that_apache_does(case: Any) -> None:
     first, second = (canonical(parse(case[key].encode())) for key in ("first", "second"))
     assert (first != second) == (case["version"] == 1)
 
@@ -28,7 +28,7 @@ def record(**more: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b"{", "not valid JSON"),
         (b"5", "expected a name, an object or an array"),
@@ -46,8 +46,8 @@ def record(**more: Any) -> bytes:
         (record(aliases="b"), "^a: aliases"),
     ],
 )
-def test_a_refusal_says_where_it_breaks(text: bytes, said: str) -> None:
-    with pytest.raises(InvalidSchemaError, match=said):
+def test_a_refusal_names_the_place_of_the_mistake(text: bytes, message: str) -> None:
+    with pytest.raises(InvalidSchemaError, match=message):
         parse(text)
 
 

@@ -1,11 +1,11 @@
-"""What is kept stays within its bytes, whatever comes and goes."""
+"""A cache that stays within its bytes through any additions and removals."""
 
 import random
 
 from engine.schema.bounded_cache import BoundedCache
 
 
-def test_what_was_not_used_for_longest_goes_first() -> None:
+def test_the_least_recently_used_value_is_evicted_first() -> None:
     kept: BoundedCache[str, int] = BoundedCache(30)
     for number, name in enumerate("abc"):
         kept.put(name, number, 10)

@@ -69,7 +69,7 @@ def test_sameness_is_apaches(case: Any) -> None:
 
 
 def answers(definitions: list[bytes], strategy: Strategy) -> list[int]:
-    """What registering these one after the other answers: versions, or 409."""
+    """Register these definitions in turn; return the answers: versions, or 409."""
     versions: list[Schema] = []
     out: list[int] = []
     for data in definitions:
@@ -146,10 +146,10 @@ def test_a_protobuf_definition_follows_any_but_where_none_may() -> None:
 
 def test_a_native_protobuf_keeps_its_root_message() -> None:
     def native(name: str) -> Schema:
-        found = files("outer", "imported")
-        found.file[0].message_type[0].name = name
+        of = files("outer", "imported")
+        of.file[0].message_type[0].name = name
         return Schema(
-            SchemaKind.PROTOBUF_NATIVE, definition(found, rootMessageTypeName=f"p.{name}"), {}
+            SchemaKind.PROTOBUF_NATIVE, definition(of, rootMessageTypeName=f"p.{name}"), {}
         )
 
     assert refused(native("Order"), [native("Order")], Strategy.FULL) is None

@@ -18,15 +18,15 @@ def of(kind: SchemaKind, data: object = b"", **properties: str) -> Schema:
 
 
 def value(schema: Schema, payload: bytes, key: bytes | None = None) -> JsonValue:
-    found = decoder(schema).value(payload, key)
-    json.dumps(found, allow_nan=False).encode()
-    return found
+    decoded = decoder(schema).value(payload, key)
+    json.dumps(decoded, allow_nan=False).encode()
+    return decoded
 
 
 def refused(schema: Schema, payload: bytes, reader: Schema | None = None) -> str:
-    with pytest.raises(UndecodableError) as told:
+    with pytest.raises(UndecodableError) as raised:
         decoder(schema, reader).value(payload)
-    return str(told.value)
+    return str(raised.value)
 
 
 def key_value(key: Schema, inner: Schema, encoding: str = "INLINE") -> Schema:
@@ -79,7 +79,7 @@ RECORDED = [
     .read_text()
     .splitlines()
 ]
-"""What Apache's Java client 4.0.8 encoded, and what was encoded."""
+"""Payloads that Apache's Java client 4.0.8 encoded, with their values."""
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["what"])
@@ -160,7 +160,7 @@ def test_a_json_document_is_what_a_reader_finds_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "reason"),
     [
         (b"{}", "id: is required, but missing"),
         (b'{"id": "5"}', "id: text, expected long"),
@@ -172,13 +172,13 @@ def test_a_json_document_is_what_a_reader_finds_in_it() -> None:
     ],
 )
 def test_a_json_document_that_does_not_fit_a_reader_names_the_field(
-    payload: bytes, said: str
+    payload: bytes, reason: str
 ) -> None:
-    assert refused(READER, payload, READER).startswith(said)
+    assert refused(READER, payload, READER).startswith(reason)
 
 
 def test_alternatives_in_json_are_not_tried_for_ever() -> None:
-    """Each level could be tried in two ways."""
+    """Refuse a document within bounded work, though each of its levels fits two alternatives."""
     other = {"type": "record", "name": "B", "fields": [{"name": "n", "type": ["null", "A", "B"]}]}
     first = {"name": "n", "type": ["null", "A", other]}
     reader = of(SchemaKind.JSON, {"type": "record", "name": "A", "fields": [first]})
@@ -198,7 +198,7 @@ def test_a_key_value_holds_both_or_takes_the_messages_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "reason"),
     [
         (b"\0", "key: the data ends early"),
         (struct.pack(">i", 9), "key: a length of 9 of 0 bytes"),
@@ -207,9 +207,9 @@ def test_a_key_value_holds_both_or_takes_the_messages_key() -> None:
         (struct.pack(">iii", 0, 4, 7) + b"x", "1 bytes are left behind it"),
     ],
 )
-def test_a_key_value_that_breaks_names_its_part(payload: bytes, said: str) -> None:
+def test_a_key_value_that_breaks_names_its_part(payload: bytes, reason: str) -> None:
     schema = key_value(of(SchemaKind.STRING), of(SchemaKind.INT32))
-    assert refused(schema, payload).startswith(said)
+    assert refused(schema, payload).startswith(reason)
 
 
 def test_kinds_that_cannot_meet_are_refused_at_once() -> None:

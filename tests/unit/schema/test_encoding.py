@@ -135,8 +135,8 @@ def test_every_type_of_avro_is_decoded_to_what_was_given() -> None:
     schema = of(SchemaKind.AVRO, ALL)
     given = {**inner, "m": {}, "r": [None, {"n.All": inner}]}
     shown = {**inner, "x": {"base64": "AP8="}}
-    found = decoder(schema).value(payload(schema, json.dumps(given)))
-    assert found == {**shown, "m": {}, "r": [None, shown]}
+    decoded = decoder(schema).value(payload(schema, json.dumps(given)))
+    assert decoded == {**shown, "m": {}, "r": [None, shown]}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_avro_wants_every_field_and_valid_json_within_bounds() -> None:
     assert "values within values" in refused(of(SchemaKind.AVRO, nested), deep)
 
 
-def test_json_goes_as_it_was_given() -> None:
+def test_json_is_sent_unchanged() -> None:
     schema = of(SchemaKind.JSON, R)
     text = '{"zz": 1.10, "a":12345678901234567890}'
     assert payload(schema, text) == text.encode()
@@ -193,11 +193,11 @@ def test_the_key_of_a_key_value_stands_apart_or_in_the_payload() -> None:
     assert apart("v", "5") == Encoded(b"v", b"\0\0\0\5")
     assert apart("v", None) == Encoded(b"v", None)
     schema = key_value(of(SchemaKind.INT32), of(SchemaKind.STRING))
-    found = encoder(schema)("v", "5")
-    assert found.key is None
-    assert decoder(schema).value(found.payload) == {"key": 5, "value": "v"}
-    found = encoder(schema)("v", None)
-    assert decoder(schema).value(found.payload) == {"key": None, "value": "v"}
+    encoded = encoder(schema)("v", "5")
+    assert encoded.key is None
+    assert decoder(schema).value(encoded.payload) == {"key": 5, "value": "v"}
+    encoded = encoder(schema)("v", None)
+    assert decoder(schema).value(encoded.payload) == {"key": None, "value": "v"}
     assert refused(schema, "v", "five") == "key: 'five' is no INT32"
 
 

@@ -1,4 +1,4 @@
-"""Definitions that no honest client sends: each is refused in words that a client can be told, or is harmless."""
+"""Definitions that no honest client sends: each is harmless, or is refused with a text of bounded length."""
 
 import base64
 import json
@@ -89,7 +89,7 @@ def descended(calls: int, verdicts: Any) -> None:
         SchemaKind.KEY_VALUE,
     ],
 )
-def test_each_is_judged_in_words_that_can_be_told(kind: SchemaKind, name: str, depth: int) -> None:
+def test_each_refusal_is_a_text_of_bounded_length(kind: SchemaKind, name: str, depth: int) -> None:
     schema = Schema(kind, DEFINITIONS[name], {})
     spaced = Schema(kind, schema.data + b" ", {})
     other = Schema(kind, record({"name": "c", "type": "string", "default": ""}), {})
@@ -116,7 +116,7 @@ def test_a_long_place_leaves_the_reason_readable() -> None:
 
 
 def nested_defaults(levels: int) -> bytes:
-    """A record whose default holds two of the next, and so on: a default of 2 ** levels records in 4 KB."""
+    """Return a record whose default holds two of the next, and so on: 2 ** levels records in 4 KB."""
     inner: Any = {"type": "record", "name": "R0", "fields": []}
     for level in range(1, levels):
         fields = [
@@ -137,7 +137,7 @@ def test_the_work_of_a_comparison_is_bounded() -> None:
 
 
 def union(count: int, prefix: str, *more: Any) -> bytes:
-    """A union of records of which none reads another's, and ``more``."""
+    """Return a union of ``more`` and of records that cannot read each other."""
     branches = [
         {"type": "record", "name": f"{prefix}{i}", "fields": [{"name": prefix, "type": "int"}]}
         for i in range(count)

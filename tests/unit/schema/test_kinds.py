@@ -20,10 +20,8 @@ def test_wire_numbers_are_the_protocols() -> None:
     ours = {number: kind.value.replace("_", "") for number, kind in BY_WIRE.items()}
     ours[SchemaKind.BOOLEAN.name and 5] = "BOOL"
     assert ours == {number: theirs[number] for number in ours}
-    assert set(theirs) - set(ours) == {
-        21,
-        22,
-    }  # AUTO_CONSUME, which a client resolves, and EXTERNAL
+    # AUTO_CONSUME, which a client resolves, and EXTERNAL
+    assert set(theirs) - set(ours) == {21, 22}
 
 
 def test_stored_numbers_are_one_higher() -> None:
@@ -46,18 +44,18 @@ PROPERTIES = {
 
 
 def test_a_key_value_definition_is_taken_apart() -> None:
-    found = key_value(Schema(SchemaKind.KEY_VALUE, joined(b"", b"{}"), PROPERTIES))
-    assert found.key == Schema(SchemaKind.STRING, b"", {})
-    assert found.value == Schema(SchemaKind.AVRO, b"{}", {"a": "b"})
+    parts = key_value(Schema(SchemaKind.KEY_VALUE, joined(b"", b"{}"), PROPERTIES))
+    assert parts.key == Schema(SchemaKind.STRING, b"", {})
+    assert parts.value == Schema(SchemaKind.AVRO, b"{}", {"a": "b"})
 
 
 def test_parts_without_a_kind_are_bytes() -> None:
-    found = key_value(Schema(SchemaKind.KEY_VALUE, joined(b"", b""), {"key.schema.type": "BYTES"}))
-    assert (found.key.kind, found.value.kind) == (SchemaKind.NONE, SchemaKind.NONE)
+    parts = key_value(Schema(SchemaKind.KEY_VALUE, joined(b"", b""), {"key.schema.type": "BYTES"}))
+    assert (parts.key.kind, parts.value.kind) == (SchemaKind.NONE, SchemaKind.NONE)
 
 
 @pytest.mark.parametrize(
-    ("data", "properties", "said"),
+    ("data", "properties", "reason"),
     [
         (b"", {}, "key: the definition ends early"),
         (joined(b"abc", b"")[:5], {}, "key: the definition ends early"),
@@ -68,7 +66,7 @@ def test_parts_without_a_kind_are_bytes() -> None:
     ],
 )
 def test_what_is_no_key_value_is_refused(
-    data: bytes, properties: dict[str, str], said: str
+    data: bytes, properties: dict[str, str], reason: str
 ) -> None:
-    with pytest.raises(InvalidSchemaError, match=said):
+    with pytest.raises(InvalidSchemaError, match=reason):
         key_value(Schema(SchemaKind.KEY_VALUE, data, properties))

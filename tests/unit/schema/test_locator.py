@@ -35,7 +35,7 @@ def test_the_locator_is_apaches_to_the_byte() -> None:
     value = bytes.fromhex(APACHE["schema_locator"])
     newest, versions = parse_locator(value)
     assert newest == 1
-    assert [(one.version, one.ledger_id, one.entry_id) for one in versions] == [
+    assert [(version.version, version.ledger_id, version.entry_id) for version in versions] == [
         (0, 3, 0),
         (1, 9, 0),
     ]
@@ -45,17 +45,17 @@ def test_the_locator_is_apaches_to_the_byte() -> None:
 
 
 def test_the_entry_is_apaches_to_the_byte() -> None:
-    one = Registered(OURS, APACHE["schema_entry_ms"])
-    made = entry("public/pol/__change_events", one)
+    registered = Registered(OURS, APACHE["schema_entry_ms"])
+    made = entry("public/pol/__change_events", registered)
     assert sha256(made).hexdigest() == APACHE["schema_entry_sha256"]
-    assert parse_entry(made) == one
+    assert parse_entry(made) == registered
 
 
 @pytest.mark.parametrize("kind", list(SchemaKind))
 def test_every_kind_is_read_as_it_was_written(kind: SchemaKind) -> None:
-    one = Registered(Schema(kind, b"x", {"a": "b", "": "\u00e9"}), 5)
+    registered = Registered(Schema(kind, b"x", {"a": "b", "": "\u00e9"}), 5)
     before = [SchemaVersion(0, 1, 0, b"h")]
-    assert parse_entry(entry("a/b/c", one, before)) == one
+    assert parse_entry(entry("a/b/c", registered, before)) == registered
 
 
 def test_a_deletion_holds_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Parts of the registry are lost, damaged or away: who needs them is told so, nobody else notices, nothing hangs."""
+"""Lost, damaged or unavailable parts of the registry: an operation that needs them fails, others do not, none hangs."""
 
 import asyncio
 import json
@@ -48,15 +48,16 @@ async def place_of(ours: SchemaRegistry, number: int) -> SchemaVersion:
 
 
 async def relist(cluster: Cluster, ours: SchemaRegistry, changed: SchemaVersion) -> None:
-    """Have the node say something else of one version."""
+    """Store the node with another record of one version."""
     versions = [
-        changed if one.version == changed.version else one for one in await ours.index(TOPIC)
+        changed if version.version == changed.version else version
+        for version in await ours.index(TOPIC)
     ]
     await cluster.store.put(NODE, locator(versions))
 
 
 async def stored(cluster: Cluster, *payloads: bytes, custom: dict[str, bytes] | None = None) -> int:
-    """The ledger of these entries."""
+    """Write the entries to a new ledger; return its id."""
     ledger = await CursorLedger.create(cluster.client(), ONE, custom or {})
     for payload in payloads:
         await ledger.append(payload)
@@ -69,27 +70,27 @@ async def deleted_ledger(cluster: Cluster, ours: SchemaRegistry) -> None:
 
 
 async def no_such_ledger(cluster: Cluster, ours: SchemaRegistry) -> None:
-    one = await place_of(ours, 1)
-    await relist(cluster, ours, SchemaVersion(1, 1 << 40, 0, one.hash))
+    place = await place_of(ours, 1)
+    await relist(cluster, ours, SchemaVersion(1, 1 << 40, 0, place.hash))
 
 
 async def no_such_entry(cluster: Cluster, ours: SchemaRegistry) -> None:
-    one = await place_of(ours, 1)
-    await relist(cluster, ours, SchemaVersion(1, one.ledger_id, 7, one.hash))
+    place = await place_of(ours, 1)
+    await relist(cluster, ours, SchemaVersion(1, place.ledger_id, 7, place.hash))
 
 
 async def another_definition(cluster: Cluster, ours: SchemaRegistry) -> None:
-    one = await place_of(ours, 1)
+    place = await place_of(ours, 1)
     wrong = entry(schema_id(TOPIC), Registered(avro("z"), 1))
     custom = {KIND: b"AVRO"}
     ledger_id = await stored(cluster, wrong, custom=custom)
-    await relist(cluster, ours, SchemaVersion(1, ledger_id, 0, one.hash))
+    await relist(cluster, ours, SchemaVersion(1, ledger_id, 0, place.hash))
 
 
 async def no_schema_at_all(cluster: Cluster, ours: SchemaRegistry) -> None:
-    one = await place_of(ours, 1)
+    place = await place_of(ours, 1)
     ledger_id = await stored(cluster, b"\xff" * 100)
-    await relist(cluster, ours, SchemaVersion(1, ledger_id, 0, one.hash))
+    await relist(cluster, ours, SchemaVersion(1, ledger_id, 0, place.hash))
 
 
 async def unreadable_ledger_metadata(cluster: Cluster, ours: SchemaRegistry) -> None:
@@ -108,7 +109,7 @@ LOSSES: list[Loss] = [
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-async def test_a_lost_newest_version_stops_only_who_needs_its_definition(
+async def test_a_lost_newest_version_fails_only_operations_that_need_its_definition(
     cluster: Cluster, lose: Loss
 ) -> None:
     before = registry(cluster)
@@ -138,14 +139,14 @@ async def test_a_lost_newest_version_stops_only_who_needs_its_definition(
         await ours.latest(TOPIC, avro("a"))
     assert (await ours.get(TOPIC, 0)) is not None
     page = await ours.page(TOPIC, 10)
-    assert [isinstance(one, LostVersionError) for _, one in page.versions] == [True, False]
+    assert [isinstance(version, LostVersionError) for _, version in page.versions] == [True, False]
     assert await ours.register(OTHER, avro("q", "r"), FULL) == 1
-    # The way out that the text names; nothing is numbered anew.
+    # The way out that the text names; no version is numbered again.
     assert await ours.delete(TOPIC) == 2
     assert await ours.register(TOPIC, avro("a", "b"), FULL) == 3
 
 
-async def test_flipped_bytes_in_the_bookies_log_are_met_and_told(cluster: Cluster) -> None:
+async def test_flipped_bytes_in_a_bookies_log_are_detected_and_reported(cluster: Cluster) -> None:
     before = registry(cluster)
     await before.register(TOPIC, avro("a"), FULL)
     await cluster.stop("b0")
@@ -169,7 +170,7 @@ async def test_flipped_bytes_in_the_bookies_log_are_met_and_told(cluster: Cluste
         assert await ours.register(OTHER, avro("q"), FULL) == 0
 
 
-async def test_while_bookies_are_away_known_schemas_come_in_and_new_ones_may_try_again(
+async def test_known_schemas_are_accepted_while_bookies_are_unavailable_and_new_ones_are_retriable(
     cluster: Cluster,
 ) -> None:
     ours = registry(cluster)
@@ -177,10 +178,10 @@ async def test_while_bookies_are_away_known_schemas_come_in_and_new_ones_may_try
     await cluster.stop("b0")
     fresh = registry(cluster)
     async with asyncio.timeout(WITHIN_S):
-        for one in (ours, fresh):
-            assert await one.register(TOPIC, avro("a"), FULL) == 0
+        for schemas in (ours, fresh):
+            assert await schemas.register(TOPIC, avro("a"), FULL) == 0
             with pytest.raises((UnreadableError, LedgerError)) as refusal:
-                await one.register(TOPIC, avro("a", "b"), FULL)
+                await schemas.register(TOPIC, avro("a", "b"), FULL)
             assert refusal.value.retriable
         assert await ours.latest(TOPIC) is not None
         with pytest.raises(UnreadableError):
@@ -196,7 +197,9 @@ async def test_while_bookies_are_away_known_schemas_come_in_and_new_ones_may_try
                 break
 
 
-async def test_apaches_ledgers_do_not_say_the_kind_and_are_waited_for(cluster: Cluster) -> None:
+async def test_apaches_ledgers_do_not_record_the_kind_and_refusals_are_retriable(
+    cluster: Cluster,
+) -> None:
     schema = avro("a")
     ledger_id = await stored(cluster, entry(schema_id(TOPIC), Registered(schema, 1)))
     value = locator([SchemaVersion(0, ledger_id, 0, digest_of(schema))])
@@ -231,7 +234,7 @@ class Away:
         return await self._store.create(path, value, **more)
 
 
-async def test_while_the_store_is_away_known_schemas_come_in_and_new_ones_may_try_again(
+async def test_known_schemas_are_accepted_while_the_store_is_unavailable_and_new_ones_are_retriable(
     cluster: Cluster,
 ) -> None:
     store = Away(cluster.store)
@@ -254,12 +257,12 @@ async def test_while_the_store_is_away_known_schemas_come_in_and_new_ones_may_tr
     store.state, asked = SessionState.SUSPENDED, store.asked
     assert await ours.register(TOPIC, avro("a"), FULL) == 0
     assert await ours.latest(TOPIC) is not None
-    assert store.asked == asked  # nobody waits for it when there is no use
+    assert store.asked == asked  # without a session no request waits for the store
     store.away, store.state = False, SessionState.CONNECTED
     assert await ours.register(TOPIC, avro("a", "b"), FULL) == 1
 
 
-async def test_what_was_removed_is_not_remembered_when_the_store_goes_away(
+async def test_a_removed_schema_is_not_cached_while_the_store_is_unavailable(
     cluster: Cluster,
 ) -> None:
     store = Away(cluster.store)
@@ -302,7 +305,7 @@ class Dies(Away):
         return await self._store.create(path, value, **more)
 
 
-async def test_a_ledger_that_was_never_listed_says_whose_it_was(cluster: Cluster) -> None:
+async def test_a_ledger_that_was_never_listed_names_its_topic(cluster: Cluster) -> None:
     store = Dies(cluster.store)
     dying = asyncio.create_task(registry(cluster, store).register(TOPIC, avro("a"), FULL))  # type: ignore[arg-type]
     async with asyncio.timeout(WITHIN_S):
@@ -320,7 +323,7 @@ async def test_a_ledger_that_was_never_listed_says_whose_it_was(cluster: Cluster
 
 
 def wide(name: str, size: int) -> Schema:
-    """A record whose definition has about ``size`` bytes."""
+    """Return a record whose definition has about ``size`` bytes."""
     fields = [{"name": f"{name}{i}", "type": "int", "default": 0} for i in range(size // 48)]
     document = {"type": "record", "name": "R", "fields": fields}
     return Schema(SchemaKind.AVRO, json.dumps(document).encode(), {})
@@ -336,8 +339,8 @@ async def test_a_definition_of_a_megabyte_is_taken_and_one_beyond_the_bound_refu
     spaced = big._replace(data=big.data.replace(b", ", b",  "))
     assert await ours.register(TOPIC, spaced, FULL) == 0
     assert await ours.register(TOPIC, wide("g", 1 << 20), FULL) == 1
-    (found, _) = await registry(cluster).versions(TOPIC)
-    assert found.registered.schema == big
+    (version, _) = await registry(cluster).versions(TOPIC)
+    assert version.registered.schema == big
     for beyond in (
         Schema(SchemaKind.AVRO, b" " * DEFINITION_BYTES_MAX + big.data, {}),
         avro("a", more="x" * DEFINITION_BYTES_MAX),
@@ -360,15 +363,15 @@ async def test_topics_of_any_name_have_their_schemas(cluster: Cluster, local: st
     schema = avro("a", **properties)
     assert await ours.register(topic, schema, FULL) == 0
     assert await ours.register(TOPIC, avro("b"), FULL) == 0
-    found = await registry(cluster).latest(topic)
-    assert found is not None
-    assert found.registered.schema == schema
+    latest = await registry(cluster).latest(topic)
+    assert latest is not None
+    assert latest.registered.schema == schema
     assert await ours.remove(topic)
     assert await registry(cluster).latest(TOPIC) is not None
 
 
 async def many(cluster: Cluster, count: int) -> None:
-    """A topic with so many versions, all in one ledger."""
+    """Store a topic with ``count`` versions, all in one ledger."""
     writer = await cluster.client().create(1, 1, 1)
     versions, payloads = [], []
     for number in range(count):
@@ -380,7 +383,7 @@ async def many(cluster: Cluster, count: int) -> None:
     await cluster.store.create(NODE, locator(versions), make_parents=True)
 
 
-async def test_many_versions_are_read_once_and_then_none_to_say_whether_one_is_new(
+async def test_many_versions_are_read_once_and_then_none_to_check_a_new_one(
     cluster: Cluster,
 ) -> None:
     count = 300
@@ -392,7 +395,7 @@ async def test_many_versions_are_read_once_and_then_none_to_say_whether_one_is_n
     assert await ours.register(TOPIC, avro("f0", "y"), Strategy.FULL_TRANSITIVE) == count + 1
     spaced = avro("f7")._replace(data=avro("f7").data + b" ")
     assert await ours.find(TOPIC, spaced) == 7
-    assert [one.number for one in await ours.versions(TOPIC)] == [*range(count + 2)]
+    assert [version.number for version in await ours.versions(TOPIC)] == [*range(count + 2)]
 
 
 async def test_versions_have_a_bound(cluster: Cluster) -> None:

@@ -38,7 +38,7 @@ def test_the_root_message_is_found_in_any_order_of_files(order: tuple[str, str])
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "reason"),
     [
         (b"", "not valid JSON"),
         (b"[]", "expected a JSON object"),
@@ -56,13 +56,13 @@ def test_the_root_message_is_found_in_any_order_of_files(order: tuple[str, str])
         ),
     ],
 )
-def test_what_is_no_definition_is_refused(data: bytes, said: str) -> None:
-    with pytest.raises(InvalidSchemaError, match=said):
+def test_what_is_no_definition_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(InvalidSchemaError, match=reason):
         parse(data)
 
 
 def test_files_that_import_each_other_are_refused() -> None:
-    found = files("outer", "imported")
-    found.file[1].dependency.append("outer.proto")
+    of = files("outer", "imported")
+    of.file[1].dependency.append("outer.proto")
     with pytest.raises(InvalidSchemaError, match="circle"):
-        parse(definition(found))
+        parse(definition(of))

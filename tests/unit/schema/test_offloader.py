@@ -13,14 +13,14 @@ def thread_of() -> str:
     return threading.current_thread().name
 
 
-async def test_what_is_long_is_done_elsewhere() -> None:
+async def test_long_computations_run_in_another_thread() -> None:
     offloader = Offloader()
     here = thread_of()
     assert await offloader.run(LONG_BYTES - 1, thread_of) == here
     assert await offloader.run(LONG_BYTES, thread_of) != here
 
 
-async def test_the_loop_goes_on_and_one_is_done_at_a_time() -> None:
+async def test_the_event_loop_is_not_blocked_and_one_computation_runs_at_a_time() -> None:
     offloader = Offloader()
     go = threading.Event()
     running: list[int] = []
@@ -42,7 +42,7 @@ async def test_the_loop_goes_on_and_one_is_done_at_a_time() -> None:
     assert await asyncio.gather(*tasks[1:]) == [1, 2]
 
 
-async def test_failures_are_told_to_who_asked() -> None:
+async def test_a_failure_is_raised_in_the_caller() -> None:
     offloader = Offloader()
 
     def fail() -> None:

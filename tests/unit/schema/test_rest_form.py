@@ -1,4 +1,4 @@
-"""Schemas as REST has them, read and told again."""
+"""Schemas in the form of the REST interface, read and returned."""
 
 import json
 
@@ -9,7 +9,7 @@ from engine.schema.kinds import SchemaKind, key_value
 from engine.schema.rest_form import definition_text, given
 
 
-def test_a_key_value_is_told_as_json_of_both_parts() -> None:
+def test_a_key_value_is_returned_as_json_of_both_parts() -> None:
     text = '{"key":{"type":"record","name":"K","fields":[]},"value":""}'
     properties = {"key.schema.type": "AVRO", "value.schema.type": "STRING"}
     schema = given("KEY_VALUE", text, properties)
@@ -21,7 +21,7 @@ def test_a_key_value_is_told_as_json_of_both_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "definition", "error", "said"),
+    ("kind", "definition", "error", "reason"),
     [
         ("BOGUS", "", InvalidField, "^type: expected one of NONE, STRING"),
         ("AUTO_CONSUME", "", Unprocessable, "client-side"),
@@ -33,7 +33,7 @@ def test_a_key_value_is_told_as_json_of_both_parts() -> None:
     ],
 )
 def test_bad_bodies_are_refused_by_name(
-    kind: str, definition: str, error: type[Exception], said: str
+    kind: str, definition: str, error: type[Exception], reason: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=reason):
         given(kind, definition, {})

@@ -41,7 +41,7 @@ def avro(*names: str, **more: str) -> Schema:
 
 
 def broken() -> Schema:
-    """What may not follow any ``avro`` with a field ``a``."""
+    """Return a schema that is not compatible with an ``avro`` with a field ``a``."""
     fields = [{"name": "a", "type": "string"}]
     document = {"type": "record", "name": "R", "fields": fields}
     return Schema(SchemaKind.AVRO, json.dumps(document).encode(), {})
@@ -61,7 +61,7 @@ def registry(cluster: Cluster, store: MetadataStore | None = None) -> SchemaRegi
 
 
 async def ledgers(cluster: Cluster) -> int:
-    """How many there are."""
+    """Return the number of ledgers."""
 
     async def below(path: str) -> int:
         names = await cluster.store.children(path)
@@ -86,7 +86,7 @@ async def test_versions_count_from_0_and_the_same_meaning_is_the_same_version(
     latest = await other.latest(TOPIC)
     assert latest is not None
     assert (latest.number, latest.registered.schema) == (1, avro("a", "b"))
-    assert [one.number for one in await other.versions(TOPIC)] == [0, 1]
+    assert [version.number for version in await other.versions(TOPIC)] == [0, 1]
     assert await other.find(TOPIC, avro("b")) is None
     assert await ledgers(cluster) == 2
 
@@ -119,13 +119,13 @@ async def test_what_may_not_follow_is_refused_and_nothing_is_left(cluster: Clust
 async def test_brokers_that_race_agree_on_one_version_for_each_schema(cluster: Cluster) -> None:
     brokers = [registry(cluster, cluster.server.session(10.0)) for _ in range(4)]
     schemas = [avro("a"), avro("a", "b"), avro("a", "c")]
-    asked = [one.register(TOPIC, schema, FULL) for schema in schemas for one in brokers]
+    asked = [broker.register(TOPIC, schema, FULL) for schema in schemas for broker in brokers]
     numbers = await asyncio.gather(*asked)
     by_schema = [set(numbers[i : i + 4]) for i in range(0, 12, 4)]
-    assert [len(found) for found in by_schema] == [1, 1, 1]
-    assert sorted(number for found in by_schema for number in found) == [0, 1, 2]
-    for schema, found in zip(schemas, by_schema, strict=True):
-        (number,) = found
+    assert [len(agreed) for agreed in by_schema] == [1, 1, 1]
+    assert sorted(number for agreed in by_schema for number in agreed) == [0, 1, 2]
+    for schema, agreed in zip(schemas, by_schema, strict=True):
+        (number,) = agreed
         version = await brokers[0].get(TOPIC, number)
         assert version is not None
         assert version.registered.schema == schema
@@ -136,12 +136,12 @@ async def test_a_deletion_hides_what_was_and_counts_on(cluster: Cluster) -> None
     ours = registry(cluster)
     await ours.register(TOPIC, avro("a"), FULL)
     assert await ours.delete(TOPIC) == 1
-    for one in (ours, registry(cluster)):
-        assert await one.latest(TOPIC) is None
-        assert await one.versions(TOPIC) == []
-        old = await one.get(TOPIC, 0)
+    for schemas in (ours, registry(cluster)):
+        assert await schemas.latest(TOPIC) is None
+        assert await schemas.versions(TOPIC) == []
+        old = await schemas.get(TOPIC, 0)
         assert old is not None  # messages by it stay readable
-        assert await one.get(TOPIC, 1) is None
+        assert await schemas.get(TOPIC, 1) is None
     assert await ours.register(TOPIC, broken(), FULL) == 2
 
 
@@ -157,9 +157,9 @@ async def test_removal_takes_the_ledgers_along_and_may_be_finished_later(cluster
         await cluster.client().open(second.ledger_id, recover=False)
     await ours.remove(TOPIC)
     assert await ours.register(TOPIC, broken(), FULL) == 0
-    found = await ours.get(TOPIC, 0)
-    assert found is not None
-    assert found.registered.schema == broken()  # nothing of the first life is remembered
+    version = await ours.get(TOPIC, 0)
+    assert version is not None
+    assert version.registered.schema == broken()  # nothing of the first life is remembered
 
 
 async def test_a_lost_version_hinders_only_what_needs_it(cluster: Cluster) -> None:
@@ -186,18 +186,18 @@ async def test_a_page_holds_the_last_of_those_that_were_not_deleted(cluster: Clu
         await ours.register(TOPIC, avro(*names), FULL)
     await cluster.client().delete((await ours.index(TOPIC))[1].ledger_id)
     fresh = registry(cluster)
-    total, newest, found = await fresh.page(TOPIC, 3)
-    assert (total, newest, [number for number, _ in found]) == (4, 3, [3, 2, 1])
-    assert isinstance(found[2][1], UnreadableError)
-    total, newest, found = await fresh.page(TOPIC, 3, before=1)
-    assert (total, newest, [number for number, _ in found]) == (4, 3, [0])
+    total, newest, versions = await fresh.page(TOPIC, 3)
+    assert (total, newest, [number for number, _ in versions]) == (4, 3, [3, 2, 1])
+    assert isinstance(versions[2][1], UnreadableError)
+    total, newest, versions = await fresh.page(TOPIC, 3, before=1)
+    assert (total, newest, [number for number, _ in versions]) == (4, 3, [0])
     await ours.delete(TOPIC)
     await ours.register(TOPIC, avro("e"), FULL)
-    total, newest, found = await fresh.page(TOPIC, 3)
-    assert (total, newest, [number for number, _ in found]) == (1, 5, [5])
+    total, newest, versions = await fresh.page(TOPIC, 3)
+    assert (total, newest, [number for number, _ in versions]) == (1, 5, [5])
 
 
-async def test_who_expected_another_version_changes_nothing(cluster: Cluster) -> None:
+async def test_an_unexpected_version_refuses_the_change(cluster: Cluster) -> None:
     ours = registry(cluster)
     with pytest.raises(OvertakenError, match="none is there now, version 0 was newest"):
         await ours.register(TOPIC, avro("a"), FULL, expected=0)
@@ -220,7 +220,7 @@ async def test_a_version_is_known_by_its_bytes_alone(cluster: Cluster) -> None:
     assert await ours.registered(TOPIC, spaced) is None
 
 
-async def test_a_damaged_locator_is_said(cluster: Cluster) -> None:
+async def test_a_damaged_locator_is_reported(cluster: Cluster) -> None:
     ours = registry(cluster)
     await ours.register(TOPIC, avro("a"), FULL)
     await cluster.store.put(NODE, b"\x12")
@@ -235,7 +235,7 @@ async def test_a_damaged_locator_is_said(cluster: Cluster) -> None:
 
 
 class LosesAnswers:
-    """A store whose next write of the locator happens, or does not, and is answered by nothing."""
+    """A store whose next write of the locator is done, or is not, and has no answer."""
 
     def __init__(self, store: MetadataStore, *, done: bool) -> None:
         self._store = store
@@ -254,14 +254,14 @@ class LosesAnswers:
         raise StoreUnavailableError("no answer")
 
 
-async def test_a_lost_answer_is_looked_after(cluster: Cluster) -> None:
+async def test_a_write_whose_answer_is_lost_is_checked(cluster: Cluster) -> None:
     store = LosesAnswers(cluster.store, done=True)
     assert await registry(cluster, store).register(TOPIC, avro("a"), FULL) == 0  # type: ignore[arg-type]
     assert await ledgers(cluster) == 1
 
 
 class OvertakenStore(LosesAnswers):
-    """The write happens, its answer is lost, another broker adds a version, and the store's own second try loses."""
+    """A store whose write is done and its answer lost; another broker adds a version; the repeated write fails."""
 
     def __init__(self, store: MetadataStore, other: SchemaRegistry) -> None:
         super().__init__(store, done=True)
@@ -279,10 +279,10 @@ async def test_a_version_that_others_followed_already_keeps_its_ledger(cluster: 
     other = registry(cluster)
     ours = registry(cluster, OvertakenStore(cluster.store, other))  # type: ignore[arg-type]
     assert await ours.register(TOPIC, avro("a"), FULL) == 0
-    assert [one.number for one in await registry(cluster).versions(TOPIC)] == [0, 1]
+    assert [version.number for version in await registry(cluster).versions(TOPIC)] == [0, 1]
 
 
-async def test_a_lost_write_is_told_and_may_be_tried_again(cluster: Cluster) -> None:
+async def test_a_lost_write_is_reported_and_may_be_repeated(cluster: Cluster) -> None:
     ours = registry(cluster, LosesAnswers(cluster.store, done=False))  # type: ignore[arg-type]
     with pytest.raises(StoreUnavailableError):
         await ours.register(TOPIC, avro("a"), FULL)
@@ -293,6 +293,6 @@ async def test_an_entry_is_read_from_its_ledger_once(cluster: Cluster) -> None:
     await registry(cluster).register(TOPIC, avro("a"), FULL)
     ours = registry(cluster)
     assert await ours.latest(TOPIC) is not None
-    (one,) = await ours.index(TOPIC)
-    await cluster.client().delete(one.ledger_id)
+    (place,) = await ours.index(TOPIC)
+    await cluster.client().delete(place.ledger_id)
     assert await ours.latest(TOPIC) is not None

@@ -32,15 +32,15 @@ def text(value: str) -> bytes:
 
 
 def read(definition: object, payload: bytes, reader: object = None) -> JsonValue:
-    found = decoder(avro(definition), None if reader is None else avro(reader)).value(payload)
-    json.dumps(found, allow_nan=False)
-    return found
+    value = decoder(avro(definition), None if reader is None else avro(reader)).value(payload)
+    json.dumps(value, allow_nan=False)
+    return value
 
 
 def refused(definition: object, payload: bytes, reader: object = None) -> str:
-    with pytest.raises(UndecodableError) as told:
+    with pytest.raises(UndecodableError) as raised:
         read(definition, payload, reader)
-    return str(told.value)
+    return str(raised.value)
 
 
 AB = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
@@ -99,7 +99,7 @@ ORDER = record(
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "reason"),
     [
         (b"", "id: the data ends early"),
         (b"\xff" * 11, "id: a number of more than ten bytes"),
@@ -110,12 +110,12 @@ ORDER = record(
         (long(1) + long(2**50), "items[0]: more values than a message of its size may hold"),
     ],
 )
-def test_what_breaks_is_named_by_its_field(payload: bytes, said: str) -> None:
-    assert refused(ORDER, payload) == said
+def test_what_breaks_is_named_by_its_field(payload: bytes, reason: str) -> None:
+    assert refused(ORDER, payload) == reason
 
 
 @pytest.mark.parametrize(
-    ("of", "payload", "said"),
+    ("of", "payload", "reason"),
     [
         ("boolean", b"\x02", "f: 2 is no boolean"),
         ("int", long(2**31), "f: 2147483648 is no int of 32 bits"),
@@ -123,8 +123,8 @@ def test_what_breaks_is_named_by_its_field(payload: bytes, said: str) -> None:
         (ONLY_A, long(1), "f: symbol 1 of an enum of 1"),
     ],
 )
-def test_values_that_no_writer_writes_are_refused(of: object, payload: bytes, said: str) -> None:
-    assert refused(record(field("f", of)), payload) == said
+def test_values_that_no_writer_writes_are_refused(of: object, payload: bytes, reason: str) -> None:
+    assert refused(record(field("f", of)), payload) == reason
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_values_that_no_writer_writes_are_refused(of: object, payload: bytes, sa
 def test_another_definition_sees_a_value_as_its_own_type(
     written: object, payload: bytes, wanted: object, shown: JsonValue
 ) -> None:
-    found = read(record(field("f", written)), payload, record(field("f", wanted)))
-    assert found == {"f": shown}
+    value = read(record(field("f", written)), payload, record(field("f", wanted)))
+    assert value == {"f": shown}
 
 
 @pytest.mark.parametrize(
-    ("written", "payload", "wanted", "said"),
+    ("written", "payload", "wanted", "reason"),
     [
         ("string", text("a"), "int", "f: string cannot be read as int"),
         (["int", "string"], long(1) + text("a"), "int", "f: string cannot be read as int"),
@@ -160,9 +160,9 @@ def test_another_definition_sees_a_value_as_its_own_type(
     ],
 )  # fmt: skip
 def test_what_another_definition_cannot_see_is_refused(
-    written: object, payload: bytes, wanted: object, said: str
+    written: object, payload: bytes, wanted: object, reason: str
 ) -> None:
-    assert refused(record(field("f", written)), payload, record(field("f", wanted))) == said
+    assert refused(record(field("f", written)), payload, record(field("f", wanted))) == reason
 
 
 def test_a_branch_that_cannot_be_read_harms_only_what_is_in_it() -> None:
@@ -179,10 +179,10 @@ def test_fields_are_found_by_name_and_alias_and_stood_in_for_by_their_default() 
         field("a", "long"),
         field("inner", record(field("x", "int", default=4), name="I"), default={}),
     )
-    found = read(written, long(7) + text("t") + order, seen)
-    assert found == {"c": {"base64": "/w=="}, "second": "t", "a": 7, "inner": {"x": 4}}
-    assert isinstance(found, dict)
-    assert list(found) == ["c", "second", "a", "inner"]
+    value = read(written, long(7) + text("t") + order, seen)
+    assert value == {"c": {"base64": "/w=="}, "second": "t", "a": 7, "inner": {"x": 4}}
+    assert isinstance(value, dict)
+    assert list(value) == ["c", "second", "a", "inner"]
 
 
 def test_a_field_without_default_that_was_not_written_is_missed() -> None:
@@ -219,7 +219,7 @@ def test_small_definitions_of_huge_values_are_bounded() -> None:
 
 
 def test_long_names_and_defaults_count_too() -> None:
-    """A payload of a few bytes must not become gigabytes of text."""
+    """Refuse a payload of a few bytes that would become gigabytes of text."""
     items = record(field("f" * 100_000, "null"), name="I")
     wide = record(field("f", {"type": "array", "items": items}))
     assert "more values than" in refused(wide, long(10_000) + long(0))

@@ -15,7 +15,7 @@ NESTED, MAP, ENUM = F.TYPE_MESSAGE, ".p.Order.PricesEntry", ".p.Kind"
 
 
 def files() -> descriptor_pb2.FileDescriptorSet:
-    """A message with a field of each kind that is shown in its own way."""
+    """Return files with a message that has a field of each kind with its own form."""
     of = descriptor_pb2.FileDescriptorProto(name="o.proto", package="p", syntax="proto3")
     of.dependency.append("google/protobuf/timestamp.proto")
     kind = of.enum_type.add(name="Kind")
@@ -56,8 +56,8 @@ def native(of: descriptor_pb2.FileDescriptorSet) -> Schema:
 
 def order(**fields: Any) -> Any:
     pool = descriptor_pool.DescriptorPool()
-    for one in files().file:
-        pool.Add(one)
+    for file in files().file:
+        pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("p.Order"))(**fields)
 
 
@@ -89,9 +89,9 @@ def test_an_empty_payload_is_a_message_of_defaults() -> None:
 
 
 def test_a_number_without_a_name_stays_one() -> None:
-    found = decoder(native(files())).value(order(kind=9).SerializeToString())
-    assert isinstance(found, dict)
-    assert found["kind"] == 9
+    value = decoder(native(files())).value(order(kind=9).SerializeToString())
+    assert isinstance(value, dict)
+    assert value["kind"] == 9
 
 
 def test_a_reader_sees_what_its_own_message_has() -> None:
@@ -111,10 +111,10 @@ def test_a_reader_sees_what_its_own_message_has() -> None:
     ],
 )
 def test_what_is_no_such_message_is_refused(payload: bytes, path: str, reason: str) -> None:
-    with pytest.raises(UndecodableError) as told:
+    with pytest.raises(UndecodableError) as raised:
         decoder(native(files())).value(payload)
-    assert told.value.path == path
-    assert told.value.reason.startswith(reason)
+    assert raised.value.path == path
+    assert raised.value.reason.startswith(reason)
 
 
 def test_messages_within_messages_are_bounded() -> None:
@@ -136,9 +136,9 @@ def test_a_required_field_that_is_missing_is_named() -> None:
     del of.file[1].message_type[1].field[7:]
     del of.file[1].message_type[1].oneof_decl[:]
     of.file[1].message_type[0].field[0].label = F.LABEL_REQUIRED
-    with pytest.raises(UndecodableError) as told:
+    with pytest.raises(UndecodableError) as raised:
         decoder(native(of)).value(b"\x12\x00")
-    assert (told.value.path, told.value.reason) == ("items[0].name", "is required, but missing")
+    assert (raised.value.path, raised.value.reason) == ("items[0].name", "is required, but missing")
 
 
 def _varint(number: int) -> bytes:
@@ -149,8 +149,8 @@ def _varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def told(*fields: tuple[int, str, str, str]) -> Schema:
-    """A PROTOBUF schema as Java's client makes it: the numbers of the outer fields are in its properties."""
+def schema_of(*fields: tuple[int, str, str, str]) -> Schema:
+    """Return a PROTOBUF schema of Java's client, with the numbers of the outer fields in its properties."""
     info = [
         {"number": number, "name": name, "type": kind, "label": label, "definition": None}
         for number, name, kind, label in fields
@@ -159,7 +159,7 @@ def told(*fields: tuple[int, str, str, str]) -> Schema:
 
 
 def test_of_protobuf_the_outer_fields_are_read() -> None:
-    schema = told(
+    schema = schema_of(
         (1, "id", "INT64", "LABEL_OPTIONAL"),
         (2, "items", "MESSAGE", "LABEL_REPEATED"),
         (4, "kind", "ENUM", "LABEL_OPTIONAL"),
@@ -181,14 +181,14 @@ def test_of_protobuf_the_outer_fields_are_read() -> None:
         Schema(SchemaKind.PROTOBUF, b"{}", {"__PARSING_INFO__": "["}),
         Schema(SchemaKind.PROTOBUF, b"{}", {"__PARSING_INFO__": "[1]"}),
         Schema(SchemaKind.PROTOBUF, b"{}", {"__PARSING_INFO__": "[{}]"}),
-        told((0, "id", "INT64", "LABEL_OPTIONAL")),
-        told((1 << 40, "id", "INT64", "LABEL_OPTIONAL")),
-        told((1, "id", "GROUP", "LABEL_OPTIONAL")),
-        told((1, "id", "ODD", "LABEL_OPTIONAL")),
-        told((1, "id", "INT64", ""), (1, "other", "INT64", "")),
-        told((1, "\ud800", "INT64", "")),
+        schema_of((0, "id", "INT64", "LABEL_OPTIONAL")),
+        schema_of((1 << 40, "id", "INT64", "LABEL_OPTIONAL")),
+        schema_of((1, "id", "GROUP", "LABEL_OPTIONAL")),
+        schema_of((1, "id", "ODD", "LABEL_OPTIONAL")),
+        schema_of((1, "id", "INT64", ""), (1, "other", "INT64", "")),
+        schema_of((1, "\ud800", "INT64", "")),
     ],
 )
-def test_a_protobuf_schema_that_says_too_little_is_refused(schema: Schema) -> None:
+def test_a_protobuf_schema_without_field_numbers_is_refused(schema: Schema) -> None:
     with pytest.raises(InvalidSchemaError, match="__PARSING_INFO__"):
         decoder(schema)
