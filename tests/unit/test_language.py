@@ -47,7 +47,6 @@ PENDING: tuple[str, ...] = (
     "tests/unit/admin_ui",
     "tests/unit/bench",
     "tests/unit/broker",
-    "tests/unit/client",
     "tests/unit/gateway",
     "tests/unit/rpc",
     "tests/unit/test_architecture_page.py",

@@ -138,7 +138,7 @@ EDITS = (
         "self._acks.append(position)",
         (
             f"{CONSUMING}/test_attachment.py::test_a_message_in_chunks_is_answered_by_its_id_alone",
-            f"{CONSUMING}/test_dead_letters.py::test_a_message_in_chunks_is_one_letter_and_nothing_of_it_stays",
+            f"{CONSUMING}/test_dead_letters.py::test_a_message_in_chunks_is_one_dead_letter_and_all_chunks_are_acknowledged",
         ),
         "",
     ),
@@ -148,7 +148,7 @@ EDITS = (
         "self._acks += positions",
         "pass",
         (
-            f"{CONSUMING}/test_attachment.py::test_chunks_of_a_message_that_never_becomes_whole_are_acknowledged",
+            f"{CONSUMING}/test_attachment.py::test_chunks_of_a_message_that_stays_incomplete_are_acknowledged",
         ),
         "",
     ),
@@ -158,7 +158,7 @@ EDITS = (
         "if self._end is not None and self._seen >= self._end[0]:",
         "if self._end is not None:",
         (
-            f"{CONSUMING}/test_attachment.py::test_chunks_stay_while_the_topic_holds_what_has_not_come",
+            f"{CONSUMING}/test_attachment.py::test_chunks_are_kept_while_the_topic_holds_undelivered_entries",
         ),
         "W2",
     ),

@@ -1,4 +1,4 @@
-"""A link to a broker: what connects, what is answered, how it ends; against shipped sessions and a scripted broker."""
+"""A link to a broker: its connection, its answers and its end, against real sessions and a scripted broker."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ HURRY = LinkSettings(connect_timeout_s=0.1, request_timeout_s=0.1, keep_alive_s=
 
 
 class Scripted(Connection):
-    """A broker that answers each command as ``answer`` says."""
+    """A broker that passes each command to ``answer``."""
 
     def __init__(self, answer: Callable[["Scripted", Any], None]) -> None:
         super().__init__(frames.FRAME_BYTES_MAX)
@@ -54,8 +54,8 @@ async def scripted(answer: Callable[[Scripted, Any], None]) -> AsyncIterator[int
 
     server = await PipeNetwork().listen("127.0.0.1", 0, accept)
     yield server.port
-    for one in made:
-        one.abort()
+    for broker in made:
+        broker.abort()
     server.close()
 
 
@@ -69,8 +69,8 @@ async def test_a_request_is_answered_by_its_broker() -> None:
         link = await link_to(url)
         assert link.server_version.startswith("Pulsar Server")
         rid = link.new_id()
-        found = await link.request(rid, say.lookup(NAME.full, rid))
-        assert found.brokerServiceUrl == url
+        answer = await link.request(rid, say.lookup(NAME.full, rid))
+        assert answer.brokerServiceUrl == url
         link.close()
         await until(lambda: sessions.count == 0)
 
@@ -89,7 +89,7 @@ async def test_an_error_is_raised_as_what_it_is() -> None:
         link.close()
 
 
-async def test_nobody_there_and_nobody_who_answers() -> None:
+async def test_an_unreachable_or_silent_broker_is_an_error() -> None:
     with pytest.raises(UnreachableError) as refused:
         await BrokerLink.open(PipeNetwork(), "127.0.0.1", 1, HURRY)
     assert refused.value.retriable
@@ -104,7 +104,7 @@ async def test_a_broker_that_hangs_up_during_the_handshake() -> None:
             await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, PATIENT)
 
 
-async def test_a_refused_connect_says_why() -> None:
+async def test_a_refused_connect_has_the_brokers_reason() -> None:
     def refuse(broker: Scripted, command: Any) -> None:
         code = ServerError.AuthenticationError
         broker.send(commands.error(commands.NO_REQUEST, code, "Failed to authenticate"))
@@ -116,16 +116,16 @@ async def test_a_refused_connect_says_why() -> None:
 
 
 async def test_challenges_are_answered_before_and_after_connected() -> None:
-    heard: list[tuple[str, bytes]] = []
+    received: list[tuple[str, bytes]] = []
 
     def challenge(broker: Scripted, command: Any) -> None:
         if command.HasField("connect"):
-            heard.append((command.connect.auth_method_name, command.connect.auth_data))
+            received.append((command.connect.auth_method_name, command.connect.auth_data))
             broker.peer.sent_challenge()
             broker.send(commands.auth_challenge("token", b"more?", 21))
         elif command.HasField("authResponse"):
-            heard.append(("response", command.authResponse.response.auth_data))
-            if len(heard) == 2:
+            received.append(("response", command.authResponse.response.auth_data))
+            if len(received) == 2:
                 broker.connected()
                 broker.send(commands.auth_challenge("token", commands.AUTH_REFRESH, 21))
 
@@ -135,8 +135,8 @@ async def test_challenges_are_answered_before_and_after_connected() -> None:
     settings = LinkSettings(credentials=credentials, connect_timeout_s=60.0)
     async with scripted(challenge) as port:
         link = await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, settings)
-        await until(lambda: len(heard) == 3)
-        assert heard == [
+        await until(lambda: len(received) == 3)
+        assert received == [
             ("token", b"for "),
             ("response", b"for more?"),
             ("response", b"for " + commands.AUTH_REFRESH),
@@ -144,7 +144,7 @@ async def test_challenges_are_answered_before_and_after_connected() -> None:
         link.close()
 
 
-async def test_a_link_that_ends_fails_those_who_wait_and_those_who_come() -> None:
+async def test_a_lost_link_fails_pending_and_later_requests() -> None:
     brokers: list[Scripted] = []
 
     def keep(broker: Scripted, command: Any) -> None:
@@ -164,7 +164,7 @@ async def test_a_link_that_ends_fails_those_who_wait_and_those_who_come() -> Non
             await link.room()
 
 
-async def test_a_request_nobody_answers() -> None:
+async def test_a_request_without_an_answer_fails() -> None:
     async with scripted(connects) as port:
         link = await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, HURRY)
         with pytest.raises(NoAnswerError):
@@ -173,7 +173,7 @@ async def test_a_request_nobody_answers() -> None:
 
 
 async def test_a_producer_that_came_too_late_leaves_and_the_one_opened_meanwhile_stays() -> None:
-    """Its creation timed out and was tried again under the same name."""
+    """Open a producer again under its name after its first creation timed out."""
     held: list[Any] = []
     closed: list[int] = []
 

@@ -1,4 +1,4 @@
-"""A client finds whoever answers, asks again what passes with time, and tells at once what does not."""
+"""A client uses the first broker that answers, repeats requests after passing errors, and raises lasting ones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ async def test_a_broker_that_is_down_is_passed_over() -> None:
 
 
 async def test_a_broker_that_stands_still_costs_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes connections, as the kernel does for a process that is stopped."""
+    """Use another broker than one that accepts connections only, as the kernel does for a stopped process."""
     monkeypatch.setattr(clients, "IMPATIENT_S", 0.01)
     silent = await PipeNetwork().listen("127.0.0.1", 0, lambda: Connection(1 << 20))
     hung = f"pulsar://127.0.0.1:{silent.port}"
@@ -73,11 +73,11 @@ async def test_a_broker_that_stands_still_costs_a_moment(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.05])
-async def test_who_answers_first_is_believed_and_the_others_are_let_go(
+async def test_the_first_answer_is_used_and_other_requests_are_cancelled(
     monkeypatch: pytest.MonkeyPatch, slow: float
 ) -> None:
     monkeypatch.setattr(clients, "IMPATIENT_S", 0.01)
-    let_go: list[str] = []
+    cancelled: list[str] = []
 
     async def ask(url: str) -> str:
         if url == "slow":
@@ -86,7 +86,7 @@ async def test_who_answers_first_is_believed_and_the_others_are_let_go(
             try:
                 await asyncio.Event().wait()
             finally:
-                let_go.append(url)
+                cancelled.append(url)
         elif url == "gone":
             raise LostError(url)
         return url
@@ -98,11 +98,11 @@ async def test_who_answers_first_is_believed_and_the_others_are_let_go(
     with pytest.raises(LostError):
         await first(["gone", "gone"], ask)
     await asyncio.sleep(0)
-    assert len(let_go) == (2 if not slow else 3)
+    assert len(cancelled) == (2 if not slow else 3)
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_nobody_answers_and_nobody_is_known() -> None:
+async def test_brokers_that_do_not_answer_or_are_not_known_are_errors() -> None:
     client = client_of(DOWN, DOWN)
     with pytest.raises(UnreachableError):
         await client.owner(NAME.full)
@@ -119,15 +119,15 @@ async def test_topics_of_a_namespace_by_pattern() -> None:
 
         bench.everything.topics_of_namespace = topics  # type: ignore[method-assign]
         client = client_of(url)
-        found = await client.topics_matching(TopicName.parse("public/default/a.*"))
-        assert sorted(found) == [f"persistent://public/default/{name}" for name in ("a1", "a2")]
+        matching = await client.topics_matching(TopicName.parse("public/default/a.*"))
+        assert sorted(matching) == [f"persistent://public/default/{name}" for name in ("a1", "a2")]
         with pytest.raises(CostlyPatternError, match="costly"):
             await client.topics_matching(TopicName.parse("public/default/(?!a)b.*"))
         await client.close()
 
 
 class Attempts:
-    """Fails with each of ``errors`` in turn, then succeeds."""
+    """A request that fails with each of ``errors`` in turn, then succeeds."""
 
     def __init__(self, *errors: MagnetarError) -> None:
         self.errors = list(errors)
@@ -140,14 +140,14 @@ class Attempts:
         return "done"
 
 
-async def test_what_passes_with_time_is_tried_again() -> None:
+async def test_a_passing_error_is_retried() -> None:
     attempts = Attempts(LostError("x"), REFUSALS[ServerError.ServiceNotReady]("y"))
     assert await client_of().patiently(attempts, timeout_s=60) == "done"
     assert attempts.count == 3
 
 
 @pytest.mark.parametrize("code", [ServerError.TopicNotFound, ServerError.ProducerBusy])
-async def test_what_does_not_pass_or_is_final_is_told_at_once(code: ServerError) -> None:
+async def test_a_lasting_or_final_error_is_raised_at_once(code: ServerError) -> None:
     for error in (REFUSALS[code]("no"), NoBrokerError("nobody")):
         attempts = Attempts(error)
         with pytest.raises(type(error)):

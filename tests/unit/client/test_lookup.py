@@ -1,4 +1,4 @@
-"""The broker of a topic is found by asking, over one connection for each address."""
+"""Lookups of a topic's broker, over one connection for each address."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,11 +44,11 @@ class Signpost:
         await self._sessions.close()
 
 
-async def test_one_connection_for_all_who_ask_at_once(tmp_path: Path) -> None:
+async def test_concurrent_lookups_share_one_connection(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, sessions, url):
         links = Links(LoopNetwork(), PATIENT, BrokerLink)
-        found = await asyncio.gather(*(links.owner(NAME.full, url) for _ in range(5)))
-        assert len(set(found)) == 1
+        links_used = await asyncio.gather(*(links.owner(NAME.full, url) for _ in range(5)))
+        assert len(set(links_used)) == 1
         assert sessions.accepted == 1
         assert await links.partitions(NAME.full, url) == 0
         await links.close()
@@ -81,7 +81,7 @@ async def test_the_owner_is_found_over_another_broker(tmp_path: Path, redirect: 
         await post.close()
 
 
-async def test_brokers_that_send_us_round_in_a_circle(tmp_path: Path) -> None:
+async def test_redirections_in_a_circle_are_an_error(tmp_path: Path) -> None:
     async with served(tmp_path) as (bench, _, url):
         bench.everything.owner = LookupResult(url, redirect=True)
         links = Links(LoopNetwork(), PATIENT, BrokerLink)
@@ -90,7 +90,7 @@ async def test_brokers_that_send_us_round_in_a_circle(tmp_path: Path) -> None:
         await links.close()
 
 
-async def test_what_is_refused_and_who_is_not_there(tmp_path: Path) -> None:
+async def test_a_refused_lookup_and_an_unreachable_broker_are_errors(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, _, url):
         links = Links(LoopNetwork(), replace(PATIENT, connect_timeout_s=5.0), BrokerLink)
         with pytest.raises(REFUSALS[ServerError.InvalidTopicName]):
@@ -104,7 +104,7 @@ async def test_what_is_refused_and_who_is_not_there(tmp_path: Path) -> None:
 async def served_in_tls(
     directory: Path, *hosts: str
 ) -> AsyncIterator[tuple[Bench, str, str, ClientFiles]]:
-    """A broker's sessions in clear and in TLS with a certificate for ``hosts``: their URLs, and what trusts it."""
+    """Yield a broker with sessions in clear and in TLS for ``hosts``, their URLs, and files that trust it."""
     async with served(directory) as (bench, sessions, url):
         authority = Authority(directory)
         context = ServerFiles(*authority.issue("broker", *hosts)).context()

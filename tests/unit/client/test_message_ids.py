@@ -1,4 +1,4 @@
-"""Message ids in the bytes of Pulsar's Java client, whoever wrote them."""
+"""Message ids in the bytes of Pulsar's Java client, written by any client."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Consumers take what they have permits for, and what they acknowledge does not come again."""
+"""Consumers receive messages for which they have permits; acknowledged messages are not redelivered."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.broker_bench import NAME, Bench, until
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_permits_messages_acknowledgements_and_what_comes_again(
+async def test_permits_messages_acknowledgements_and_redelivery(
     broker: tuple[Bench, BrokerLink],
 ) -> None:
     bench, link = broker
@@ -27,7 +27,7 @@ async def test_permits_messages_acknowledgements_and_what_comes_again(
     last = await consumer.last_position()
     assert last == bench.topic.log.last_confirmed
     assert len(taken) == 4
-    await consumer.acknowledged([one.position for one in taken[:3]])
+    await consumer.acknowledged([message.position for message in taken[:3]])
     assert bench.subscription.cursor.backlog_entries() == 7
     consumer.flow(1000)
     await until(lambda: len(taken) == 10)
@@ -35,13 +35,13 @@ async def test_permits_messages_acknowledgements_and_what_comes_again(
     await until(lambda: len(taken) == 11)
     assert taken[10].position == taken[3].position
     assert taken[10].redelivery_count == 1
-    await consumer.acknowledged([one.position for one in taken])
+    await consumer.acknowledged([message.position for message in taken])
     assert bench.subscription.cursor.backlog_entries() == 0
     await consumer.close()
     assert bench.subscription.consumers == []
 
 
-async def test_a_consumer_that_moves_its_subscription_is_sent_away(
+async def test_a_consumer_that_seeks_is_closed_by_the_broker(
     broker: tuple[Bench, BrokerLink],
 ) -> None:
     bench, link = broker
@@ -63,7 +63,9 @@ async def test_a_consumer_that_moves_its_subscription_is_sent_away(
     assert isinstance(consumer.error, SentAwayError)
     await come()
     await until(lambda: len(taken) == 8)
-    assert [one.position for one in taken[5:]] == [one.position for one in taken[2:5]]
+    assert [message.position for message in taken[5:]] == [
+        message.position for message in taken[2:5]
+    ]
 
 
 async def test_unsubscribing_ends_the_subscription(broker: tuple[Bench, BrokerLink]) -> None:

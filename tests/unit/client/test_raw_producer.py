@@ -1,4 +1,4 @@
-"""Entries sent in runs are stored in their order, each with one receipt; a producer that is over says why."""
+"""Entries sent in runs are stored in order, each with one receipt; a producer that ended has a reason."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ async def test_runs_are_stored_in_order_and_answered_one_by_one(
     producer.send_chunk(501, entry(b"chunk"))
     assert producer.unanswered == 502
     await producer.drained()
-    assert [one.sequence_id for one in receipts] == list(range(502))
-    positions = [one.position for one in receipts]
+    assert [receipt.sequence_id for receipt in receipts] == list(range(502))
+    positions = [receipt.position for receipt in receipts]
     assert positions == sorted(set(positions))
     assert positions[-1] == bench.topic.log.last_confirmed
     [attached] = bench.topic.producers.values()
@@ -46,7 +46,7 @@ async def test_runs_are_stored_in_order_and_answered_one_by_one(
     assert bench.topic.producers == {}
 
 
-async def test_what_the_broker_would_hang_up_on_is_not_sent(
+async def test_entries_too_large_for_the_broker_are_not_sent(
     broker: tuple[Bench, BrokerLink],
 ) -> None:
     _, link = broker
@@ -61,14 +61,14 @@ async def test_what_the_broker_would_hang_up_on_is_not_sent(
     await producer.drained()
 
 
-async def test_several_producers_of_a_link_hear_of_their_own(
+async def test_producers_of_a_link_receive_their_own_receipts(
     broker: tuple[Bench, BrokerLink],
 ) -> None:
     _, link = broker
-    heard: list[list[int]] = [[] for _ in range(3)]
+    received: list[list[int]] = [[] for _ in range(3)]
 
     def into(number: int) -> list[int]:
-        return heard[number]
+        return received[number]
 
     producers = [
         await RawProducer.open(
@@ -83,7 +83,7 @@ async def test_several_producers_of_a_link_hear_of_their_own(
         for producer in producers:
             producer.send([number], [entry(b"x")])
     await asyncio.gather(*(producer.drained() for producer in producers))
-    assert heard == [list(range(20))] * 3
+    assert received == [list(range(20))] * 3
 
 
 async def test_a_refused_producer_leaves_nothing_behind(broker: tuple[Bench, BrokerLink]) -> None:
@@ -93,7 +93,9 @@ async def test_a_refused_producer_leaves_nothing_behind(broker: tuple[Bench, Bro
     assert link.producers == {}
 
 
-async def test_a_producer_sent_away_says_so_once(broker: tuple[Bench, BrokerLink]) -> None:
+async def test_a_producer_closed_by_the_broker_reports_it_once(
+    broker: tuple[Bench, BrokerLink],
+) -> None:
     bench, link = broker
     ends: list[MagnetarError] = []
     producer = await RawProducer.open(link, NAME.full, on_end=ends.append)

@@ -1,4 +1,4 @@
-"""A reader gives all entries in order, asks for more in time, and leaves nothing behind."""
+"""A reader returns all entries in order, sends permits in time, and leaves no subscription behind."""
 
 import asyncio
 
@@ -13,21 +13,23 @@ from tests.support.broker_bench import NAME, link_to, served
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_all_that_a_topic_holds_and_then_what_comes() -> None:
+async def test_a_reader_returns_stored_and_then_new_messages() -> None:
     async with served() as (bench, _, url):
         link = await link_to(url)
         empty = await RawReader.open(link, NAME.full, name="empty")
         assert await empty.rest() == []
         await bench.publish(95)
         reader = await RawReader.open(link, NAME.full, name="reader", window=10)
-        found = await reader.rest()
-        assert len(found) == 95
-        assert found[-1].position == bench.topic.log.last_confirmed
-        assert [one.position for one in found] == sorted(one.position for one in found)
+        messages = await reader.rest()
+        assert len(messages) == 95
+        assert messages[-1].position == bench.topic.log.last_confirmed
+        assert [message.position for message in messages] == sorted(
+            message.position for message in messages
+        )
         later = asyncio.ensure_future(reader.next())
         await bench.publish(1)
         assert (await later)[0].position == bench.topic.log.last_confirmed
-        middle = await RawReader.open(link, NAME.full, name="m", start=found[90].position)
+        middle = await RawReader.open(link, NAME.full, name="m", start=messages[90].position)
         assert (await middle.rest())[-1].position == bench.topic.log.last_confirmed
         waiting = asyncio.ensure_future(reader.next())
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Payloads that only who has the private key can read."""
+"""Payloads that only the holder of a private key can read."""
 
 from base64 import b64decode
 from pathlib import Path
@@ -33,7 +33,7 @@ JAVA_WRAPPED = (
 )
 JAVA_PARAM = "VSzwY6Uj/vKfuxnX"
 JAVA_SEALED = "NGSlL0cQkyQgUsTt0oTt/nAebRM3f7YnLg=="
-"""What the Java client 4.0.8 published for that key, which is for this test alone: a batch of one."""
+"""Payload that the Java client 4.0.8 published for that key, which serves only this test: a batch of one."""
 
 
 def put(folder: Path, name: str, private: sealing.Private) -> None:
@@ -63,30 +63,30 @@ def test_what_is_sealed_for_a_key_is_opened_by_it_alone(
     folder: Path, tmp_path: Path, name: str
 ) -> None:
     fields, sealed = Sealer(KeyFolder(folder), [name]).seal(b"secret")
-    found = metadata(fields)
+    header = metadata(fields)
     assert b"secret" not in sealed
-    assert Opener(KeyFolder(folder)).opened(found, sealed) == b"secret"
-    assert Opener(KeyFolder(tmp_path)).opened(found, sealed) is None
+    assert Opener(KeyFolder(folder)).opened(header, sealed) == b"secret"
+    assert Opener(KeyFolder(tmp_path)).opened(header, sealed) is None
     other = (
         rsa.generate_private_key(65537, 2048)
         if name == "rsa"
         else ec.generate_private_key(ec.SECP256R1())
     )
     put(tmp_path, name, other)
-    assert Opener(KeyFolder(tmp_path)).opened(found, sealed) is None
+    assert Opener(KeyFolder(tmp_path)).opened(header, sealed) is None
     damaged = bytes([sealed[0] ^ 1]) + sealed[1:]
-    assert Opener(KeyFolder(folder)).opened(found, damaged) is None
+    assert Opener(KeyFolder(folder)).opened(header, damaged) is None
 
 
-def test_each_of_several_readers_opens_it_and_no_nonce_comes_twice(folder: Path) -> None:
+def test_each_of_several_readers_opens_it_and_no_nonce_is_repeated(folder: Path) -> None:
     sealer = Sealer(KeyFolder(folder), ["rsa", "secp256r1"])
     sent = [sealer.seal(b"%d" % n) for n in range(5)]
-    found = [metadata(fields) for fields, _ in sent]
-    assert [one.key for one in found[0].encryption_keys] == ["rsa", "secp256r1"]
-    assert len({one.encryption_param for one in found}) == 5
-    assert {len(one.encryption_param) for one in found} == {sealing.NONCE_BYTES}
+    headers = [metadata(fields) for fields, _ in sent]
+    assert [key.key for key in headers[0].encryption_keys] == ["rsa", "secp256r1"]
+    assert len({header.encryption_param for header in headers}) == 5
+    assert {len(header.encryption_param) for header in headers} == {sealing.NONCE_BYTES}
     opener = Opener(KeyFolder(folder))
-    for n, (about, (_, sealed)) in enumerate(zip(found, sent, strict=True)):
+    for n, (about, (_, sealed)) in enumerate(zip(headers, sent, strict=True)):
         assert opener.opened(about, sealed) == b"%d" % n
         del about.encryption_keys[0]
         assert Opener(KeyFolder(folder)).opened(about, sealed) == b"%d" % n
@@ -130,8 +130,8 @@ def test_entries_are_packed_then_sealed_and_fit_what_the_broker_takes(
         _, about, payload = split_entry(entry)
         opened = opener.opened(about, bytes(payload))
         assert opened is not None
-        found = open_entry(None, Position(1, 2), 0, about, opened)
-        assert [one.content for one in found] == contents
+        opened_messages = open_entry(None, Position(1, 2), 0, about, opened)
+        assert [message.content for message in opened_messages] == contents
     large = OutgoingMessage(bytes(range(256)) * 40)
     chunks = EntryBuilder("p", NONE, Sealer(KeyFolder(folder), ["rsa"])).chunks(large, 1, 2, 4_000)
     assert max(map(len, chunks)) <= 4_000

@@ -1,4 +1,4 @@
-"""A client of the cluster and what its consumers are given, beside a broker bench."""
+"""A client of the cluster and the messages that its consumers receive, with a broker bench."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ EARLY = ConsumerSettings("s", initial=FROM_EARLIEST)
 
 
 class Taken:
-    """What a consumer was given, and the errors that ended it."""
+    """Messages that a consumer received, and the errors that ended it."""
 
     def __init__(self) -> None:
         self.messages: list[Incoming] = []
@@ -35,15 +35,15 @@ class Taken:
 
     @property
     def entries(self) -> list[int]:
-        return [one.position.entry_id for one in self.messages]
+        return [message.position.entry_id for message in self.messages]
 
     @property
     def values(self) -> list[bytes | None]:
-        return [one.content for one in self.messages]
+        return [message.content for message in self.messages]
 
 
 class Publisher:
-    """Entries of any kind to a topic."""
+    """A producer of entries of any kind."""
 
     def __init__(self, producer: RawProducer) -> None:
         self._producer = producer
@@ -54,8 +54,10 @@ class Publisher:
         return cls(await RawProducer.open(await client.owner(topic), topic))
 
     async def entry(self, *messages: Message | bytes, **options: Any) -> None:
-        """One entry, stored: a batch if there are several messages. ``options`` as of ``pack_entry``."""
-        made = [one if isinstance(one, Message) else Message(one) for one in messages]
+        """Store an entry; several messages are a batch. ``options`` as for ``pack_entry``."""
+        made = [
+            message if isinstance(message, Message) else Message(message) for message in messages
+        ]
         entry = pack_entry(made, producer_name="p", publish_ms=1000, **options)
         await self.raw(entry, len(made))
 
@@ -67,7 +69,7 @@ class Publisher:
 
 @asynccontextmanager
 async def client_of() -> AsyncIterator[tuple[Bench, PulsarClient]]:
-    """A broker and a client that knows it."""
+    """Yield a broker and a client that knows its address."""
     async with served() as (bench, _, url):
 
         async def brokers() -> list[str]:
@@ -93,7 +95,7 @@ async def consuming(
     topics: Sequence[str] = (NAME.full,),
     **changes: Any,
 ) -> AsyncIterator[tuple[TopicConsumer, Taken]]:
-    """A consumer that may give ``allow`` messages."""
+    """Yield a consumer that may deliver ``allow`` messages."""
     taken = Taken()
     consumer = await TopicConsumer.open(
         client,
@@ -108,5 +110,5 @@ async def consuming(
 
 
 def backlog(bench: Bench) -> int:
-    """Entries that are not acknowledged."""
+    """Return the number of entries that are not acknowledged."""
     return bench.subscription.cursor.backlog_entries()

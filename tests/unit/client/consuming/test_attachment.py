@@ -1,4 +1,4 @@
-"""One topic of a consumer: what comes in odd forms, and where a subscription that is not durable begins."""
+"""One topic of a consumer: entries in unusual forms, and the start of a subscription that is not durable."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,23 +50,23 @@ async def test_chunks_are_one_message_and_one_acknowledgement(
         await publisher.entry(b"plain")
         await until(lambda: len(taken.messages) == 2)
         assert taken.values == [b"0123456789", b"plain"]
-        found = taken.messages[0].message_id
-        assert found.first_chunk is not None
-        assert found.first_chunk.entry_id == found.position.entry_id - 4
+        message_id = taken.messages[0].message_id
+        assert message_id.first_chunk is not None
+        assert message_id.first_chunk.entry_id == message_id.position.entry_id - 4
         consumer.acknowledge(taken.messages[0])
         consumer.acknowledge(taken.messages[1])
         await until(lambda: backlog(broker) == 0)
 
 
 async def begun(publisher: Publisher, uuid: str, *indexes: int, count: int = 3) -> None:
-    """Some chunks of a message."""
+    """Publish the chunks ``indexes`` of a message."""
     for index in indexes:
         about = {"uuid": uuid, "chunk_id": index, "num_chunks_from_msg": count}
         await publisher.entry(b"%d" % index, extra=about | {"total_chunk_msg_size": count})
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED])
-async def test_chunks_of_a_message_that_never_becomes_whole_are_acknowledged(
+async def test_chunks_of_a_message_that_stays_incomplete_are_acknowledged(
     bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch, kind: int
 ) -> None:
     broker, client = bench
@@ -78,7 +78,7 @@ async def test_chunks_of_a_message_that_never_becomes_whole_are_acknowledged(
         (attachment,) = consumer.attachments
         await until(lambda: len(attachment._chunks) == 2)
         while kind == SHARED and len(attachment._chunks):
-            # only what is new tells that the rest was not given again first
+            # a new message shows that no chunk was delivered again before it
             await until(lambda: attachment._end is not None)
             given = len(taken.messages)
             await publisher.entry(b"new")
@@ -91,10 +91,10 @@ async def test_chunks_of_a_message_that_never_becomes_whole_are_acknowledged(
         await until(lambda: taken.values[-1:] == [b"012"])
 
 
-async def test_chunks_stay_while_the_topic_holds_what_has_not_come(
+async def test_chunks_are_kept_while_the_topic_holds_undelivered_entries(
     bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user that takes nothing for long must not cost it the rest of a message."""
+    """Keep the begun message of an application that receives nothing for long."""
     _, client = bench
     publisher = await Publisher.to(client)
     async with consuming(client, allow=0, queue_size=1) as (consumer, taken):
@@ -153,7 +153,7 @@ async def test_acknowledgements_without_a_broker_are_bounded(
     ("action", "left", "values"),
     [("FAIL", 2, [b"plain"]), ("DISCARD", 1, [b"plain"]), ("CONSUME", 2, [b"?", b"plain"])],
 )
-async def test_what_nobody_here_can_read(
+async def test_encrypted_messages_are_handled_as_configured(
     bench: tuple[Bench, PulsarClient], action: str, left: int, values: list[bytes]
 ) -> None:
     broker, client = bench
@@ -163,7 +163,7 @@ async def test_what_nobody_here_can_read(
         await publisher.entry(b"plain")
         await until(lambda: taken.values == values)
         await until(lambda: backlog(broker) == left)
-        assert [one.encrypted for one in taken.messages] == [True, False][-len(values) :]
+        assert [message.encrypted for message in taken.messages] == [True, False][-len(values) :]
 
 
 async def test_a_broken_entry_is_given_up_and_costs_no_permit(
@@ -180,7 +180,7 @@ async def test_a_broken_entry_is_given_up_and_costs_no_permit(
         await until(lambda: backlog(broker) == 0)
 
 
-async def test_a_subscription_that_is_not_durable_goes_on_where_it_was(
+async def test_a_subscription_that_is_not_durable_continues_at_its_position(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -193,7 +193,7 @@ async def test_a_subscription_that_is_not_durable_goes_on_where_it_was(
         publisher = await Publisher.to(client)
         await publisher.entry(b"while away")
         await until(lambda: taken.values == [b"while away"])
-        (link,) = (one for one in client._links._open.values() if not one.closing)
+        (link,) = (candidate for candidate in client._links._open.values() if not candidate.closing)
         link.abort()
         publisher = await Publisher.to(client)
         await publisher.entry(b"and again")
@@ -214,7 +214,7 @@ async def test_it_begins_within_a_batch(bench: tuple[Bench, PulsarClient]) -> No
             await until(lambda taken=taken, values=values: taken.values == values)
 
 
-async def test_a_start_behind_everything_gives_what_comes(
+async def test_a_start_at_the_latest_position_delivers_new_messages(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     _, client = bench
@@ -225,22 +225,22 @@ async def test_a_start_behind_everything_gives_what_comes(
         await until(lambda: taken.values == [b"new"])
 
 
-async def test_a_consumer_cancelled_while_it_attaches_leaves_nobody_there(
+async def test_a_consumer_cancelled_while_it_attaches_leaves_no_consumer(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
 
-    async def come() -> None:
+    async def attach() -> None:
         async with consuming(client):
             pass
 
     for pause in range(12):
-        task = asyncio.get_running_loop().create_task(come())
+        task = asyncio.get_running_loop().create_task(attach())
         for _ in range(pause):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    found = broker.topic.subscriptions.get("s")
-    await until(lambda: found is None or not found.consumers)
+    subscription = broker.topic.subscriptions.get("s")
+    await until(lambda: subscription is None or not subscription.consumers)
     async with consuming(client, kind=SHARED):
         assert NAME.full == broker.topic.name.full

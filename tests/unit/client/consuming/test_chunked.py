@@ -1,4 +1,4 @@
-"""Chunks make whole messages, in bounded memory, and none is forgotten that has to be acknowledged."""
+"""Chunks are joined to messages in bounded memory, and each chunk is acknowledged or redelivered."""
 
 import pytest
 
@@ -31,11 +31,11 @@ class Joiner:
             uuid=uuid, chunk_id=index, num_chunks_from_msg=count, total_chunk_msg_size=total
         )
         self._entry += 1
-        found = self.chunks.add(metadata, Position(1, at or self._entry), data, self.now_s)
-        if found is None:
+        message = self.chunks.add(metadata, Position(1, at or self._entry), data, self.now_s)
+        if message is None:
             return None
-        self.joined = [position.entry_id for position in found.positions]
-        return found.payload
+        self.joined = [position.entry_id for position in message.positions]
+        return message.payload
 
 
 def test_messages_whose_chunks_mix_are_whole() -> None:
@@ -53,7 +53,7 @@ def test_chunks_that_are_delivered_again_may_come_in_any_order() -> None:
     joiner = Joiner()
     assert joiner("a", 1, 3, b"2", at=6) is None
     assert joiner("a", 2, 3, b"3", at=7) is None
-    assert joiner("a", 2, 3, b"3", at=7) is None, "the same entry once more"
+    assert joiner("a", 2, 3, b"3", at=7) is None, "the same entry again"
     assert joiner("a", 0, 3, b"1", at=5) == b"123"
     assert (joiner.joined, joiner.useless) == ([5, 6, 7], [])
 
@@ -67,7 +67,7 @@ def test_a_chunk_that_was_sent_twice_is_of_no_use_and_harms_no_message() -> None
     assert (joiner.joined, joiner.useless) == ([1, 2, 4], [3])
 
 
-def test_a_message_that_is_sent_anew_leaves_what_was_sent_before() -> None:
+def test_a_message_that_is_sent_again_replaces_its_earlier_chunks() -> None:
     joiner = Joiner()
     joiner("a", 0, 3, b"old")
     joiner("a", 1, 3, b"old")
@@ -103,20 +103,20 @@ def test_messages_begun_are_bounded_in_number_and_bytes(monkeypatch: pytest.Monk
 
 def test_topics_of_a_consumer_share_the_bound_on_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked, "BYTES_MAX", 100)
-    one = Joiner()
-    other = Joiner(one.kept)
-    one("a", 0, 2, b"x" * 60)
-    other("b", 0, 2, b"x" * 60)
-    assert (one.again, other.again) == ([], [1]), "it comes again when there may be room"
-    assert one("a", 1, 2) is not None
-    other("b", 0, 2, b"x" * 60)
-    assert other("b", 1, 2) is not None
-    one("c", 0, 2)
-    one.chunks.clear()
-    assert one.kept.bytes == 0
+    first = Joiner()
+    second = Joiner(first.kept)
+    first("a", 0, 2, b"x" * 60)
+    second("b", 0, 2, b"x" * 60)
+    assert (first.again, second.again) == ([], [1]), "it comes again when there may be room"
+    assert first("a", 1, 2) is not None
+    second("b", 0, 2, b"x" * 60)
+    assert second("b", 1, 2) is not None
+    first("c", 0, 2)
+    first.chunks.clear()
+    assert first.kept.bytes == 0
 
 
-def test_a_message_above_the_bound_is_not_begun_whatever_it_says(
+def test_a_message_above_the_bound_is_not_begun_whatever_size_it_declares(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(chunked, "BYTES_MAX", 100)
@@ -137,8 +137,8 @@ def test_messages_that_went_no_further_are_given_up() -> None:
     joiner("moves", 0, 3)
     joiner.now_s = 10.0
     joiner("moves", 1, 3)
-    found = joiner.chunks.give_up(5.0)
-    assert [[position.entry_id for position in one] for one in found] == [[1, 2]]
+    abandoned = joiner.chunks.give_up(5.0)
+    assert [[position.entry_id for position in positions] for positions in abandoned] == [[1, 2]]
     assert joiner("moves", 2, 3) == b"xxx"
     joiner("g", 0, 2)
     joiner.chunks.clear()

@@ -1,4 +1,4 @@
-"""What comes too often goes to another topic, whole and with its origin, and is lost at no failure."""
+"""Messages that are redelivered too often go to another topic, whole and with their origin; no failure loses them."""
 
 from collections.abc import AsyncIterator
 
@@ -25,7 +25,7 @@ async def bench() -> AsyncIterator[tuple[Bench, PulsarClient]]:
         yield made
 
 
-async def test_a_letter_is_the_message_and_says_where_it_is_from(
+async def test_a_dead_letter_is_the_message_with_its_origin(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -52,11 +52,11 @@ async def test_a_letter_is_the_message_and_says_where_it_is_from(
         }
         assert (letter.content, letter.key, letter.key_is_base64) == (b"poison", "AAE=", True)
         assert (letter.ordering_key, letter.event_ms) == (b"o", 77)
-        assert [one.redelivery_count for one in taken.messages] == [0, 1, 2]
+        assert [message.redelivery_count for message in taken.messages] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("letter_bytes_max", [None, 2000])
-async def test_a_message_in_chunks_is_one_letter_and_nothing_of_it_stays(
+async def test_a_message_in_chunks_is_one_dead_letter_and_all_chunks_are_acknowledged(
     bench: tuple[Bench, PulsarClient],
     monkeypatch: pytest.MonkeyPatch,
     letter_bytes_max: int | None,
@@ -85,7 +85,7 @@ async def test_a_message_in_chunks_is_one_letter_and_nothing_of_it_stays(
         assert letters.messages[0].properties["REAL_TOPIC"] == NAME.full
 
 
-async def test_an_acknowledged_message_is_no_letter(bench: tuple[Bench, PulsarClient]) -> None:
+async def test_an_acknowledged_message_is_no_dead_letter(bench: tuple[Bench, PulsarClient]) -> None:
     broker, client = bench
     await broker.publish(1)
     settings = {"kind": SHARED, "nack_delay_s": 0.0, "redeliveries_max": 1}
@@ -101,7 +101,7 @@ async def test_an_acknowledged_message_is_no_letter(bench: tuple[Bench, PulsarCl
         assert letters.messages == []
 
 
-async def test_a_letter_that_cannot_be_stored_comes_again_until_it_can(
+async def test_a_dead_letter_that_cannot_be_stored_is_redelivered_until_it_can(
     bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker, client = bench

@@ -1,4 +1,4 @@
-"""One timer tells what is due, in order, and nothing that was discarded."""
+"""A timer reports the keys that are due, in order, and none that was discarded."""
 
 import asyncio
 
@@ -10,17 +10,17 @@ pytestmark = pytest.mark.virtual_time
 
 
 async def test_what_was_added_is_due_after_the_delay_in_its_order() -> None:
-    told: list[tuple[float, list[str]]] = []
+    due: list[tuple[float, list[str]]] = []
     loop = asyncio.get_running_loop()
     began = loop.time()
-    delays = Delays[str](3.0, lambda keys: told.append((round(loop.time() - began, 2), keys)))
+    delays = Delays[str](3.0, lambda keys: due.append((round(loop.time() - began, 2), keys)))
     delays.add("a")
     await asyncio.sleep(0.01)
     delays.add("b")
     delays.add("gone")
     await asyncio.sleep(1.0)
     delays.add("c")
-    delays.add("a")  # counted anew
+    delays.add("a")  # its delay starts again
     delays.discard("gone")
     await asyncio.sleep(10.0)
     assert not len(delays)
@@ -31,17 +31,17 @@ async def test_what_was_added_is_due_after_the_delay_in_its_order() -> None:
     delays.add("never")
     delays.close()
     await asyncio.sleep(4.0)
-    assert told == [(3.0, ["b"]), (4.01, ["c", "a"]), (14.01, ["e"])]
+    assert due == [(3.0, ["b"]), (4.01, ["c", "a"]), (14.01, ["e"])]
 
 
 async def test_no_delay_is_a_short_one() -> None:
-    told: list[list[int]] = []
-    delays = Delays[int](0.0, told.append)
+    due: list[list[int]] = []
+    delays = Delays[int](0.0, due.append)
     delays.add(1)
     await asyncio.sleep(TICK_S / 2)
-    assert told == []
+    assert due == []
     await asyncio.sleep(TICK_S)
-    assert told == [[1]]
+    assert due == [[1]]
 
 
 async def test_all_can_be_due_at_once() -> None:

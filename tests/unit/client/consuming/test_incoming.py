@@ -48,9 +48,9 @@ def test_nulls_and_keys_of_bytes() -> None:
 def test_only_what_is_due_of_a_batch() -> None:
     sent = [Message(b"%d" % i, compacted_out=i == 2) for i in range(5)]
     entry = pack_entry(sent, producer_name="p", publish_ms=5)
-    assert [one.content for one in opened(entry)] == [b"0", b"1", b"3", b"4"]
+    assert [message.content for message in opened(entry)] == [b"0", b"1", b"3", b"4"]
     due = opened(entry, [0b10110])
-    assert [one.content for one in due] == [b"1", b"4"]
+    assert [message.content for message in due] == [b"1", b"4"]
     assert due[0].batch is not None
     assert due[0].batch.left == 0b10010
     _, metadata, _ = split_entry(entry)
@@ -96,7 +96,7 @@ def test_a_batch_that_claims_more_than_it_holds_is_refused(count: int) -> None:
 def test_messages_of_a_batch_that_are_not_due_or_compacted_out_are_left_out() -> None:
     sent = [Message(b"%d" % i) for i in range(20)]
     _, metadata, payload = split_entry(pack_entry(sent, producer_name="p", publish_ms=5))
-    found = open_entry(Source(), AT, 1, metadata, payload, [1 << 3 | 1 << 8 | 1 << 19])
-    assert [one.batch_index for one in found] == [3, 8, 19]
-    assert found[0].batch is not None
-    assert found[0].batch.left == 1 << 3 | 1 << 8 | 1 << 19
+    messages = open_entry(Source(), AT, 1, metadata, payload, [1 << 3 | 1 << 8 | 1 << 19])
+    assert [message.batch_index for message in messages] == [3, 8, 19]
+    assert messages[0].batch is not None
+    assert messages[0].batch.left == 1 << 3 | 1 << 8 | 1 << 19

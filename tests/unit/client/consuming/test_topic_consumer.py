@@ -1,4 +1,4 @@
-"""Consumers of one or several topics: everything is acknowledged or comes again, whatever ends on the way."""
+"""Consumers of one or several topics: each message is acknowledged or redelivered, whatever ends a connection."""
 
 import asyncio
 import time
@@ -73,7 +73,7 @@ async def test_no_more_is_given_than_allowed_and_little_waits(
         await until(lambda: len(taken.messages) == 100)
 
 
-async def test_a_refused_message_comes_again_with_its_count(
+async def test_a_refused_message_is_redelivered_with_its_count(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -88,7 +88,7 @@ async def test_a_refused_message_comes_again_with_its_count(
         assert again.redelivery_count == 1
 
 
-async def test_what_is_not_acknowledged_in_time_comes_again(
+async def test_messages_not_acknowledged_in_time_are_redelivered(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -98,8 +98,10 @@ async def test_what_is_not_acknowledged_in_time_comes_again(
         consumer.acknowledge(taken.messages[0])
         consumer.acknowledge(taken.messages[2])
         await until(lambda: len(taken.messages) == 5)
-        assert [one.position for one in taken.messages[3:]] == [taken.messages[1].position] * 2
-        assert [one.redelivery_count for one in taken.messages[3:]] == [1, 2]
+        assert [message.position for message in taken.messages[3:]] == [
+            taken.messages[1].position
+        ] * 2
+        assert [message.redelivery_count for message in taken.messages[3:]] == [1, 2]
 
 
 async def test_a_lost_connection_and_an_unloaded_topic_lose_nothing(
@@ -125,7 +127,7 @@ async def test_a_lost_connection_and_an_unloaded_topic_lose_nothing(
         assert taken.ends == []
 
 
-async def test_closing_while_it_comes_again_leaves_nobody_there(
+async def test_closing_during_reconnection_leaves_no_consumer(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -156,8 +158,12 @@ async def test_a_batch_is_acknowledged_as_a_whole(bench: tuple[Bench, PulsarClie
     async with consuming(client) as (consumer, taken):
         await until(lambda: len(taken.messages) == 3)
         assert taken.values == [b"a", b"b", b"c"]
-        ids = [one.message_id for one in taken.messages]
-        assert [(one.batch_index, one.batch_size) for one in ids] == [(0, 3), (1, 3), (2, 3)]
+        ids = [message.message_id for message in taken.messages]
+        assert [(message_id.batch_index, message_id.batch_size) for message_id in ids] == [
+            (0, 3),
+            (1, 3),
+            (2, 3),
+        ]
         consumer.acknowledge(taken.messages[2])
         consumer.acknowledge(taken.messages[0])
         assert not consumer.acknowledge_id(ids[1]), "an id alone does not know of the others"
@@ -202,7 +208,7 @@ async def test_a_user_that_takes_nothing_bounds_the_bytes_kept(
         await until(lambda: len(taken.messages) == 60)
 
 
-async def test_types_with_order_start_over_when_something_is_refused(
+async def test_ordered_types_redeliver_all_from_a_refused_message(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -211,14 +217,14 @@ async def test_types_with_order_start_over_when_something_is_refused(
         await until(lambda: len(taken.messages) == 4)
         consumer.acknowledge(taken.messages[0])
         consumer.refuse(taken.messages[2])
-        # What waited here has given way to all from the refused one on.
-        await until(lambda: [one.position.entry_id for one in consumer._queue[:1]] == [1])
+        # The queued messages were replaced by all from the refused message on.
+        await until(lambda: [message.position.entry_id for message in consumer._queue[:1]] == [1])
         consumer.allow(100)
         await until(lambda: len(taken.messages) >= 9)
         assert taken.entries[4:] == [1, 2, 3, 4, 5], "once each, though some waited here"
 
 
-async def test_a_mistake_of_ours_while_it_comes_again_ends_it(
+async def test_an_unexpected_error_during_reconnection_ends_the_consumer(
     bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, client = bench
@@ -274,7 +280,7 @@ async def test_messages_refused_that_never_came_are_not_kept_for_long(
         await until(lambda: len(taken.messages) == 2)
 
 
-async def test_a_lasting_refusal_is_told(
+async def test_a_lasting_refusal_ends_the_consumer(
     bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker, client = bench
@@ -303,12 +309,12 @@ async def test_several_topics_and_their_partitions_share_a_queue(
         await until(lambda: len(taken.messages) == 60)
         assert sorted(consumer.topics) == topics
         for topic in topics:
-            mine = [one.content for one in taken.messages if one.topic == topic]
+            mine = [message.content for message in taken.messages if message.topic == topic]
             assert mine == [b"%d" % number for number in range(20)]
         assert consumer._attachment_of(taken.messages[0].message_id) is None
 
 
-async def test_topics_come_and_go(bench: tuple[Bench, PulsarClient]) -> None:
+async def test_topics_are_added_and_removed(bench: tuple[Bench, PulsarClient]) -> None:
     _, client = bench
     first, second = (f"persistent://public/default/t-{letter}" for letter in "ab")
     publisher = await Publisher.to(client, second)
@@ -326,7 +332,7 @@ async def test_unsubscribing_ends_the_subscription(bench: tuple[Bench, PulsarCli
     async with consuming(client) as (consumer, taken):
         await consumer.unsubscribe()
         assert broker.topic.subscriptions == {}
-        await stays(lambda: broker.topic.subscriptions == {}, 0.2)  # nobody comes again
+        await stays(lambda: broker.topic.subscriptions == {}, 0.2)  # no consumer attaches again
     assert taken.ends == []
 
 
@@ -342,7 +348,7 @@ async def test_a_moved_subscription_gives_again(bench: tuple[Bench, PulsarClient
         await until(lambda: taken.entries[5:] == [3, 4])
 
 
-async def test_the_end_of_a_sealed_topic_is_told_once_all_is_acknowledged(
+async def test_the_end_of_a_terminated_topic_is_reported_once_all_is_acknowledged(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench

@@ -55,7 +55,7 @@ async def test_it_reads_from_its_start_and_knows_whether_there_is_more(
     await until(lambda: not broker.topic.subscriptions)
 
 
-async def test_it_comes_to_the_end_of_a_sealed_topic(bench: tuple[Bench, PulsarClient]) -> None:
+async def test_it_reaches_the_end_of_a_terminated_topic(bench: tuple[Bench, PulsarClient]) -> None:
     broker, client = bench
     publisher = await Publisher.to(client)
     await publisher.entry(b"a", b"b")
@@ -86,7 +86,7 @@ async def test_a_partitioned_topic_has_no_one_position(
     reader = await TopicReader.open_at(client, NAME.full, EARLIEST_ID, on_messages=taken)
     reader.allow(10)
     await until(lambda: len(taken.messages) == 2)
-    assert sorted(one.message_id.partition for one in taken.messages) == [0, 1]
+    assert sorted(message.message_id.partition for message in taken.messages) == [0, 1]
     start = taken.messages[0].message_id
     await reader.close()
     with pytest.raises(MisuseError, match="partitioned"):

@@ -36,11 +36,15 @@ def facts(message: OutgoingMessage) -> tuple[Any, ...]:
 @given(messages, codecs, sequences)
 def test_a_single_message(message: OutgoingMessage, codec: int, sequence: int) -> None:
     opened = unpack_entry(EntryBuilder("pé", codec).single(message, sequence, 1234))
-    [found] = opened.messages
-    assert (found.value, found.key, found.ordering_key, found.properties, found.event_ms) == facts(
-        message
-    )
-    assert (opened.producer_name, opened.publish_ms, found.sequence_id) == ("pé", 1234, sequence)
+    [stored] = opened.messages
+    assert (
+        stored.value,
+        stored.key,
+        stored.ordering_key,
+        stored.properties,
+        stored.event_ms,
+    ) == facts(message)
+    assert (opened.producer_name, opened.publish_ms, stored.sequence_id) == ("pé", 1234, sequence)
     assert not opened.batched
 
 
@@ -49,10 +53,10 @@ def test_a_batch(batch: list[OutgoingMessage], codec: int, sequence: int) -> Non
     entry = EntryBuilder("p", codec).batch(batch, sequence, 1234)
     opened = unpack_entry(entry)
     assert [
-        (one.value, one.key, one.ordering_key, one.properties, one.event_ms)
-        for one in opened.messages
+        (message.value, message.key, message.ordering_key, message.properties, message.event_ms)
+        for message in opened.messages
     ] == list(map(facts, batch))
-    numbers = [one.sequence_id for one in opened.messages]
+    numbers = [message.sequence_id for message in opened.messages]
     assert numbers == list(range(sequence, sequence + len(batch)))
     assert opened.metadata.highest_sequence_id == numbers[-1]
     assert batch_sizes(entry, [0, len(entry)]) == [len(batch)]
@@ -65,7 +69,7 @@ def test_chunks_are_below_the_limit_and_together_the_message(codec: int) -> None
     entries = EntryBuilder("p", codec).chunks(message, 7, 1234, 2000)
     assert max(map(len, entries)) <= 2000
     metadata = [unpack_entry(entry).metadata for entry in entries] if not codec else []
-    assert [one.chunk_id for one in metadata] == list(range(len(metadata)))
-    assert {(one.uuid, one.sequence_id, one.partition_key) for one in metadata} <= {
+    assert [chunk.chunk_id for chunk in metadata] == list(range(len(metadata)))
+    assert {(chunk.uuid, chunk.sequence_id, chunk.partition_key) for chunk in metadata} <= {
         ("p-7", 7, "k" * 100)
     }

@@ -1,4 +1,4 @@
-"""Messages go where Pulsar's Java client sends them."""
+"""Partitions are chosen as Pulsar's Java client chooses them."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ JAVA, MURMUR = Hashing.JAVA_STRING, Hashing.MURMUR3
 
 
 @pytest.mark.parametrize(
-    ("hashing", "key", "found"),
+    ("hashing", "key", "expected"),
     [
         (MURMUR, "k1", 2110152746),
         (MURMUR, "key1", 462881061),
@@ -25,8 +25,8 @@ JAVA, MURMUR = Hashing.JAVA_STRING, Hashing.MURMUR3
         (JAVA, "\U0001f600", 55357 * 31 + 56832),
     ],
 )
-def test_known_hashes(hashing: Hashing, key: str, found: int) -> None:
-    assert key_hash(hashing, key) == found
+def test_known_hashes(hashing: Hashing, key: str, expected: int) -> None:
+    assert key_hash(hashing, key) == expected
 
 
 def message(key: str | None = None) -> OutgoingMessage:
@@ -51,6 +51,6 @@ def test_by_turns() -> None:
 
 def test_a_batching_producer_stays_for_ten_delays() -> None:
     choice = PartitionChoice(Routing.ROUND_ROBIN, JAVA, 0, 10)
-    found = Counter(choice.of(message(), 3, now) for now in range(300))
-    assert found == {0: 100, 1: 100, 2: 100}
+    counts = Counter(choice.of(message(), 3, now) for now in range(300))
+    assert counts == {0: 100, 1: 100, 2: 100}
     assert {choice.of(message(), 3, now) for now in range(100)} == {0}

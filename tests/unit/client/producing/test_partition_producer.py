@@ -1,4 +1,4 @@
-"""A producer that comes again: nothing is lost, reordered or told twice, whatever ends its link."""
+"""A producer that reconnects: no message is lost, reordered or answered twice, whatever ends its link."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 class Publisher:
-    """A producer and what it was told."""
+    """A producer and the results of its messages."""
 
     def __init__(self, client: PulsarClient, settings: ProducerSettings) -> None:
         self.client = client
@@ -48,11 +48,11 @@ class Publisher:
         )
 
     def send(self, *contents: bytes, **fields: Any) -> None:
-        self.producer.send([OutgoingMessage(one, one, **fields) for one in contents])
+        self.producer.send([OutgoingMessage(content, content, **fields) for content in contents])
 
-    async def told(self, count: int) -> list[SendResult]:
+    async def answers(self, count: int) -> list[SendResult]:
         await until(lambda: len(self.results) >= count)
-        assert len(self.results) == count, "told twice"
+        assert len(self.results) == count, "a message was answered twice"
         return self.results
 
     @property
@@ -76,32 +76,34 @@ async def publishing(
 
 
 async def stored(publisher: Publisher) -> list[EntryMessages]:
-    """All entries of the topic."""
+    """Return all entries of the topic."""
     link = await publisher.client.owner(NAME.full)
     reader = await RawReader.open(link, NAME.full, name="test")
-    found = [unpack_entry(one.entry) for one in await reader.rest()]
+    entries = [unpack_entry(message.entry) for message in await reader.rest()]
     await reader.consumer.close()
-    return found
+    return entries
 
 
 async def contents(publisher: Publisher) -> list[bytes | None]:
-    return [one.value for entry in await stored(publisher) for one in entry.messages]
+    return [message.value for entry in await stored(publisher) for message in entry.messages]
 
 
 def numbered(start: int, stop: int) -> list[bytes]:
     return [b"%d" % number for number in range(start, stop)]
 
 
-async def test_messages_are_stored_in_order_and_each_told_once() -> None:
+async def test_messages_are_stored_in_order_and_each_answered_once() -> None:
     async with publishing() as (bench, publisher):
         publisher.send(*numbered(0, 300))
         publisher.send(*numbered(300, 500))
         assert publisher.budget.items == 500
-        results = await publisher.told(500)
-        assert [one.token for one in results] == numbered(0, 500)
-        ids = [one.message_id for one in results]
-        assert all(one is not None and one.batch_index == -1 for one in ids)
-        assert [one.position for one in ids if one] == sorted({one.position for one in ids if one})
+        results = await publisher.answers(500)
+        assert [result.token for result in results] == numbered(0, 500)
+        ids = [result.message_id for result in results]
+        assert all(message_id is not None and message_id.batch_index == -1 for message_id in ids)
+        assert [message_id.position for message_id in ids if message_id] == sorted(
+            {message_id.position for message_id in ids if message_id}
+        )
         assert publisher.budget.items == 0
         assert await contents(publisher) == numbered(0, 500)
         [entry, *_] = await stored(publisher)
@@ -120,7 +122,7 @@ async def test_everything_of_a_message_is_stored() -> None:
             deliver_at_ms=9,
             replicate_to=["r1", "r2"],
         )
-        await publisher.told(1)
+        await publisher.answers(1)
         [entry] = await stored(publisher)
         [message] = entry.messages
         assert (message.key, message.ordering_key, message.event_ms) == ("k", b"o", 7)
@@ -136,21 +138,21 @@ async def test_batches_are_full_or_late_and_their_messages_are_numbered(kind: in
         publisher.send(*(b"%d" % n for n in range(10)), key="k", properties={"a": "b"})
         publisher.send(b"x" * 200)
         publisher.send(b"later", deliver_at_ms=1)
-        results = await publisher.told(12)
+        results = await publisher.answers(12)
         entries = await stored(publisher)
         assert [len(entry.messages) for entry in entries] == [4, 4, 3, 1]
-        assert [one.value for entry in entries for one in entry.messages] == [
+        assert [message.value for entry in entries for message in entry.messages] == [
             *numbered(0, 10),
             b"x" * 200,
             b"later",
         ]
-        numbers = [one.sequence_id for entry in entries for one in entry.messages]
+        numbers = [message.sequence_id for entry in entries for message in entry.messages]
         assert numbers == list(range(12))
         assert entries[0].metadata.highest_sequence_id == 3
         assert entries[0].metadata.partition_key == "k"
         assert entries[0].messages[1].properties == {"a": "b"}
-        ids = [one.message_id for one in results]
-        assert [(one.batch_index, one.batch_size) for one in ids if one][:5] == [
+        ids = [result.message_id for result in results]
+        assert [(message_id.batch_index, message_id.batch_size) for message_id in ids if message_id][:5] == [
             (0, 4), (1, 4), (2, 4), (3, 4), (0, 4),
         ]  # fmt: skip
         [producer] = bench.topic.producers.values()
@@ -172,25 +174,25 @@ async def test_what_has_no_receipt_is_sent_again_over_any_loss() -> None:
                 case 2:
                     await bench.kill()
             await until(lambda: publisher.producer.connected)
-        results = await publisher.told(sent)
-        assert [one.token for one in results] == numbered(0, sent)
-        assert all(one.message_id is not None for one in results)
-        found = await contents(publisher)
-        first_seen = list(dict.fromkeys(found))
+        results = await publisher.answers(sent)
+        assert [result.token for result in results] == numbered(0, sent)
+        assert all(result.message_id is not None for result in results)
+        values = await contents(publisher)
+        first_seen = list(dict.fromkeys(values))
         assert first_seen == numbered(0, sent), "lost, or out of order"
 
 
-async def test_sequence_ids_go_on_where_the_broker_or_the_caller_says() -> None:
+async def test_sequence_ids_continue_from_the_brokers_or_the_callers() -> None:
     settings = ProducerSettings(name="mine", initial_sequence_id=41)
     async with publishing(settings) as (_, publisher):
         publisher.send(b"a", b"b")
-        await publisher.told(2)
+        await publisher.answers(2)
         entries = await stored(publisher)
         assert [entry.metadata.sequence_id for entry in entries] == [42, 43]
         assert publisher.producer.name == "mine"
 
 
-async def test_a_name_that_is_taken_is_told_at_once() -> None:
+async def test_a_name_in_use_is_refused_at_once() -> None:
     settings = ProducerSettings(name="mine")
     async with publishing(settings) as (_, publisher):
         other = Publisher(client_of(f"pulsar://{publisher.link.peer_name}"), settings)
@@ -202,7 +204,7 @@ async def test_a_name_that_is_taken_is_told_at_once() -> None:
 
 
 def refusing(bench: Bench, error: BrokerError, at: int) -> None:
-    """The topic refuses the run that is published after ``at`` others."""
+    """Make the topic refuse the run that is published after ``at`` others."""
     count = 0
 
     def refuse(run: Any) -> None:
@@ -222,20 +224,20 @@ async def test_a_message_refused_for_itself_harms_no_other() -> None:
         name = publisher.producer.name
         for count, content in enumerate(numbered(0, 4), 1):
             publisher.send(content)
-            await publisher.told(count)
-        results = {one.token: one for one in await publisher.told(4)}
+            await publisher.answers(count)
+        results = {result.token: result for result in await publisher.answers(4)}
         assert isinstance(results[b"1"].error, RefusedError)
         assert [results[n].error for n in (b"0", b"2", b"3")] == [None] * 3
         assert await contents(publisher) == [b"0", b"2", b"3"]
         assert publisher.producer.name == name
 
 
-async def test_a_refusal_that_passes_is_not_told_but_sent_again() -> None:
+async def test_after_a_passing_refusal_messages_are_sent_again() -> None:
     async with publishing() as (bench, publisher):
         refusing(bench, PersistenceError("not now"), 0)
         publisher.send(*numbered(0, 3))
-        results = await publisher.told(3)
-        assert [one.error for one in results] == [None] * 3
+        results = await publisher.answers(3)
+        assert [result.error for result in results] == [None] * 3
         assert list(dict.fromkeys(await contents(publisher))) == numbered(0, 3)
 
 
@@ -243,7 +245,7 @@ async def test_a_terminated_topic_answers_everything_for_good() -> None:
     async with publishing() as (bench, publisher):
         refusing(bench, TopicTerminated("Topic was already terminated"), 0)
         publisher.send(b"a")
-        [result] = await publisher.told(1)
+        [result] = await publisher.answers(1)
         assert isinstance(result.error, RefusedError)
         assert result.error.code is ServerError.TopicTerminatedError
         publisher.send(b"b")
@@ -251,55 +253,55 @@ async def test_a_terminated_topic_answers_everything_for_good() -> None:
         assert publisher.producer.error is result.error
 
 
-async def test_without_receipts_in_time_all_that_wait_are_told_once() -> None:
+async def test_without_receipts_in_time_pending_messages_fail_once() -> None:
     settings = ProducerSettings(send_timeout_s=0.2)
     async with publishing(settings) as (bench, publisher):
         held: list[Any] = []
         publish = bench.publish_by(held.append)
         publisher.send(b"a", b"b")
-        results = await publisher.told(2)
-        assert all(isinstance(one.error, SendTimeoutError) for one in results)
+        results = await publisher.answers(2)
+        assert all(isinstance(result.error, SendTimeoutError) for result in results)
         assert publisher.budget.items == 0
         bench.publish_by(publish)
         for run in held:
             publish(run)
         publisher.send(b"c")
-        assert (await publisher.told(3))[2].error is None
+        assert (await publisher.answers(3))[2].error is None
         assert await contents(publisher) == [b"a", b"b", b"c"], "late is not lost"
 
 
-async def test_a_message_too_large_is_told_or_cut_in_chunks() -> None:
+async def test_a_message_too_large_is_refused_or_sent_in_chunks() -> None:
     async with publishing() as (_, publisher):
         publisher.link.max_message_size = 3000
         publisher.send(b"a", b"b" * 7000, b"c")
-        results = {one.token[:1]: one for one in await publisher.told(3)}
+        results = {result.token[:1]: result for result in await publisher.answers(3)}
         assert isinstance(results[b"b"].error, MessageTooLargeError)
         assert await contents(publisher) == [b"a", b"c"]
         settings = replace(publisher.producer._settings, chunking=True)
         chunking = Publisher(publisher.client, settings)
         await chunking.producer.open()
         chunking.send(b"d" * 7000, b"e")
-        big, small = await chunking.told(2)
+        big, small = await chunking.answers(2)
         assert big.message_id is not None
         assert big.message_id.first_chunk is not None
         assert small.message_id is not None
         assert small.message_id.first_chunk is None
         entries = (await stored(publisher))[2:]
         chunks = [entry.metadata for entry in entries[:-1]]
-        assert [one.chunk_id for one in chunks] == list(range(chunks[0].num_chunks_from_msg))
-        assert {one.total_chunk_msg_size for one in chunks} == {7000}
+        assert [chunk.chunk_id for chunk in chunks] == list(range(chunks[0].num_chunks_from_msg))
+        assert {chunk.total_chunk_msg_size for chunk in chunks} == {7000}
         assert b"".join(entry.messages[0].value or b"" for entry in entries[:-1]) == b"d" * 7000
         await chunking.producer.close()
 
 
 async def detached(publisher: Publisher) -> None:
-    """Its link was lost just now."""
+    """Abort the producer's link and wait until the producer is disconnected."""
     publisher.link.abort()
     while publisher.producer.connected:
         await asyncio.sleep(0)
 
 
-async def test_a_mistake_of_ours_while_it_comes_again_is_told_to_who_waits(
+async def test_an_unexpected_error_during_reconnection_fails_pending_messages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with publishing() as (_, publisher):
@@ -310,7 +312,7 @@ async def test_a_mistake_of_ours_while_it_comes_again_is_told_to_who_waits(
         monkeypatch.setattr(publisher.client, "owner", broken)
         await detached(publisher)
         publisher.send(b"a")
-        [result] = await publisher.told(1)
+        [result] = await publisher.answers(1)
         assert isinstance(result.error, UnexpectedError)
         assert publisher.producer.error is result.error
 
@@ -323,7 +325,7 @@ async def test_a_message_too_large_that_is_sent_while_detached_costs_no_connecti
         await detached(publisher)
         large = bytes(publisher.producer._bytes_max or 0)
         publisher.send(large, b"behind it")
-        results = {one.token: one for one in await publisher.told(2)}
+        results = {result.token: result for result in await publisher.answers(2)}
         assert isinstance(results[large].error, MessageTooLargeError)
         assert results[b"behind it"].error is None
         assert sessions.accepted == 2, "one connection, and one more after it was lost"
@@ -346,10 +348,10 @@ async def test_what_waits_is_held_against_the_limit_of_the_next_broker(
         publisher.producer._bytes_max = 4000
         await detached(publisher)
         publisher.send(b"a", b"b" * 3000, b"c" * 9000, b"d")
-        results = await publisher.told(4)
-        failed = [one.token[:1] for one in results if one.error is not None]
+        results = await publisher.answers(4)
+        failed = [result.token[:1] for result in results if result.error is not None]
         assert failed == [b"b", b"c"]
-        assert all(isinstance(one.error, MessageTooLargeError) for one in results[:2])
+        assert all(isinstance(result.error, MessageTooLargeError) for result in results[:2])
         assert await contents(publisher) == [b"a", b"d"]
 
 
@@ -364,7 +366,7 @@ async def test_a_producer_that_is_not_awaited_any_more_leaves_the_topic() -> Non
             with suppress(asyncio.CancelledError):
                 await opening
                 await other.producer.close()
-        await publisher.client.partitions(NAME.full)  # whatever was asked before is answered
+        await publisher.client.partitions(NAME.full)  # earlier requests are answered
         await until(lambda: len(bench.topic.producers) == 1)
 
 
@@ -373,7 +375,7 @@ async def test_a_closed_producer_answers_what_was_stored_and_leaves() -> None:
     async with publishing(settings) as (bench, publisher):
         publisher.send(b"a", b"b")
         await publisher.producer.close()
-        assert [one.error for one in await publisher.told(2)] == [None, None]
+        assert [result.error for result in await publisher.answers(2)] == [None, None]
         assert bench.topic.producers == {}
         assert await contents(publisher) == [b"a", b"b"]
 
@@ -381,12 +383,12 @@ async def test_a_closed_producer_answers_what_was_stored_and_leaves() -> None:
 async def test_a_schema_is_registered_when_the_producer_attaches() -> None:
     schema = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
     async with publishing(ProducerSettings(schema=schema)) as (bench, publisher):
-        found = await bench.schemas.version(NAME, None)
-        assert found is not None
-        assert publisher.producer.schema_version == version_bytes(found.number)
+        registered = await bench.schemas.version(NAME, None)
+        assert registered is not None
+        assert publisher.producer.schema_version == version_bytes(registered.number)
         version = pb.MessageMetadata(schema_version=publisher.producer.schema_version)
         publisher.send(b"a", extra_metadata=version.SerializePartialToString())
-        await publisher.told(1)
+        await publisher.answers(1)
         [entry] = await stored(publisher)
         assert entry.metadata.schema_version == publisher.producer.schema_version
 
@@ -399,6 +401,12 @@ async def test_messages_may_have_sequence_ids_of_the_callers() -> None:
         publisher.send(b"d")
         publisher.producer.send_as(OutgoingMessage(b"e", b"e"), 70)
         publisher.producer._flush()
-        assert [one.token for one in await publisher.told(5)] == [b"a", b"b", b"c", b"d", b"e"]
+        assert [result.token for result in await publisher.answers(5)] == [
+            b"a",
+            b"b",
+            b"c",
+            b"d",
+            b"e",
+        ]
         entries = await stored(publisher)
-        assert [one.metadata.sequence_id for one in entries] == [0, 40, 70]
+        assert [entry.metadata.sequence_id for entry in entries] == [0, 40, 70]

@@ -1,4 +1,4 @@
-"""Messages of one producer over partitions that are there, and that come to be."""
+"""Messages of a producer over partitions that exist or are added later."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -59,11 +59,17 @@ async def test_messages_go_by_turns_and_keys_to_their_partition() -> None:
         send(producer, *[None] * 9, *"abcabc")
         await until(lambda: len(results) == 15)
         of_key = {
-            one.token[0]: one.message_id.partition for one in results if one.message_id is not None
+            result.token[0]: result.message_id.partition
+            for result in results
+            if result.message_id is not None
         }
         for key in "abc":
             assert of_key[key] == key_hash(Hashing.JAVA_STRING, key) % 3
-        turns = [one.message_id.partition for one in results if not one.token[0] and one.message_id]
+        turns = [
+            result.message_id.partition
+            for result in results
+            if not result.token[0] and result.message_id
+        ]
         assert sorted(turns) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
@@ -74,8 +80,10 @@ async def test_a_topic_that_grows_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
         await until(lambda: len(producer.names) == 4)
         send(producer, *[None] * 8)
         await until(lambda: len(results) == 8)
-        found = {one.message_id.partition for one in results if one.message_id is not None}
-        assert found == {0, 1, 2, 3}
+        partitions = {
+            result.message_id.partition for result in results if result.message_id is not None
+        }
+        assert partitions == {0, 1, 2, 3}
 
 
 async def test_a_partition_that_is_refused_leaves_no_other_attached() -> None:
