@@ -111,7 +111,7 @@ EDITS = (
         "bookie/requests/adds.py::Adds.runs",
         "self._log(connection, buf, begin, run.start, entries, accepted)",
         "self._log(connection, buf, begin, run.stop, entries, accepted)",
-        (f"{SERVER}::test_refused_runs_of_a_buffer_do_not_come_back_after_a_crash",),
+        (f"{SERVER}::test_refused_runs_of_a_buffer_are_not_replayed_after_a_crash",),
     ),
     Edit(
         "first-copy-wins",
@@ -216,7 +216,7 @@ EDITS = (
         "bookie/storage/gc.py::find_deleted",
         "[ledger_id for ledger_id in candidates if await is_deleted(ledger_id)]",
         "candidates if all([await is_deleted(ledger_id) for ledger_id in candidates[:1]]) else []",
-        ("unit/bookie/test_server.py::test_deleted_ledgers_are_forgotten_and_do_not_come_back",),
+        ("unit/bookie/test_server.py::test_deleted_ledgers_are_forgotten_and_not_restored",),
         "I28 B10",
     ),
     Edit(
@@ -369,7 +369,7 @@ EDITS = (
         "bookie/storage/ledgers.py::Ledgers.add",
         "elif ledger.deleted_ms:",
         "elif False:",
-        (f"{SERVER}::test_deleted_ledgers_are_forgotten_and_do_not_come_back",),
+        (f"{SERVER}::test_deleted_ledgers_are_forgotten_and_not_restored",),
         "B5",
     ),
     Edit(

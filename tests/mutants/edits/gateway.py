@@ -168,7 +168,7 @@ EDITS = (
         "if delivered.epoch is None or delivered.epoch >= self._epoch:",
         "if True:",
         (
-            f"{CONSUMING}/test_topic_consumer.py::test_what_was_under_way_when_everything_starts_over_is_not_given",
+            f"{CONSUMING}/test_topic_consumer.py::test_messages_in_flight_when_all_are_redelivered_are_discarded",
         ),
         "",
     ),

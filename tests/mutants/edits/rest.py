@@ -139,7 +139,7 @@ EDITS = (
         "engine/tenancy/topics.py::create_partitioned",
         "await require_namespace(fresh(store, paths.namespace_policies(str(topic.namespace))), topic)",
         "pass",
-        (f"{ONE_KIND}::test_a_namespace_deleted_meanwhile_takes_neither_kind",),
+        (f"{ONE_KIND}::test_a_namespace_deleted_meanwhile_holds_neither_kind",),
         "N2",
     ),
     Edit(

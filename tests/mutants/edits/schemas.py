@@ -96,6 +96,6 @@ EDITS = (
         f"{REGISTRY}._add",
         "isinstance(error, LedgerError)",
         "False",
-        (f"{LOST}::test_a_version_that_no_bookie_takes_leaves_no_ledger",),
+        (f"{LOST}::test_a_version_that_no_bookie_stores_leaves_no_ledger",),
     ),
 )

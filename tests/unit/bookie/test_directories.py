@@ -136,7 +136,7 @@ async def test_a_directory_that_fails_stops_the_bookie() -> None:
         of.disk.plan = None
 
 
-async def test_a_disk_that_was_taken_away_or_swapped_while_running_stops_the_bookie() -> None:
+async def test_a_disk_that_is_removed_or_swapped_while_running_stops_the_bookie() -> None:
     of = machine(ONE, TWO, disk_check_interval_s=0.01)
     async with of:
         of.disk.rename(f"{TWO}/current/{COOKIE_NAME}", "/disks/elsewhere")

@@ -44,7 +44,7 @@ async def settled(machine: Machine) -> int:
     return before
 
 
-async def test_a_client_that_asks_for_much_and_reads_nothing_is_served_what_it_takes() -> None:
+async def test_a_client_that_requests_much_and_reads_nothing_has_bounded_answers() -> None:
     for flushed in (False, True):
         async with Machine(write_cache_bytes=8 << 20) as machine:
             await (await filled(machine, 20)).close()

@@ -77,7 +77,7 @@ async def test_entries_of_many_ledgers_in_one_buffer_are_each_answered_and_survi
         await client.close()
 
 
-async def test_refused_runs_of_a_buffer_do_not_come_back_after_a_crash() -> None:
+async def test_refused_runs_of_a_buffer_are_not_replayed_after_a_crash() -> None:
     machine = Machine()
     async with machine:
         client = await machine.client()
@@ -249,7 +249,7 @@ async def test_damaged_log_answers_io_error() -> None:
         await client.close()
 
 
-async def test_deleted_ledgers_are_forgotten_and_do_not_come_back() -> None:
+async def test_deleted_ledgers_are_forgotten_and_not_restored() -> None:
     machine = Machine()
     async with machine:
         client = await machine.client()

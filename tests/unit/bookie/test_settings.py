@@ -123,7 +123,7 @@ def test_nonsense_on_the_command_line_is_named(
         load_settings(parse_arguments(options), {}, tmp_path)
 
 
-def test_what_all_programs_share_stands_at_the_top_and_the_rest_does_not(tmp_path: Path) -> None:
+def test_settings_of_all_programs_are_read_from_the_top_and_others_are_not(tmp_path: Path) -> None:
     (tmp_path / "magnetar.toml").write_text(
         'metadata_url = "zk:zk1/prod"\nlog_format = "json"\nadvertised_address = "a-broker"\n'
     )

@@ -99,7 +99,7 @@ def test_a_string_is_read_in_the_character_set_that_its_schema_names() -> None:
     assert "__charset 'zlib'" in refused(of(SchemaKind.STRING, __charset="zlib"), b"")
 
 
-def test_json_is_the_document_without_what_json_cannot_say() -> None:
+def test_json_is_the_document_with_inexpressible_values_replaced() -> None:
     schema = of(SchemaKind.JSON, {"type": "record", "name": "R", "fields": []})
     assert value(schema, b'{"a": [1, 2.5, null], "big": 12345678901234567890}') == {
         "a": [1, 2.5, None],
@@ -185,7 +185,7 @@ def test_alternatives_in_json_are_not_tried_for_ever() -> None:
     assert refused(reader, b'{"n": ' * 90 + b"5" + b"}" * 90, reader)
 
 
-def test_a_key_value_holds_both_or_takes_the_messages_key() -> None:
+def test_a_key_value_holds_both_parts_or_uses_the_messages_key() -> None:
     inline = key_value(of(SchemaKind.STRING), of(SchemaKind.INT32))
     assert value(inline, struct.pack(">i", 1) + b"k" + struct.pack(">ii", 4, 7)) == {
         "key": "k",

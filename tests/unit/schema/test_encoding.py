@@ -188,7 +188,7 @@ def test_json_is_sent_unchanged() -> None:
     assert refused(schema, "[" * 100_000) == "payload: not valid JSON: too deep"
 
 
-def test_the_key_of_a_key_value_stands_apart_or_in_the_payload() -> None:
+def test_the_key_of_a_key_value_is_separate_or_in_the_payload() -> None:
     apart = encoder(key_value(of(SchemaKind.INT32), of(SchemaKind.STRING), "SEPARATED"))
     assert apart("v", "5") == Encoded(b"v", b"\0\0\0\5")
     assert apart("v", None) == Encoded(b"v", None)

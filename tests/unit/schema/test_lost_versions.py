@@ -274,7 +274,7 @@ async def test_a_removed_schema_is_not_cached_while_the_store_is_unavailable(
         await ours.register(TOPIC, avro("a"), FULL)
 
 
-async def test_a_version_that_no_bookie_takes_leaves_no_ledger(
+async def test_a_version_that_no_bookie_stores_leaves_no_ledger(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = registry(cluster)

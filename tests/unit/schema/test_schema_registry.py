@@ -145,7 +145,7 @@ async def test_a_deletion_hides_what_was_and_counts_on(cluster: Cluster) -> None
     assert await ours.register(TOPIC, broken(), FULL) == 2
 
 
-async def test_removal_takes_the_ledgers_along_and_may_be_finished_later(cluster: Cluster) -> None:
+async def test_removal_deletes_the_ledgers_and_may_be_finished_later(cluster: Cluster) -> None:
     ours = registry(cluster)
     await ours.register(TOPIC, avro("a"), FULL)
     await ours.register(TOPIC, avro("a", "b"), FULL)

@@ -277,7 +277,7 @@ def test_rows_repeat_what_is_known_of_the_entry(parts: list[bytes]) -> None:
     assert times == [publish_ms * 1000 for _, publish_ms, *_ in expected]
 
 
-def test_rows_have_the_columns_asked_for_in_that_order() -> None:
+def test_rows_have_the_requested_columns_in_that_order() -> None:
     entry = pack_entry([Message(b"v", key="k")], producer_name="p", publish_ms=1)
     batch = rows(opened([entry], ["key"]), RANGE, ("producer_name", "key"))
     assert batch.to_pylist() == [{"producer_name": "p", "key": "k"}]

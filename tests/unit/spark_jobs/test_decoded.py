@@ -183,7 +183,7 @@ async def test_a_definition_that_is_lost_costs_its_own_messages_only(
     assert kept == (1, '"t"', None)
 
 
-async def test_bookies_that_stay_away_are_waited_for_once(
+async def test_bookies_that_stay_unavailable_are_waited_for_once(
     cluster: Cluster,
     registry: SchemaRegistry,
     stored: StoredVersions,
@@ -207,7 +207,7 @@ async def test_bookies_that_stay_away_are_waited_for_once(
     assert asked == [0, 0, 0, 1]
 
 
-async def test_a_store_that_stays_away_fails_the_task(
+async def test_a_store_that_stays_unavailable_fails_the_task(
     stored: StoredVersions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fail instead of returning rows without values: a range must have the same rows each time it is read."""

@@ -23,7 +23,7 @@ def test_every_entry_is_in_exactly_one_range(
 
 
 @given(LEDGERS, st.integers(1, 2_000), st.integers(1, 1 << 20))
-def test_no_range_is_larger_than_asked_for(
+def test_no_range_is_larger_than_requested(
     ledgers: list[tuple[int, int, int]], step: int, size: int
 ) -> None:
     mean = {ledger: total / entries for ledger, entries, total in ledgers if entries}

@@ -476,7 +476,7 @@ async def test_bundles_are_read_where_a_split_writes_them(store: MetadataStore) 
     )
 
 
-async def test_a_namespace_may_come_with_permissions(store: MetadataStore) -> None:
+async def test_a_namespace_may_be_created_with_permissions(store: MetadataStore) -> None:
     await create_tenant(store, "t1", TENANT)
     given = {"auth_policies": {"namespace_auth": {"joe": ["consume", "produce"]}}}
     await create_namespace(store, NS, given, cluster="standalone")

@@ -14,7 +14,7 @@ async def store() -> MemoryStore:
     return MemoryServer().session()
 
 
-async def test_a_missing_node_is_nothing_or_refused_as_asked(store: MemoryStore) -> None:
+async def test_a_missing_node_is_none_or_refused_with_the_given_reason(store: MemoryStore) -> None:
     assert await nodes.find_node(store, "/a") is None
     assert await nodes.children(store, "/a") == []
     with pytest.raises(Refusal) as refused:
@@ -25,7 +25,7 @@ async def test_a_missing_node_is_nothing_or_refused_as_asked(store: MemoryStore)
     assert (type(refused.value), refused.value.reason) == (NotFound, "no a to change")
 
 
-async def test_an_empty_node_that_only_holds_others_is_no_record_and_takes_one(
+async def test_an_empty_parent_node_is_no_record_and_may_become_one(
     store: MemoryStore,
 ) -> None:
     await nodes.create_node(store, "/a/b", b"{}", "")

@@ -184,7 +184,7 @@ def test_a_topic_of_no_metadata_is_settled_by_the_same_steps() -> None:
         assert (record is None) == loaded[0], order
 
 
-def test_a_namespace_deleted_meanwhile_takes_neither_kind() -> None:
+def test_a_namespace_deleted_meanwhile_holds_neither_kind() -> None:
     """Race a creation with a deletion, which marks the namespace first and fails while it has a topic."""
     topic = NAMESPACE.topic("x")
 

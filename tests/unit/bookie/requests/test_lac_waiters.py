@@ -27,7 +27,7 @@ class Stage:
         )
 
 
-async def test_an_entry_ends_those_that_know_less() -> None:
+async def test_an_entry_notifies_waiters_with_an_older_lac() -> None:
     stage = Stage()
     for name, ledger, previous in (("a", 1, 3), ("b", 1, 4), ("c", 2, 3)):
         assert stage.wait(name, ledger, previous)
@@ -39,7 +39,7 @@ async def test_an_entry_ends_those_that_know_less() -> None:
     assert stage.waiters.by_ledger == {}
 
 
-async def test_a_fence_ends_all_of_its_ledger() -> None:
+async def test_a_fence_notifies_all_waiters_of_its_ledger() -> None:
     stage = Stage()
     stage.wait("a", 1, 3)
     stage.wait("b", 2, 3)
@@ -58,7 +58,7 @@ async def test_a_closed_connection_is_not_notified() -> None:
     assert stage.notified == [("b", True)]
 
 
-async def test_no_more_wait_than_may() -> None:
+async def test_the_number_of_waiters_is_bounded() -> None:
     stage = Stage(waiters_max=2)
     assert [stage.wait(name, 1, 0) for name in "abc"] == [True, True, False]
     stage.waiters.advanced(1, 1)

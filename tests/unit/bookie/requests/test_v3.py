@@ -73,7 +73,7 @@ async def test_entries_added_by_v3_are_the_bytes_that_v2_stores_and_survive_a_cr
         await client.close()
 
 
-async def test_both_protocols_may_come_in_one_buffer() -> None:
+async def test_both_protocols_may_arrive_in_one_buffer() -> None:
     async with Machine() as machine:
         client = await machine.client()
         frames = [

@@ -260,7 +260,7 @@ async def test_a_full_disk_in_the_middle_of_a_copy_leaves_everything_as_it_was()
     check(storage, want, gone=True)
 
 
-async def test_ledgers_are_deleted_while_a_flush_waits_for_room_and_do_not_come_back() -> None:
+async def test_ledgers_are_deleted_while_a_flush_waits_for_space_and_not_restored() -> None:
     disk = fresh()
     storage = opened(disk)
     fill(storage)

@@ -141,7 +141,7 @@ async def test_a_file_is_made_ready_when_the_last_ready_one_was_taken() -> None:
         await asyncio.wait([task])
 
 
-def test_files_before_the_mark_are_used_again_and_no_more_kept_than_asked() -> None:
+def test_files_before_the_mark_are_reused_up_to_the_configured_number() -> None:
     disk = fresh()
     storage = opened(disk)
     for entry in range(60):

@@ -205,7 +205,7 @@ def test_limbo_outlives_the_index() -> None:
         assert add(storage, frame(1, 9, b"late")) == Code.FENCED
 
 
-def test_a_ledger_whose_tombstone_was_forgotten_does_not_come_back_with_the_index() -> None:
+def test_a_ledger_whose_tombstone_was_forgotten_is_not_restored_with_the_index() -> None:
     disk = fresh()
     storage = filled(disk)
     live = storage.ledgers.live

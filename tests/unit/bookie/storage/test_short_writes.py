@@ -33,7 +33,7 @@ def test_a_short_write_is_continued(
     file.close()
 
 
-def test_more_parts_than_one_call_takes_are_all_written(tmp_path: Path) -> None:
+def test_more_parts_than_one_call_accepts_are_all_written(tmp_path: Path) -> None:
     parts = [b"%05d" % i for i in range(3000)]
     file = opened(tmp_path / "f", SystemFile)
     assert file.pwritev(parts, 0) == 15_000

@@ -49,7 +49,7 @@ def test_messages_whose_chunks_mix_are_whole() -> None:
     assert (joiner.useless, joiner.again, len(joiner.chunks)) == ([], [], 0)
 
 
-def test_chunks_that_are_delivered_again_may_come_in_any_order() -> None:
+def test_redelivered_chunks_may_arrive_in_any_order() -> None:
     joiner = Joiner()
     assert joiner("a", 1, 3, b"2", at=6) is None
     assert joiner("a", 2, 3, b"3", at=7) is None

@@ -39,7 +39,7 @@ async def bench() -> AsyncIterator[tuple[Bench, PulsarClient]]:
         yield made
 
 
-async def test_messages_come_in_runs_and_acknowledgements_go_together(
+async def test_messages_are_delivered_and_acknowledged_in_runs(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -57,7 +57,7 @@ async def test_messages_come_in_runs_and_acknowledgements_go_together(
         assert again.entries == taken.entries[-1:]
 
 
-async def test_no_more_is_given_than_allowed_and_little_waits(
+async def test_no_more_messages_are_delivered_than_allowed_and_few_are_queued(
     bench: tuple[Bench, PulsarClient],
 ) -> None:
     broker, client = bench
@@ -192,7 +192,7 @@ async def test_permits_count_the_messages_of_batches(bench: tuple[Bench, PulsarC
         assert taken.values == [b"%d" % number for number in range(500)]
 
 
-async def test_a_user_that_takes_nothing_bounds_the_bytes_kept(
+async def test_queued_bytes_are_bounded_while_the_application_receives_nothing(
     bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, client = bench
@@ -242,7 +242,7 @@ async def test_an_unexpected_error_during_reconnection_ends_the_consumer(
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, FAILOVER])
-async def test_what_was_under_way_when_everything_starts_over_is_not_given(
+async def test_messages_in_flight_when_all_are_redelivered_are_discarded(
     bench: tuple[Bench, PulsarClient], kind: int
 ) -> None:
     broker, client = bench
@@ -336,7 +336,7 @@ async def test_unsubscribing_ends_the_subscription(bench: tuple[Bench, PulsarCli
     assert taken.ends == []
 
 
-async def test_a_moved_subscription_gives_again(bench: tuple[Bench, PulsarClient]) -> None:
+async def test_after_a_seek_messages_are_delivered_again(bench: tuple[Bench, PulsarClient]) -> None:
     broker, client = bench
     await broker.publish(5)
     async with consuming(client) as (consumer, taken):

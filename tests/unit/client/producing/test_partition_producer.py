@@ -333,7 +333,7 @@ async def test_a_message_too_large_that_is_sent_while_detached_costs_no_connecti
         await client.close()
 
 
-async def test_what_waits_is_held_against_the_limit_of_the_next_broker(
+async def test_pending_messages_are_checked_against_the_next_brokers_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = ProducerSettings(chunking=True)

@@ -27,7 +27,7 @@ def test_each_row_is_whole() -> None:
     assert len({policy.key for policy in POLICIES}) == len(POLICIES)
 
 
-def test_a_field_that_may_stay_away_is_not_asked_for() -> None:
+def test_an_optional_field_is_not_required() -> None:
     fields = BY_NAME["autoTopicCreation"].form.schema()["fields"]
     assert {field["name"]: field["required"] for field in fields} == {
         "allowAutoTopicCreation": True, "topicType": True, "defaultNumPartitions": False,
@@ -244,7 +244,7 @@ def test_the_types_of_a_quota_are_policies_of_their_own() -> None:
         (1 << 40, -1, 0, 0, True),
     ],
 )
-def test_a_quota_must_leave_retention_its_say(
+def test_a_quota_must_fit_retention(
     size: int, seconds: int, minutes: int, megabytes: int, expected: bool
 ) -> None:
     quota = {"limitSize": size, "limitTime": seconds}

@@ -51,7 +51,7 @@ async def test_a_group_in_use_stays(store: MetadataStore) -> None:
         await join_resource_group(store, NamespaceName.parse("public/none"), None)
 
 
-async def test_a_namespace_may_come_with_its_group(store: MetadataStore) -> None:
+async def test_a_namespace_may_be_created_with_its_group(store: MetadataStore) -> None:
     name = NamespaceName.parse("public/new")
     await create_namespace(store, name, {KEY: "later"}, cluster="standalone")
     assert (await get_policies(store, name))[KEY] == "later"
