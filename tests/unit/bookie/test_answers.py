@@ -1,5 +1,5 @@
 """An answer to a read is one of OK, no such entry, no such ledger, damaged, maybe lost, fenced, and never confused
-(B3, B4): every way of asking, in both protocols, over a real socket; and BookKeeper's own codes for bad requests."""
+(B3, B4): every kind of read, in both protocols, over a real socket; and BookKeeper's own codes for bad requests."""
 
 import errno
 import struct

@@ -1,4 +1,4 @@
-"""Room on the disks: adds stop before what compaction and replay need is used; space that is freed is used again."""
+"""Disk space: adds stop before the space for compaction and replay is used; freed space is used again."""
 
 import asyncio
 import random
@@ -46,7 +46,7 @@ async def add_until_refused(client: Client, ledgers: list[int]) -> dict[tuple[in
 
 @pytest.fixture
 async def clients() -> AsyncIterator[list[Client]]:
-    """Closed at the end, also of a test that fails."""
+    """Clients that are closed at the end of the test, even when it fails."""
     opened: list[Client] = []
     yield opened
     for client in opened:

@@ -1,4 +1,4 @@
-"""Bounds: what a bookie does when more is asked of it than it can take (B14)."""
+"""Bounds on a bookie's memory while clients request more than it can serve (B14)."""
 
 import asyncio
 import socket
@@ -34,7 +34,7 @@ def buffered(machine: Machine) -> int:
 
 
 async def settled(machine: Machine) -> int:
-    """Unsent bytes once they do not change any more."""
+    """Wait until the unsent bytes no longer change; return their number."""
     before, same = -1, 0
     async with asyncio.timeout(120):
         while same < 20:

@@ -1,4 +1,4 @@
-"""A whole bookie over sockets: what each request is answered, before and after restarts and crashes."""
+"""A complete bookie over sockets: the answers to requests before and after restarts and crashes."""
 
 import asyncio
 import errno

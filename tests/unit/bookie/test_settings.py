@@ -1,4 +1,4 @@
-"""Nonsense in the settings stops the process at start and is named."""
+"""Invalid settings stop the process at start with a message that names them."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A bookie with a certificate: clients continue in TLS when they ask for it, on the port that is also in clear."""
+"""A bookie with a certificate: clients continue in TLS on request, on the port for clear connections."""
 
 import asyncio
 import ssl

@@ -22,7 +22,7 @@ from tests.support.net.certificates import Authority
 
 
 class Elsewhere(Everything):
-    """Sends those who ask elsewhere."""
+    """A broker's requests whose lookups all answer with another broker."""
 
     def __init__(self, to: LookupResult) -> None:
         super().__init__()

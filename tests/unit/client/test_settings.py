@@ -1,4 +1,4 @@
-"""Settings of the connections to brokers: when they are in TLS, and what is checked."""
+"""Settings of the connections to brokers: their use of TLS and its verification."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Definitions as Apache Pulsar 4.0.8 took and refused them, and where ours say that they break."""
+"""Definitions that Apache Pulsar 4.0.8 accepted and refused; refusals name the place of the mistake."""
 
 import json
 from pathlib import Path

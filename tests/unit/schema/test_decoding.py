@@ -1,4 +1,4 @@
-"""Messages decoded by their schema: every kind, and what is refused by the name of the field."""
+"""Messages decoded by their schema: every kind, and refusals that name the field."""
 
 import json
 import struct

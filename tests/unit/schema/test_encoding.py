@@ -1,4 +1,4 @@
-"""Texts encoded by a schema: the bytes that Apache's broker stores for the same, and what is refused by name."""
+"""Texts encoded by a schema: the bytes are those that Apache's broker stores, and a refusal names the field."""
 
 import json
 from typing import Any

@@ -68,7 +68,7 @@ DEFINITIONS = {
 
 
 def descended(calls: int, verdicts: Any) -> None:
-    """Called from so deep that little of the stack is left."""
+    """Call ``verdicts`` at a depth of ``calls`` calls, where little of the stack remains."""
     if calls:
         descended(calls - 1, verdicts)
     else:

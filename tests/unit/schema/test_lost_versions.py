@@ -292,7 +292,7 @@ async def test_a_version_that_no_bookie_stores_leaves_no_ledger(
 
 
 class Dies(Away):
-    """A store whose broker is gone before it lists a version."""
+    """A store whose broker ends before it lists a version."""
 
     def __init__(self, store: MetadataStore) -> None:
         super().__init__(store)

@@ -1,4 +1,4 @@
-"""PROTOBUF_NATIVE definitions, as Java's client makes them."""
+"""PROTOBUF_NATIVE definitions, in the form of Java's client."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from engine.schema.native_types import parse
 
 
 def files(*names: str) -> descriptor_pb2.FileDescriptorSet:
-    """``outer.proto`` imports the standard's timestamp."""
+    """Return the files ``names``; ``outer.proto`` imports protobuf's timestamp."""
     outer = descriptor_pb2.FileDescriptorProto(name="outer.proto", package="p", syntax="proto3")
     outer.dependency.append("google/protobuf/timestamp.proto")
     message = outer.message_type.add(name="Order")

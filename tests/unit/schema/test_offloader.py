@@ -1,4 +1,4 @@
-"""Long computations do not hold the event loop up, and do not pile up either."""
+"""Long computations do not block the event loop and run one at a time."""
 
 import asyncio
 import threading

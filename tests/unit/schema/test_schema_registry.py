@@ -1,4 +1,4 @@
-"""The registry on real bookies: versions, races, deletions, and what happens when an entry is lost."""
+"""The registry on real bookies: versions, races, deletions, and lost entries."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ FULL = Strategy.FULL
 
 
 def avro(*names: str, **more: str) -> Schema:
-    """Fields of numbers that need not be there."""
+    """Return a record of optional numbers with these names."""
     fields = [{"name": name, "type": "int", "default": 0} for name in names]
     document = {"type": "record", "name": "R", "fields": fields}
     return Schema(SchemaKind.AVRO, json.dumps(document).encode(), more)

@@ -1,4 +1,4 @@
-"""Entries opened into columns: what ``unpack_entry`` says of them, message by message, and what it cannot say."""
+"""Entries decoded to columns: they agree with ``unpack_entry`` and cover entries that it refuses."""
 
 from collections.abc import Sequence
 

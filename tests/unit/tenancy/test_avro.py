@@ -1,4 +1,4 @@
-"""Avro's binary form: what a schema says is read and written, all else is refused with the field's name."""
+"""Avro's binary form: values of a schema are read and written, others are refused with the field's name."""
 
 from contextlib import suppress
 from typing import Any

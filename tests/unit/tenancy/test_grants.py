@@ -1,4 +1,4 @@
-"""Permissions as they are kept: by namespace, topic and subscription."""
+"""Permissions stored by namespace, topic and subscription."""
 
 import asyncio
 
@@ -42,7 +42,8 @@ async def test_a_topics_roles_have_what_the_namespace_grants_too(store: Metadata
     assert await grants.of_namespace(store, NS) == {"app": ["produce"]}
     assert await grants.of_topic(store, TOPIC) == {"app": ["produce", "consume"]}
     await grants.grant(store, NS, "app", ["sinks"])
-    assert await grants.of_namespace(store, NS) == {"app": ["sinks"]}  # exactly what was asked
+    # a grant replaces the actions of the role
+    assert await grants.of_namespace(store, NS) == {"app": ["sinks"]}
     await grants.revoke(store, NS, "app")
     await grants.revoke(store, NS, "app")
     assert await grants.of_topic(store, TOPIC) == {"app": ["consume"]}

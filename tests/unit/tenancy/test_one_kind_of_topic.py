@@ -1,4 +1,4 @@
-"""A plain and a partitioned topic of one name, made at once in every order of their metadata calls: one comes to be."""
+"""A plain and a partitioned topic of one name, created in every order of their metadata calls: one is created."""
 
 import random
 from collections.abc import Callable, Coroutine
@@ -167,7 +167,7 @@ def test_a_topic_of_no_metadata_is_settled_by_the_same_steps() -> None:
 
         async def make(store: Any, topic: TopicName, loaded: list[bool] = loaded) -> None:
             async def is_loaded() -> bool:
-                await store.exists("/")  # a question takes its time, too
+                await store.exists("/")  # reading takes a step, too
                 return loaded[0]
 
             await topics.create_partitioned(store, topic, 2, is_loaded=is_loaded)

@@ -32,7 +32,7 @@ ISOLATION = {
 
 
 class Interrupted:
-    """A session on which ``meanwhile`` runs once, right before the first write under way."""
+    """A session that runs ``meanwhile`` once, immediately before its first create or put."""
 
     def __init__(self, store: MemoryStore, meanwhile: Callable[[], Awaitable[None]]) -> None:
         self._store = store

@@ -36,7 +36,7 @@ async def ask(client: Client, request: bytes) -> pb.Response:
 
 
 async def put(client: Client, ledger: int, entry_id: int, payload: bytes, **more: object) -> int:
-    """Adds; the V2 result code."""
+    """Add an entry; return the V2 result code."""
     body = entry(ledger, entry_id, payload)
     key = more.pop("key", KEY)
     request = v3.add_request(next(TXN), ledger, entry_id, key, body, **more)  # type: ignore[arg-type]

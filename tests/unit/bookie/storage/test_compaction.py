@@ -1,4 +1,4 @@
-"""Compaction and garbage collection: space comes back, nothing that lives is lost, nothing deleted comes back, wherever
+"""Compaction and garbage collection: space is freed, no live entry is lost, no deleted ledger is restored, wherever
 the machine stops."""
 
 import asyncio
@@ -58,7 +58,7 @@ def fill(storage: Storage) -> dict[tuple[int, int], bytes]:
 
 
 def check(storage: Storage, want: dict[tuple[int, int], bytes], gone: bool) -> None:
-    """Ledgers that metadata knows are whole; the others are whole or, when ``gone``, absent and stay so."""
+    """Assert that listed ledgers are complete and the others complete or, when ``gone``, permanently absent."""
     for (ledger, entry), expected in want.items():
         got = read(storage, ledger, entry)
         if ledger in LIVE:
@@ -89,7 +89,7 @@ def shares_agree(index: BookieIndex) -> None:
 async def collected(
     disk: FaultDisk, storage: Storage, between: Callable[[], None] = lambda: None
 ) -> int | None:
-    """Garbage collection, then compaction of every log in which anything is dead; logs compacted, None: crashed."""
+    """Collect garbage, then compact every log with dead entries; return the number of those, None after a crash."""
     work = BackgroundWork(disk, storage, [LEDGER])
 
     async def run() -> int:
@@ -206,7 +206,7 @@ async def test_a_log_that_cannot_be_read_in_full_is_kept(how: str) -> None:
     assert await work.garbage.compact(0.999) == len(others)
     assert work.garbage.logs_kept_damaged == 1
     assert first.log_id in storage.logs
-    for ledger in LIVE:  # not even when all its ledgers are gone
+    for ledger in LIVE:  # not even after all its ledgers are deleted
         await work.metadata.delete(paths.ledger(ledger))
     await work.garbage.collect()
     assert first.log_id in storage.logs

@@ -1,4 +1,4 @@
-"""Entry logs on a real disk: what is written is found again, past the page cache or through it."""
+"""Entry logs on a real disk: written blocks are read again, past the page cache or through it."""
 
 import random
 from pathlib import Path

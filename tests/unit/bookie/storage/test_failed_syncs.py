@@ -9,7 +9,7 @@ from tests.support.storages import JOURNAL, frame, fresh, opened
 
 
 class FailsOnce:
-    """Plan of a disk: the next sync of the journal fails, and what it was to write is gone for good."""
+    """A disk plan: the next sync of the journal fails, and the bytes that it should write are lost."""
 
     def __init__(self, disk: FaultDisk) -> None:
         self._disk = disk

@@ -1,4 +1,4 @@
-"""Parsers of what lies on disk: every truncation and every flipped bit is noticed, none is taken for good."""
+"""Parsers of the files: every truncation and every flipped bit is detected."""
 
 import random
 import struct

@@ -125,7 +125,7 @@ def test_i26_what_is_before_the_mark_is_known_without_the_journal() -> None:
 
 
 class JournalWatch:
-    """Plan of a disk: the mark never goes back, and no journal file goes or is used again that is not before it."""
+    """A disk plan: the mark never decreases, and only journal files before it are removed or reused."""
 
     def __init__(self, disk: FaultDisk) -> None:
         self._disk = disk

@@ -25,7 +25,7 @@ from tests.support.storages import (
 
 
 class Loop:
-    """A journal before an open storage, and who was answered in which order."""
+    """A journal before an open storage, and the order of the answers."""
 
     def __init__(self, storage: Storage, disk: FaultDisk, **bounds: int) -> None:
         self.lane = InlineLane()

@@ -1,4 +1,4 @@
-"""Reads of stored entries: a job that stays in one block gives what asking the index for each entry would."""
+"""Reads of stored entries: a job that stays in one block returns the same as an index lookup for each entry."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""A lost index is made anew from manifest and entry logs; where that cannot be complete, nothing is denied."""
+"""A lost index is rebuilt from manifest and entry logs; where that is incomplete, no entry is reported as absent."""
 
 import random
 
@@ -40,7 +40,7 @@ INDEX = f"{LEDGER}/index"
 
 
 def filled(disk: FaultDisk, logs: int = 3) -> Storage:
-    """Ledger 1 in every log, 2 fenced without entries, 3 deleted, 4 fenced with one."""
+    """Return a storage with ledger 1 in every log, 2 fenced and empty, 3 deleted, 4 fenced with an entry."""
     storage = opened(disk)
     for i in range(logs):
         assert add(storage, frame(1, i, b"%d" % i + bytes(2000))) == Code.OK

@@ -1,4 +1,4 @@
-"""The operating system may write less than it was given: what a file says it wrote, it wrote (I19)."""
+"""Short writes of the operating system: a file has written all that it reports as written (I19)."""
 
 import errno
 import os

@@ -29,7 +29,7 @@ from tests.support.storages import (
 
 
 class Workload:
-    """Adds, re-adds, fences, flushes; knows what was answered and what was under way."""
+    """Adds, re-adds, fences and flushes, with the answered and the pending ones."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -84,7 +84,7 @@ class Workload:
             )
 
     def settle(self, storage: Storage) -> None:
-        """After a crash: what is there now is what stays."""
+        """Take the entries that are readable after a crash as answered: they must stay."""
         for place in self.attempted:
             got = read(storage, *place)
             if isinstance(got, bytes):

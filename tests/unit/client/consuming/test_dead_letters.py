@@ -61,7 +61,7 @@ async def test_a_message_in_chunks_is_one_dead_letter_and_all_chunks_are_acknowl
     monkeypatch: pytest.MonkeyPatch,
     letter_bytes_max: int | None,
 ) -> None:
-    """``letter_bytes_max``: what the broker takes, so that the letter comes in chunks as well."""
+    """Limit the broker's message size to ``letter_bytes_max``: the dead letter is sent in chunks as well."""
     broker, client = bench
     publisher = await Publisher.to(client)
     value = bytes(range(250)) * 20

@@ -1,4 +1,4 @@
-"""Entries of every kind open into what was published."""
+"""Entries of every kind are decoded to the published messages."""
 
 import pytest
 

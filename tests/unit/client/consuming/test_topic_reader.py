@@ -1,4 +1,4 @@
-"""Readers follow a topic from a position on, and leave nothing behind."""
+"""Readers follow a topic from a position and leave no subscription behind."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Entries as any client opens them, whatever a message has."""
+"""Entries that any client can decode, for every field of a message."""
 
 from typing import Any
 

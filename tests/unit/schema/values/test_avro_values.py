@@ -1,4 +1,4 @@
-"""AVRO messages: what was written, what another definition sees of it, and how much there may be."""
+"""AVRO messages: their values, their values under another definition, and bounds on their size."""
 
 import json
 import struct

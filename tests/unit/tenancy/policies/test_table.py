@@ -1,4 +1,4 @@
-"""The table of policies: what callers may say, what holds, and that each row is whole."""
+"""The table of policies: accepted values, the values in force, and the completeness of each row."""
 
 from dataclasses import fields
 from typing import Any

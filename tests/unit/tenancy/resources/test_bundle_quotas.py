@@ -1,4 +1,4 @@
-"""Quotas of bundles: a bundle's own, else the default, which begins as Pulsar's."""
+"""Quotas of bundles: a bundle's own, else the default, which is initially Pulsar's."""
 
 import pytest
 

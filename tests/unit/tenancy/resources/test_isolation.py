@@ -1,4 +1,4 @@
-"""Isolation policies: which brokers they give a namespace to, what is stored, what is refused."""
+"""Isolation policies: the brokers of a namespace, the stored form, and refusals."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cells are added up wherever they meet, and a heap of them stays small."""
+"""Cells with equal keys are added up, and many cells are combined early."""
 
 import numpy as np
 import pyarrow as pa
