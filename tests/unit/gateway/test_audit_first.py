@@ -44,7 +44,7 @@ class Change(WSGIRequest):
     """A changing call to a gateway."""
 
     clusters: ClassVar[Clusters]
-    """Those of the test."""
+    """The clusters of the test."""
 
     def __init__(self, path: str) -> None:
         super().__init__(RequestFactory().put(path).environ)
@@ -156,7 +156,7 @@ def test_an_outcome_that_cannot_be_written_changes_no_answer_and_is_written_late
 
 
 class HeldWriter(AuditWriter):
-    """Whose commits wait for ``go``; ``groups`` counts what each held."""
+    """A writer whose commits wait for ``go``; ``groups`` counts the entries of each."""
 
     def __init__(self, clusters: Clusters) -> None:
         self.go = threading.Event()
@@ -172,7 +172,7 @@ class HeldWriter(AuditWriter):
 
 
 def test_those_who_wait_are_one_transaction() -> None:
-    """Whatever comes while a group is held is the next one: fifty at once are two transactions at most."""
+    """Check that calls made while a group is held form the next one: fifty at once are two transactions at most."""
     writer = HeldWriter(Clusters(cluster_without_link()))
 
     async def together(*calls: Coroutine[Any, Any, None]) -> None:
@@ -184,15 +184,15 @@ def test_those_who_wait_are_one_transaction() -> None:
 
     async def play() -> list[AuditEntry]:
         entries = [entry(number) for number in range(50)]
-        await together(*(writer.begin(one) for one in entries))
-        await together(*(writer.end(one, 200 + one.at_ms % 2) for one in entries))
+        await together(*(writer.begin(item) for item in entries))
+        await together(*(writer.end(item, 200 + item.at_ms % 2) for item in entries))
         return entries
 
     entries = asyncio.run(play())
     writer.close()
     assert len([group for group in writer.groups if any(group)]) <= 4
-    found = {row.pk: (row.target, row.status) for row in AuditEntry.objects.all()}
-    assert found == {one.pk: (one.target, 200 + one.at_ms % 2) for one in entries}
+    stored = {row.pk: (row.target, row.status) for row in AuditEntry.objects.all()}
+    assert stored == {item.pk: (item.target, 200 + item.at_ms % 2) for item in entries}
 
 
 def test_one_who_gives_up_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_a_call_that_was_to_read_only_and_changed_something_is_recorded_after_al
 
 
 class KeepingWriter(AuditWriter):
-    """Which keeps ``kept``: days and number of entries."""
+    """A writer that keeps ``kept``: days and number of entries."""
 
     kept = (0, 0)
 

@@ -20,10 +20,10 @@ TOPICS = "/admin/v2/persistent/public/default"
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    contents: dict[str, Any] = json.loads(
         (Path(settings.BASE_DIR) / "frontend" / "openapi.json").read_text()
     )
-    return found
+    return contents
 
 
 def conform(document: dict[str, Any], body: Any, path: str, method: str = "get") -> None:
@@ -95,15 +95,15 @@ def test_topics_are_filtered_sorted_and_windowed_on_the_server(
 def test_the_list_is_filtered_by_what_needs_attention(call: Call) -> None:
     assert call("PUT", f"{TOPICS}/healthy/partitions", 1).status == 204
     for cause in ("any", "no-consumer"):
-        found = call("GET", f"/api/v1/clusters/standalone/topics?attention={cause}").json
-        assert (found["total"], found["rows"]) == (0, [])
+        answer = call("GET", f"/api/v1/clusters/standalone/topics?attention={cause}").json
+        assert (answer["total"], answer["rows"]) == (0, [])
 
 
 def test_words_may_stand_in_any_order(call: Call) -> None:
     for name in ("orders", "Order-items", "other"):
         assert call("PUT", f"{TOPICS}/{name}/partitions", 1).status == 204
-    found = call("GET", "/api/v1/clusters/standalone/topics?q=ITEMS%20%20public").json["rows"]
-    assert [row["topic"] for row in found] == ["Order-items"]
+    rows = call("GET", "/api/v1/clusters/standalone/topics?q=ITEMS%20%20public").json["rows"]
+    assert [row["topic"] for row in rows] == ["Order-items"]
 
 
 def test_the_list_is_exported_whole_in_its_order_with_its_filter(call: Call) -> None:
@@ -274,7 +274,7 @@ def test_the_page_answers_console_routes_and_nothing_else(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "field", "said"),
+    ("path", "body", "field", "text"),
     [
         ("rehearsal", {"type": "AVRO", "messages": 1_001}, "messages", "1000"),
         ("rehearsal", {"type": "AVRO", "messages": 0}, "messages", "1"),
@@ -285,11 +285,11 @@ def test_the_page_answers_console_routes_and_nothing_else(call: Call) -> None:
     ],
 )
 def test_a_wrong_candidate_is_400_and_the_field_named(
-    call: Call, path: str, body: dict[str, Any], field: str, said: str
+    call: Call, path: str, body: dict[str, Any], field: str, text: str
 ) -> None:
     topic = "/api/v1/clusters/standalone/topics/persistent/public/default/t/schemas"
     answer = call("POST", f"{topic}/{path}", body)
     assert (answer.status, answer.json["field"]) == (400, field)
-    assert said in answer.json["reason"]
+    assert text in answer.json["reason"]
     assert call("POST", topic, {"type": "AVRO"}).json["field"] == "newest"
     assert call("DELETE", topic).json["field"] == "newest"

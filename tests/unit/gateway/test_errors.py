@@ -1,4 +1,4 @@
-"""Failures that nobody foresaw: no details for the caller, all of them in the log, under one id."""
+"""Unexpected failures: the caller receives no details, the log has all of them, under one id."""
 
 import logging
 from pathlib import Path
@@ -33,12 +33,12 @@ STATUSES = {
 
 def test_every_kind_of_refusal_has_its_status_and_keeps_its_reason() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    found = {
+    statuses = {
         kind.__name__: describe(kind("why"))
         for kind in kinds
         if issubclass(kind, Refusal) and kind not in (Refusal, InvalidField)
     }
-    assert found == {name: (status, "why") for name, status in STATUSES.items()}
+    assert statuses == {name: (status, "why") for name, status in STATUSES.items()}
     assert describe(InvalidField("count", "missing")) == (400, "count: missing")
 
 

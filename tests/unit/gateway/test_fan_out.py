@@ -43,7 +43,7 @@ Call = Callable[[AdminBench], Awaitable[object]]
 
 @pytest.fixture
 async def bench() -> AsyncIterator[AdminBench]:
-    """With a topic of three partitions, a subscription ``s`` and a backlog on each."""
+    """A bench with a topic of three partitions, a subscription ``s`` and a backlog on each."""
     made = AdminBench()
     await made.start()
     await partitioned_topics.create(made.engine, TOPIC, 3, {})
@@ -63,12 +63,15 @@ def every(operation: Operation[S, None], args: S) -> Call:
 
 
 async def backlogs(bench: AdminBench, name: str = "s") -> list[int]:
-    found = [await statistics.stats(bench.engine, part, {}) for part in PARTS]
-    return [one["subscriptions"].get(name, {"msgBacklog": -1})["msgBacklog"] for one in found]
+    stats = [await statistics.stats(bench.engine, part, {}) for part in PARTS]
+    return [
+        partition["subscriptions"].get(name, {"msgBacklog": -1})["msgBacklog"]
+        for partition in stats
+    ]
 
 
 def fail_on(bench: AdminBench, part: TopicName, operation: Operation[Any, Any]) -> None:
-    """The broker of ``part`` answers ``operation`` no more."""
+    """Let the broker of ``part`` fail ``operation``."""
 
     def before(called: Operation[Any, Any], args: Any) -> None:
         if called == operation and args.topic == part:
@@ -118,9 +121,11 @@ async def test_the_partition_that_failed_is_named_and_a_repeat_finishes(
 ) -> None:
     operation, call, half, whole = VERBS[verb]
     fail_on(bench, PARTS[1], operation)
-    with pytest.raises(Refusal, match=r"went away \(.*pt-partition-1; 2 of 3 partitions") as told:
+    with pytest.raises(
+        Refusal, match=r"went away \(.*pt-partition-1; 2 of 3 partitions"
+    ) as refused:
         await call(bench)
-    assert type(told.value) is NotReady
+    assert type(refused.value) is NotReady
     bench.admin.before = None
     assert await backlogs(bench) == half
     await call(bench)
@@ -130,9 +135,9 @@ async def test_the_partition_that_failed_is_named_and_a_repeat_finishes(
 async def test_expiry_says_which_partition_had_nothing_to_expire(bench: AdminBench) -> None:
     await bench.admin.call(CLEAR_BACKLOG, OnSubscription(PARTS[1], "s"))
     expire = every(EXPIRE_MESSAGES, ExpireMessages(TOPIC, "s", 60))
-    with pytest.raises(Refusal, match=r"pt-partition-1; 2 of 3 partitions succeeded") as told:
+    with pytest.raises(Refusal, match=r"pt-partition-1; 2 of 3 partitions succeeded") as refused:
         await expire(bench)
-    assert type(told.value) is Conflict
+    assert type(refused.value) is Conflict
     assert await backlogs(bench) == [0, 0, 0]
 
 

@@ -1,4 +1,4 @@
-"""What is stored of topics, as the REST interface tells it."""
+"""The stored state of topics, as the REST interface reports it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,24 +24,24 @@ async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench
     await bench.admin.call(CREATE_SUBSCRIPTION, args)
     await bench.publish(PLAIN, 6)
     await topics.unload(bench.engine, PLAIN)
-    found = await statistics.internal_info(bench.engine, PLAIN)
+    info = await statistics.internal_info(bench.engine, PLAIN)
     assert bench.broker.running.registry.loaded(PLAIN) is None
-    (ledger,) = found["ledgers"]
-    cursor = found["cursors"]["s"]
-    assert found["properties"] == {"p": "v"}
+    (ledger,) = info["ledgers"]
+    cursor = info["cursors"]["s"]
+    assert info["properties"] == {"p": "v"}
     assert cursor["cursorsLedgerId"] == -1
     assert cursor["markDelete"] == {"ledgerId": ledger["ledgerId"], "entryId": -1}
     await bench.loaded(PLAIN)
-    found = await statistics.internal_info(bench.engine, PLAIN)
-    assert [each.get("entries") for each in found["ledgers"]] == [6, None]
+    info = await statistics.internal_info(bench.engine, PLAIN)
+    assert [ledger_info.get("entries") for ledger_info in info["ledgers"]] == [6, None]
 
 
 async def test_of_a_partitioned_topic_each_partition_that_exists_is_told(bench: AdminBench) -> None:
     await partitioned_topics.create(bench.engine, PARENT, 2, {})
     await topics.delete(bench.engine, PARENT.partition_at(1), force=True)
-    found = await statistics.internal_info(bench.engine, PARENT)
-    assert found["version"] == 0
-    assert list(found["partitions"]) == [str(PARENT.partition_at(0))]
+    info = await statistics.internal_info(bench.engine, PARENT)
+    assert info["version"] == 0
+    assert list(info["partitions"]) == [str(PARENT.partition_at(0))]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The live feed: bodies as the GETs, pushed on change; wrong commands harm nobody."""
+"""The live feed: bodies as the GETs, pushed on change; wrong commands affect no other subscription."""
 
 import asyncio
 import json
@@ -29,14 +29,14 @@ class Feed:
         self.socket.send(text)
 
     async def hear(self) -> dict[str, Any]:
-        """What was asked for: not the beats."""
+        """Return the next message that is not a beat."""
         while True:
             message: dict[str, Any] = json.loads(await self.socket.receive())
             if message.get("op") != "beat":
                 return message
 
     async def beat(self) -> dict[str, Any]:
-        """The next beat."""
+        """Return the next beat."""
         while True:
             message: dict[str, Any] = json.loads(await self.socket.receive())
             if message.get("op") == "beat":
@@ -69,7 +69,7 @@ async def test_a_change_is_pushed_and_silence_is_not(feed: Feed, engine: EngineL
     assert (await feed.hear())["data"]["total"] == 0
     name = TopicName.parse("persistent://public/default/new")
     await engine.arun(lambda it: metadata.create_partitioned(it.store, name, 2))
-    # Rounds without news come in between and must not be heard.
+    # Rounds without news happen in between and must not be sent.
     assert (await feed.hear())["data"]["total"] == 1
 
 
@@ -119,7 +119,7 @@ async def test_how_things_stand_is_told_again_and_again_without_asking(feed: Fee
         first = await feed.beat()
         assert first.keys() == {"op", "now", "at", "hops"}
         later = first
-        while later["now"] < first["now"] + 1 or "store" in [one["hop"] for one in later["hops"]]:
+        while later["now"] < first["now"] + 1 or "store" in [hop["hop"] for hop in later["hops"]]:
             later = await feed.beat()
     assert later["at"] is None, "no broker was heard: nothing is live"
 

@@ -28,9 +28,9 @@ def test_permissions_are_granted_listed_and_revoked(call: Call) -> None:
 
 def test_permissions_of_a_topic_are_those_of_a_partitioned_one_too(call: Call) -> None:
     call("PUT", "/admin/v2/persistent/public/default/pt/partitions", 2)
-    one = "/admin/v2/persistent/public/default/pt/permissions"
-    assert call("POST", f"{one}/r", ["consume"]).status == 204
-    assert call("GET", one).json == {"r": ["consume"]}
+    permissions = "/admin/v2/persistent/public/default/pt/permissions"
+    assert call("POST", f"{permissions}/r", ["consume"]).status == 204
+    assert call("GET", permissions).json == {"r": ["consume"]}
     missing = call("GET", "/admin/v2/persistent/public/default/no/permissions")
     assert (missing.status, missing.json["reason"]) == (
         404,
@@ -38,12 +38,12 @@ def test_permissions_of_a_topic_are_those_of_a_partitioned_one_too(call: Call) -
     )
     many = [{"topic": "public/default/pt", "role": "z", "actions": ["produce"]}]
     assert call("POST", "/admin/v2/namespaces/grantPermissionsOnTopics", many).status == 204
-    assert call("GET", one).json == {"r": ["consume"], "z": ["produce"]}
+    assert call("GET", permissions).json == {"r": ["consume"], "z": ["produce"]}
     assert call("POST", "/admin/v2/namespaces/revokePermissionsOnTopics", many).status == 204
     bad = call("POST", "/admin/v2/namespaces/grantPermissionsOnTopics", [{"topic": 5}])
     assert (bad.status, bad.json["field"]) == (400, "topic")
-    assert call("DELETE", f"{one}/r").status == 204
-    assert call("GET", one).json == {}
+    assert call("DELETE", f"{permissions}/r").status == 204
+    assert call("GET", permissions).json == {}
 
 
 def test_properties_are_merged_and_one_is_a_bare_text(call: Call) -> None:
@@ -97,8 +97,8 @@ def test_what_is_switched_off_says_so(call: Call, path: str, status: int, reason
 
 def test_everything_of_these_trees_is_switched_off() -> None:
     trees = ("functions", "source", "sink", "worker", "packages", "transactions")
-    found = {route.template for route in routes().values() if _of(route.template, trees)}
-    assert found == {template for template, _ in switched_off.ROUTES}
+    templates = {route.template for route in routes().values() if _of(route.template, trees)}
+    assert templates == {template for template, _ in switched_off.ROUTES}
 
 
 def _of(template: str, trees: tuple[str, ...]) -> bool:

@@ -56,7 +56,7 @@ async def listed(bench: AdminBench, namespace: TopicName = PLAIN) -> list[str]:
 
 
 async def use(bench: AdminBench, name: TopicName) -> Consumer:
-    """Somebody subscribes, which loads the topic."""
+    """Subscribe, which loads the topic."""
     consumer = Consumer(
         Client(),
         1,
@@ -105,10 +105,10 @@ async def test_unloading_ends_it(bench: AdminBench) -> None:
 
 async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     await use(bench, PLAIN)
-    found = await statistics.stats(bench.engine, PLAIN, {})
-    assert (found["msgDropRate"], found["subscriptions"]["s"]["msgDropRate"]) == (0.0, 0.0)
-    assert found["subscriptions"]["s"]["isDurable"] is False
-    assert "deduplicationStatus" not in found
+    stats = await statistics.stats(bench.engine, PLAIN, {})
+    assert (stats["msgDropRate"], stats["subscriptions"]["s"]["msgDropRate"]) == (0.0, 0.0)
+    assert stats["subscriptions"]["s"]["isDurable"] is False
+    assert "deduplicationStatus" not in stats
     internal = await statistics.internal_stats(bench.engine, PLAIN, with_metadata=False)
     assert (internal["entriesAddedCounter"], list(internal["cursors"])) == (0, ["s"])
     assert not any(internal["cursors"]["s"].values())
@@ -125,9 +125,9 @@ async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) ->
     part = PARENT.partition_at(1)
     consumer = await use(bench, part)
     assert await listed(bench) == [str(part)]
-    found = await partitioned_topics.stats(engine, PARENT, {}, per_partition=True)
-    assert list(found["partitions"]) == [str(part)]
-    assert found["metadata"]["partitions"] == 3
+    stats = await partitioned_topics.stats(engine, PARENT, {}, per_partition=True)
+    assert list(stats["partitions"]) == [str(part)]
+    assert stats["metadata"]["partitions"] == 3
     await partitioned_topics.grow(engine, PARENT, 5)
     assert await subscriptions.names(engine, PARENT) == ["s"]
     kind, _ = await refusal(partitioned_topics.delete(engine, PARENT, force=False))
@@ -164,6 +164,6 @@ async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
         ),
     }
     for what, (call, kind) in calls.items():
-        found, reason = await refusal(call)
-        assert (what, found) == (what, kind)
+        refused, reason = await refusal(call)
+        assert (what, refused) == (what, kind)
         assert "persistent topic" in reason

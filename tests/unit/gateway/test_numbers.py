@@ -9,7 +9,7 @@ from gateway.services.admin import summed_stats
 
 
 def made(name: str, partial: bool = False) -> dict[str, Any]:
-    """Of one partition."""
+    """Return a producer's numbers of one partition."""
     rates = {"msgRateIn": 1.0, "msgThroughputIn": 10.0, "chunkedMessageRate": 0.0}
     return {**rates, "producerName": name, "producerId": 3, "supportsPartialProducer": partial}
 
@@ -38,36 +38,39 @@ def test_the_history_of_backlogs_is_bounded() -> None:
 
 
 def test_partitions_stats_are_summed_by_meaning() -> None:
-    one = {
+    first = {
         "msgRateIn": 1.0, "msgThroughputIn": 100.0, "msgChunkPublished": False, "lastPublishTimeStamp": 5,
         "publishers": [made("p")], "subscriptions": {"s": {"msgBacklog": 3, "consumers": [got("a", 2), got("a", 1)]}},
     }  # fmt: skip
-    two = {
+    second = {
         "msgRateIn": 3.0, "msgThroughputIn": 100.0, "msgChunkPublished": True, "lastPublishTimeStamp": 9,
         "publishers": [made("q"), made("r")],
         "subscriptions": {"s": {"msgBacklog": 4, "consumers": [got("a", 5)]}, "u": {"msgBacklog": 1}},
     }  # fmt: skip
-    total = summed_stats.sum_stats([one, two])
+    total = summed_stats.sum_stats([first, second])
     assert total["msgRateIn"] == 4.0
     assert total["averageMsgSize"] == 50.0
     assert total["msgChunkPublished"] is True
     assert total["lastPublishTimeStamp"] == 9
     assert total["subscriptions"]["s"]["msgBacklog"] == 7
     consumers = total["subscriptions"]["s"]["consumers"]
-    assert [(one["consumerName"], one["availablePermits"]) for one in consumers] == [
+    assert [(consumer["consumerName"], consumer["availablePermits"]) for consumer in consumers] == [
         ("a", 7),
         ("a", 1),
     ]
-    assert all("address" not in one for one in consumers)
+    assert all("address" not in consumer for consumer in consumers)
     assert total["subscriptions"]["u"] == {"msgBacklog": 1}
-    assert [one["msgRateIn"] for one in total["publishers"]] == [2.0, 1.0]
-    assert not any("producerName" in one for one in total["publishers"])
+    assert [publisher["msgRateIn"] for publisher in total["publishers"]] == [2.0, 1.0]
+    assert not any("producerName" in publisher for publisher in total["publishers"])
 
 
 def test_producers_that_leave_partitions_out_are_told_by_name() -> None:
     parts = [{"publishers": [made("p", True)]}, {"publishers": [made("q", True), made("p", True)]}]
-    found = summed_stats.sum_stats(parts)["publishers"]
-    rates = {one["producerName"]: (one["msgRateIn"], one["averageMsgSize"]) for one in found}
+    publishers = summed_stats.sum_stats(parts)["publishers"]
+    rates = {
+        publisher["producerName"]: (publisher["msgRateIn"], publisher["averageMsgSize"])
+        for publisher in publishers
+    }
     assert rates == {"p": (2.0, 10.0), "q": (1.0, 10.0)}
 
 
@@ -75,8 +78,8 @@ async def test_merged_metrics_describe_each_family_once_and_keep_series_apart() 
     text = '# HELP pulsar_x X.\n# TYPE pulsar_x gauge\npulsar_x{cluster="c"} 1\n'
     text += '# TYPE y histogram\ny_bucket{le="1"} 2\n# TYPE none gauge\n'
     sources = {"b1": text, "b2": text, "gateway": "# TYPE own gauge\nown 3\n"}
-    found = await metrics.merge({name: page.encode() for name, page in sources.items()})
-    merged = b"".join(found).decode()
+    pieces = await metrics.merge({name: page.encode() for name, page in sources.items()})
+    merged = b"".join(pieces).decode()
     families = {family.name: family for family in text_string_to_metric_families(merged)}
     assert merged.count("# TYPE pulsar_x gauge") == 1
     nodes = {sample.labels["node"] for sample in families["pulsar_x"].samples}

@@ -20,11 +20,15 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
         'redis_url = "redis://r"\n[broker]\nanything = 1\n'
     )
     loaded = load({"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_REDIS_URL": "redis://s"}, tmp_path)
-    found = loaded.environment
-    assert (found.cluster_name, found.broker_port, found.http_port) == ("a", 7000, 7002)
-    assert found.redis_url == "redis://s"
+    environment = loaded.environment
+    assert (environment.cluster_name, environment.broker_port, environment.http_port) == (
+        "a",
+        7000,
+        7002,
+    )
+    assert environment.redis_url == "redis://s"
     assert loaded.metadata.store_url == "zk:127.0.0.1:2281"
-    assert found.data_dir == Path("data")
+    assert environment.data_dir == Path("data")
 
 
 def test_the_served_clusters_are_the_own_one_and_those_of_the_list(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ def test_the_status_page_follows_its_file(
     monkeypatch.setattr(settings, "ENVIRONMENT", environment)
     assert call("GET", "/status.html").status == 404
     file.touch()
-    found = call("GET", "/status.html")
-    assert (found.status, found.body) == (200, b"OK")
+    answer = call("GET", "/status.html")
+    assert (answer.status, answer.body) == (200, b"OK")
     file.unlink()
     assert call("GET", "/status.html").status == 404
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/"])
 def test_metrics_are_answered_with_and_without_a_slash(call: Call, path: str) -> None:
-    found = call("GET", path, headers={"accept": "text/plain"})
-    assert found.status == 200
-    assert b"magnetar_gateway_requests" in found.body
+    answer = call("GET", path, headers={"accept": "text/plain"})
+    assert answer.status == 200
+    assert b"magnetar_gateway_requests" in answer.body

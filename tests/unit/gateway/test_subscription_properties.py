@@ -1,4 +1,4 @@
-"""What users note about subscriptions, read and replaced through the REST interface's services."""
+"""Properties of subscriptions, read and replaced through the REST interface's services."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What users note about topics, through the REST interface's services. Recorded on Apache Pulsar 4.0.8: values are
+"""Properties of topics, through the REST interface's services. Recorded on Apache Pulsar 4.0.8: values are
 merged, a partitioned topic and each of its partitions have their own, removing what is not there is fine."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -105,8 +105,8 @@ class Verb(NamedTuple):
     """One verb on an object of its own, called ``name`` or made of it.
 
     ``read`` gives the state that matters as a JSON value. ``done`` are those that a success may leave, the first one
-    that of a single call; the others come of a call repeated because nobody knows whether it happened. ``repeat``: what
-    a repeat may be refused with, when the first call has happened.
+    that of a single call; the others result from a repeated call, whose caller does not know whether it happened.
+    ``repeat``: what a repeat may be refused with, when the first call has happened.
     """
 
     title: str
@@ -153,8 +153,8 @@ async def drop_cluster(bench: AdminBench, name: str) -> None:
 async def cluster(bench: AdminBench, name: str) -> object:
     if name not in await list_clusters(bench.store):
         return None
-    found = await get_cluster(bench.store, name)
-    return [found["serviceUrl"], found.get("peerClusterNames")]
+    cluster = await get_cluster(bench.store, name)
+    return [cluster["serviceUrl"], cluster.get("peerClusterNames")]
 
 
 async def make_tenant(bench: AdminBench, name: str) -> None:
@@ -180,7 +180,7 @@ async def make_namespace(bench: AdminBench, name: str) -> None:
 
 
 async def used_namespace(bench: AdminBench, name: str) -> None:
-    """One that had a topic, so that there is something below it."""
+    """Create a namespace that had a topic, so that there is something below it."""
     await make_namespace(bench, name)
     topic = _namespace(name).topic("t")
     await topics.create(bench.engine, topic, {})
@@ -199,8 +199,8 @@ async def set_retention(bench: AdminBench, name: str) -> None:
 async def namespace(bench: AdminBench, name: str) -> object:
     if str(_namespace(name)) not in await list_namespaces(bench.store, "public"):
         return None
-    found = await get_policies(bench.store, _namespace(name))
-    retention = found.get("retention_policies")
+    policies = await get_policies(bench.store, _namespace(name))
+    retention = policies.get("retention_policies")
     return retention["retentionSizeInMB"] if retention else 0
 
 
@@ -308,7 +308,7 @@ async def leave_group(bench: AdminBench, name: str) -> None:
 
 
 async def split(bench: AdminBench, name: str) -> None:
-    """The first of the four bundles, once."""
+    """Split the first of the four bundles, once."""
     await namespaces.split_bundle(
         bench.engine, _namespace(name), FIRST_BUNDLE, "range_equally_divide", [], unload=False
     )
@@ -334,7 +334,7 @@ async def make_topic(bench: AdminBench, name: str) -> None:
 
 
 async def filled_topic(bench: AdminBench, name: str) -> None:
-    """With a subscription and its backlog, and a message acknowledged out of order."""
+    """Create a topic with a subscription and its backlog, and a message acknowledged out of order."""
     await make_topic(bench, name)
     args = CreateSubscription(_topic(name), "s", EARLIEST_MESSAGE)
     await bench.admin.call(CREATE_SUBSCRIPTION, args)
@@ -427,7 +427,7 @@ async def drop_parts(bench: AdminBench, name: str) -> None:
 
 
 async def partitioned(bench: AdminBench, name: str) -> object:
-    """The subscriptions and their properties of every partition that the record promises."""
+    """Return the subscriptions and their properties of every partition that the record promises."""
     record = await metadata.find_partitions(bench.store, _topic(name))
     left = await partitions.existing_partitions(bench.store, _topic(name))
     if record is None:
@@ -443,11 +443,13 @@ async def durable(bench: AdminBench, topic: TopicName) -> dict[str, dict[str, st
 
 
 async def backlogs(bench: AdminBench, name: str) -> object:
-    found = []
+    backlogs_by_partition = []
     for index in range(2):
         stats = await statistics.stats(bench.engine, _topic(name).partition_at(index), {})
-        found.append(stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"])
-    return found
+        backlogs_by_partition.append(
+            stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"]
+        )
+    return backlogs_by_partition
 
 
 # Subscriptions
@@ -460,11 +462,11 @@ async def subscribe(bench: AdminBench, name: str) -> None:
 
 
 async def subscribed(bench: AdminBench, name: str) -> object:
-    found = await durable(bench, _topic(name))
-    if "new" not in found:
+    stored = await durable(bench, _topic(name))
+    if "new" not in stored:
         return None
     stats = await statistics.stats(bench.engine, _topic(name), {})
-    return [found["new"], stats["subscriptions"]["new"]["msgBacklog"]]
+    return [stored["new"], stats["subscriptions"]["new"]["msgBacklog"]]
 
 
 def every(operation: Operation[S, Any], make: Callable[[TopicName], S]) -> Do:
@@ -497,7 +499,7 @@ async def note(bench: AdminBench, name: str) -> None:
 
 
 async def noted(bench: AdminBench, name: str) -> object:
-    """The properties of the subscription, and that its acknowledgements are as they were."""
+    """Return the properties of the subscription, and its backlog, which must be unchanged."""
     properties = await subscriptions.properties(bench.engine, _topic(name), "s")
     return [properties, await backlog(bench, name)]
 
@@ -516,7 +518,7 @@ async def forget(bench: AdminBench, name: str) -> None:
 
 
 async def described(bench: AdminBench, name: str) -> object:
-    """The properties, and that the entries are as they were; -1 of a partitioned topic."""
+    """Return the properties, and the backlog, which must be unchanged; -1 of a partitioned topic."""
     properties = await topics.properties(bench.engine, _topic(name))
     plain = await metadata.find_partitions(bench.store, _topic(name)) is None
     return [properties, await backlog(bench, name) if plain else -1]
@@ -592,12 +594,12 @@ async def test_a_verb_whose_kth_call_of_the_store_fails_is_whole_after_a_repeat(
             name = f"o-{number}-{k}"
             await verb.prepare(bench, name)
             bench.store.fail_at(k, lost_answer=lost_answer, calls=calls)
-            told = await succeeds(bench, verb, name)
+            succeeded = await succeeds(bench, verb, name)
             met = bench.store.failed
             where = bench.store.log[k - 1 : k]
             bench.store.heal()
             context = (verb.title, k, lost_answer, calls, where)
-            if told:
+            if succeeded:
                 assert await verb.read(bench, name) == verb.done[0], context
             else:
                 await repeat(bench, verb, name)

@@ -52,7 +52,7 @@ def filled(two: Gateway) -> Gateway:
 
 
 def listed(two: Gateway, cluster: str, enough: Callable[[Any], bool]) -> list[str]:
-    """The topics that the console lists."""
+    """Return the topics that the console lists, once ``enough`` accepts the answer."""
     while True:
         answer = two("GET", f"{API}/{cluster}/topics")
         assert answer.status == 200, answer
@@ -70,8 +70,8 @@ def test_rest_finds_the_cluster_by_its_path_and_without_one_the_default(filled: 
     assert filled("GET", f"/{ADMIN}/partitioned").json == []
     assert filled("GET", "/clusters/west/admin/v2/clusters").json == ["west"]
     assert filled("GET", "/admin/v2/clusters").json == ["east"]
-    found = filled("GET", "/clusters/west/admin/v2/brokers/internal-configuration").json
-    assert found["metadataStoreUrl"] == west(filled).settings.metadata_url
+    configuration = filled("GET", "/clusters/west/admin/v2/brokers/internal-configuration").json
+    assert configuration["metadataStoreUrl"] == west(filled).settings.metadata_url
 
 
 def test_a_path_names_the_same_to_its_view_for_every_cluster() -> None:
@@ -112,11 +112,14 @@ def test_the_console_lists_the_topics_of_the_cluster_in_its_path(filled: Gateway
 
 
 def test_the_environment_is_that_of_the_cluster_that_is_asked_for(two: Gateway) -> None:
-    found = two("GET", "/api/v1/environment?cluster=west").json
-    assert (found["cluster"], found["http_url"]) == ("west", f"http://{HOST}/clusters/west")
+    environment = two("GET", "/api/v1/environment?cluster=west").json
+    assert (environment["cluster"], environment["http_url"]) == (
+        "west",
+        f"http://{HOST}/clusters/west",
+    )
     for path in ("/api/v1/environment", "/api/v1/environment?cluster=east"):
-        found = two("GET", path).json
-        assert (found["cluster"], found["http_url"]) == ("east", f"http://{HOST}")
+        environment = two("GET", path).json
+        assert (environment["cluster"], environment["http_url"]) == ("east", f"http://{HOST}")
     assert two("GET", "/api/v1/environment?cluster=moon").status == 404
 
 

@@ -31,15 +31,15 @@ class HeldStore:
         self.waiting = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
+        attribute = getattr(self._store, name)
         if name not in ("get", "children", "create", "put", "delete", "exists"):
-            return found
+            return attribute
 
         async def held(*args: Any, **named: Any) -> Any:
             if not self.open.is_set():
                 self.waiting.set()
                 await self.open.wait()
-            return await found(*args, **named)
+            return await attribute(*args, **named)
 
         return held
 
@@ -48,7 +48,7 @@ class Client:
     """One request, message by message as a server would bring it."""
 
     application: ClassVar[Application]
-    """That of ``store``."""
+    """The application over ``store``."""
 
     def __init__(self, method: str, target: str, *headers: tuple[bytes, bytes]) -> None:
         path, _, query = target.partition("?")

@@ -1,4 +1,4 @@
-"""What a client has is not sent again, and what is long is compressed for who asks."""
+"""Answers that the client already has are not sent again; long ones are compressed for clients that accept it."""
 
 import asyncio
 import gzip

@@ -82,7 +82,7 @@ async def test_a_compressed_body_is_refused(coding: bytes) -> None:
 async def test_a_change_that_has_begun_is_finished_and_audited(
     store: HeldStore, leaves: bool
 ) -> None:
-    """Whether its client leaves, or the server gives the request up."""
+    """Finish a change whose client disconnects, and one whose request the server gives up."""
     store.open.clear()
     client = Client("PUT", f"{TENANTS}/t1").say(TENANT)
     served = asyncio.get_running_loop().create_task(client.served())
@@ -186,10 +186,10 @@ async def test_what_middleware_raises_is_logged_and_answered(
 
 
 def views(resolver: URLResolver) -> list[URLPattern]:
-    found: list[URLPattern] = []
+    patterns: list[URLPattern] = []
     for item in resolver.url_patterns:
-        found += views(item) if isinstance(item, URLResolver) else [item]
-    return found
+        patterns += views(item) if isinstance(item, URLResolver) else [item]
+    return patterns
 
 
 def test_every_route_is_served_by_a_coroutine() -> None:

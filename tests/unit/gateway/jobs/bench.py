@@ -32,7 +32,7 @@ class Killed(BaseException):
 
 @contextmanager
 def database(path: Path) -> Iterator[None]:
-    """The default database is the SQLite file ``path``, for all threads."""
+    """Use the SQLite file ``path`` as the default database, for all threads."""
     before, settings = connections["default"], connections.settings["default"]
     connections.settings["default"] = {**settings, "NAME": str(path)}
     del connections["default"]
@@ -87,10 +87,10 @@ class Bench:
 
         def stepped(*args: Any, **named: Any) -> Any:
             self._reach(name)
-            found = real(*args, **named)
+            result = real(*args, **named)
             if after:
                 self._reach(after)
-            return found
+            return result
 
         self.patch.setattr(module, function, stepped)
 
@@ -103,7 +103,7 @@ class Bench:
         self._at[step] = lambda: (action(), None)[1]
 
     def two_files(self, run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
-        """An analysis whose files and result name the attempt and the worker."""
+        """Run an analysis whose files and result name the attempt and the worker."""
         worker = next(self._workers)
         self.works.append((run.attempt, worker))
         text = f"attempt {run.attempt} by worker {worker}" + "." * worker
@@ -115,35 +115,35 @@ class Bench:
         return {"by": text}
 
     def create(self) -> JobRun:
-        """A run that a user asked for."""
+        """Create a run as a user's request does."""
         topic = "persistent://public/default/t"
         return services.create(analysis="topic-profile", parameters={"topic": topic})
 
     def work(self) -> None:
-        """A worker takes Celery's next message, and survives or is killed."""
+        """Let a worker process Celery's next message; it survives or is killed."""
         with suppress(Killed):
             tasks.execute(*self.messages.pop(0))
 
     def age(self) -> None:
-        """All leases are over, and all patience."""
+        """Expire all leases, and the time after which a waiting run is sent again."""
         JobRun.objects.exclude(state__in=OVER).update(
             lease_until_ms=0, created_at=services.now_ms() - LONG_AGO_MS
         )
 
     def recover(self) -> list[str]:
-        """What workers do every few seconds, after a long time."""
+        """Recover lost runs after a long time, as workers do every few seconds."""
         self.age()
         return services.recover()
 
     def between_statements(self, action: Callable[[], object]) -> AbstractContextManager[None]:
-        """In this block ``action()`` happens once, right after the next statement that changed rows."""
+        """Call ``action()`` once within this block, right after the next statement that changed rows."""
         pending = [action]
 
         def watch(execute: Any, sql: str, *rest: Any) -> Any:
-            found = execute(sql, *rest)
+            result = execute(sql, *rest)
             if sql.startswith("UPDATE") and pending:
                 pending.pop()()
-            return found
+            return result
 
         return connections["default"].execute_wrapper(watch)
 
@@ -159,7 +159,7 @@ class Bench:
 
 
 class Shown:
-    """What the REST API shows of a run."""
+    """A run as the REST API shows it."""
 
     def __init__(self, run: JobRun) -> None:
         call = Gateway(cluster_without_link())
@@ -175,7 +175,7 @@ class Shown:
             self.files[item["name"]] = answer.body.decode()
 
     def check_one_attempt(self) -> str:
-        """The result and both files are of one attempt, which is the only one on disk; what it wrote."""
+        """Check that result and files are of one attempt, the only one on disk; return what it wrote."""
         assert self.state == "succeeded", self.body
         by: str = self.body["result"]["by"]
         assert self.files == dict.fromkeys(FILES, by), "files and result are one attempt's"
@@ -183,7 +183,7 @@ class Shown:
         return by
 
     def check_nothing(self) -> None:
-        """No result and no file, in the answer or on disk."""
+        """Check that neither the answer nor the disk has a result or a file."""
         assert (self.body["result"], self.files) == (None, {})
         assert directories() == []
 
@@ -193,7 +193,7 @@ def directories() -> list[str]:
 
 
 def prepare(directory: Path, template: Path, settings: Any) -> Path:
-    """A data directory with a fresh database, for ``settings``; the database's path."""
+    """Prepare a data directory with a fresh database for ``settings``; return the database's path."""
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, data_dir=directory)
     shutil.copy(template, directory / "console.sqlite3")
     return directory / "console.sqlite3"

@@ -1,4 +1,4 @@
-"""Whatever happens to a worker at whatever step of an attempt: a run shows one attempt's result and files, or none."""
+"""Failures of a worker at every step of an attempt: a run shows one attempt's result and files, or none."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_worker_that_dies_costs_an_attempt(bench: Bench, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_worker_that_stood_still_past_its_lease_changes_nothing(bench: Bench, step: str) -> None:
-    """The first worker stops at ``step``, another attempt comes to its end, the first goes on."""
+    """Stop the first worker at ``step``, complete another attempt, then resume the first."""
     shown: list[dict[str, str]] = []
 
     def overtaken() -> None:
@@ -51,7 +51,7 @@ def test_a_worker_that_stood_still_past_its_lease_changes_nothing(bench: Bench, 
 def test_an_attempt_under_way_is_not_harmed_by_the_end_of_the_one_before(
     bench: Bench, step: str
 ) -> None:
-    """The first worker stops at ``step`` for good while the second is half-way; a third party sweeps then."""
+    """Stop the first worker at ``step`` for good while the second is half-way; then a third process sweeps."""
     run = bench.create()
 
     def second_begins() -> None:

@@ -14,7 +14,7 @@ def stored(run: JobRun) -> JobRun:
 
 
 def running(bench: Bench) -> JobRun:
-    """A run whose worker was killed after its claim."""
+    """Return a run whose worker was killed after its claim."""
     run = bench.create()
     services.claim(run_id=run.id, attempt=1)
     bench.messages.clear()
@@ -27,10 +27,10 @@ def test_two_workers_that_find_the_same_lost_run_queue_it_once(bench: Bench) -> 
     real = services._worker_lost
     others: list[list[str]] = []
 
-    def second_first(found: JobRun) -> bool:
+    def second_first(row: JobRun) -> bool:
         bench.patch.setattr(services, "_worker_lost", real)
         others.append(services.recover())
-        return real(found)
+        return real(row)
 
     bench.patch.setattr(services, "_worker_lost", second_first)
     assert services.recover() == []
@@ -45,10 +45,10 @@ def test_two_workers_that_find_the_same_lost_message_send_it_once(bench: Bench) 
     bench.age()
     real = services._as_read
 
-    def second_first(found: JobRun) -> object:
+    def second_first(row: JobRun) -> object:
         bench.patch.setattr(services, "_as_read", real)
         services.recover()
-        return real(found)
+        return real(row)
 
     bench.patch.setattr(services, "_as_read", second_first)
     assert services.recover() == []
@@ -75,14 +75,14 @@ def test_a_run_whose_worker_is_silent_says_so_until_it_is_tried_again(bench: Ben
 
 
 def test_a_heartbeat_that_comes_late_but_in_time_keeps_the_run(bench: Bench) -> None:
-    """The lease was over when it was looked at, and is renewed before the run is given on."""
+    """Renew an expired lease between its check and the recovery of the run."""
     run = running(bench)
     bench.age()
     real = services._worker_lost
 
-    def beats_first(found: JobRun) -> bool:
+    def beats_first(row: JobRun) -> bool:
         assert services.beat(run=run)
-        return real(found)
+        return real(row)
 
     bench.patch.setattr(services, "_worker_lost", beats_first)
     assert services.recover() == []
@@ -90,14 +90,14 @@ def test_a_heartbeat_that_comes_late_but_in_time_keeps_the_run(bench: Bench) -> 
 
 
 def test_a_run_that_is_claimed_while_its_message_is_sought_keeps_its_lease(bench: Bench) -> None:
-    """The late message arrives between the look at the queued runs and the change of what was seen."""
+    """Let the late message arrive between the read of the queued runs and the write that depends on it."""
     run = bench.create()
     bench.age()
     real = services._as_read
 
-    def claimed_first(found: JobRun) -> object:
+    def claimed_first(row: JobRun) -> object:
         assert services.claim(run_id=run.id, attempt=1) is not None
-        return real(found)
+        return real(row)
 
     bench.patch.setattr(services, "_as_read", claimed_first)
     assert services.recover() == []
@@ -111,9 +111,9 @@ def test_a_run_that_is_cancelled_while_it_is_recovered_ends_as_cancelled(bench: 
     bench.age()
     real = services._worker_lost
 
-    def cancelled_first(found: JobRun) -> bool:
+    def cancelled_first(row: JobRun) -> bool:
         services.cancel(run_id=run.id)
-        return real(found)
+        return real(row)
 
     bench.patch.setattr(services, "_worker_lost", cancelled_first)
     services.recover()
@@ -144,8 +144,8 @@ def test_a_worker_that_stands_still_within_its_claim_does_not_take_the_next_atte
         assert services.claim(run_id=run.id, attempt=2) is not None
 
     with bench.between_statements(overtaken):
-        found = services.claim(run_id=run.id, attempt=1)
-    assert found is None, "the second attempt is another worker's"
+        claimed = services.claim(run_id=run.id, attempt=1)
+    assert claimed is None, "the second attempt is another worker's"
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def broker_back(bench: Bench) -> None:
 def test_a_run_that_no_worker_could_be_told_of_is_queued_and_done_later(bench: Bench) -> None:
     run = bench.create()
     assert Shown(run).state == "queued", "it is stored and will be done"
-    bench.recover()  # still nobody
+    bench.recover()  # the broker is still unavailable
     assert stored(run).state == RunState.QUEUED
     broker_back(bench)
     assert bench.recover() == [run.id]

@@ -38,8 +38,8 @@ class SilentRedis:
         self.broken = True
         self._patience.cancel()
         self._listener.close()
-        for one in self._accepted:
-            one.close()
+        for connection in self._accepted:
+            connection.close()
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def silent(bench: Bench) -> Iterator[SilentRedis]:
 
 
 def idle() -> None:
-    """Whatever was to be done in the background is over."""
+    """Wait until the background work that is already queued is done."""
     services._sender.submit(lambda: None).result(60)
 
 

@@ -1,4 +1,4 @@
-"""What a worker looks at before it starts its pool."""
+"""The checks of a worker before it starts its pool."""
 
 import os
 

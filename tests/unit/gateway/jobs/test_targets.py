@@ -30,9 +30,9 @@ async def bench() -> AsyncIterator[AdminBench]:
 async def completed(
     bench: AdminBench, name: str, kind: AnalysisTarget = AnalysisTarget.TOPIC
 ) -> str:
-    found = await targets.completed(bench.engine, kind, {kind.value: name, "top": 3})
-    assert found.pop("top") == 3
-    return str(found[kind])
+    parameters = await targets.completed(bench.engine, kind, {kind.value: name, "top": 3})
+    assert parameters.pop("top") == 3
+    return str(parameters[kind])
 
 
 async def refusal(bench: AdminBench, name: str, kind: AnalysisTarget = AnalysisTarget.TOPIC) -> str:

@@ -37,7 +37,7 @@ def until_interrupted(bench: Bench, *, obeys: bool) -> Any:
 
 
 def hearts() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith("heartbeat-")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("heartbeat-")]
 
 
 @pytest.mark.parametrize("obeys", [True, False])
@@ -114,7 +114,7 @@ def test_a_cancellation_interrupts_spark(quick: Bench, obeys: bool) -> None:
 def test_a_cancelled_run_is_closed_though_its_attempt_goes_on(
     quick: Bench, hangs: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also when Spark does not even answer that it was interrupted."""
+    """Close the run also when Spark does not confirm the interruption."""
     quick.patch.setattr(tasks, "CANCEL_PATIENCE_S", 0.05)
     answer = threading.Event()
     if hangs:
@@ -205,7 +205,7 @@ def test_a_long_run_of_which_spark_tells_goes_on(quick: Bench) -> None:
 def test_warming_a_spark_that_hangs_gives_its_slot_back(bench: Bench, hangs: bool) -> None:
     bench.patch.setattr(tasks, "WARM_S", 0.02 if hangs else 600)
     bench.patch.setattr(spark, "session", lambda: hangs and until(lambda: bench.ended))
-    bench.patch.setattr(spark, "warm", lambda found: None)
+    bench.patch.setattr(spark, "warm", lambda session: None)
     tasks.warm()
     assert bench.ended == (["warming Spark"] if hangs else [])
 
@@ -241,8 +241,8 @@ engine.ledger.errors.ReadError: entry 7 of ledger 0.1: nothing in time
 JVM stacktrace:
 org.apache.spark.SparkException: Job aborted: x
 """
-    told = spark.explain(RuntimeError(trace))
-    assert told == "ReadError: entry 7 of ledger 0.1: nothing in time"
+    explanation = spark.explain(RuntimeError(trace))
+    assert explanation == "ReadError: entry 7 of ledger 0.1: nothing in time"
     lost = RuntimeError(
         "[RESPONSE_ALREADY_RECEIVED] INVALID_HANDLE.SESSION_NOT_FOUND on the server"
     )

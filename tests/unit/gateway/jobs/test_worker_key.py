@@ -53,5 +53,5 @@ def test_a_worker_is_seen_again_and_each_episode_is_logged_once(
     with caplog.at_level(logging.WARNING):
         tasks._renew_worker_key_for_ever()
     assert (seen, left) == (3, [])
-    said = [record.getMessage() for record in caplog.records]
-    assert [text.rpartition(": ")[2] for text in said] == ["no such URL", "unexpected", "away"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert [text.rpartition(": ")[2] for text in messages] == ["no such URL", "unexpected", "away"]

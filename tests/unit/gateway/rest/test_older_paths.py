@@ -62,25 +62,25 @@ def test_changes_by_older_paths_are_made_and_recorded(call: Call) -> None:
 def test_web_addresses_are_those_of_the_rest_interface(
     call: Call, engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Managers follow them; a broker's own port takes nobody without the internal token."""
+    """Answer with an address for managers: a broker's own port refuses requests without the internal token."""
 
     async def report(_: Any) -> dict[str, Any]:
         return {"webServiceUrl": "http://private:1", "pulsarServiceUrl": "pulsar://b:6650"}
 
     monkeypatch.setattr(brokers, "load_report", report)
-    found = call("GET", "/admin/broker-stats/load-report").json
-    assert found == {"webServiceUrl": f"http://{HOST}", "pulsarServiceUrl": "pulsar://b:6650"}
+    answer = call("GET", "/admin/broker-stats/load-report").json
+    assert answer == {"webServiceUrl": f"http://{HOST}", "pulsarServiceUrl": "pulsar://b:6650"}
     leader = b'{"serviceUrl": "http://private:1", "brokerId": "private:1"}'
     engine.run(lambda it: it.store.create(paths.LOADBALANCE_LEADER, leader, make_parents=True))
-    found = call("GET", "/admin/v2/brokers/leaderBroker").json
-    assert found == {"serviceUrl": f"http://{HOST}", "brokerId": "private:1"}
+    answer = call("GET", "/admin/v2/brokers/leaderBroker").json
+    assert answer == {"serviceUrl": f"http://{HOST}", "brokerId": "private:1"}
 
 
 @pytest.mark.parametrize("encoded", ["a%0Ab", "a%0Db", "%E2%80%AEgnp.exe", "a%09", "%7F"])
 def test_names_with_control_characters_are_taken_whole_and_kept_on_one_line(
     call: Call, encoded: str
 ) -> None:
-    """As Pulsar takes them: whoever writes names escapes them, so that none can pass for two lines."""
+    """Accept such names, as Pulsar does, and escape them where they are written, so that none passes for two lines."""
     topic = f"/admin/v2/persistent/public/default/{encoded}/partitions"
     assert call("PUT", topic, 1).status == 204
     assert call("GET", topic).json["partitions"] == 1

@@ -39,13 +39,13 @@ def info(kind: str, definition: str = "", **properties: str) -> str:
 
 
 def test_a_request_without_schema_writes_strings() -> None:
-    found = parsed(messages=[{"payload": "a"}])
-    assert (found.name, found.schema_version) == (None, None)
-    assert found.schema == Schema(SchemaKind.STRING, b"", {"__charset": "UTF-8"})
+    request = parsed(messages=[{"payload": "a"}])
+    assert (request.name, request.schema_version) == (None, None)
+    assert request.schema == Schema(SchemaKind.STRING, b"", {"__charset": "UTF-8"})
 
 
 def test_everything_that_a_message_may_have() -> None:
-    one = {
+    body = {
         "payload": 5,
         "key": True,
         "properties": {"a": "b"},
@@ -55,13 +55,13 @@ def test_everything_that_a_message_may_have() -> None:
         "sequenceId": 7,
         "context": "of the WebSocket service's, passed over",
     }
-    found = parsed(messages=[one], producerName="p").messages[0]
-    assert (found.payload, found.key, found.properties) == ("5", "true", {"a": "b"})
-    assert (found.event_ms, found.deliver_at_ms) == (1603045262772, NOW + 1_000)
-    assert (found.replicate_to, found.sequence_id) == (["standalone"], 7)
+    message = parsed(messages=[body], producerName="p").messages[0]
+    assert (message.payload, message.key, message.properties) == ("5", "true", {"a": "b"})
+    assert (message.event_ms, message.deliver_at_ms) == (1603045262772, NOW + 1_000)
+    assert (message.replicate_to, message.sequence_id) == (["standalone"], 7)
     both = {"payload": "", "deliverAt": 5, "deliverAfterMs": 9, "disableReplication": True}
-    found = parsed(messages=[both]).messages[0]
-    assert (found.deliver_at_ms, found.replicate_to) == (5, ["__local__"])
+    message = parsed(messages=[both]).messages[0]
+    assert (message.deliver_at_ms, message.replicate_to) == (5, ["__local__"])
 
 
 def test_what_javas_client_sends_for_nothing_is_nothing() -> None:
@@ -79,14 +79,14 @@ def test_what_javas_client_sends_for_nothing_is_nothing() -> None:
     }
     messages = [{"payload": "a", **unset}, {"payload": "b", **unset}]
     body = {"schemaVersion": -1, "keySchema": None, "producerName": "p"}
-    for found in parsed(messages=messages, **body).messages:
-        assert (found.key, found.properties, found.event_ms, found.deliver_at_ms) == (
+    for message in parsed(messages=messages, **body).messages:
+        assert (message.key, message.properties, message.event_ms, message.deliver_at_ms) == (
             None,
             {},
             0,
             0,
         )
-        assert (found.replicate_to, found.sequence_id) == ([], None)
+        assert (message.replicate_to, message.sequence_id) == ([], None)
 
 
 def test_sequence_ids_without_a_name_say_nothing() -> None:
@@ -94,15 +94,15 @@ def test_sequence_ids_without_a_name_say_nothing() -> None:
 
 
 def test_schemas_of_key_and_value_are_one_with_the_key_apart() -> None:
-    found = parsed(keySchema=info("INT32"), valueSchema=info("AVRO", AVRO)).schema
-    assert found.properties["kv.encoding.type"] == "SEPARATED"
-    parts = key_value(found)
+    schema = parsed(keySchema=info("INT32"), valueSchema=info("AVRO", AVRO)).schema
+    assert schema.properties["kv.encoding.type"] == "SEPARATED"
+    parts = key_value(schema)
     assert (parts.key.kind, parts.value.kind) == (SchemaKind.INT32, SchemaKind.AVRO)
     assert parts.value.data == AVRO.encode()
-    found = parsed(keySchema=info("BYTES")).schema
-    parts = key_value(found)
+    schema = parsed(keySchema=info("BYTES")).schema
+    parts = key_value(schema)
     assert (parts.key.kind, parts.value.kind) == (SchemaKind.NONE, SchemaKind.STRING)
-    assert found.properties["key.schema.type"] == "BYTES"
+    assert schema.properties["key.schema.type"] == "BYTES"
 
 
 def test_a_schema_version_wins_over_a_schema() -> None:
@@ -189,7 +189,7 @@ class Publisher:
 
 @pytest.fixture
 def publisher(cluster: Cluster, engine: EngineLink) -> Publisher:
-    """Beside the topic of PATH."""
+    """The publisher that replaces the cluster's; the topic of PATH exists."""
     path = metadata.ledger_path(TopicName.parse("persistent://public/default/t"))
     engine.run(lambda known: known.store.create(path, b"", make_parents=True))
     made = Publisher()
@@ -214,7 +214,7 @@ def test_each_message_is_answered_for_itself(call: Call, publisher: Publisher) -
         ],
         "schemaVersion": 3,
     }
-    assert [one.message.payload for one in publisher.messages] == [b"0", b"1", b"2"]
+    assert [outgoing.message.payload for outgoing in publisher.messages] == [b"0", b"1", b"2"]
 
 
 def test_messages_go_to_the_partitions_that_the_path_names(
@@ -298,7 +298,10 @@ def test_a_long_request_is_encoded_beside_the_loop(
     long = {"messages": [{"payload": "a" * views.TURN_CHARS}, {"payload": "b"}]}
     assert call("POST", PATH, long).status == 200
     assert threads[0] == threading.get_ident() != threads[1]
-    assert [len(one.message.payload) for one in publisher.messages] == [views.TURN_CHARS, 1]
+    assert [len(outgoing.message.payload) for outgoing in publisher.messages] == [
+        views.TURN_CHARS,
+        1,
+    ]
 
 
 def test_bodies_that_are_none_are_refused(call: Call, publisher: Publisher) -> None:

@@ -1,4 +1,4 @@
-"""What Daphne and uvicorn must do alike, on real sockets: each runs a small application as a process of its own."""
+"""Behaviour that Daphne and uvicorn share, on real sockets: each runs a small application in its own process."""
 
 import contextlib
 import http.client
@@ -54,8 +54,8 @@ class Server:
     def stop(self) -> tuple[int, str]:
         """Exit code, and what was said to standard error."""
         self.process.send_signal(signal.SIGTERM)
-        _, said = self.process.communicate(timeout=TIMEOUT_S)
-        return self.process.returncode, said.decode()
+        _, output = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, output.decode()
 
 
 @pytest.fixture(scope="module", params=["daphne", "uvicorn"])
@@ -66,14 +66,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def replied(sock: socket.socket) -> bytes:
-    """What the server says until it hangs up."""
-    said = b""
+    """Return the bytes that the server sends until it closes the connection."""
+    received = b""
     try:
         while data := sock.recv(65536):
-            said += data
+            received += data
     except ConnectionResetError:
         pass
-    return said
+    return received
 
 
 def test_a_connection_is_kept_for_the_next_request(server: Server) -> None:
@@ -127,7 +127,7 @@ def test_what_is_no_http_is_refused(server: Server) -> None:
 def test_a_head_is_bounded(server: Server, line: bytes) -> None:
     with server.socket() as sock:
         sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + line)
-        said = b""
+        received = b""
         for _ in range(1000):  # a client that never comes to the end
             try:
                 sock.sendall(b"x" * 1000)
@@ -136,7 +136,7 @@ def test_a_head_is_bounded(server: Server, line: bytes) -> None:
             time.sleep(0.001)  # time: leaves the server a turn between the pieces
         else:
             pytest.fail("the server took a megabyte of headers")
-        assert said[:12] in (b"HTTP/1.1 400", b"")
+        assert received[:12] in (b"HTTP/1.1 400", b"")
 
 
 def test_a_folded_header_is_refused(server: Server) -> None:
@@ -155,7 +155,7 @@ def files_of(server: Server) -> set[str]:
     for link in Path(f"/proc/{server.process.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
             opened.add(str(link.readlink()))
-    return {one for one in opened if one.startswith(tempfile.gettempdir())}
+    return {path for path in opened if path.startswith(tempfile.gettempdir())}
 
 
 def poured(sock: socket.socket, piece: bytes, most: int) -> int:
@@ -244,9 +244,9 @@ def test_an_address_has_only_so_many_connections(name: str) -> None:
             assert upgraded.recv(TIMEOUT_S) == "a"
             with server.socket() as sock:
                 sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-                said = replied(sock)
-            assert said.startswith(b"HTTP/1.1 429 ")
-            assert b"max_connections_per_address" in said
+                page = replied(sock)
+            assert page.startswith(b"HTTP/1.1 429 ")
+            assert b"max_connections_per_address" in page
             with pytest.raises(InvalidStatus) as caught, server.opened():
                 pass
             assert caught.value.response.status_code == 429
@@ -276,8 +276,8 @@ def test_a_message_above_a_mebibyte_closes_with_1009_in_pulsars_words(server: Se
             sock.send("x" * ((1 << 20) + 1))
             sock.recv(TIMEOUT_S)
     assert caught.value.rcvd is not None
-    said = "Resulting message size [1048577] is too large for configured max of [1048576]"
-    assert (caught.value.rcvd.code, caught.value.rcvd.reason) == (1009, said)
+    reason = "Resulting message size [1048577] is too large for configured max of [1048576]"
+    assert (caught.value.rcvd.code, caught.value.rcvd.reason) == (1009, reason)
 
 
 def test_a_clients_close_is_answered_at_once(server: Server) -> None:
@@ -289,7 +289,7 @@ def test_a_clients_close_is_answered_at_once(server: Server) -> None:
 
 
 def test_a_client_that_does_not_read_is_not_read(server: Server) -> None:
-    """It sends until the server's bounds are full, far below what it would send, and everything arrives at the end."""
+    """Send until the server's bounds are full, far below the total, and check that everything arrives at the end."""
     with server.socket() as sock:
         before = server.kilobytes()
         key = b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"

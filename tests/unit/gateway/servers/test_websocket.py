@@ -26,7 +26,7 @@ def frame(opcode: Opcode, payload: bytes, fin: bool = True) -> bytes:
 
 
 def header(opcode: Opcode, length: int) -> bytes:
-    """Of a masked frame that announces ``length`` bytes."""
+    """Return the header of a masked frame that announces ``length`` bytes."""
     return struct.pack("!BBQ", 0x80 | opcode, 0x80 | 127, length) + MASK
 
 
@@ -146,8 +146,8 @@ async def test_a_message_above_a_mebibyte_is_refused_by_what_it_announces(
     pair: SocketPair, endpoint: Endpoint, sent: bytes, size: int
 ) -> None:
     pair.send_raw(sent)
-    said = f"Resulting message size [{size}] is too large for configured max of [1048576]"
-    assert pair.closed() == (1009, said)
+    reason = f"Resulting message size [{size}] is too large for configured max of [1048576]"
+    assert pair.closed() == (1009, reason)
     await settled()
     assert endpoint.code == 1009
     assert endpoint.told == []
@@ -266,7 +266,7 @@ def questions(count: int) -> bytes:
 async def test_a_client_that_reads_no_answers_is_not_read(
     pair: SocketPair, endpoint: Endpoint, sent: bytes
 ) -> None:
-    """Whoever answers: the protocol, or an endpoint that looks at nothing."""
+    """Bound the unread answers, those of the protocol and those of an endpoint that ignores backpressure."""
 
     def answer(texts: list[str]) -> None:
         for _ in texts:
@@ -338,17 +338,17 @@ async def test_an_endpoint_holds_its_client_back(pair: SocketPair, endpoint: End
 
 @pytest.mark.parametrize(("count", "size"), [(200, 0), (8, 400_000)])
 async def test_without_a_listener_only_so_many_messages_wait(count: int, size: int) -> None:
-    """Or so much of them."""
+    """Bound the waiting messages by their number and by their size."""
     sent = [f"{number} {'x' * size}" for number in range(count)]
     go = asyncio.Event()
-    heard: list[str] = []
+    received: list[str] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "websocket.accept"})
         await go.wait()
         while (event := await receive())["type"] == "websocket.receive":
-            heard.append(event["text"])
+            received.append(event["text"])
 
     pair = await SocketPair(application, "/").opened()
     for text in sent:
@@ -358,7 +358,7 @@ async def test_without_a_listener_only_so_many_messages_wait(count: int, size: i
     go.set()
     for _ in range(20):
         await settled()
-    assert heard == sent
+    assert received == sent
     await pair.hang_up()
 
 
@@ -526,7 +526,7 @@ class Listener:
 async def test_a_connection_that_ended_is_freed_without_the_garbage_collector(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The collector leaves old circles alone until the heap has doubled, and their buffers do not count."""
+    """Check that no cycle holds it: the collector leaves old ones until the heap doubles, and ignores their buffers."""
     monkeypatch.setattr(websocket, "LINGER_S", 0.0)
     monkeypatch.setattr(websocket, "APPLICATION_END_S", 0.0)
     held: list[weakref.ref[Any]] = []
@@ -545,6 +545,6 @@ async def test_a_connection_that_ended_is_freed_without_the_garbage_collector(
     try:
         await pair.hang_up()
         del pair.connection  # the pair is in a circle with its own transport
-        await until(lambda: not any(one() for one in held))
+        await until(lambda: not any(reference() for reference in held))
     finally:
         gc.enable()

@@ -89,9 +89,9 @@ async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page(
     for server in servers:
         await server.close()
     await until(bookies, lambda rows: rows[0]["state"] == "down")
-    told = bookies.rows[0]
-    assert (told["free_bytes"], told["ledgers"]) == (3_000_000_000, 12), "as it was last told"
-    assert (told["known"], told["address"]) == ("last", "127.0.0.1:3181")
+    row = bookies.rows[0]
+    assert (row["free_bytes"], row["ledgers"]) == (3_000_000_000, 12), "as last reported"
+    assert (row["known"], row["address"]) == ("last", "127.0.0.1:3181")
     assert bookies.rows[3]["address"] == "", "it was never there"
 
 
@@ -117,15 +117,15 @@ async def test_an_answer_is_not_success(store: MetadataStore, bookies: Bookies) 
 
     server = HttpServer(LoopNetwork(), pages({INFO_PAGE: fails}), connections_max=0)
     other = HttpServer(LoopNetwork(), pages({}), connections_max=0)
-    for name, each in (("a", server), ("b", other)):
-        await each.listen("127.0.0.1", 0)
-        record = BookieRegistration.at("127.0.0.1", 3181, each.port).encode()
+    for name, page_server in (("a", server), ("b", other)):
+        await page_server.listen("127.0.0.1", 0)
+        record = BookieRegistration.at("127.0.0.1", 3181, page_server.port).encode()
         await store.create(paths.available_bookie(name), record)
     await bookies.refresh(store)
     await until(bookies, lambda rows: [row["state"] for row in rows] == ["slow", "writable"])
     assert "answers 503 at" in bookies._checks.hops.bad[0].reason
-    for each in (server, other):
-        await each.close()
+    for page_server in (server, other):
+        await page_server.close()
 
 
 async def test_bookies_that_lost_their_sessions_with_the_store_may_register_again(

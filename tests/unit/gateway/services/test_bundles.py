@@ -19,10 +19,14 @@ async def test_every_topic_and_partition_is_in_the_bundle_that_brokers_find_for_
     plain = [f"persistent://t/n/a{number}" for number in range(40)]
     others = ["persistent://t/other/x", "non-persistent://t/n/y"]
     index.catalog(dict.fromkeys([*plain, *others], 0) | {"persistent://t/n/parts": 9}, ())
-    found = await sums(index, {"t/n": EDGES})
-    names = [*plain, others[1], *(f"persistent://t/n/parts-partition-{one}" for one in range(9))]
+    folds = await sums(index, {"t/n": EDGES})
+    names = [
+        *plain,
+        others[1],
+        *(f"persistent://t/n/parts-partition-{number}" for number in range(9)),
+    ]
     bundles = Bundles(NAMESPACE, EDGES)
-    assert {name: bundle for bundle, fold in found.items() for name in fold.parts} == {
+    assert {name: bundle for bundle, fold in folds.items() for name in fold.parts} == {
         name: bundles.of_topic(TopicName.parse(name)) for name in names
     }
 

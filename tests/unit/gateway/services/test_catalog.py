@@ -60,7 +60,7 @@ async def test_plain_topics_parents_and_orphans_are_told_apart(bench: Bench) -> 
         await metadata.create_missing(bench.other, NS.topic(local))
     await metadata.create_partitioned(bench.other, NS.topic("p%q"), 3)
     await metadata.create_partitioned(bench.other, NS.topic("n", "non-persistent"), 2)
-    found = {
+    partitions = {
         "persistent://public/default/plain": 0,
         "persistent://public/default/a b": 0,
         "persistent://public/default/gone-partition-0": 0,
@@ -68,10 +68,10 @@ async def test_plain_topics_parents_and_orphans_are_told_apart(bench: Bench) -> 
         "persistent://public/default/p%q": 3,
         "non-persistent://public/default/n": 2,
     }
-    assert await catalog.topics(bench.cached) == found
+    assert await catalog.topics(bench.cached) == partitions
     followed = TopicCatalog(bench.cached)
-    assert (await followed.refresh()) == (found, set())
-    assert followed.known == found
+    assert (await followed.refresh()) == (partitions, set())
+    assert followed.known == partitions
 
 
 async def test_a_round_without_changes_reads_nothing(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""How the endpoints find brokers: by what those advertise that are registered now."""
+"""Endpoints reach brokers at the addresses that registered brokers advertise."""
 
 from typing import Any
 

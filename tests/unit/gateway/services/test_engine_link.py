@@ -1,4 +1,4 @@
-"""The engine link: on a loop that somebody else runs, and in a thread of its own."""
+"""The engine link: on a loop that its caller runs, and in a thread of its own."""
 
 import asyncio
 import threading

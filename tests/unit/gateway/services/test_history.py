@@ -1,4 +1,4 @@
-"""History: means and gaps, what it costs, and what is left of it after the end of whoever wrote it."""
+"""History: means and gaps, its cost, and its contents after the writer's end."""
 
 import asyncio
 import os
@@ -50,11 +50,11 @@ __all__ = ["engine"]
 TOPIC = Subject("persistent://public/default/t")
 QUIET: Point = (0, 0, 0, 0, 0)
 SERIES_BYTES_MAX = 32 << 10
-"""What docs/decisions/0016-history.md promises for each topic and each subscription."""
+"""Bytes that docs/decisions/0016-history.md promises for each topic and each subscription."""
 
 
 def points(slots: Slots, now_ms: int) -> dict[Subject, Point]:
-    return {one.subject: one.point for one in slots.finish(now_ms)}
+    return {recorded.subject: recorded.point for recorded in slots.finish(now_ms)}
 
 
 def test_rates_are_means_by_time_and_a_backlog_is_that_of_the_end() -> None:
@@ -82,11 +82,11 @@ def test_after_a_restart_only_what_is_other_than_before_is_recorded() -> None:
     slots = Slots({TOPIC: QUIET, other: QUIET, lost: QUIET, Subject("lost", "s"): QUIET}, 0)
     slots.change(TOPIC, None, QUIET, 0)
     slots.change(other, None, (0, 0, 0, 0, 7), 0)
-    found = {one.subject: one for one in slots.finish(SLOT_MS)}
-    assert TOPIC not in found
-    assert found[other].point == (0, 0, 0, 0, 7)
-    assert found[lost] == Recorded(lost, NOT_KNOWN, True)
-    assert found[Subject("lost", "s")].point == IDLE
+    recorded = {row.subject: row for row in slots.finish(SLOT_MS)}
+    assert TOPIC not in recorded
+    assert recorded[other].point == (0, 0, 0, 0, 7)
+    assert recorded[lost] == Recorded(lost, NOT_KNOWN, True)
+    assert recorded[Subject("lost", "s")].point == IDLE
 
 
 def test_what_changed_in_a_slot_that_is_skipped_counts_in_the_next() -> None:
@@ -113,8 +113,8 @@ def test_what_changes_while_a_slot_is_worked_out_counts_in_the_next() -> None:
 
 def test_slots_that_were_not_recorded_are_gaps() -> None:
     rows = [(1, QUIET), (6, (5, 5, 5, 5, 5))]
-    found = expanded(rows, [(1, 3), (6, 7)], 2, 8)
-    assert [point[0] for point in found] == [0, 0, None, None, 5, 5, None]
+    points = expanded(rows, [(1, 3), (6, 7)], 2, 8)
+    assert [point[0] for point in points] == [0, 0, None, None, 5, 5, None]
 
 
 def test_points_of_minutes_are_means_and_know_what_any_of_theirs_knows() -> None:
@@ -130,7 +130,7 @@ def values(number: int) -> tuple[int | None, ...]:
 
 
 def figures_of(recorded: list[Recorded], number: int) -> dict[str, tuple[int | None, ...]]:
-    return {one.subject.topic: values(number) for one in recorded}
+    return {row.subject.topic: values(number) for row in recorded}
 
 
 def test_an_hour_of_points_that_all_differ_takes_a_bounded_number_of_bytes(tmp_path: Path) -> None:
@@ -140,7 +140,8 @@ def test_an_hour_of_points_that_all_differ_takes_a_bounded_number_of_bytes(tmp_p
     rng = random.Random(1)
     for slot in range(3 * HOUR_SLOTS):
         recorded = [
-            Recorded(each, tuple(rng.randrange(1 << 40) for _ in QUIET), False) for each in subjects
+            Recorded(subject, tuple(rng.randrange(1 << 40) for _ in QUIET), False)
+            for subject in subjects
         ]
         file.write(slot, recorded, figures_of(recorded, 1 << 40))
     file.close()
@@ -184,26 +185,26 @@ def test_figures_of_a_version_that_counted_entries_alone_are_read_as_messages_no
     for topic, backlog in (("t", 7), ("u", 0)):
         values = tuple(backlog if name == "backlog" else 1 for name in ROW_COLUMNS[:old])
         file.write(5 + bool(backlog), [Recorded(Subject(topic), QUIET, False)], {topic: values})
-    found = {
+    figures = {
         topic: dict(zip(ROW_COLUMNS[old:], values[old:], strict=True))
         for topic, (_, values) in file.figures().items()
     }
-    assert found["t"] == {
+    assert figures["t"] == {
         **{"backlog_messages": 7, "backlog_estimated": 0, "backlog_unmeasured": 7},
         "oldest_at": OLDEST_UNKNOWN,
     }
-    assert set(found["u"].values()) == {0}
+    assert set(figures["u"].values()) == {0}
 
 
 def test_an_idle_topic_keeps_its_number_however_long_and_its_last_figures(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / NAME)
-    one = [Recorded(TOPIC, (0, 0, 0, 0, 42), False)]
-    file.write(5, one, figures_of(one, 1))
+    recorded = [Recorded(TOPIC, (0, 0, 0, 0, 42), False)]
+    file.write(5, recorded, figures_of(recorded, 1))
     for slot in range(6, 3 * HOUR_SLOTS):
         file.write(slot, [Recorded(TOTALS, (slot, 0, 0, 0, 0), False)], {})
     last = 3 * HOUR_SLOTS - 1
-    (found,) = file.points([TOPIC], last - HOUR_SLOTS, last)
-    assert {point[-1] for point in found} == {42}
+    (series,) = file.points([TOPIC], last - HOUR_SLOTS, last)
+    assert {point[-1] for point in series} == {42}
     assert file.figures() == {TOPIC.topic: (6 * SLOT_MS, values(1))}
     file.close()
 
@@ -231,8 +232,8 @@ def test_what_was_written_is_there_after_a_kill(tmp_path: Path) -> None:
         os.kill(writer.pid, signal.SIGKILL)
         written = max([written, *map(int, writer.stdout.read().split())])
     file = HistoryFile(path)
-    (found,) = file.points([Subject("t")], 1, written)
-    assert [point[0] for point in found] == list(range(1, written + 1))
+    (series,) = file.points([Subject("t")], 1, written)
+    assert [point[0] for point in series] == list(range(1, written + 1))
     assert file.figures()["t"][1][0] >= written
     file.close()
 
@@ -307,22 +308,22 @@ def test_of_two_recorders_one_writes_and_the_other_takes_over(
     async def work() -> None:
         made = [Collector(engine), Collector(engine)]
         runs = []
-        for each in made:
-            run = recorder.Recorder(tmp_path, each, times).run()
+        for collector in made:
+            run = recorder.Recorder(tmp_path, collector, times).run()
             runs.append(asyncio.ensure_future(run))
-            await until(lambda: any(one._topics.on_change is not None for one in made))
-        assert [one._topics.on_change is not None for one in made] == [True, False]
+            await until(lambda: any(other._topics.on_change is not None for other in made))
+        assert [other._topics.on_change is not None for other in made] == [True, False]
         await slot(tmp_path, times)
         await slot(tmp_path, times)
         runs[0].cancel()
         await until(lambda: made[1]._topics.on_change is not None)
-        times.now += 3 * SLOT_MS  # nobody wrote for so long
+        times.now += 3 * SLOT_MS  # no process wrote for so long
         await asyncio.sleep(0.1)
         await slot(tmp_path, times)
         runs[1].cancel()
         await asyncio.gather(*runs, return_exceptions=True)
-        for each in made:
-            await each._tasks.close()
+        for collector in made:
+            await collector._tasks.close()
 
     engine.run(lambda _: work(), timeout_s=60)
     assert recorded_slots(tmp_path) == 3
@@ -354,10 +355,10 @@ def test_the_recorder_keeps_when_problems_began(
         made = Collector(engine)
         lag = ["no-consumer", "warning", times.now - 5_000, 0, {"left_ms": times.now - 5_000}]
         rows = [[KEPT.topic, ["s", 500, 0, lag]]]
-        told = RowChanges(1, rows, [])
+        changes = RowChanges(1, rows, [])
         run = asyncio.ensure_future(recorder.Recorder(tmp_path, made, times).run())
         await until(lambda: made._topics.on_change is not None)
-        made.findings.apply("b:1", told)
+        made.findings.apply("b:1", changes)
         made.attention.round(made._topics, times.now, whole=True)
         await slot(tmp_path, times)
         file = HistoryFile(tmp_path / NAME)
@@ -446,9 +447,9 @@ def test_trends_are_backlogs_at_the_ends_of_minutes(tmp_path: Path, times: Times
     for slot in range((minute - 3) * 6, minute * 6):
         file.write(slot, [Recorded(TOPIC, (0, 0, 0, 0, slot), False)], {})
     file.close()
-    (found,) = asyncio.run(readings.History(tmp_path).trends([TOPIC.topic])).values()
+    (trend,) = asyncio.run(readings.History(tmp_path).trends([TOPIC.topic])).values()
     minutes = [(minute - back) * 6 - 1 for back in (2, 1, 0)]
-    assert found == (*[None] * (readings.TREND_MINUTES - 3), *minutes)
+    assert trend == (*[None] * (readings.TREND_MINUTES - 3), *minutes)
 
 
 def test_trends_that_are_asked_for_together_are_read_together(
@@ -472,7 +473,7 @@ def test_trends_that_are_asked_for_together_are_read_together(
         history = readings.History(tmp_path)
         return await asyncio.gather(*(history.trends([name]) for name in names))
 
-    assert [found[name][-1] for name, found in zip(names, asyncio.run(ask()), strict=True)] == [
+    assert [trends[name][-1] for name, trends in zip(names, asyncio.run(ask()), strict=True)] == [
         5
     ] * 40
     assert sum(reads) == len(names)

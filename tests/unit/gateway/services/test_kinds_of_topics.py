@@ -30,7 +30,7 @@ async def rule(bench: AdminBench, given: dict[str, Any]) -> None:
 
 
 async def use(bench: AdminBench, name: TopicName) -> int:
-    """As a producer or consumer does: how many partitions has it, then the topic or its first partition. The number."""
+    """Use a topic as a client does: ask for its partitions, then load it or its first partition. Return the number."""
     parts = bench.broker.running
     count = await parts.catalog.partitions(name, allow_create=True)
     await by_producer(bench, name.partition_at(0) if count else name)
@@ -40,7 +40,7 @@ async def use(bench: AdminBench, name: TopicName) -> int:
 def before_it_is_loaded(
     bench: AdminBench, name: TopicName, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
-    """Somebody makes the partitioned topic once it was seen that there is none; returns the check that he did."""
+    """Make the partitioned topic between its check and its loading; return the check that this happened."""
     registry, done = bench.broker.running.registry, [0]
     opens = registry._open
 
@@ -87,7 +87,7 @@ async def test_a_topic_made_by_its_use_gives_way_to_a_partitioned_one_made_meanw
 async def test_a_call_that_makes_a_plain_topic_is_refused_when_a_partitioned_one_came_to_be(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only of a non-persistent one: it has no node, which would have the other refused."""
+    """Cover a non-persistent topic only: a persistent one has a node, which refuses the partitioned topic."""
     check = before_it_is_loaded(bench, LOADED, monkeypatch)
     with pytest.raises(AlreadyExists):
         await by_call(bench, LOADED)
@@ -113,7 +113,7 @@ async def test_a_partitioned_topic_is_refused_where_there_is_a_plain_one(
 async def test_a_name_with_a_partition_inside_can_be_made_by_its_use(
     bench: AdminBench, domain: str, given: dict[str, Any]
 ) -> None:
-    """The dead letters of a partition are kept in a topic called after it: plain, whatever the rule is."""
+    """Check that a partition's dead letters are in a topic named after it, which is plain under each rule."""
     await rule(bench, given)
     for local, parts in (
         ("a", 3),
@@ -155,7 +155,7 @@ async def test_dead_letters_of_a_partition_are_stored(bench: AdminBench) -> None
 async def test_what_a_creation_cut_off_left_behind_can_be_deleted_or_taken_over(
     bench: AdminBench,
 ) -> None:
-    """Its claim is no partitioned topic to anybody; its namespace can be emptied of it."""
+    """Check that a claim is no partitioned topic to any caller, and that its namespace can be emptied of it."""
     path = metadata.partitioned_path(NAME)
     await bench.store.create(path, metadata.CLAIM, make_parents=True)
     await metadata.create_missing(bench.store, NAME.partition_at(0))

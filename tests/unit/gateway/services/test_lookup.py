@@ -1,4 +1,4 @@
-"""A lookup is answered from metadata; brokers are asked only to take a bundle that nobody owns."""
+"""A lookup is answered from metadata; brokers are requested only to take a bundle without an owner."""
 
 import json
 from collections.abc import Callable

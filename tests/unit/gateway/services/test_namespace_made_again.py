@@ -34,7 +34,7 @@ async def test_topics_made_at_once_are_made(bench: AdminBench, bundles: tuple[in
 
     for turn in range(8):
         await make(bench, bundles[turn % 2])
-        for _ in range(turn):  # what the broker is told of comes earlier or later
+        for _ in range(turn):  # the broker's notifications arrive earlier or later
             await asyncio.sleep(0)
         await asyncio.gather(*(create(topic) for topic in TOPICS))
         for topic in TOPICS:
@@ -47,7 +47,7 @@ async def test_topics_made_at_once_are_made(bench: AdminBench, bundles: tuple[in
 async def test_only_what_was_refused_before_anything_was_done_is_asked_again(
     bench: AdminBench, refusal: type[NotReady]
 ) -> None:
-    """A lost race with an unload, a split or a namespace made again is not told to who cannot do anything about it."""
+    """Check that callers see no lost race with an unload, a split or a recreated namespace: they cannot act on it."""
     asked: list[str] = []
 
     def before(operation: Any, args: Any) -> None:
@@ -69,7 +69,7 @@ async def test_only_what_was_refused_before_anything_was_done_is_asked_again(
 async def test_a_topic_whose_bundle_is_lost_while_it_is_made_is_loaded_when_it_is_taken_again(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its node is there by then: the call must not be repeated, which would be told that it exists."""
+    """Load a topic again whose node exists by then: repeating the call would answer that it exists."""
     await make(bench, 1)
     parts = bench.broker.running
     await parts.assignment.place(TOPICS[0], authoritative=True)

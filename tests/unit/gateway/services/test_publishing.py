@@ -41,15 +41,15 @@ class Rest:
     async def publish(
         self, *contents: bytes, name: str | None = None, schema: Schema = STRING, **fields: Any
     ) -> Published:
-        messages = [Outgoing(OutgoingMessage(one, **fields)) for one in contents]
+        messages = [Outgoing(OutgoingMessage(content, **fields)) for content in contents]
         return await self.publisher.publish([NAME], messages, schema, name)
 
     async def stored(self) -> list[EntryMessages]:
         link = await self.publisher._client.owner(NAME.full)
         reader = await RawReader.open(link, NAME.full, name="test")
-        found = [unpack_entry(one.entry) for one in await reader.rest()]
+        entries = [unpack_entry(message.entry) for message in await reader.rest()]
         await reader.consumer.close()
-        return found
+        return entries
 
 
 @asynccontextmanager
@@ -72,13 +72,13 @@ async def test_a_message_is_reported_stored_when_the_broker_has_confirmed_it() -
             await asyncio.sleep(0)
         assert not publication.done(), "sent is not stored"
         held.go()
-        found = await publication
-        ids = [one.message_id for one in found.results]
+        published = await publication
+        ids = [result.message_id for result in published.results]
         assert len(set(ids)) == 2
         assert None not in ids
-        assert found.partitions == [-1, -1]
+        assert published.partitions == [-1, -1]
         assert [entry.metadata.schema_version for entry in await rest.stored()] == [bytes(8)] * 2
-        assert found.schema_version == 0
+        assert published.schema_version == 0
 
 
 async def test_a_refused_message_is_answered_alone() -> None:
@@ -90,7 +90,7 @@ async def test_a_refused_message_is_answered_alone() -> None:
             await until(lambda: held.count == count)  # noqa: B023
         held.runs.pop(1).refuse(NotAllowed("not this one"))
         held.go()
-        [a], [b], [c] = [one.results for one in await asyncio.gather(*publications)]
+        [a], [b], [c] = [published.results for published in await asyncio.gather(*publications)]
         assert a.message_id is not None
         assert c.message_id is not None
         assert b.message_id is None
@@ -104,8 +104,8 @@ async def test_a_message_without_a_receipt_in_time_is_no_success(
     monkeypatch.setattr(publishing, "SEND_TIMEOUT_S", 0.05)
     async with opened() as (bench, rest):
         held = Held(bench)
-        found = await rest.publish(b"a")
-        [result] = found.results
+        published = await rest.publish(b"a")
+        [result] = published.results
         assert isinstance(result.error, SendTimeoutError)
         assert failure_of(result.error)[0] == 1
         held.go()
@@ -216,10 +216,10 @@ async def test_too_many_waiting_bytes_refuse_the_next_request(
 
 async def test_a_name_has_one_producer_at_a_time_which_leaves_before_the_answer() -> None:
     async with opened() as (bench, rest):
-        found = await asyncio.gather(*(rest.publish(b"%d" % n, name="p") for n in range(5)))
-        assert all(one.results[0].message_id is not None for one in found)
+        answers = await asyncio.gather(*(rest.publish(b"%d" % n, name="p") for n in range(5)))
+        assert all(answer.results[0].message_id is not None for answer in answers)
         assert not bench.topic.producers
-        assert {one.metadata.producer_name for one in await rest.stored()} == {"p"}
+        assert {entry.metadata.producer_name for entry in await rest.stored()} == {"p"}
 
 
 async def test_a_name_that_another_client_has_is_a_conflict() -> None:
@@ -236,7 +236,7 @@ async def test_messages_of_a_name_have_the_sequence_ids_that_were_given() -> Non
     async with opened() as (_, rest):
         messages = [Outgoing(OutgoingMessage(b"m"), number) for number in (5, 9)]
         await rest.publisher.publish([NAME], messages, STRING, "p")
-        assert [one.metadata.sequence_id for one in await rest.stored()] == [5, 9]
+        assert [entry.metadata.sequence_id for entry in await rest.stored()] == [5, 9]
 
 
 async def test_a_schema_that_does_not_fit_the_topics_is_a_conflict() -> None:
@@ -260,7 +260,7 @@ async def test_without_a_broker_nothing_is_reported_but_the_request_refused() ->
 async def test_a_caller_who_leaves_takes_nothing_from_the_others() -> None:
     async with opened() as (bench, rest):
         held = Held(bench)
-        gone, stays = (asyncio.create_task(rest.publish(one)) for one in (b"a", b"b"))
+        gone, stays = (asyncio.create_task(rest.publish(content)) for content in (b"a", b"b"))
         await until(lambda: held.count == 2)
         gone.cancel()
         await asyncio.wait([gone])
@@ -286,20 +286,20 @@ async def test_keys_choose_the_partition_and_messages_without_take_turns(
     async def publish(
         self: Publisher, topic: TopicName, run: list[Outgoing], *_: Any
     ) -> publishing._PartResult:
-        runs[topic] = [one.message.payload for one in run]
-        results = [SendResult(one.message.payload, None) for one in run]
+        runs[topic] = [outgoing.message.payload for outgoing in run]
+        results = [SendResult(outgoing.message.payload, None) for outgoing in run]
         return publishing._PartResult(results, 0)
 
     monkeypatch.setattr(Publisher, "_publish", publish)
     publisher = Publisher(client_of("pulsar://127.0.0.1:1"))
     keyed = [Outgoing(OutgoingMessage(b"%d" % n, key="same")) for n in range(6)]
-    found = await publisher.publish(topics, keyed, STRING)
-    assert len(set(found.partitions)) == 1
+    published = await publisher.publish(topics, keyed, STRING)
+    assert len(set(published.partitions)) == 1
     runs.clear()
     free = [Outgoing(OutgoingMessage(b"%d" % n)) for n in range(6)]
-    found = await publisher.publish(topics, free, STRING)
-    assert sorted(found.partitions) == [0, 0, 1, 1, 2, 2]
-    assert [one.token for one in found.results] == [b"%d" % n for n in range(6)]
+    published = await publisher.publish(topics, free, STRING)
+    assert sorted(published.partitions) == [0, 0, 1, 1, 2, 2]
+    assert [result.token for result in published.results] == [b"%d" % n for n in range(6)]
     assert [len(run) for run in runs.values()] == [2, 2, 2]
 
 
@@ -317,8 +317,8 @@ async def test_a_partition_that_cannot_be_attached_to_is_answered_for_alone(
     async with opened() as (_, rest):
         topics = [NAME.partition_at(0), NAME.partition_at(1)]
         messages = [Outgoing(OutgoingMessage(b"%d" % n)) for n in range(4)]
-        found = await rest.publisher.publish(topics, messages, STRING)
-        for result, partition in zip(found.results, found.partitions, strict=True):
+        published = await rest.publisher.publish(topics, messages, STRING)
+        for result, partition in zip(published.results, published.partitions, strict=True):
             assert (result.message_id is None) == (partition == 1)
             assert (result.error is None) == (partition == 0)
         with pytest.raises(UnreachableError):

@@ -1,4 +1,4 @@
-"""Somebody is about to use a topic that is not there: it is made by that, or there is none, as its namespace says."""
+"""The use of a missing topic creates it, or is refused, as its namespace's policy requires."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ async def rule(bench: AdminBench, name: str) -> None:
 @pytest.mark.parametrize(("name", "count"), [("plain", 0), ("parts", 3)])
 async def test_it_is_made_as_the_namespace_says(bench: AdminBench, name: str, count: int) -> None:
     await rule(bench, name)
-    found = await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=True)
-    assert found == {"partitions": count, "deleted": False}
+    answer = await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=True)
+    assert answer == {"partitions": count, "deleted": False}
     assert await existence.partitions_of(bench.engine, MISSING) == count
     assert (await lookup.owner_of(bench.engine, MISSING))["brokerUrl"]
 

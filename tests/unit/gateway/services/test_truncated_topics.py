@@ -64,7 +64,7 @@ async def test_truncating_is_for_persistent_topics_that_are_there(bench: AdminBe
 async def test_backlog_quotas_of_all_topics_are_looked_at_at_once(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when one of them cannot be judged, which is told."""
+    """Check all topics though one of them cannot be judged, which is reported."""
     for name in (PLAIN, OTHER):
         await topics.create(bench.engine, name, {})
     checked: list[str] = []

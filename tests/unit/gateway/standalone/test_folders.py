@@ -13,8 +13,8 @@ def test_room_for_new_bookies_is_looked_for_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 20 << 20))  # type: ignore[attr-defined]
-    told = _room_problem(tmp_path, 3)
-    assert told.startswith(f"{tmp_path} has 20 MiB free; 3 new bookies need 900. Make room")
+    problem = _room_problem(tmp_path, 3)
+    assert problem.startswith(f"{tmp_path} has 20 MiB free; 3 new bookies need 900. Make room")
     (tmp_path / "bookie-1").mkdir()
     assert _room_problem(tmp_path, 1) == "", (
         "one that has data may start on a full disk, to be read"
@@ -25,7 +25,7 @@ def test_room_for_new_bookies_is_looked_for_before_anything_starts(
 
 
 def java_reads(line: bytes) -> str:
-    """A value of a properties file as Java reads it."""
+    """Return a value of a properties file as Java reads it."""
     text = line.partition(b"=")[2].decode("latin-1")
     parts = text.split("\\u")
     units = [parts[0].encode("utf-16-be")]

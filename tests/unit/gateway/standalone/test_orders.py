@@ -21,7 +21,7 @@ _durations = itertools.count(1_000_000)
 
 
 class Bench:
-    """A child that sleeps, told apart from every other process by how long; and what it was asked to do."""
+    """A child that sleeps, identified among all processes by its duration; and the orders given to it."""
 
     def __init__(self, folder: Path, argv: tuple[str, ...] = ()) -> None:
         self.lines: list[str] = []
@@ -38,27 +38,27 @@ class Bench:
         elif verb == "kill":
             self.one.kill()
         elif (pid := self.one.describe()["pid"]) is not None:
-            with suppress(ProcessLookupError):  # it has ended and the loop is about to be told
+            with suppress(ProcessLookupError):  # it has ended and the loop is not notified yet
                 os.kill(pid, signal.SIGUSR1)  # it ends by itself
 
     async def settled(self, case: str = "") -> None:
-        """Every stop asked for has returned."""
+        """Wait until every requested stop has returned."""
         await until(lambda: all(stop.done() for stop in self._stops), case)
 
     def serving(self) -> bool:
-        """One process, and it is the one we are told of; a moment ago it may have been one that was about to end."""
+        """Return whether there is one process, the reported one. An earlier one may still be about to end."""
         return self.one.ready.is_set() and self.processes() == [self.one.describe()["pid"]]
 
     def processes(self) -> list[int]:
-        found = []
+        pids = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue  # it ended while we looked
             if self._mark.encode() in words:
-                found.append(int(folder.name))
-        return found
+                pids.append(int(folder.name))
+        return pids
 
 
 async def turns(count: int) -> None:

@@ -1,4 +1,4 @@
-"""Which offsets an instance accepts: those with which it runs beside one that has none, and a browser opens it."""
+"""The port offsets that an instance accepts: it runs beside one without an offset, and browsers open its ports."""
 
 import re
 from pathlib import Path

@@ -41,45 +41,45 @@ def child(name: str, argv: tuple[str, ...] = SLEEPER, **rest: object) -> Child:
 
 @asynccontextmanager
 async def running(tmp_path: Path, spec: Child, lines: list[str]) -> AsyncIterator[ChildProcess]:
-    one = ChildProcess(spec, tmp_path, lines.append, "127.0.0.1")
-    one.start()
+    process = ChildProcess(spec, tmp_path, lines.append, "127.0.0.1")
+    process.start()
     try:
-        await asyncio.wait_for(one.ready.wait(), 120)
-        yield one
+        await asyncio.wait_for(process.ready.wait(), 120)
+        yield process
     finally:
-        await one.stop()
+        await process.stop()
 
 
 async def test_a_killed_child_is_named_and_started_again(tmp_path: Path) -> None:
     lines: list[str] = []
-    async with running(tmp_path, child("bookie-1"), lines) as one:
-        first = one.describe()["pid"]
-        one.kill()
-        while one.describe()["pid"] in (first, None) or not one.ready.is_set():
+    async with running(tmp_path, child("bookie-1"), lines) as process:
+        first = process.describe()["pid"]
+        process.kill()
+        while process.describe()["pid"] in (first, None) or not process.ready.is_set():
             await asyncio.sleep(0.01)
-        assert one.restarts == 1
+        assert process.restarts == 1
         assert "bookie-1 ended (signal 9)" in lines[0]
 
 
 async def test_a_stopped_child_stays_down_until_started(tmp_path: Path) -> None:
-    async with running(tmp_path, child("redis"), []) as one:
-        pid = one.describe()["pid"]
-        await one.stop()
-        assert one.state is ChildState.STOPPED
-        assert one.describe()["pid"] is None
+    async with running(tmp_path, child("redis"), []) as process:
+        pid = process.describe()["pid"]
+        await process.stop()
+        assert process.state is ChildState.STOPPED
+        assert process.describe()["pid"] is None
         assert not Path(f"/proc/{pid}").exists()
-        one.start()
-        await asyncio.wait_for(one.ready.wait(), 120)
-        assert one.describe()["pid"] not in (None, pid)
+        process.start()
+        await asyncio.wait_for(process.ready.wait(), 120)
+        assert process.describe()["pid"] not in (None, pid)
 
 
 async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: Path) -> None:
     lines: list[str] = []
-    async with running(tmp_path, child("broker-1", STUBBORN, stop_timeout_s=0.5), lines) as one:
-        while one.log.last_message() != "deaf":
+    async with running(tmp_path, child("broker-1", STUBBORN, stop_timeout_s=0.5), lines) as process:
+        while process.log.last_message() != "deaf":
             await asyncio.sleep(0.01)
-        await one.stop()
-        assert one.describe()["pid"] is None
+        await process.stop()
+        assert process.describe()["pid"] is None
     assert lines == ["broker-1 did not stop in 0 s: killed"]
 
 
@@ -87,7 +87,7 @@ async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: P
 async def test_control_socket_answers_status_and_names_what_is_wrong(
     tmp_path: Path, folder: str
 ) -> None:
-    """Also where its path is longer than Unix sockets take: it lies in the data folder, where nobody else is first."""
+    """Serve it also where its path is too long for a Unix socket: it is in the data folder, where no other user is."""
     (tmp_path / folder).mkdir(exist_ok=True)
     path = control_socket(tmp_path / folder)
     supervisor = Supervisor(
@@ -148,7 +148,7 @@ async def test_a_broker_is_found_by_the_id_it_registers_with(tmp_path: Path) -> 
 async def test_requests_under_way_end_with_the_instance(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One waits for a child that is not ready yet, one has not been sent."""
+    """Keep two requests open: one waits for a child that is not ready, one has not been sent."""
     slow = replace(child("spark"), ready=Ready("tcp", 1), on_demand=True)
     supervisor = made(tmp_path, [], child("zookeeper"), slow)
     ready = asyncio.Event()
@@ -167,7 +167,7 @@ async def test_requests_under_way_end_with_the_instance(
     supervisor._on_signal(signal.SIGINT)
     assert (await starting)["error"] == "the instance is stopping"
     assert await serving == 0
-    [handler] = [one for one in asyncio.all_tasks() if "_serve" in repr(one.get_coro())]
+    [handler] = [task for task in asyncio.all_tasks() if "_serve" in repr(task.get_coro())]
     handler.cancel()  # as the end of the loop does
     await silent.read()
     assert handler.done()
@@ -188,7 +188,7 @@ async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_word
         control_socket=tmp_path / "control.sock",
         report=lines.append,
     )
-    # "alive" counts as ready at once; a port that nobody opens does not
+    # "alive" counts as ready at once; a port that no process opens does not
     spec = supervisor._children["broker-1"].spec
     supervisor._children["broker-1"].spec = replace(spec, ready=Ready("tcp", 1))
     code = await asyncio.wait_for(supervisor.run(lambda took_s: "ready"), 120)
@@ -200,13 +200,13 @@ async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_word
 async def test_a_child_that_ends_is_named_with_its_last_error(tmp_path: Path) -> None:
     lines: list[str] = []
     talk = "print('12:00 CRITICAL bookie cannot start: no disk'); print('bye'); exit(3)"
-    one = ChildProcess(
+    process = ChildProcess(
         child("bookie-1", (sys.executable, "-c", talk)), tmp_path, lines.append, "127.0.0.1"
     )
-    one.start()
+    process.start()
     while not lines:
         await asyncio.sleep(0.01)
-    await one.stop()
+    await process.stop()
     assert "bookie-1 ended (exit 3: 12:00 CRITICAL bookie cannot start: no disk); again" in lines[0]
 
 
@@ -233,11 +233,11 @@ def test_what_the_supervisor_says_has_the_form_of_the_log(
 
 async def test_a_program_that_is_not_there_is_named_and_tried_again(tmp_path: Path) -> None:
     lines: list[str] = []
-    one = ChildProcess(child("redis", ("/nowhere/redis",)), tmp_path, lines.append, "127.0.0.1")
-    one.start()
+    process = ChildProcess(child("redis", ("/nowhere/redis",)), tmp_path, lines.append, "127.0.0.1")
+    process.start()
     while not lines:
         await asyncio.sleep(0.01)
-    await one.stop()
+    await process.stop()
     assert "cannot run /nowhere/redis: No such file or directory" in lines[0]
 
 
@@ -270,7 +270,7 @@ def made(tmp_path: Path, lines: list[str], *specs: Child) -> Supervisor:
 
 def pids(supervisor: Supervisor) -> list[int]:
     children = supervisor._children.values()
-    return [pid for one in children if (pid := one.describe()["pid"]) is not None]
+    return [pid for process in children if (pid := process.describe()["pid"]) is not None]
 
 
 @pytest.mark.parametrize("turns", range(16))
@@ -285,7 +285,7 @@ async def test_a_signal_in_the_midst_of_the_first_start_ends_everything(
         await asyncio.sleep(0)
     supervisor._on_signal(signal.SIGINT)
     assert await asyncio.wait_for(serving, 120) == 0
-    assert {one.state for one in supervisor._children.values()} == {ChildState.STOPPED}
+    assert {process.state for process in supervisor._children.values()} == {ChildState.STOPPED}
     assert pids(supervisor) == []
 
 
@@ -296,7 +296,7 @@ async def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None
     ]
     supervisor = made(tmp_path, lines, *patient)
     serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
-    while any(one.log.last_message() != "deaf" for one in supervisor._children.values()):
+    while any(process.log.last_message() != "deaf" for process in supervisor._children.values()):
         await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
     while not any(line.startswith("stopping") for line in lines):
@@ -311,7 +311,7 @@ async def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None
 async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_it(
     tmp_path: Path,
 ) -> None:
-    late = replace(child("zookeeper"), ready=Ready("tcp", 1))  # nobody listens there
+    late = replace(child("zookeeper"), ready=Ready("tcp", 1))  # no process listens there
     supervisor = made(tmp_path, [], late, child("gateway", needs=("zookeeper",)))
     serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
     zookeeper, gateway = supervisor._children.values()
@@ -329,7 +329,7 @@ async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_i
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("output", "message"),
     [
         (
             "12:00 main ERROR Invalid config\nConfigException: Error processing\n\tat a.b(C.java:1)\n"
@@ -348,9 +348,9 @@ async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_i
         ),
     ],
 )
-def test_last_words_are_the_cause(tmp_path: Path, said: str, told: str) -> None:
-    (tmp_path / "x.log").write_text(said)
-    assert LogFile(tmp_path / "x.log").last_message() == told
+def test_last_words_are_the_cause(tmp_path: Path, output: str, message: str) -> None:
+    (tmp_path / "x.log").write_text(output)
+    assert LogFile(tmp_path / "x.log").last_message() == message
 
 
 async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
@@ -361,30 +361,32 @@ async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
     monkeypatch.setattr(supervising, "time", SimpleNamespace(monotonic=lambda: now[0]))
     spec = replace(child("spark"), ready=Ready("tcp", 1), on_demand=True)
     supervisor = made(tmp_path, [], spec)
-    one = supervisor._children["spark"]
+    process = supervisor._children["spark"]
     looks: list[float] = []
 
     def activity() -> tuple[int, int, int]:
         looks.append(now[0])
         now[0] += 20
         if len(looks) == 6:  # 100 s after the start it is ready
-            one.ready.set()
+            process.ready.set()
         return 0, len(looks), 0
 
-    monkeypatch.setattr(one, "activity", activity)
+    monkeypatch.setattr(process, "activity", activity)
     monkeypatch.setattr(supervising, "POLL_MAX_S", 0.001)
-    assert await supervisor._until_ready(one) == ""
-    one.ready.clear()
+    assert await supervisor._until_ready(process) == ""
+    process.ready.clear()
     looks.clear()
-    monkeypatch.setattr(one, "activity", lambda: now.__setitem__(0, now[0] + 20) or (0, 7, 0))
-    assert "spark was started but is not ready after 100 s" in await supervisor._until_ready(one)
+    monkeypatch.setattr(process, "activity", lambda: now.__setitem__(0, now[0] + 20) or (0, 7, 0))
+    assert "spark was started but is not ready after 100 s" in await supervisor._until_ready(
+        process
+    )
 
 
 async def test_a_process_that_computes_is_at_work(tmp_path: Path) -> None:
     busy = (sys.executable, "-c", "while True: pass")
-    async with running(tmp_path, child("spark", busy), []) as one:
-        before = one.activity()
-        while one.activity() == before:
+    async with running(tmp_path, child("spark", busy), []) as process:
+        before = process.activity()
+        while process.activity() == before:
             await asyncio.sleep(0.01)
 
 
@@ -433,7 +435,7 @@ async def test_a_worker_is_ready_when_that_very_process_takes_work() -> None:
 async def test_an_instance_without_a_part_that_only_analyses_need_is_ready_and_says_so(
     tmp_path: Path,
 ) -> None:
-    """The part ends again and again before it ever was ready, so it does not count as one that served."""
+    """Let a part end repeatedly before it ever was ready, so that it does not count as one that served."""
     lines: list[str] = []
     dies = (sys.executable, "-c", "raise PermissionError('no /dev/shm')")
     worker = replace(child("worker", dies, serves="analyses"), ready=Ready("tcp", 1))

@@ -37,7 +37,7 @@ def text_of(number: int) -> str:
 
 
 async def settled() -> None:
-    """Whatever is ready has run."""
+    """Let everything run that is ready."""
     for _ in range(12):
         await asyncio.sleep(0)
 
@@ -63,7 +63,7 @@ class Talk:
         await sockets.run(scope, receive, send, "reader", lambda: names, opened)
 
     def deliver(self, *numbers: int) -> None:
-        """A run from the broker."""
+        """Deliver a run from the broker."""
         run = [
             Incoming(self.source, Position(7, number), 0, METADATA, METADATA, b"%d" % number)
             for number in numbers
@@ -71,7 +71,7 @@ class Talk:
         self.endpoint.consumer.receive(self.source, run)
 
     async def came(self) -> list[int]:
-        """What newly went out to the client, once everything has settled."""
+        """Return the numbers of the messages sent to the client since the last call, once everything has settled."""
         await settled()
         numbers = []
         while not self.pair.texts.empty():
@@ -143,7 +143,7 @@ async def test_permits_are_conserved_in_push_mode(size: int, steps: list[tuple[s
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.one_of(STEPS.map(lambda s: s[:3]), st.integers(1, 3)), max_size=10))
 async def test_permits_are_conserved_in_pull_mode(steps: list[Any]) -> None:
-    """As many deliveries as the client permitted, first ones and repeated ones alike; answers permit nothing."""
+    """Check that as many messages are delivered as the client permitted, redelivered ones too; answers permit none."""
     permitted = sent = 0
     async with talking(pull=True) as talk:
         for step in steps:
@@ -298,7 +298,7 @@ async def test_messages_of_every_form_are_one_frame_each() -> None:
         await publisher.entry(b"?", b"?", extra=secret)
         for pair, is_reader in zip(pairs, (False, True), strict=True):
             frames = [json.loads(await pair.receive()) for _ in range(4 if is_reader else 5)]
-            assert [base64.b64decode(one["payload"]) for one in frames[:4]] == [
+            assert [base64.b64decode(frame["payload"]) for frame in frames[:4]] == [
                 *(b"one", b"two", b"three", b"01")
             ]
             ledger = MessageId.parse(base64.b64decode(frames[0]["messageId"])).position.ledger_id
@@ -311,7 +311,7 @@ async def test_messages_of_every_form_are_one_frame_each() -> None:
                 "eventTime": "1970-01-01T00:00:01Z",
                 "key": "k",
             }
-            ids = [MessageId.parse(base64.b64decode(one["messageId"])) for one in frames[1:4]]
+            ids = [MessageId.parse(base64.b64decode(frame["messageId"])) for frame in frames[1:4]]
             assert ids == [
                 MessageId(Position(ledger, 1), -1, 0, 2),
                 MessageId(Position(ledger, 1), -1, 1, 2),

@@ -20,14 +20,14 @@ def test_a_recorded_frame_is_made_again() -> None:
         '{"messageId":"CIACEAAwAA==","payload":"aGVsbG8=","properties":{"k":"v"},'
         '"publishTime":"2026-11-21T10:26:42.746Z","redeliveryCount":0,"key":"kk"}'
     )
-    found = message(b"hello", properties=[{"key": "k", "value": "v"}], partition_key="kk")
-    assert DeliveryFrames().frame("CIACEAAwAA==", found) == recorded
+    delivery = message(b"hello", properties=[{"key": "k", "value": "v"}], partition_key="kk")
+    assert DeliveryFrames().frame("CIACEAAwAA==", delivery) == recorded
 
 
 def test_texts_of_every_kind_are_json() -> None:
     awkward = 'ü"\\\n\x00\u2028'
-    found = message(None, properties=[{"key": awkward, "value": awkward}], partition_key=awkward)
-    frame = json.loads(DeliveryFrames().frame("a", found))
+    delivery = message(None, properties=[{"key": awkward, "value": awkward}], partition_key=awkward)
+    frame = json.loads(DeliveryFrames().frame("a", delivery))
     assert (frame["properties"], frame["key"]) == ({awkward: awkward}, awkward)
     assert frame["payload"] == ""
 
@@ -36,20 +36,23 @@ def test_times_are_those_of_each_message() -> None:
     frames = DeliveryFrames()
     first, second = message(), message(event_time=1000)
     second.metadata.publish_time += 4
-    times = [json.loads(frames.frame("a", one))["publishTime"] for one in (first, second, first)]
+    times = [
+        json.loads(frames.frame("a", delivery))["publishTime"]
+        for delivery in (first, second, first)
+    ]
     assert [time[-5:] for time in times] == [".746Z", "2.75Z", ".746Z"]
     assert json.loads(frames.frame("a", second))["eventTime"] == "1970-01-01T00:00:01Z"
 
 
 def test_a_time_that_is_none_harms_nobody() -> None:
-    found = message(event_time=(1 << 64) - 1)
-    found.metadata.publish_time = (1 << 64) - 1
-    frame = json.loads(DeliveryFrames().frame("a", found))
+    delivery = message(event_time=(1 << 64) - 1)
+    delivery.metadata.publish_time = (1 << 64) - 1
+    frame = json.loads(DeliveryFrames().frame("a", delivery))
     assert frame["publishTime"] == frame["eventTime"] == "9999-12-31T23:59:59.999Z"
 
 
 def test_the_end_of_a_topic() -> None:
-    assert [end_of_topic(one) for one in (True, False)] == [
+    assert [end_of_topic(reached) for reached in (True, False)] == [
         '{"endOfTopic":true}',
         '{"endOfTopic":false}',
     ]

@@ -1,4 +1,4 @@
-"""What clients that encrypt say of it, as the metadata that official clients open payloads by."""
+"""The encryption fields of clients, as the metadata by which official clients open payloads."""
 
 import base64
 import json
@@ -30,11 +30,11 @@ def entry(body: dict[str, Any], given: Any = KEYS) -> tuple[pb.MessageMetadata, 
 def test_keys_and_parameter_are_the_metadata_of_each_message() -> None:
     metadata, payload = entry({"payload": "AQI=", "encryptionParam": "BQY=", "key": "k"})
     assert payload == b"\x01\x02"
-    found = [
-        (one.key, one.value, {m.key: m.value for m in one.metadata})
-        for one in metadata.encryption_keys
+    entry_keys = [
+        (entry_key.key, entry_key.value, {m.key: m.value for m in entry_key.metadata})
+        for entry_key in metadata.encryption_keys
     ]
-    assert found == [("a", b"\x00\x01", {"version": "1", "n": "2"}), ("b", b"\xff", {})]
+    assert entry_keys == [("a", b"\x00\x01", {"version": "1", "n": "2"}), ("b", b"\xff", {})]
     assert (metadata.encryption_param, metadata.partition_key) == (b"\x05\x06", "k")
     assert (metadata.compression, metadata.uncompressed_size) == (pb.NONE, 2)
 
@@ -114,8 +114,10 @@ def test_a_key_that_lacks_something_is_told(body: Any, lacks: str) -> None:
 )
 def test_anything_is_keys_or_names_or_refused(body: Any) -> None:
     try:
-        found = keys(body)
+        metadata = keys(body)
     except ValueError:
         return
-    if found is not None:
-        assert pb.MessageMetadata.FromString(found + b"\x0a\x01p\x10\x01\x18\x01").encryption_keys
+    if metadata is not None:
+        assert pb.MessageMetadata.FromString(
+            metadata + b"\x0a\x01p\x10\x01\x18\x01"
+        ).encryption_keys

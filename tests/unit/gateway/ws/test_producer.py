@@ -51,7 +51,7 @@ class Held:
 
     @property
     def count(self) -> int:
-        return sum(one.run.count for one in self.runs)
+        return sum(publication.run.count for publication in self.runs)
 
     def go(self) -> None:
         runs, self.runs = self.runs, []
@@ -60,7 +60,7 @@ class Held:
 
 
 def sent(held: Held) -> bytes:
-    """The content of the last message that the topic was given."""
+    """Return the content of the last message that the topic received."""
     if not held.runs:
         return b""
     run = held.runs[-1].run
@@ -74,9 +74,12 @@ async def test_a_message_is_answered_when_the_broker_has_confirmed_it() -> None:
         await until(lambda: held.count == 2)
         assert pair.texts.empty(), "sent is not stored"
         held.go()
-        found = await answers(pair, 2)
-        assert [(one["result"], one["context"]) for one in found] == [("ok", "a"), ("ok", "b")]
-        assert len({one["messageId"] for one in found}) == 2
+        replies = await answers(pair, 2)
+        assert [(reply["result"], reply["context"]) for reply in replies] == [
+            ("ok", "a"),
+            ("ok", "b"),
+        ]
+        assert len({reply["messageId"] for reply in replies}) == 2
 
 
 async def test_messages_that_came_together_are_one_run_and_leave_in_one_write() -> None:
@@ -87,8 +90,8 @@ async def test_messages_that_came_together_are_one_run_and_leave_in_one_write() 
         assert len(held.runs) == 1
         before = pair.transport.writes
         held.go()
-        found = await answers(pair, 200)
-        assert [one["context"] for one in found] == [str(number) for number in range(200)]
+        replies = await answers(pair, 200)
+        assert [reply["context"] for reply in replies] == [str(number) for number in range(200)]
         assert pair.transport.writes - before <= 2
 
 
@@ -101,8 +104,8 @@ async def test_an_error_is_answered_by_its_own_context_and_harms_no_other() -> N
         pair.send(frame(b"d", payload="***"), "no json", "[]")
         held.runs.pop(1).refuse(NotAllowed("not this one"))
         held.go()
-        found = await answers(pair, 6)
-        results = {one.get("context"): one["result"] for one in found}
+        replies = await answers(pair, 6)
+        results = {reply.get("context"): reply["result"] for reply in replies}
         assert results == {
             "a": "ok",
             "b": "send-error:8",
@@ -122,7 +125,7 @@ async def test_a_terminated_topic_is_told_and_the_socket_stays() -> None:
         assert answer["result"] == "send-error:8"
         assert "terminated" in answer["errorMsg"]
         pair.send(frame(b"b"))
-        assert [one["context"] for one in await answers(pair, 1)] == ["b"]
+        assert [reply["context"] for reply in await answers(pair, 1)] == ["b"]
 
 
 async def test_what_has_no_receipt_is_sent_again_when_the_topic_moves() -> None:
@@ -132,8 +135,8 @@ async def test_what_has_no_receipt_is_sent_again_when_the_topic_moves() -> None:
         await until(lambda: held.count == 2)
         await bench.kill()
         pair.send(frame(b"c"))
-        found = await answers(pair, 3)
-        assert [(one["result"], one["context"]) for one in found] == [
+        replies = await answers(pair, 3)
+        assert [(reply["result"], reply["context"]) for reply in replies] == [
             ("ok", "a"),
             ("ok", "b"),
             ("ok", "c"),
@@ -154,7 +157,7 @@ async def test_the_socket_is_not_read_while_too_many_messages_wait(
         await answers(pair, 3)
         await until(lambda: held.count == 5)  # what waited came in one read
         held.go()
-        assert [one["context"] for one in await answers(pair, 5)] == list("34567")
+        assert [reply["context"] for reply in await answers(pair, 5)] == list("34567")
         assert pair.transport.reading
 
 
@@ -171,7 +174,7 @@ async def test_the_socket_is_not_read_while_too_much_waits(monkeypatch: pytest.M
         await answers(pair, 2)
         await until(lambda: held.count == 1)
         held.go()
-        assert [one["context"] for one in await answers(pair, 1)] == ["c"]
+        assert [reply["context"] for reply in await answers(pair, 1)] == ["c"]
 
 
 @pytest.mark.parametrize(
@@ -208,17 +211,17 @@ async def test_all_sockets_together_are_bounded() -> None:
 
 
 async def test_messages_that_wait_for_ever_stop_no_other_socket() -> None:
-    """What all sockets share is full of messages that no topic takes."""
+    """Fill the budget that all sockets share with messages that no topic accepts."""
     async with opened() as (_, pair):
         pair.cluster.part(producer.all_in_flight).take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
         for number in range(5):
             pair.send(frame(b"%d" % number, properties={"large": "x" * 300_000}))
             pair.send(frame(b"small"))
-            assert [one["result"] for one in await answers(pair, 2)] == ["ok", "ok"]
+            assert [reply["result"] for reply in await answers(pair, 2)] == ["ok", "ok"]
         large = frame(b"y" * (producer.IN_FLIGHT_BYTES_OWN * 2))
         pair.send(large)
         pair.send(large)
-        assert [one["result"] for one in await answers(pair, 2)] == ["ok", "ok"]
+        assert [reply["result"] for reply in await answers(pair, 2)] == ["ok", "ok"]
         pair.cluster.part(producer.all_in_flight).give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
 
 
@@ -236,9 +239,9 @@ async def test_a_client_that_reads_no_answers_is_not_read_from() -> None:
         await stays(lambda: not pair.transport.reading, 0.05)
         pair.reads = True
         pair.transport.drain()
-        found = await answers(pair, sent + 1)
-        assert found[-1]["context"] == "last"
-        assert {one["result"] for one in found} == {"ok"}
+        replies = await answers(pair, sent + 1)
+        assert replies[-1]["context"] == "last"
+        assert {reply["result"] for reply in replies} == {"ok"}
 
 
 async def test_the_parameters_are_those_of_the_producer() -> None:
@@ -249,7 +252,7 @@ async def test_the_parameters_are_those_of_the_producer() -> None:
     )
     async with opened(query) as (bench, pair):
         pair.send(*(frame(b"%d" % number, key="k") for number in range(5)))
-        assert [one["result"] for one in await answers(pair, 5)] == ["ok"] * 5
+        assert [reply["result"] for reply in await answers(pair, 5)] == ["ok"] * 5
         [attached] = bench.topic.producers.values()
         assert attached.name == "mine"
         assert attached.published.messages.total == 5
@@ -296,8 +299,8 @@ async def test_a_path_names_the_cluster_that_is_published_to() -> None:
         assert moon.response is not None
         assert moon.response.status_code == 404
         assert "serves the clusters east, west, not moon" in moon.response.body.decode()
-        for each in (pair, moon):
-            await each.hang_up()
+        for socket in (pair, moon):
+            await socket.hang_up()
         for cluster in (east, west):
             await cluster.client.close()
 

@@ -1,4 +1,4 @@
-"""What a handshake is told when an endpoint cannot open."""
+"""The answer to a handshake when an endpoint cannot open."""
 
 from typing import Any
 
@@ -13,20 +13,20 @@ from gateway.ws.rights import Opening
 
 async def answers(error: Exception) -> tuple[int, str]:
     """Status and page."""
-    said: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
         return {"type": "websocket.connect"}
 
     async def send(event: dict[str, Any]) -> None:
-        said.append(event)
+        events.append(event)
 
     async def fail() -> sockets.SocketEndpoint:
         raise error
 
     names = Opening(("persistent://t/n/x",))
     await sockets.run({}, receive, send, "producer", lambda: names, fail)
-    start, body = said
+    start, body = events
     assert start["type"] == "websocket.http.response.start"
     return start["status"], body["body"].decode()
 
@@ -45,7 +45,7 @@ async def answers(error: Exception) -> tuple[int, str]:
     ],
 )
 async def test_a_refusal_has_its_status_and_says_why(error: Exception, status: int) -> None:
-    found, page = await answers(error)
-    assert found == status
+    answered, page = await answers(error)
+    assert answered == status
     assert f"<title>Error {status} " in page
     assert "why</title>" in page

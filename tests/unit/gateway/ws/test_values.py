@@ -49,11 +49,11 @@ async def registered(bench: Bench, *schemas: Schema) -> None:
 
 async def received(pair: SocketPair, count: int) -> list[dict[str, Any]]:
     """Frames, without what every frame has."""
-    found = [json.loads(await pair.receive()) for _ in range(count)]
-    for one in found:
+    frames = [json.loads(await pair.receive()) for _ in range(count)]
+    for frame in frames:
         for name in ("messageId", "properties", "publishTime", "redeliveryCount"):
-            del one[name]
-    return found
+            del frame[name]
+    return frames
 
 
 def encoded(content: bytes) -> str:
@@ -81,12 +81,12 @@ async def test_values_are_beside_payloads_and_others_see_no_difference() -> None
             {"payload": "cmF3", "decodeError": "its producer named no schema version"},
         ]  # fmt: skip
         for pair in (consumer, reader):
-            found = await received(pair, 8)
-            assert found[:7] == expected
-            assert found[7]["payload"] == "Pw=="
-            assert found[7]["decodeError"].startswith("schema version 9: ")
+            frames = await received(pair, 8)
+            assert frames[:7] == expected
+            assert frames[7]["payload"] == "Pw=="
+            assert frames[7]["decodeError"].startswith("schema version 9: ")
         without = ("schemaVersion", "value", "decodeError")
-        bare = [{k: v for k, v in one.items() if k not in without} for one in expected]
+        bare = [{k: v for k, v in frame.items() if k not in without} for frame in expected]
         assert await received(plain, 8) == [*bare, {"payload": "Pw=="}]
 
 
@@ -106,13 +106,13 @@ async def test_a_version_is_asked_for_once_until_the_consumer_comes_again(
         publisher = await Publisher.to(pair.cluster.client)
         for number in (0, 1, 0, 1):
             await publisher.entry(b"\x06", b"\x06", **by(number))
-        values_seen = [one["value"] for one in await received(pair, 8)]
+        values_seen = [frame["value"] for frame in await received(pair, 8)]
         assert values_seen == [{"a": 3}] * 2 + ["\x06"] * 2 + [{"a": 3}] * 2 + ["\x06"] * 2
         assert asked == [0, 1]
         for link in list(pair.cluster.client._links._open.values()):
             link.abort()
         again = await received(pair, 8)
-        assert [one["value"] for one in again] == values_seen, "none was acknowledged"
+        assert [frame["value"] for frame in again] == values_seen, "none was acknowledged"
         assert asked == [0, 1, 0, 1]
 
 
@@ -128,9 +128,9 @@ async def test_what_takes_long_waits_its_turn_and_keeps_its_place(
         await publisher.entry(*map(str.encode, texts), **by(0))
         await publisher.entry(b"long text", **by(0))
         await publisher.entry(b"last", **by(0))
-        found = await received(pair, 52)
-        assert [one.get("value") for one in found] == [*texts, None, "last"]
-        assert found[50]["decodeError"] == "9 bytes, at most 6 are decoded here"
+        frames = await received(pair, 52)
+        assert [frame.get("value") for frame in frames] == [*texts, None, "last"]
+        assert frames[50]["decodeError"] == "9 bytes, at most 6 are decoded here"
 
 
 async def no_answer(name: Any, number: int | None) -> Version | None:
@@ -154,12 +154,12 @@ async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_e
         publisher = await Publisher.to(pair.cluster.client)
         for _ in range(5):
             await publisher.entry(b"a", **by(0))
-        said = {"payload": "YQ==", "schemaVersion": 0}
+        expected = {"payload": "YQ==", "schemaVersion": 0}
         why = {"decodeError": "schema version 0: no bookie answers"}
-        assert await received(pair, 5) == [said | why] * 5
+        assert await received(pair, 5) == [expected | why] * 5
         tries = len(asked)
         await publisher.entry(b"a", **by(0))
-        assert await received(pair, 1) == [said | why]
+        assert await received(pair, 1) == [expected | why]
         assert len(asked) == tries
 
 
@@ -175,11 +175,11 @@ async def test_a_schema_that_nobody_gave_is_asked_for_again(
             patched.setattr(bench.schemas, "version", no_answer)
             await publisher.entry(b"a", **by(0))
             assert "decodeError" in (await received(pair, 1))[0]
-        found: dict[str, Any] = {}
-        while "value" not in found:
+        frame: dict[str, Any] = {}
+        while "value" not in frame:
             await publisher.entry(b"a", **by(0))
-            [found] = await received(pair, 1)
-        assert found["value"] == "a"
+            [frame] = await received(pair, 1)
+        assert frame["value"] == "a"
 
 
 async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_socket(

@@ -1,4 +1,4 @@
-"""What is out is known by its id, as often as it went out, and no more of it than is bearable."""
+"""Unanswered messages of a socket: known by id, counted by delivery, bounded in number."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is asked for: nobody without a session's cookie, else the session's user, whose changes need the CSRF token."""
+"""The user of a request: anonymous without a session cookie, else the session's, whose changes need a CSRF token."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ TOKEN = "a" * 32
 
 
 async def session(*, superuser: bool = False) -> str:
-    """The cookie of a user's session, with a CSRF token."""
+    """Create a user's session with a CSRF token and return its cookie."""
     users: Any = get_user_model().objects
     user = await users.acreate(username="ann", is_superuser=superuser)
     store = SessionStore()

@@ -1,4 +1,4 @@
-"""What the overview and the list of topics show of brokers' findings, topics at rest, and hops."""
+"""The overview and the list of topics: brokers' findings, topics at rest, and hops."""
 
 from typing import Any
 
@@ -46,8 +46,8 @@ class Console:
         growth = more.pop("growth", 0)
         lag = [cause, severity, self.now - 60_000, growth, more]
         self.rows.append([T + name, [sub, backlog, 0, lag]])
-        told = RowChanges(1, self.rows, [])
-        self.findings.apply("b:1", told)
+        changes = RowChanges(1, self.rows, [])
+        self.findings.apply("b:1", changes)
 
     def report_all(self) -> None:
         """Report ``rows`` as the complete list: other topics are gone."""
@@ -67,7 +67,7 @@ class Console:
         self.board.needs.report(broker, answer)
 
     def bookie(self, number: int, state: str, **more: Any) -> None:
-        self.bookies = [one for one in self.bookies if one["id"] != f"bookie-{number}"]
+        self.bookies = [bookie for bookie in self.bookies if bookie["id"] != f"bookie-{number}"]
         self.bookies = [*self.bookies, {"id": f"bookie-{number}", "state": state, **more}]
 
     def causes(self, seconds: int = 1) -> list[str]:
@@ -80,19 +80,19 @@ def console() -> Console:
 
 
 def test_nothing_is_found_and_that_is_known(console: Console) -> None:
-    said = console.found()
+    answer = console.found()
     began = console.now
-    assert said == {"known": True, "since": began, "settled": False, "items": [], "more": 0}
+    assert answer == {"known": True, "since": began, "settled": False, "items": [], "more": 0}
     console.now += SETTLED_MS
-    assert console.found() == said | {"settled": True}
+    assert console.found() == answer | {"settled": True}
     assert console.found(known=False)["known"] is False
 
 
 def test_nothing_found_says_nothing_before_all_were_looked_at(console: Console) -> None:
     console.whole = False
     console.now += 10 * SETTLED_MS
-    said = console.found()
-    assert (said["since"], said["settled"]) == (None, False)
+    answer = console.found()
+    assert (answer["since"], answer["settled"]) == (None, False)
     console.whole = True
     assert console.found()["since"] == console.now
     console.now += SETTLED_MS
@@ -108,10 +108,10 @@ def test_a_topic_that_moves_is_looked_at_anew(console: Console) -> None:
     console.found()
     console.now += SETTLED_MS
     assert console.found()["settled"]
-    told = RowChanges(1, [[T + "a", ["s", 500, 0, None]]], [])
-    console.findings.apply("b:2", told)
-    said = console.found()
-    assert (said["items"], said["since"], said["settled"]) == ([], console.now, False)
+    changes = RowChanges(1, [[T + "a", ["s", 500, 0, None]]], [])
+    console.findings.apply("b:2", changes)
+    answer = console.found()
+    assert (answer["items"], answer["since"], answer["settled"]) == ([], console.now, False)
     console.now += SETTLED_MS
     assert console.found()["settled"]
     console.findings.forget("b:2")
@@ -136,13 +136,13 @@ def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -
 def test_what_is_alike_shares_a_line(console: Console) -> None:
     for number in range(30):
         console.lag(f"t{number}", "s", "no-consumer", 500, left_ms=0)
-    said = console.found()
-    assert len(said["items"]) == 5
-    group = said["items"][-1]
+    answer = console.found()
+    assert len(answer["items"]) == 5
+    group = answer["items"][-1]
     assert group["title"] == "26 subscriptions have no consumer: 13,000 entries"
     assert group["link"] == "/c/c/topics?attention=no-consumer"
     assert (group["count"], group["key"]) == (26, "no-consumer")
-    assert said["more"] == 0
+    assert answer["more"] == 0
     assert len(console.board.topics_of("no-consumer")) == 30
     assert len(console.board.topics_of("any")) == 30
 
@@ -151,12 +151,12 @@ def test_what_has_no_line_is_counted(console: Console) -> None:
     for cause in ("no-consumer", "slow", "held", "redelivery", "hot-key", "no-permits"):
         for number in range(2):
             console.lag(f"{cause}{number}", "s", cause, 500)
-    said = console.found()
-    assert (len(said["items"]), said["more"]) == (5, 2)
+    answer = console.found()
+    assert (len(answer["items"]), answer["more"]) == (5, 2)
     console.hops.failed(Kind.STORE, slow=False)
-    said = console.found()
-    assert said["items"][0]["cause"] == "store-down"
-    assert (len(said["items"]), said["more"]) == (5, 4)
+    answer = console.found()
+    assert answer["items"][0]["cause"] == "store-down"
+    assert (len(answer["items"]), answer["more"]) == (5, 4)
 
 
 def test_partitions_are_told_as_their_topic(console: Console) -> None:
@@ -298,9 +298,9 @@ def test_every_cause_has_words(console: Console) -> None:
     for cause in LagCause:
         console.lag(f"t-{cause}", "s", cause, None)
     console.findings.apply("b:1", RowChanges(1, console.rows, []))
-    said = console.found()
-    assert said["more"] == len(LagCause) - 5
-    assert all("is not known" in item["detail"] for item in said["items"])
+    answer = console.found()
+    assert answer["more"] == len(LagCause) - 5
+    assert all("is not known" in item["detail"] for item in answer["items"])
 
 
 def test_spans_are_coarse() -> None:
@@ -402,7 +402,7 @@ def busy(console: Console) -> Console:
 
 
 def lose(console: Console, clients: int = 0) -> None:
-    """All topics are loaded anew, with the clients of the first few of them."""
+    """Load all topics again, with the clients of the first few of them."""
     console.rows = []
     for number in range(20):
         here = int(number < clients)
@@ -447,9 +447,9 @@ def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
     assert "; 6 have reconnected" in busy.found()["items"][0]["title"]
     assert busy.board.trouble_of(T + "t1") is None
     lose(busy, clients=18)
-    said = busy.found(2)["items"]
-    assert {item["cause"] for item in said} == {"no-consumer"}, "nine of ten are back: the rest"
-    assert not any("delete" in item["advice"] for item in said)
+    items = busy.found(2)["items"]
+    assert {item["cause"] for item in items} == {"no-consumer"}, "nine of ten are back: the rest"
+    assert not any("delete" in item["advice"] for item in items)
     busy.found(KEPT_MS // 1_000)
     assert all("delete it" in item["advice"] for item in busy.found()["items"])
 
@@ -493,19 +493,22 @@ def test_what_its_broker_found_shortly_after_loading_may_be_older(console: Conso
     console.lag("e", "s", "not-acknowledged", loaded_ms=began - 1_000, acked_ms=began)
     console.lag("f", "s", "slow")  # of a broker of an earlier version
     console.found()
-    told = {
+    at_least = {
         name: console.board.lags(T + name, [T + name], console.now)["s"]["at_least"]
         for name in "abcdef"
     }
-    assert told == {"a": True, "b": False, "c": False, "d": True, "e": False, "f": True}
+    assert at_least == {"a": True, "b": False, "c": False, "d": True, "e": False, "f": True}
 
 
 def restarted(console: Console) -> Console:
-    """Another console over the same brokers, which has what this one kept."""
+    """Return another console over the same brokers, with the episodes that this one recorded."""
     made = Console()
-    kept = [one._replace(seen_ms=one.seen_ms or console.now) for one in console.board.recorded()]
+    records = [
+        record._replace(seen_ms=record.seen_ms or console.now)
+        for record in console.board.recorded()
+    ]
     made.now = console.now + 30_000
-    made.board.recall(kept, made.now)
+    made.board.recall(records, made.now)
     return made
 
 
@@ -556,8 +559,8 @@ def test_a_part_that_never_answered_is_down_at_least_since_it_was_asked(console:
     console.hops.failed(Kind.STORE, slow=False)
     console.hops.answered(Kind.BROKER, "b:1")
     console.hops.failed(Kind.BROKER, "b:1", slow=False)
-    told = {item["cause"]: item["at_least"] for item in console.found()["items"]}
-    assert told == {"store-down": True, "broker-down": False}
+    at_least = {item["cause"]: item["at_least"] for item in console.found()["items"]}
+    assert at_least == {"store-down": True, "broker-down": False}
 
 
 def test_a_topic_that_nobody_has_meanwhile_keeps_what_it_had_before(busy: Console) -> None:
@@ -616,7 +619,7 @@ def test_a_group_names_its_largest_and_its_growing_member(console: Console) -> N
 
 
 @pytest.mark.parametrize(
-    ("messages", "estimated", "said"),
+    ("messages", "estimated", "text"),
     [
         (None, False, "backlog of 212 entries, growing by 3.0 entries/s"),
         (212, False, "backlog of 212 messages, growing by 3.0 messages/s"),
@@ -626,12 +629,12 @@ def test_a_group_names_its_largest_and_its_growing_member(console: Console) -> N
     ],
 )
 def test_entries_are_called_entries_and_messages_are_estimated(
-    console: Console, messages: int | None, estimated: bool, said: str
+    console: Console, messages: int | None, estimated: bool, text: str
 ) -> None:
     more = {} if messages is None else {"messages": messages, "estimated": estimated}
     console.lag("sixty", "drain", "held", 212, growth=3_000, **more)
     [item] = console.found()["items"]
-    assert said in item["detail"]
+    assert text in item["detail"]
 
 
 def test_what_is_slower_says_by_how_many_messages_a_second(console: Console) -> None:
@@ -641,14 +644,14 @@ def test_what_is_slower_says_by_how_many_messages_a_second(console: Console) -> 
 
 
 def test_one_entry_of_many_messages_and_one_message_agree_with_their_verb(console: Console) -> None:
-    for messages, said in (
+    for messages, text in (
         (30, "backlog of 30 messages (1 entry) ·"),
         (1, "backlog of 1 message ·"),
     ):
         console.rows = []
         console.lag("a", "drain", "held", 1, messages=messages, estimated=False)
         [item] = console.found(10)["items"]
-        assert said in item["detail"]
+        assert text in item["detail"]
 
 
 def test_few_large_batches_do_more_harm_than_more_single_messages(console: Console) -> None:
@@ -658,9 +661,9 @@ def test_few_large_batches_do_more_harm_than_more_single_messages(console: Conso
 
 
 def test_a_topic_at_rest_is_told_in_messages_where_they_are_known(console: Console) -> None:
-    told = {"backlog": 212, "backlog_messages": 60_000, "backlog_estimated": 212}
+    figures = {"backlog": 212, "backlog_messages": 60_000, "backlog_estimated": 212}
     console.topics.catalog({T + "archive": 0}, [])
-    console.topic("archive", **told, subscriptions=1)
+    console.topic("archive", **figures, subscriptions=1)
     console.topics.apply("b:1", RowChanges(1, [], [T + "archive"]))
     for name in console.topics.due(console.now, 5):
         console.topics.apply_at_rest(

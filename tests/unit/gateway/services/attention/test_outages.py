@@ -1,4 +1,4 @@
-"""Clients that left together, told from those that come and go."""
+"""Clients that left together, distinguished from those that connect and leave one by one."""
 
 from random import Random
 

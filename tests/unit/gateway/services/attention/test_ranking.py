@@ -21,7 +21,7 @@ def problems(*findings: Finding) -> list[Problem]:
 
 
 def noise(count: int = 200, seed: int = 1) -> list[Finding]:
-    """Small subscriptions that somebody forgot, some of them long ago."""
+    """Return small subscriptions without consumers, some of them for a long time."""
     random = Random(seed)
     return [
         finding(
@@ -42,7 +42,7 @@ BIG = [
 ]
 
 
-@pytest.mark.parametrize("big", BIG, ids=lambda one: one.topic)
+@pytest.mark.parametrize("big", BIG, ids=lambda finding: finding.topic)
 def test_one_problem_stands_out_of_small_ones_whatever_their_age(big: Finding) -> None:
     lines = Ranking().lines(problems(*noise(), big), 5, NOW)
     assert lines[0].problem.worst == big
@@ -51,8 +51,8 @@ def test_one_problem_stands_out_of_small_ones_whatever_their_age(big: Finding) -
 
 
 def test_problems_of_one_cause_have_lines_of_their_own_while_there_is_room() -> None:
-    found = problems(*(finding(f"t{i}", backlog=1_000 + i) for i in range(9)))
-    lines = Ranking().lines(found, 5, NOW)
+    found_problems = problems(*(finding(f"t{i}", backlog=1_000 + i) for i in range(9)))
+    lines = Ranking().lines(found_problems, 5, NOW)
     assert [line.total for line in lines] == [1, 1, 1, 1, 5]
     assert [line.problem.topic for line in lines][:4] == ["t8", "t7", "t6", "t5"]
     assert lines[4].key == "slow"
@@ -60,17 +60,17 @@ def test_problems_of_one_cause_have_lines_of_their_own_while_there_is_room() -> 
 
 def test_every_cause_has_a_line_before_one_has_two() -> None:
     causes = ("slow", "held", "standby", "redelivery", "hot-key", "no-permits")
-    found = problems(*(finding(f"{c}{i}", cause=c) for c in causes for i in range(3)))
-    lines = Ranking().lines(found, 5, NOW)
+    found_problems = problems(*(finding(f"{c}{i}", cause=c) for c in causes for i in range(3)))
+    lines = Ranking().lines(found_problems, 5, NOW)
     assert len({line.problem.cause for line in lines}) == 5
     assert [line.total for line in lines] == [3] * 5
 
 
 def test_partitions_of_a_subscription_are_one_problem() -> None:
     parts = [finding(f"t-partition-{i}", backlog=10 * i, growth=1.0) for i in range(3)]
-    (one,) = merged(parts, {part.topic: "t" for part in parts})
-    assert (one.topic, one.backlog, one.growth, one.parts) == ("t", 30, 3.0, 3)
-    assert one.worst.topic == "t-partition-2"
+    (problem,) = merged(parts, {part.topic: "t" for part in parts})
+    assert (problem.topic, problem.backlog, problem.growth, problem.parts) == ("t", 30, 3.0, 3)
+    assert problem.worst.topic == "t-partition-2"
     (unknown,) = merged([parts[0], parts[1]._replace(backlog=None)], {p.topic: "t" for p in parts})
     assert unknown.backlog is None
 
@@ -79,13 +79,13 @@ def test_lines_do_not_jump_while_figures_waver() -> None:
     random, ranking = Random(3), Ranking()
     orders = set()
     for second in range(300):
-        found = problems(
+        found_problems = problems(
             *(
                 finding(f"t{i}", backlog=10_000 + random.randrange(-2_000, 2_000), growth=5.0)
                 for i in range(4)
             )
         )
-        lines = ranking.lines(found, 5, NOW + second * 1_000)
+        lines = ranking.lines(found_problems, 5, NOW + second * 1_000)
         orders.add(tuple(line.key for line in lines))
     assert len(orders) == 1
 

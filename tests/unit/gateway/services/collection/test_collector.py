@@ -1,4 +1,4 @@
-"""When the console's numbers are read anew."""
+"""The rounds in which the console's numbers are read."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def listed(collector: Collector) -> list[str]:
 
 
 def made(engine: EngineLink) -> Collector:
-    """One that has asked every part once: that this database and Redis are not there is no news to it."""
+    """Return a collector that has checked each part once: the missing database and Redis are no news to it."""
     collector = Collector(engine)
     engine.run(lambda _: collector.health.checks.first())
     return collector
@@ -81,29 +81,27 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collector = made(engine)
-    collector._brokers._last_seen = (
-        1 << 40
-    )  # of a broker that was registered once: it limits nothing
+    # A value of a broker that was registered once: it limits nothing.
+    collector._brokers._last_seen = 1 << 40
     clock = [1_000]
     monkeypatch.setattr("gateway.services.collection.collector.now_ms", lambda: clock[0])
     monkeypatch.setattr(Bookies, "refresh", lambda self, store: asyncio.sleep(0))
 
     def pass_a_second() -> None:
         clock[0] += 1_000
-        collector.health.store.answered_ms = clock[
-            0
-        ]  # the store answers whatever becomes of rounds
+        # The store answers whether or not rounds succeed.
+        collector.health.store.answered_ms = clock[0]
 
     pass_a_second()
     a_round(engine, collector)
     assert collector.known_until() == 2_000
     with monkeypatch.context() as once:
         once.setattr(collector._stored, "read", None)
-        for heard in (3_000, 2_000, 2_000):  # one slow round is no outage
+        for known_until in (3_000, 2_000, 2_000):  # one slow round is no outage
             pass_a_second()
             with pytest.raises(TypeError):
                 a_round(engine, collector)
-            assert collector.known_until() == heard
+            assert collector.known_until() == known_until
     pass_a_second()
     a_round(engine, collector)
     assert collector.known_until() == clock[0]
@@ -129,25 +127,25 @@ def test_topics_come_and_go_with_the_metadata(engine: EngineLink) -> None:
 def test_a_part_that_does_not_answer_is_news(engine: EngineLink) -> None:
     collector = made(engine)
     a_round(engine, collector)
-    told: list[object] = []
-    collector.watch(lambda: told.append(collector.version))
+    versions: list[object] = []
+    collector.watch(lambda: versions.append(collector.version))
     a_round(engine, collector)
-    assert told == [], "a round without news"
+    assert versions == [], "a round without news"
     collector.health.hops.failed(Kind.REDIS, slow=False)
-    assert told == [collector.version]
+    assert versions == [collector.version]
 
 
 def test_who_watches_is_told_of_each_change_until_it_watches_no_more(engine: EngineLink) -> None:
     collector = made(engine)
-    told: list[object] = []
-    unwatch = collector.watch(lambda: told.append(collector.version))
+    versions: list[object] = []
+    unwatch = collector.watch(lambda: versions.append(collector.version))
     create(engine, "one")
     a_round(engine, collector)
-    assert told[-1:] == [collector.version]
+    assert versions[-1:] == [collector.version]
     unwatch()
     create(engine, "two")
     a_round(engine, collector)
-    assert told[-1:] != [collector.version]
+    assert versions[-1:] != [collector.version]
 
 
 def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(

@@ -52,8 +52,8 @@ def test_requests_to_the_end_give_the_rows_of_the_log(
         patch.setattr(row_log, "GONE_MAX", 3)
         patch.setattr(row_list, "STEP", step)
         log, truth, table = RowLog(), dict[str, Row](), Table()
-        for action, which, value in actions:
-            name = f"t{which}"
+        for action, number, value in actions:
+            name = f"t{number}"
             if action == "put":
                 truth[name] = [name, value]
                 log.put([name, value])

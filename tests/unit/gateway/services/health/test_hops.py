@@ -1,4 +1,4 @@
-"""What is told of hops: since when, why, and what to do."""
+"""The description of a hop: since when it has its state, the reason, and the advice."""
 
 from gateway.services.health.hops import ADVICE, NAMES, HopError, Hops, HopState, Kind
 
@@ -20,8 +20,8 @@ def test_a_hop_says_since_when_it_does_not_answer_and_clears_by_itself() -> None
     now = 50
     hops.answered(Kind.STORE)
     assert hops.bad == []
-    told = hops.all[0].as_json()
-    assert told == {
+    answer = hops.all[0].as_json()
+    assert answer == {
         "hop": "store", "id": "", "state": "ok", "since": 50, "reason": "", "advice": "",
     }  # fmt: skip
 

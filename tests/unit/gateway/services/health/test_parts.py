@@ -1,4 +1,4 @@
-"""What is known of the analysis worker, which reports through Redis."""
+"""The state of the analysis worker, which reports through Redis."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from gateway.services.health.parts import WORKER_KEY_S, Redis
 
 
 class Answers:
-    """In place of the client: ms that are left of the worker's key, or an error."""
+    """A stand-in for the Redis client: the remaining ms of the worker's key, or an error."""
 
     def __init__(self) -> None:
         self.left_ms: int | Exception = RedisConnectionError("refused")

@@ -1,4 +1,4 @@
-"""Who waits for a change of the instance's health is woken by it, and not kept for ever without one."""
+"""A waiter for changes of the instance's health is woken by a change, and by a time-out without one."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The index, told bit by bit, is what a recomputation from everything that was told would be."""
+"""The index, changed report by report, equals a recomputation from all reports."""
 
 from functools import partial
 from typing import Any
@@ -54,17 +54,17 @@ def row(index: TopicIndex, name: str) -> dict[str, Any]:
 
 
 class Model:
-    """What was told, and all of it counted anew when asked."""
+    """All reports, counted again at each request."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
         self.claims: dict[str, dict[str, tuple[Values, bool]]] = {}
-        """By part, the newest last; whether some values were kept from before."""
+        """Claims by part, the newest last; whether some values were kept from before."""
         self.rest: dict[str, tuple[Values, bool]] = {}
-        """And whether they were read."""
+        """Values of topics at rest; whether they were read."""
         self.silent: set[str] = set()
         self.last: dict[str, Values] = {}
-        """Of topics that got a part of which something is not known."""
+        """Last complete values of topics that got a part of which something is not known."""
 
     def owner(self, part: str) -> str:
         base, _ = split_partition(part)
@@ -75,10 +75,10 @@ class Model:
         return self.known.get(part) == 0 or 0 <= index < self.known.get(base, 0)
 
     def parts(self) -> set[str]:
-        found = {part for part, claims in self.claims.items() if claims}
+        parts = {part for part, claims in self.claims.items() if claims}
         for name, partitions in self.known.items():
-            found |= {f"{name}-partition-{i}" for i in range(partitions)} or {name}
-        return found
+            parts |= {f"{name}-partition-{i}" for i in range(partitions)} or {name}
+        return parts
 
     def resting(self, part: str) -> tuple[Values, bool]:
         persistent = part.startswith("persistent:")
@@ -95,14 +95,17 @@ class Model:
             known = AT_REST if read and None not in value else LAST
         return value, NO if value[BACKLOG] is None else known
 
-    def claim(self, broker: str, part: str, told: Values) -> None:
+    def claim(self, broker: str, part: str, values: Values) -> None:
         is_new = part not in self.parts()
         topic = self.shown().get(self.owner(part))
-        if is_new and topic is not None and None not in topic[1] and None in told:
+        if is_new and topic is not None and None not in topic[1] and None in values:
             self.last.setdefault(self.owner(part), topic[1])
         before = UNREAD if is_new else self.figures(part)[0]
-        kept = None in told and None not in before
-        self.claims.setdefault(part, {})[broker] = (filled(told, before) if kept else told, kept)
+        kept = None in values and None not in before
+        self.claims.setdefault(part, {})[broker] = (
+            filled(values, before) if kept else values,
+            kept,
+        )
 
     def leave(self, broker: str, part: str) -> None:
         before = self.figures(part)[0]
@@ -121,27 +124,27 @@ class Model:
         self.rest[part] = (stored, False) if part.startswith("persistent:") else (NOTHING, True)
         self.prune()
 
-    def read(self, part: str, told: Values) -> None:
-        if None in told and self.figures(part)[1] != NO:
+    def read(self, part: str, values: Values) -> None:
+        if None in values and self.figures(part)[1] != NO:
             self.rest[part] = self.resting(part)[0], False
         else:
-            self.rest[part] = told, None not in told
+            self.rest[part] = values, None not in values
 
     def prune(self) -> None:
         self.rest = {part: kept for part, kept in self.rest.items() if self.is_known(part)}
 
     def shown(self) -> dict[str, tuple[int, Values, int]]:
-        found: dict[str, list[tuple[Values, int]]] = {name: [] for name in self.known}
+        figures_by_topic: dict[str, list[tuple[Values, int]]] = {name: [] for name in self.known}
         for part in self.parts():
-            found.setdefault(self.owner(part), []).append(self.figures(part))
+            figures_by_topic.setdefault(self.owner(part), []).append(self.figures(part))
         out = {}
-        for name, all_ in found.items():
+        for name, all_ in figures_by_topic.items():
             summed: list[int | None] = []
-            for column, numbers in enumerate(zip(*(each for each, _ in all_), strict=True)):
+            for column, numbers in enumerate(zip(*(row for row, _ in all_), strict=True)):
                 known = [number for number in numbers if number is not None]
                 total = max(known, default=0) if column == SUBSCRIPTIONS else sum(known)
                 if column == OLDEST:
-                    total = min((each for each in known if each), default=0)
+                    total = min((number for number in known if number), default=0)
                 summed.append(total if len(known) == len(numbers) else None)
             figures = tuple(summed), max(known for _, known in all_)
             if None not in summed:
@@ -168,7 +171,7 @@ STEP = st.tuples(
 
 
 def naive_order(model: Model, chosen: Chosen) -> list[str]:
-    found = []
+    pairs = []
     for name, (partitions, numbers, _) in sorted(model.shown().items()):
         parts = parts_of(name)
         tenant, _, namespace = chosen.namespace.rpartition("/")
@@ -195,10 +198,10 @@ def naive_order(model: Model, chosen: Chosen) -> list[str]:
             if oldest
             else 0,
         }
-        found.append((fields[chosen.sort.removeprefix("-")], name))
-    known = [pair for pair in found if pair[0] is not None]
+        pairs.append((fields[chosen.sort.removeprefix("-")], name))
+    known = [pair for pair in pairs if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=chosen.sort.startswith("-"))
-    return [name for _, name in known + [pair for pair in found if pair[0] is None]]
+    return [name for _, name in known + [pair for pair in pairs if pair[0] is None]]
 
 
 CHOICES = [
@@ -229,8 +232,8 @@ def test_it_is_what_a_recomputation_gives(merge_share: int, steps: list[Any], lo
 def measured(backlog: int | None, more: int, kind: int) -> dict[str, int | None]:
     """Return the values that a broker reports of a backlog beside its entries."""
     if backlog is None:
-        told = dict.fromkeys(("backlog_messages", "backlog_estimated", "backlog_unmeasured"))
-        return {**told, "oldest_at": OLDEST_UNKNOWN}
+        unmeasured = dict.fromkeys(("backlog_messages", "backlog_estimated", "backlog_unmeasured"))
+        return {**unmeasured, "oldest_at": OLDEST_UNKNOWN}
     if not backlog:
         return {}
     return {
@@ -243,59 +246,65 @@ def measured(backlog: int | None, more: int, kind: int) -> dict[str, int | None]
 
 def recompute(steps: list[Any], looks: int) -> None:
     index, model = TopicIndex(), Model()
-    for turn, (step, broker, part, (one, two, three, some)) in enumerate(steps):
-        told = values(
-            producers=one,
+    for turn, (step, broker, part, (first, two, three, some)) in enumerate(steps):
+        reported = values(
+            producers=first,
             subscriptions=two,
             msg_rate_out=500 * three,
             backlog=some,
-            storage_bytes=one,
+            storage_bytes=first,
             **measured(some, two, three),
         )
         if step == "row":
-            model.claim(broker, part, tuple(told))
-            index.apply(broker, answer(turn, [part, *told]))
+            model.claim(broker, part, tuple(reported))
+            index.apply(broker, answer(turn, [part, *reported]))
         elif step == "gone":
             model.leave(broker, part)
             index.apply(broker, answer(turn, gone=(part,)))
         elif step == "whole":
-            model.claim(broker, part, tuple(told))
+            model.claim(broker, part, tuple(reported))
             rows = RowList(partial(index.reported, broker))
-            whole = {"at": turn, "rows": [[part, *told]], "gone": [], "whole": True, "more": False}
+            whole = {
+                "at": turn,
+                "rows": [[part, *reported]],
+                "gone": [],
+                "whole": True,
+                "more": False,
+            }
             for changes in rows.changes(whole):
                 index.apply(broker, changes)
             for other in list(model.claims):
                 if other != part and broker in model.claims[other]:
                     model.leave(broker, other)
         elif step == "silence":
-            silent = broker in index.sources and bool(one)
+            silent = broker in index.sources and bool(first)
             (model.silent.add if silent else model.silent.discard)(broker)
-            list(index.set_silent(broker, bool(one)))
+            list(index.set_silent(broker, bool(first)))
         elif step == "forget":
-            for each in list(model.claims):
-                if broker in model.claims[each]:
-                    model.leave(broker, each)
+            for part_name in list(model.claims):
+                if broker in model.claims[part_name]:
+                    model.leave(broker, part_name)
             model.silent.discard(broker)
             list(index.forget(broker))
         elif step == "catalog":
-            name = NAMES[(one + 2 * two) % len(NAMES)]
+            name = NAMES[(first + 2 * two) % len(NAMES)]
             if "-partition-" not in name:
                 change_catalog(index, model, name, three - 1)
             elif not model.known.get(f"{T}a"):  # else it is a partition, and no topic of the list
                 change_catalog(index, model, name, min(three - 1, 0))
         else:
             names = index.due(10**9, 100)
-            assert all(not model.claims.get(each) for each in names)
-            index.apply_at_rest(rest(turn, *([each, two, some, one] for each in names)))
-            for each in names:
-                model.read(each, at_rest(two, some, one, last=model.resting(each)[0]))
+            assert all(not model.claims.get(part_name) for part_name in names)
+            index.apply_at_rest(rest(turn, *([part_name, two, some, first] for part_name in names)))
+            for part_name in names:
+                model.read(part_name, at_rest(two, some, first, last=model.resting(part_name)[0]))
         if turn % looks == 0:
             check(index, model)
     check(index, model)
 
 
 def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) -> None:
-    """-1: it is no more."""
+    """Change the partitions in both; -1 deletes the topic."""
     before = model.known.get(name, -1)
     had = model.shown().get(name)
     if 0 < before < partitions:
@@ -303,18 +312,18 @@ def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) 
             model.last[name] = had[1]
     elif before != partitions:
         model.last.pop(name, None)
-    if not 0 < before <= partitions:  # else what grows keeps what is known of it
-        for each in list(model.rest):
-            if model.is_known(each) and model.owner(each) == name and before != partitions:
-                del model.rest[each]
+    if not 0 < before <= partitions:  # a topic that grows keeps what is known of it
+        for part in list(model.rest):
+            if model.is_known(part) and model.owner(part) == name and before != partitions:
+                del model.rest[part]
     if partitions < 0:
         model.known.pop(name, None)
         index.catalog({}, [name])
     else:
         covered = [f"{name}-partition-0"] if partitions and name == f"{T}a" else []
-        for each in covered:
-            if model.known.pop(each, None) is not None:
-                model.rest.pop(each, None)
+        for part in covered:
+            if model.known.pop(part, None) is not None:
+                model.rest.pop(part, None)
         model.known[name] = partitions
         index.catalog({name: partitions}, covered)
     model.prune()
@@ -322,7 +331,7 @@ def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) 
 
 def check(index: TopicIndex, model: Model) -> None:
     shown = model.shown()
-    assert {each.name: (each.partitions, each.values, each.known) for each in index} == shown
+    assert {topic.name: (topic.partitions, topic.values, topic.known) for topic in index} == shown
     totals = index.totals
     for column, name in enumerate(ROW_COLUMNS):
         if column == OLDEST:
@@ -334,7 +343,7 @@ def check(index: TopicIndex, model: Model) -> None:
     assert totals["unknown"] == sum(known == NO for _, _, known in shown.values())
     assert totals["last"] == sum(known == LAST for _, _, known in shown.values())
     for tenant in ("t", "nobody"):
-        of_it = [one for name, one in shown.items() if name.split("/")[2] == tenant]
+        of_it = [figures for name, figures in shown.items() if name.split("/")[2] == tenant]
         assert index.tenants.of(tenant) == {
             "topics": len(of_it),
             "unknown": sum(known == NO for _, _, known in of_it),
@@ -357,14 +366,14 @@ def check(index: TopicIndex, model: Model) -> None:
 def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A broker falls silent, and is gone, with many topics: others have their turn meanwhile."""
+    """Silence a broker and remove it, with many topics: others have their turn meanwhile."""
     monkeypatch.setattr(topic_index, "STEP", 1)
     parts = [f"{T}p-partition-{number}" for number in range(4)]
-    found = []
+    outcomes = []
     for turns in (0, 1, 3):
         index = TopicIndex()
         index.catalog({f"{T}p": 4, f"{T}x": 0}, [])
-        index.apply("b", answer(1, *([each, *values(backlog=2)] for each in (*parts, f"{T}x"))))
+        index.apply("b", answer(1, *([part, *values(backlog=2)] for part in (*parts, f"{T}x"))))
         silence = index.set_silent("b", True)
         for _ in range(turns):
             next(silence)
@@ -376,10 +385,10 @@ def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
             next(forget)
         index.apply("c", answer(3, [parts[2], *values(backlog=11)], gone=(parts[3],)))
         list(forget)
-        shown = {each.name: (each.values, each.known) for each in index}
-        found.append((shown, index.totals, sorted(index.due(9, 9))))
-    assert found[0] == found[1] == found[2]
-    shown, totals, due = found[0]
+        shown = {topic.name: (topic.values, topic.known) for topic in index}
+        outcomes.append((shown, index.totals, sorted(index.due(9, 9))))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    shown, totals, due = outcomes[0]
     assert shown[f"{T}p"][0][BACKLOG] == totals["backlog"] == 2 + 7 + 11 + 2
     assert (shown[f"{T}p"][1], due) == (LAST, [parts[0], parts[3]])
 
@@ -400,8 +409,8 @@ def test_words_are_looked_for_in_what_a_short_selection_left() -> None:
     few = index.select(Chosen(q="blue 7"))
     assert len(few) == 4
     index.catalog({f"{T}blue-77": 0}, [])
-    found = index.select(Chosen(q="77 ue n/", sort="-backlog", tenant="t"))
-    assert found.names() == [f"{T}blue-77"], "the short one is brought up to date before"
+    selected = index.select(Chosen(q="77 ue n/", sort="-backlog", tenant="t"))
+    assert selected.names() == [f"{T}blue-77"], "the short one is brought up to date before"
     assert index.select(Chosen(q="red 7", sort="name")).names() == [
         f"{T}red-{i}" for i in (17, 27, 37, 7)
     ]
@@ -438,8 +447,8 @@ def test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart
     ]
     index.apply("b", answer(1, *([name, *values()] for name in names)))
     rows = [index.row(name, 999) for name in names]
-    assert [each["namespace"] for each in rows] == ["orders", "standalone/orders"]
-    assert [each["topic"] for each in rows] == ["payments", "payments"]
+    assert [row["namespace"] for row in rows] == ["orders", "standalone/orders"]
+    assert [row["topic"] for row in rows] == ["payments", "payments"]
     for chosen in (
         Chosen(tenant="public", namespace="standalone/orders"),
         Chosen(namespace="public/standalone/orders"),
@@ -538,9 +547,9 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
     for end in ("answers", "goes"):
         index = TopicIndex()
         index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
-        told = values(backlog=2, producers=1, msg_rate_in=500)
-        index.apply("b", answer(5, *([f"{T}{name}", *told] for name in "xy")))
-        index.apply("b", answer(6, ["non-persistent://t/n/z", *told]))
+        reported = values(backlog=2, producers=1, msg_rate_in=500)
+        index.apply("b", answer(5, *([f"{T}{name}", *reported] for name in "xy")))
+        index.apply("b", answer(6, ["non-persistent://t/n/z", *reported]))
         assert row(index, "x")["known"] == "live"
         version = index.version
         list(index.set_silent("b", True))
@@ -691,8 +700,8 @@ def test_the_oldest_of_a_partitioned_topic_is_that_of_its_parts_and_not_known_wh
             [f"{T}p-partition-{i}", *values(backlog=1, oldest_at=at)] for i, at in enumerate(times)
         ]
         index.apply("b", answer(5, *rows))
-        found: int | None = row(index, "p")["oldest_at"]
-        return found
+        oldest_at: int | None = row(index, "p")["oldest_at"]
+        return oldest_at
 
     assert oldest(30, 10, 0) == 10
     assert oldest(30, 40, 0) == 30
@@ -700,16 +709,17 @@ def test_the_oldest_of_a_partitioned_topic_is_that_of_its_parts_and_not_known_wh
     assert oldest(0, 0, 0) == 0
     for at in range(1, 200):
         assert oldest(at, 500, 500) == at
-    (fold,) = (each.fold for each in index)
+    (fold,) = (topic.fold for topic in index)
     assert fold is not None
     assert len(fold._oldest._heap) < 40
 
 
 def test_what_has_waited_longest_sorts_first_and_what_is_not_known_last() -> None:
     index = TopicIndex()
-    told = {"a": 0, "b": 500, "c": OLDEST_UNKNOWN, "d": 100}
+    oldest_by_name = {"a": 0, "b": 500, "c": OLDEST_UNKNOWN, "d": 100}
     index.apply(
-        "b", answer(5, *([f"{T}{name}", *values(oldest_at=at)] for name, at in told.items()))
+        "b",
+        answer(5, *([f"{T}{name}", *values(oldest_at=at)] for name, at in oldest_by_name.items())),
     )
     assert index.select(Chosen(sort="-oldest_age")).names() == [f"{T}{name}" for name in "dbac"]
     assert index.select(Chosen(sort="oldest_age")).names() == [f"{T}{name}" for name in "abdc"]
@@ -720,8 +730,8 @@ def test_a_topic_that_its_broker_let_go_keeps_its_messages_while_as_many_entries
 ):
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
-    told = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
-    index.apply("b", answer(5, [f"{T}x", *told]))
+    reported = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
+    index.apply("b", answer(5, [f"{T}x", *reported]))
     index.apply("b", answer(6, gone=(f"{T}x",)))
     assert index.due(6, 5) == [f"{T}x"]
     index.apply_at_rest(rest(7, [f"{T}x", 1, 212, 9]))
@@ -742,8 +752,8 @@ def test_a_gateway_that_starts_again_knows_the_messages_of_topics_at_rest_by_wha
     None
 ):
     index = TopicIndex()
-    told = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
-    index.recall({f"{T}x": (3, tuple(told))})
+    reported = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
+    index.recall({f"{T}x": (3, tuple(reported))})
     index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
     index.apply_at_rest(rest(7, *([name, 1, 212, 9] for name in index.due(6, 5))))
     assert (row(index, "x")["known"], row(index, "x")["backlog_messages"]) == ("at_rest", 60_000)

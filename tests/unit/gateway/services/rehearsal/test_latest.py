@@ -33,7 +33,7 @@ async def bench() -> AsyncIterator[AdminBench]:
 
 
 async def publish(bench: AdminBench, topic: TopicName, *times: int, size: int = 1) -> None:
-    """A message for each publish time."""
+    """Publish a message for each publish time."""
     sink = Sink()
     entries = [
         pack_entry([Message(b"%d" % ms * size)], producer_name="p", publish_ms=ms) for ms in times
@@ -49,10 +49,10 @@ async def read(bench: AdminBench, topic: TopicName, wanted: int) -> Latest:
 async def test_partitions_are_read_as_one_topic(bench: AdminBench) -> None:
     await publish(bench, MANY.partition_at(0), *range(0, 200, 2))
     await publish(bench, MANY.partition_at(1), *range(1, 100, 2), *range(500, 510))
-    found = await read(bench, MANY, 40)
+    answer = await read(bench, MANY, 40)
     expected = [*range(509, 499, -1), *range(198, 138, -2)]
-    assert [one.publish_ms for one in found.messages] == expected
-    assert (found.stopped, found.partitions, found.missing) == ("asked", 3, [])
+    assert [message.publish_ms for message in answer.messages] == expected
+    assert (answer.stopped, answer.partitions, answer.missing) == ("asked", 3, [])
     everything = await read(bench, MANY, 1000)
     assert (len(everything.messages), everything.stopped) == (160, "begin")
     for index in range(2):
@@ -63,11 +63,11 @@ async def test_bytes_are_bounded(bench: AdminBench, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(latest, "BYTES_MAX", 40_000)
     monkeypatch.setattr(latest, "ASK_BYTES_MIN", 1_000)
     await publish(bench, PLAIN, *range(100_000, 100_400), size=200)
-    found = await read(bench, PLAIN, 400)
-    assert found.stopped == "bytes"
-    assert 20 < len(found.messages) < 60
-    assert [one.publish_ms for one in found.messages] == list(
-        range(100_399, 100_399 - len(found.messages), -1)
+    answer = await read(bench, PLAIN, 400)
+    assert answer.stopped == "bytes"
+    assert 20 < len(answer.messages) < 60
+    assert [message.publish_ms for message in answer.messages] == list(
+        range(100_399, 100_399 - len(answer.messages), -1)
     )
 
 
@@ -87,9 +87,9 @@ class PartlySilent:
 async def test_a_partition_that_does_not_answer_is_named(bench: AdminBench) -> None:
     await publish(bench, MANY.partition_at(0), 1, 2, 3)
     await publish(bench, MANY.partition_at(1), 4, 5)
-    one = Engine(bench.store, PartlySilent(bench.admin, {0}))  # type: ignore[arg-type]
-    found = await latest.latest(one, MANY, 10)
-    assert ([one.publish_ms for one in found.messages], found.missing) == ([5, 4], [0])
+    partly = Engine(bench.store, PartlySilent(bench.admin, {0}))  # type: ignore[arg-type]
+    answer = await latest.latest(partly, MANY, 10)
+    assert ([message.publish_ms for message in answer.messages], answer.missing) == ([5, 4], [0])
     none = Engine(bench.store, PartlySilent(bench.admin, {0, 1, 2}))  # type: ignore[arg-type]
     with pytest.raises(NotReady, match="away"):
         await latest.latest(none, MANY, 10)

@@ -56,20 +56,20 @@ def test_items_of_lists_fail_at_one_place() -> None:
     items = {"name": "items", "type": {"type": "array", "items": "string"}}
     schema = Schema(SchemaKind.JSON, avro(items).data, {})
     contents = [b'{"items": [1]}', b'{"items": ["a", 2]}', b'{"items": []}']
-    found = tried(schema, *(message(n, 0, c) for n, c in enumerate(contents)), stored={0: schema})
-    assert [(f["path"], f["count"]) for f in found.failures] == [("items[]", 2)]
-    assert found.decoded == 1
+    outcome = tried(schema, *(message(n, 0, c) for n, c in enumerate(contents)), stored={0: schema})
+    assert [(f["path"], f["count"]) for f in outcome.failures] == [("items[]", 2)]
+    assert outcome.decoded == 1
 
 
 def test_a_message_without_a_version_is_read_by_the_candidate_alone() -> None:
-    found = tried(ONE, message(1, None, b"\x02"), message(2, None, b""))
-    assert (found.decoded, found.failed) == (1, 1)
-    assert found.failures[0]["value"] is None
+    outcome = tried(ONE, message(1, None, b"\x02"), message(2, None, b""))
+    assert (outcome.decoded, outcome.failed) == (1, 1)
+    assert outcome.failures[0]["value"] is None
 
 
 def test_another_kind_fails_as_a_whole() -> None:
-    found = tried(Schema(SchemaKind.STRING, b"", {}), message(1, 0, b"\x02"))
-    assert [(f["path"], f["reason"]) for f in found.failures] == [
+    outcome = tried(Schema(SchemaKind.STRING, b"", {}), message(1, 0, b"\x02"))
+    assert [(f["path"], f["reason"]) for f in outcome.failures] == [
         ("", "AVRO cannot be read as STRING")
     ]
 
@@ -77,9 +77,11 @@ def test_another_kind_fails_as_a_whole() -> None:
 def test_what_nobody_can_decode_here_is_left_out_and_counted() -> None:
     lost = "schema version 0 cannot be read: the ledger is gone"
     encrypted = OpenedMessage("1:3", "p", 1, None, None, None, "encrypted", "it is encrypted", 5)
-    found = tried(ONE, message(1, 0, b"\x02"), message(2, 0, b"\x02"), encrypted, stored={0: lost})
-    assert (found.decoded, found.failed) == (0, 0)
-    assert [(one["why"], one["reason"], one["count"]) for one in found.left_out] == [
+    outcome = tried(
+        ONE, message(1, 0, b"\x02"), message(2, 0, b"\x02"), encrypted, stored={0: lost}
+    )
+    assert (outcome.decoded, outcome.failed) == (0, 0)
+    assert [(group["why"], group["reason"], group["count"]) for group in outcome.left_out] == [
         ("encrypted", "it is encrypted", 5),
         ("version", lost, 2),
     ]
@@ -90,8 +92,11 @@ def test_samples_are_few_and_of_every_producer_and_version_first() -> None:
     messages.append(message(20, 1, b"\x04\x02a", "quiet"))
     samples = tried(WITH_DEFAULT, *messages).samples
     assert len(samples) == trial.SAMPLES_MAX
-    assert [(one["producer"], one["version"]) for one in samples[:2]] == [("busy", 0), ("quiet", 1)]
-    assert [one["id"] for one in samples[2:]] == ["1:1", "1:2", "1:3"]
+    assert [(sample["producer"], sample["version"]) for sample in samples[:2]] == [
+        ("busy", 0),
+        ("quiet", 1),
+    ]
+    assert [sample["id"] for sample in samples[2:]] == ["1:1", "1:2", "1:3"]
 
 
 def test_a_long_value_is_cut_and_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,5 +106,5 @@ def test_a_long_value_is_cut_and_time_ends(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(sample["value"]) == trial.TEXT_MAX + 1
     assert sample["value"].endswith("…")
     monkeypatch.setattr(trial, "TIME_S", -1.0)
-    found = tried(text, long)
-    assert (found.stopped, found.decoded) == (True, 0)
+    outcome = tried(text, long)
+    assert (outcome.stopped, outcome.decoded) == (True, 0)
