@@ -200,7 +200,7 @@ def test_push_mode_keeps_to_the_queue_size(instance: Instance, topic: str) -> No
         assert asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
 
 
-def test_messages_that_come_again_cost_no_room_for_good(instance: Instance, topic: str) -> None:
+def test_redelivered_messages_use_no_budget_for_good(instance: Instance, topic: str) -> None:
     with opened(instance, f"consumer/{topic}/s?receiverQueueSize=4") as consumer:
         ids = published(instance, topic, b"0", b"1")
         assert [received(consumer)["messageId"] for _ in ids] == ids

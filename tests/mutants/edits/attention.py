@@ -39,21 +39,21 @@ EDITS = (
         f"{SERVICE}/board.py::Board.overview",
         "now_ms - since >= SETTLED_MS",
         "now_ms >= since",
-        (f"{BOARD}::test_nothing_is_found_and_that_is_known",),
+        (f"{BOARD}::test_no_finding_is_reported_as_known",),
     ),
     Edit(
         "all-is-well-though-a-broker-did-not-tell",
         f"{SERVICE}/board.py::Board.overview",
         "since = self._since if self._complete else None",
         "since = self._since",
-        (f"{BOARD}::test_nothing_found_says_nothing_before_all_were_looked_at",),
+        (f"{BOARD}::test_no_finding_is_settled_only_after_all_topics_were_checked",),
     ),
     Edit(
         "a-topic-that-moves-is-well",
         f"{SERVICE}/board.py::Board.round",
         "self._moves, self._since = self._findings.moves, None",
         "self._moves = self._findings.moves",
-        (f"{BOARD}::test_a_topic_that_moves_is_looked_at_anew",),
+        (f"{BOARD}::test_a_topic_that_moves_is_checked_again",),
     ),
     Edit(
         "at-rest-and-loaded-is-well",
@@ -81,14 +81,14 @@ EDITS = (
         f"{SERVICE}/findings.py::Findings._remove",
         "if row is not None and self._owner.get(topic) == broker:",
         "if row is not None and topic in self._owner:",
-        (f"{FINDINGS}::test_a_topic_that_moves_counts_where_it_was_told_last",),
+        (f"{FINDINGS}::test_a_topic_that_moves_counts_where_it_was_reported_last",),
     ),
     Edit(
         "age-before-backlog",
         f"{SERVICE}/ranking.py",
         "AGE_POWER = 0.25",
         "AGE_POWER = 1.0",
-        (f"{RANKING}::test_one_problem_stands_out_of_small_ones_whatever_their_age",),
+        (f"{RANKING}::test_a_large_problem_ranks_before_small_ones_of_any_age",),
     ),
     Edit(
         "lines-jump",
@@ -102,7 +102,7 @@ EDITS = (
         f"{SERVICE}/ranking.py::Ranking._score",
         "held is not None and held / HELD_WITHIN <= score <= held * HELD_WITHIN",
         "held is not None",
-        (f"{RANKING}::test_who_becomes_much_worse_goes_to_the_top",),
+        (f"{RANKING}::test_a_problem_that_becomes_much_worse_moves_to_the_top",),
     ),
     Edit(
         "unknown-backlog-is-small",
@@ -180,7 +180,7 @@ EDITS = (
         "return [last_seen]",
         "return []",
         (
-            "unit/gateway/services/collection/test_collector.py::test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more",
+            "unit/gateway/services/collection/test_collector.py::test_numbers_stay_those_of_the_last_broker_when_none_is_registered",
         ),
     ),
     Edit(
@@ -189,7 +189,7 @@ EDITS = (
         'raise NotKnownError("reports through Redis, which does not answer")',
         'raise UnwellError("does not report")',
         (
-            "unit/gateway/services/health/test_parts.py::test_a_worker_is_missed_only_while_redis_can_tell",
+            "unit/gateway/services/health/test_parts.py::test_a_worker_is_reported_missing_only_while_redis_has_its_state",
         ),
     ),
     Edit(
@@ -242,7 +242,7 @@ EDITS = (
         "return",
         "samples.pop()",
         (
-            "unit/gateway/services/attention/test_outages.py::test_clients_that_leave_at_once_are_an_event_however_often_it_is_looked_at",
+            "unit/gateway/services/attention/test_outages.py::test_clients_that_leave_at_once_are_one_event_however_often_it_is_checked",
         ),
     ),
     Edit(
@@ -282,7 +282,7 @@ EDITS = (
         "gateway/services/attention/memory.py::Memory.recalled_at_rest",
         "finding.backlog == backlog",
         "True",
-        (f"{BOARD}::test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it",),
+        (f"{BOARD}::test_a_topic_at_rest_keeps_its_begin_across_a_restart_without_consumers",),
     ),
     Edit(
         "when-problems-began-is-forgotten",

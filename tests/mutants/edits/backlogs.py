@@ -86,7 +86,7 @@ EDITS = (
         "elif False:",
         (
             f"{INDEX_TEST}"
-            "::test_a_topic_that_its_broker_let_go_keeps_its_messages_while_as_many_entries_are_stored",
+            "::test_an_unloaded_topic_keeps_its_messages_while_as_many_entries_are_stored",
         ),
     ),
     Edit(

@@ -23,7 +23,7 @@ EDITS = (
         "free += deliveries",
         "free += 1",
         (
-            f"{WS}/test_consumer.py::test_messages_that_come_again_cost_no_room_for_good",
+            f"{WS}/test_consumer.py::test_redelivered_messages_use_no_budget_for_good",
             f"{WS}/test_consumer.py::test_permits_are_conserved_in_push_mode",
         ),
         "",
@@ -52,7 +52,9 @@ EDITS = (
         delivered(message_id, message.given)
         self.consumer.acknowledge(message.given)
         """,
-        (f"{WS}/test_consumer.py::test_a_message_is_acknowledged_only_when_the_client_says_so",),
+        (
+            f"{WS}/test_consumer.py::test_a_message_is_acknowledged_only_when_the_client_acknowledges_it",
+        ),
         "W2",
     ),
     Edit(
@@ -60,7 +62,9 @@ EDITS = (
         "gateway/ws/consumer.py::ConsumerEndpoint._settle",
         "(self.consumer.refuse if answer.negative else self.consumer.acknowledge)(given)",
         "self.consumer.acknowledge(given)",
-        (f"{WS}/test_consumer.py::test_a_message_is_acknowledged_only_when_the_client_says_so",),
+        (
+            f"{WS}/test_consumer.py::test_a_message_is_acknowledged_only_when_the_client_acknowledges_it",
+        ),
         "W2",
     ),
     Edit(
@@ -207,7 +211,7 @@ EDITS = (
         f"{SERVICES}::_as_read",
         "lease_until_ms=run.lease_until_ms,",
         "",
-        (f"{RECOVERY}::test_a_heartbeat_that_comes_late_but_in_time_keeps_the_run",),
+        (f"{RECOVERY}::test_a_heartbeat_just_before_the_recovery_keeps_the_run",),
         "J1",
     ),
     Edit(
@@ -243,7 +247,7 @@ EDITS = (
         f"{SERVICES}::claim",
         "attempt=attempt, state=RunState.QUEUED",
         "attempt=attempt",
-        (f"{ATTEMPTS}::test_a_message_that_comes_twice_is_worked_on_once",),
+        (f"{ATTEMPTS}::test_a_message_received_twice_is_processed_once",),
         "J4",
     ),
     Edit(
@@ -251,7 +255,7 @@ EDITS = (
         f"{SERVICES}::recover",
         "if not enqueue(run_id=run.id, attempt=run.attempt):",
         "if False:",
-        (f"{RECOVERY}::test_a_run_that_no_worker_could_be_told_of_is_queued_and_done_later",),
+        (f"{RECOVERY}::test_a_run_whose_message_could_not_be_sent_is_queued_and_done_later",),
         "J4",
     ),
     Edit(
@@ -474,7 +478,7 @@ EDITS = (
         "gateway/services/catalog.py::counted",
         "for name in sorted(legacy):",
         "for name in sorted(legacy & set(DOMAINS)):",
-        (f"{CATALOG}::test_topics_of_legacy_namespaces_are_there_before_anybody_loads_them",),
+        (f"{CATALOG}::test_topics_of_legacy_namespaces_are_listed_before_they_are_loaded",),
         "",
     ),
     Edit(
@@ -490,7 +494,7 @@ EDITS = (
         "gateway/services/collection/collector.py::Collector.known_until",
         "min(store_ms, self._succeeded_ms) if failing else store_ms",
         "store_ms",
-        (f"{COLLECTOR}::test_what_is_shown_is_as_of_the_last_round_that_succeeded",),
+        (f"{COLLECTOR}::test_shown_numbers_are_those_of_the_last_successful_round",),
         "",
     ),
     Edit(
@@ -510,7 +514,7 @@ EDITS = (
         '"/".join(namespace)',
         "namespace[-1]",
         (
-            f"{INDEX}::test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart",
+            f"{INDEX}::test_topics_of_namespaces_that_differ_in_the_cluster_only_are_distinguished",
             "unit/base/test_names.py::test_a_name_is_taken_apart_as_it_is_parsed",
         ),
         "",
@@ -573,7 +577,7 @@ EDITS = (
         "for failure in failures:",
         (
             "unit/gateway/services/test_brokers.py"
-            "::test_one_that_is_well_is_enough_whatever_the_others_do",
+            "::test_one_healthy_broker_suffices_whatever_the_others_do",
         ),
         "",
     ),
@@ -635,7 +639,7 @@ EDITS = (
         "except UnwellError as error:",
         (
             "unit/gateway/services/health/test_checks.py"
-            "::test_a_part_whose_question_breaks_is_down_and_asked_again",
+            "::test_a_part_whose_check_breaks_is_down_and_checked_again",
         ),
         "",
     ),
@@ -646,7 +650,7 @@ EDITS = (
         "pass",
         (
             "unit/gateway/services/collection/test_collector.py::"
-            "test_who_awaits_a_snapshot_on_another_loop_is_told_so_at_once",
+            "test_a_snapshot_awaited_on_another_loop_fails_at_once",
         ),
     ),
     Edit(

@@ -39,14 +39,14 @@ EDITS = (
         "gateway/jobs/services.py::Warming.request",
         "self._sending.acquire(blocking=False)",
         "True",
-        (f"{SILENT}::test_consoles_that_open_wait_for_no_redis_and_ask_once",),
+        (f"{SILENT}::test_consoles_that_open_do_not_wait_for_redis_and_request_once",),
     ),
     Edit(
         "telling-the-workers-takes-as-long-as-redis-likes",
         "gateway/jobs/services.py::_send",
         '"socket_timeout": SEND_S',
         '"socket_timeout": None',
-        (f"{SILENT}::test_telling_the_workers_has_a_time_out",),
+        (f"{SILENT}::test_notifying_the_workers_has_a_time_out",),
     ),
     Edit(
         "a-cancelled-run-that-hangs-keeps-its-slot",
@@ -69,7 +69,7 @@ EDITS = (
         "gateway/jobs/tasks.py::_Progress.sign",
         "self._heartbeat.note_sign_of_life()",
         "pass",
-        (f"{WORKER}::test_a_long_run_of_which_spark_tells_goes_on",),
+        (f"{WORKER}::test_a_long_run_whose_progress_spark_reports_continues",),
     ),
     Edit(
         "a-run-whose-worker-is-gone-looks-at-work",
@@ -78,7 +78,7 @@ EDITS = (
         "True",
         (
             "unit/gateway/jobs/test_recovery.py::"
-            "test_a_run_whose_worker_is_silent_says_so_until_it_is_tried_again",
+            "test_a_run_whose_worker_is_silent_shows_it_until_it_is_retried",
         ),
     ),
     Edit(
@@ -128,9 +128,7 @@ EDITS = (
         "gateway/standalone/supervisor.py::Supervisor._report_progress",
         "all(child.spec.serves for child in starting)",
         "not starting",
-        (
-            f"{SUPERVISOR}::test_an_instance_without_a_part_that_only_analyses_need_is_ready_and_says_so",
-        ),
+        (f"{SUPERVISOR}::test_an_instance_without_a_part_of_analyses_is_ready_and_names_it",),
     ),
     Edit(
         "zookeeper-keeps-its-data-beside-the-data-folder",
@@ -144,7 +142,7 @@ EDITS = (
         "gateway/standalone/cli.py::_move_misplaced_data",
         "misplaced.is_dir()",
         "False",
-        (f"{FOLDERS}::test_data_that_zookeeper_kept_under_a_misread_path_comes_home",),
+        (f"{FOLDERS}::test_data_that_zookeeper_kept_under_a_misread_path_is_moved_back",),
     ),
     Edit(
         "files-are-everybodys-to-read",

@@ -40,7 +40,9 @@ EDITS = (
         "gateway/jobs/outputs.py::prune",
         "over = JobRun.objects.filter(state__in=OVER)",
         "over = JobRun.objects.all()",
-        ("unit/gateway/jobs/test_outputs.py::test_old_runs_go_with_their_files_and_others_stay",),
+        (
+            "unit/gateway/jobs/test_outputs.py::test_old_runs_are_deleted_with_their_files_and_others_stay",
+        ),
     ),
     Edit(
         "namespace-made-again-loses-its-bundles",
@@ -83,7 +85,7 @@ EDITS = (
         "engine/rpc/client.py::RpcClient.call",
         "(*LOOK_UP_AGAIN_S, None)",
         "(None,)",
-        (f"{AGAIN}::test_only_what_was_refused_before_anything_was_done_is_asked_again",),
+        (f"{AGAIN}::test_only_requests_refused_before_any_change_are_repeated",),
     ),
     Edit(
         "topic-made-and-refused-as-not-served",
@@ -167,7 +169,7 @@ EDITS = (
         "advice = LOOK_FIRST if changing else TRY_AGAIN",
         "advice = TRY_AGAIN",
         (
-            "unit/gateway/test_errors.py::test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown",
+            "unit/gateway/test_errors.py::test_a_change_without_an_answer_is_reported_as_of_unknown_outcome",
         ),
     ),
     Edit(

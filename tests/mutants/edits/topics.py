@@ -152,14 +152,14 @@ EDITS = (
         "gateway/services/admin/partitioned_topics.py::get_metadata",
         "if not allow_missing:",
         "if False:",
-        (f"{TO_USE}::test_who_only_asks_makes_none",),
+        (f"{TO_USE}::test_a_request_without_creation_creates_no_topic",),
     ),
     Edit(
         "a-topic-that-is-not-made-has-an-owner",
         "gateway/services/admin/lookup.py::owner_of",
         "await partitions_to_use(engine, name)",
         "pass",
-        (f"{TO_USE}::test_where_none_is_made_there_is_none",),
+        (f"{TO_USE}::test_without_automatic_creation_the_topic_is_not_found",),
     ),
     Edit(
         "stages-stand-in-the-order-of-their-making",

@@ -49,7 +49,7 @@ def test_a_partitioned_topic_is_created_without_a_broker(call: Call) -> None:
     assert call("POST", f"{topic}/partitions", 0).status == 422
 
 
-def test_a_topic_does_not_grow_while_no_broker_can_tell_its_subscriptions(call: Call) -> None:
+def test_a_topic_does_not_grow_while_no_broker_reports_its_subscriptions(call: Call) -> None:
     topic = "/admin/v2/persistent/public/default/pt"
     assert call("PUT", f"{topic}/partitions", 3).status == 204
     answer = call("POST", f"{topic}/partitions", 5)
@@ -68,7 +68,7 @@ def test_a_topic_does_not_grow_while_no_broker_can_tell_its_subscriptions(call: 
         (b'{"partitions": 2}', "application/vnd.partitioned-topic-metadata+json", 2),
     ],
 )
-def test_partition_counts_come_in_every_form_that_clients_send(
+def test_partition_counts_are_accepted_in_every_form_that_clients_send(
     call: Call, body: bytes, content_type: str | None, count: int
 ) -> None:
     topic = "/admin/v2/persistent/public/default/pt/partitions"

@@ -171,7 +171,7 @@ class HeldWriter(AuditWriter):
         super()._commit(entries, outcomes)
 
 
-def test_those_who_wait_are_one_transaction() -> None:
+def test_entries_that_wait_are_one_transaction() -> None:
     """Check that calls made while a group is held form the next one: fifty at once are two transactions at most."""
     writer = HeldWriter(Clusters(cluster_without_link()))
 
@@ -195,7 +195,7 @@ def test_those_who_wait_are_one_transaction() -> None:
     assert stored == {item.pk: (item.target, 200 + item.at_ms % 2) for item in entries}
 
 
-def test_one_who_gives_up_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_caller_does_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
     writer = HeldWriter(Clusters(cluster_without_link()))
 
     async def play() -> None:

@@ -53,7 +53,7 @@ def test_the_document_is_valid_and_complete() -> None:
     )
 
 
-def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> None:
+def test_the_environment_describes_the_instance(call: Call, document: dict[str, Any]) -> None:
     body = call("GET", "/api/v1/environment").json
     conform(document, body, "/api/v1/environment")
     assert body["clusters"] == ["standalone"]
@@ -63,7 +63,7 @@ def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> 
     assert named["http_url"] == "http://localhost:1234"
 
 
-def test_overview_without_brokers_says_so(call: Call, document: dict[str, Any]) -> None:
+def test_the_overview_without_brokers_reports_it(call: Call, document: dict[str, Any]) -> None:
     body = call("GET", "/api/v1/clusters/standalone/overview").json
     conform(document, body, "/api/v1/clusters/{cluster}/overview")
     titles = [item["title"] for item in body["attention"]["items"]]
@@ -99,7 +99,7 @@ def test_the_list_is_filtered_by_what_needs_attention(call: Call) -> None:
         assert (answer["total"], answer["rows"]) == (0, [])
 
 
-def test_words_may_stand_in_any_order(call: Call) -> None:
+def test_words_of_a_query_match_in_any_order(call: Call) -> None:
     for name in ("orders", "Order-items", "other"):
         assert call("PUT", f"{TOPICS}/{name}/partitions", 1).status == 204
     rows = call("GET", "/api/v1/clusters/standalone/topics?q=ITEMS%20%20public").json["rows"]

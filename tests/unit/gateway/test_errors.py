@@ -69,7 +69,7 @@ def test_a_failure_outside_the_rest_views_is_logged_with_its_trace(
 
 
 @pytest.mark.parametrize("error", [TimeoutError(), StoreUnavailableError("x"), ConnectionError()])
-def test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown(
+def test_a_change_without_an_answer_is_reported_as_of_unknown_outcome(
     call: Gateway, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """Skipping five messages twice skips ten: only what reads, by method or by declaration, may just be tried again."""

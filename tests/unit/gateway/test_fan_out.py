@@ -132,7 +132,7 @@ async def test_the_partition_that_failed_is_named_and_a_repeat_finishes(
     assert await backlogs(bench) == whole
 
 
-async def test_expiry_says_which_partition_had_nothing_to_expire(bench: AdminBench) -> None:
+async def test_expiry_names_the_partition_that_had_nothing_to_expire(bench: AdminBench) -> None:
     await bench.admin.call(CLEAR_BACKLOG, OnSubscription(PARTS[1], "s"))
     expire = every(EXPIRE_MESSAGES, ExpireMessages(TOPIC, "s", 60))
     with pytest.raises(Refusal, match=r"pt-partition-1; 2 of 3 partitions succeeded") as refused:
@@ -194,7 +194,7 @@ async def test_a_deletion_that_failed_on_one_partition_is_finished_by_a_repeat(
     assert await metadata.list_topics(bench.store, TOPIC.namespace) == ()
 
 
-async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
+async def test_no_client_recreates_a_partition_while_its_topic_is_deleted(
     bench: AdminBench,
 ) -> None:
     refused: list[str] = []

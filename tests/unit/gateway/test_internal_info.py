@@ -18,7 +18,7 @@ PLAIN = TopicName.parse("persistent://public/default/t")
 PARENT = TopicName.parse("persistent://public/default/pt")
 
 
-async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench) -> None:
+async def test_a_topic_is_reported_as_stored_without_loading_it(bench: AdminBench) -> None:
     await topics.create(bench.engine, PLAIN, {"p": "v"})
     args = CreateSubscription(PLAIN, "s", EARLIEST_MESSAGE)
     await bench.admin.call(CREATE_SUBSCRIPTION, args)
@@ -36,7 +36,9 @@ async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench
     assert [ledger_info.get("entries") for ledger_info in info["ledgers"]] == [6, None]
 
 
-async def test_of_a_partitioned_topic_each_partition_that_exists_is_told(bench: AdminBench) -> None:
+async def test_each_existing_partition_of_a_partitioned_topic_is_reported(
+    bench: AdminBench,
+) -> None:
     await partitioned_topics.create(bench.engine, PARENT, 2, {})
     await topics.delete(bench.engine, PARENT.partition_at(1), force=True)
     info = await statistics.internal_info(bench.engine, PARENT)

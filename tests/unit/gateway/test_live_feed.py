@@ -28,7 +28,7 @@ class Feed:
     async def say_text(self, text: str) -> None:
         self.socket.send(text)
 
-    async def hear(self) -> dict[str, Any]:
+    async def next_message(self) -> dict[str, Any]:
         """Return the next message that is not a beat."""
         while True:
             message: dict[str, Any] = json.loads(await self.socket.receive())
@@ -50,11 +50,11 @@ async def feed(gateway: Gateway) -> AsyncIterator[Feed]:
     await made.socket.hang_up()
 
 
-async def test_a_subscription_gets_its_body_at_once(feed: Feed) -> None:
+async def test_a_subscription_receives_its_body_at_once(feed: Feed) -> None:
     await feed.say(
         op="subscribe", id="a", channel="topics", params={**CLUSTER, "limit": 5, "sort": "name"}
     )
-    message = await feed.hear()
+    message = await feed.next_message()
     assert (message["id"], message["channel"]) == ("a", "topics")
     assert message["data"]["rows"] == []
     assert message["data"]["limit"] == 5
@@ -66,11 +66,11 @@ async def test_a_change_is_pushed_and_silence_is_not(feed: Feed, engine: EngineL
     from engine.tenancy import topics as metadata
 
     await feed.say(op="subscribe", id="a", channel="topics", params=CLUSTER)
-    assert (await feed.hear())["data"]["total"] == 0
+    assert (await feed.next_message())["data"]["total"] == 0
     name = TopicName.parse("persistent://public/default/new")
     await engine.arun(lambda it: metadata.create_partitioned(it.store, name, 2))
     # Rounds without news happen in between and must not be sent.
-    assert (await feed.hear())["data"]["total"] == 1
+    assert (await feed.next_message())["data"]["total"] == 1
 
 
 @pytest.mark.parametrize(
@@ -94,34 +94,34 @@ async def test_a_wrong_command_is_answered_and_the_socket_lives_on(
     feed: Feed, message: str, field: str
 ) -> None:
     await feed.say_text(message)
-    assert (await feed.hear())["error"]["field"] == field
+    assert (await feed.next_message())["error"]["field"] == field
     await feed.say(op="ping")
-    assert await feed.hear() == {"op": "pong"}
+    assert await feed.next_message() == {"op": "pong"}
 
 
-async def test_a_wrong_parameter_is_told_once_under_its_id(feed: Feed) -> None:
+async def test_a_wrong_parameter_is_reported_once_under_its_id(feed: Feed) -> None:
     await feed.say(op="subscribe", id="a", channel="topics", params={**CLUSTER, "sort": "nonsense"})
-    message = await feed.hear()
+    message = await feed.next_message()
     assert message["id"] == "a"
     assert message["error"]["reason"].startswith("sort")
     await feed.say(op="ping")
-    assert await feed.hear() == {"op": "pong"}
+    assert await feed.next_message() == {"op": "pong"}
 
 
 async def test_a_cluster_that_is_not_served_is_refused_by_name(feed: Feed) -> None:
     await feed.say(op="subscribe", id="a", channel="overview", params={"cluster": "moon"})
     reason = "This gateway serves the cluster standalone, not moon"
-    assert await feed.hear() == {"id": "a", "error": {"reason": reason}}
+    assert await feed.next_message() == {"id": "a", "error": {"reason": reason}}
 
 
-async def test_how_things_stand_is_told_again_and_again_without_asking(feed: Feed) -> None:
+async def test_the_instances_state_is_sent_repeatedly_without_a_request(feed: Feed) -> None:
     async with asyncio.timeout(30):
         first = await feed.beat()
         assert first.keys() == {"op", "now", "at", "hops"}
         later = first
         while later["now"] < first["now"] + 1 or "store" in [hop["hop"] for hop in later["hops"]]:
             later = await feed.beat()
-    assert later["at"] is None, "no broker was heard: nothing is live"
+    assert later["at"] is None, "no broker has reported: nothing is live"
 
 
 async def test_a_beat_is_made_once_for_all_sockets(
@@ -158,7 +158,7 @@ async def test_a_beat_is_made_once_for_all_sockets(
     assert made == [False] * 3 + [True] * 2, "without a socket no beat is made"
 
 
-async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(
+async def test_a_socket_that_reads_nothing_blocks_no_other_and_is_closed(
     gateway: Gateway, feed: Feed
 ) -> None:
     slow = Feed(await SocketPair(gateway.application, "/api/v1/live").opened())
@@ -168,7 +168,7 @@ async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(
         await slow.say(op="ping")
         await asyncio.sleep(0)
     await feed.say(op="subscribe", id="a", channel="topics", params=CLUSTER)
-    assert (await feed.hear())["data"]["total"] == 0
+    assert (await feed.next_message())["data"]["total"] == 0
     slow.socket.transport.drain()
     assert slow.socket.closed()[0] == live.CLOSE_SLOW
     await slow.socket.hang_up()
@@ -180,7 +180,7 @@ async def test_subscriptions_per_socket_are_bounded(feed: Feed) -> None:
     await feed.say(op="subscribe", id="one too many", channel="overview", params=CLUSTER)
     refused = None
     while refused is None:
-        refused = (await feed.hear()).get("error")
+        refused = (await feed.next_message()).get("error")
     assert refused["field"] == "id"
 
 

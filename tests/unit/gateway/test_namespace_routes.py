@@ -88,7 +88,9 @@ def test_a_group_is_kept_as_it_was_sent(call: Call) -> None:
         ),
     ],
 )
-def test_what_is_switched_off_says_so(call: Call, path: str, status: int, reason: str) -> None:
+def test_disabled_paths_are_refused_with_that_reason(
+    call: Call, path: str, status: int, reason: str
+) -> None:
     answer = call("GET", path, headers={"accept": "application/octet-stream"})
     assert answer.status == status
     assert list(answer.json) == ["reason"]

@@ -64,7 +64,7 @@ def test_partitions_stats_are_summed_by_meaning() -> None:
     assert not any("producerName" in publisher for publisher in total["publishers"])
 
 
-def test_producers_that_leave_partitions_out_are_told_by_name() -> None:
+def test_producers_of_some_partitions_are_summed_by_name() -> None:
     parts = [{"publishers": [made("p", True)]}, {"publishers": [made("q", True), made("p", True)]}]
     publishers = summed_stats.sum_stats(parts)["publishers"]
     rates = {
@@ -110,7 +110,7 @@ async def test_a_carriage_return_in_a_label_ends_no_line() -> None:
     ] * 2
 
 
-def test_who_is_furthest_behind_is_named_by_the_partition_where_it_is() -> None:
+def test_the_subscription_furthest_behind_is_that_of_its_partition() -> None:
     name, age = "oldestBacklogMessageSubscriptionName", "oldestBacklogMessageAgeSeconds"
     parts = [{age: 5, name: "a"}, {age: 90, name: "b"}, {age: -1}]
     total = summed_stats.sum_stats(parts)

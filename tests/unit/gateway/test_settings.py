@@ -14,7 +14,7 @@ from gateway.environment import load
 from gateway.serve import prepare
 
 
-def test_environment_goes_before_table_before_top_level_before_default(tmp_path: Path) -> None:
+def test_environment_precedes_table_precedes_top_level_precedes_default(tmp_path: Path) -> None:
     (tmp_path / "magnetar.toml").write_text(
         'cluster_name = "a"\nbroker_port = 7000\nhttp_port = 7001\n[gateway]\nhttp_port = 7002\n'
         'redis_url = "redis://r"\n[broker]\nanything = 1\n'
@@ -102,7 +102,7 @@ def test_a_folder_of_a_cluster_that_cannot_be_made_is_named(tmp_path: Path, sett
 
 
 @pytest.mark.parametrize("name", ["BOOKIE_PORT", "BROKER_HTTP_PORT"])
-def test_variables_of_other_programs_are_no_slips(tmp_path: Path, name: str) -> None:
+def test_variables_of_other_programs_are_ignored(tmp_path: Path, name: str) -> None:
     assert load({f"MAGNETAR_{name}": "1"}, tmp_path).environment.http_port == 8080
 
 

@@ -105,7 +105,7 @@ async def test_of_a_partitioned_topic_all_partitions_have_them(bench: AdminBench
     assert await got(bench, PARENT, "s") == {"k": "other", "x": "y"}
 
 
-async def test_a_partition_without_the_subscription_is_told_and_the_others_have_them(
+async def test_a_partition_without_the_subscription_is_named_and_the_others_have_them(
     bench: AdminBench,
 ) -> None:
     await subscribe(bench, ONE, "s")
@@ -115,7 +115,7 @@ async def test_a_partition_without_the_subscription_is_told_and_the_others_have_
     assert await got(bench, ONE, "s") == {"k": "v"}
 
 
-async def test_where_no_partition_exists_nothing_is_said_to_be_stored(bench: AdminBench) -> None:
+async def test_without_any_partition_the_request_is_refused(bench: AdminBench) -> None:
     for part in (ONE, TWO):
         await topics.delete(bench.engine, part, force=True)
     assert (await refusal(put(bench, PARENT, "s", k="v")))[0] is NotFound

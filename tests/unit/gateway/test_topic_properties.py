@@ -148,7 +148,7 @@ def test_a_body_that_is_no_object_of_texts_is_refused(
     assert call("PUT", BASE, body, content_type=JSON).status == 400
 
 
-def test_which_one_to_remove_must_be_said(call: Callable[..., Any]) -> None:
+def test_the_property_to_remove_must_be_named(call: Callable[..., Any]) -> None:
     answer = call("DELETE", BASE)
     assert (answer.status, answer.json) == (400, {"reason": "key: is missing", "field": "key"})
 

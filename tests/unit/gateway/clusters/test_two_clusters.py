@@ -111,7 +111,7 @@ def test_the_console_lists_the_topics_of_the_cluster_in_its_path(filled: Gateway
     assert filled("GET", f"{API}/east/overview").json["totals"]["topics"] == 0
 
 
-def test_the_environment_is_that_of_the_cluster_that_is_asked_for(two: Gateway) -> None:
+def test_the_environment_is_that_of_the_requested_cluster(two: Gateway) -> None:
     environment = two("GET", "/api/v1/environment?cluster=west").json
     assert (environment["cluster"], environment["http_url"]) == (
         "west",

@@ -28,14 +28,14 @@ async def answered(value: object = ("a",), **headers: str) -> HttpResponse:
     return made
 
 
-async def test_the_tag_stands_for_the_content() -> None:
+async def test_the_tag_identifies_the_content() -> None:
     first, same, other = await answered(), await answered(), await answered(["b"])
     assert first.headers["ETag"] == same.headers["ETag"] != other.headers["ETag"]
     assert first.headers["ETag"].startswith('"')
 
 
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}', "*"])
-async def test_who_has_it_gets_304_without_a_body(form: str) -> None:
+async def test_a_client_with_the_tag_receives_304_without_a_body(form: str) -> None:
     tag = (await answered()).headers["ETag"]
     again = await answered(if_none_match=form.format(tag))
     assert (again.status_code, again.content) == (304, b"")
@@ -43,7 +43,7 @@ async def test_who_has_it_gets_304_without_a_body(form: str) -> None:
     assert (await answered(["b"], if_none_match=tag)).status_code == 200
 
 
-async def test_a_long_answer_is_compressed_for_who_asks_and_has_a_tag_of_its_own() -> None:
+async def test_a_long_answer_is_compressed_when_accepted_and_has_its_own_tag() -> None:
     plain, packed = (
         await answered(LONG[:200]),
         await answered(LONG[:200], accept_encoding="br,gzip"),
@@ -58,7 +58,7 @@ async def test_a_long_answer_is_compressed_for_who_asks_and_has_a_tag_of_its_own
 
 
 @pytest.mark.parametrize("accepted", ["", "br", "gzip;q=0", "identity, gzip; q=0"])
-async def test_nobody_else_gets_it_compressed(accepted: str) -> None:
+async def test_an_answer_is_not_compressed_when_not_accepted(accepted: str) -> None:
     assert "Content-Encoding" not in (await answered(LONG[:200], accept_encoding=accepted)).headers
 
 

@@ -53,7 +53,7 @@ async def test_a_body_in_pieces_is_put_together() -> None:
     assert "t1" in await names()
 
 
-async def test_a_body_that_does_not_come_in_time_is_refused(
+async def test_a_body_that_does_not_arrive_in_time_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(exchange, "BODY_TIMEOUT_S", 0.01)
@@ -62,7 +62,7 @@ async def test_a_body_that_does_not_come_in_time_is_refused(
     assert client.headers["connection"] == "close"
 
 
-async def test_who_leaves_before_the_body_is_whole_changes_nothing() -> None:
+async def test_a_client_that_leaves_before_its_body_is_complete_changes_nothing() -> None:
     client = Client("PUT", f"{TENANTS}/t1").say(TENANT, more=True)
     client.leave()
     await client.served()
@@ -112,7 +112,7 @@ async def test_a_reading_is_given_up_when_its_client_leaves(
     assert client.sent == []
 
 
-async def test_a_reading_goes_on_while_its_client_waits(
+async def test_a_reading_continues_while_its_client_waits(
     store: HeldStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handler, "WATCH_AFTER_S", 0)
@@ -134,7 +134,7 @@ async def test_head_has_the_headers_of_get_and_no_body() -> None:
     assert head.body == b""
 
 
-async def test_options_tells_the_methods_without_a_body() -> None:
+async def test_options_answers_the_methods_without_a_body() -> None:
     client = await Client("OPTIONS", f"{TENANTS}/t1").say().served()
     assert (client.status, client.body) == (200, b"")
     assert "DELETE" in client.headers["allow"]
@@ -152,7 +152,7 @@ async def test_a_query_that_is_no_text_is_refused_and_named() -> None:
     assert json.loads(client.body)["field"] == "query"
 
 
-async def test_a_reader_that_takes_nothing_is_cut_off(
+async def test_a_client_that_reads_nothing_is_disconnected(
     store: HeldStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "READER_TIMEOUT_S", 0.01)

@@ -171,7 +171,7 @@ class Shown:
         for item in self.body["downloads"]:
             answer = call("GET", item["href"])
             assert answer.status == 200, answer
-            assert len(answer.body) == item["bytes"], "the size that is told is the file's"
+            assert len(answer.body) == item["bytes"], "the reported size is the file's"
             self.files[item["name"]] = answer.body.decode()
 
     def check_one_attempt(self) -> str:

@@ -66,7 +66,7 @@ def test_an_attempt_under_way_is_not_harmed_by_the_end_of_the_one_before(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_message_that_comes_twice_is_worked_on_once(bench: Bench, step: str) -> None:
+def test_a_message_received_twice_is_processed_once(bench: Bench, step: str) -> None:
     run = bench.create()
     bench.at(step, lambda: tasks.execute(run.id, 1))
     bench.work()

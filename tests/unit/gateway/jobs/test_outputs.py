@@ -112,7 +112,7 @@ def test_files_of_an_earlier_version_can_still_be_downloaded(bench: Bench) -> No
 
 
 @pytest.mark.usefixtures("bench")
-def test_old_runs_go_with_their_files_and_others_stay() -> None:
+def test_old_runs_are_deleted_with_their_files_and_others_stay() -> None:
     """Check that runs are deleted by age and by number, and only those that are over: the others are pending work."""
     day = 86_400_000
 

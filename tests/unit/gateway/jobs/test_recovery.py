@@ -55,7 +55,7 @@ def test_two_workers_that_find_the_same_lost_message_send_it_once(bench: Bench) 
     assert bench.messages == [(run.id, 1)]
 
 
-def test_a_run_whose_worker_is_silent_says_so_until_it_is_tried_again(bench: Bench) -> None:
+def test_a_run_whose_worker_is_silent_shows_it_until_it_is_retried(bench: Bench) -> None:
     run = running(bench)
     services.report(
         run=stored(run), stage="waiting for Spark to begin the first task", done=0, total=3
@@ -74,7 +74,7 @@ def test_a_run_whose_worker_is_silent_says_so_until_it_is_tried_again(bench: Ben
     assert Shown(run).body["stage"].startswith("waiting for Spark"), "where it stopped"
 
 
-def test_a_heartbeat_that_comes_late_but_in_time_keeps_the_run(bench: Bench) -> None:
+def test_a_heartbeat_just_before_the_recovery_keeps_the_run(bench: Bench) -> None:
     """Renew an expired lease between its check and the recovery of the run."""
     run = running(bench)
     bench.age()
@@ -134,7 +134,7 @@ def test_a_cancellation_is_not_lost_between_a_worker_and_the_next(bench: Bench, 
     assert bench.works == []
 
 
-def test_a_worker_that_stands_still_within_its_claim_does_not_take_the_next_attempt(
+def test_a_worker_stalled_within_its_claim_does_not_claim_the_next_attempt(
     bench: Bench,
 ) -> None:
     run = bench.create()
@@ -171,7 +171,7 @@ def broker_back(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("broker_gone")
-def test_a_run_that_no_worker_could_be_told_of_is_queued_and_done_later(bench: Bench) -> None:
+def test_a_run_whose_message_could_not_be_sent_is_queued_and_done_later(bench: Bench) -> None:
     run = bench.create()
     assert Shown(run).state == "queued", "it is stored and will be done"
     bench.recover()  # the broker is still unavailable
@@ -195,7 +195,7 @@ def test_a_lost_worker_while_the_broker_is_gone_costs_one_attempt(bench: Bench) 
 
 
 @pytest.mark.usefixtures("broker_gone")
-def test_every_waiting_run_is_told_of_once_the_broker_is_back(bench: Bench) -> None:
+def test_the_message_of_every_waiting_run_is_sent_when_the_broker_is_back(bench: Bench) -> None:
     runs = {bench.create().id for _ in range(5)}
     bench.recover()
     broker_back(bench)
@@ -204,7 +204,7 @@ def test_every_waiting_run_is_told_of_once_the_broker_is_back(bench: Bench) -> N
 
 
 @pytest.mark.usefixtures("broker_gone")
-def test_spark_is_asked_for_again_when_nobody_could_be_asked(bench: Bench) -> None:
+def test_warming_spark_is_requested_again_after_a_request_that_failed(bench: Bench) -> None:
     warming = services.Warming(None)
     warming.request()
     broker_back(bench)

@@ -61,7 +61,7 @@ def idle() -> None:
 def test_a_run_is_taken_at_once_though_redis_is_silent(bench: Bench, silent: SilentRedis) -> None:
     bench.patch.setattr(services, "in_background", bench.real_in_background)
     runs = [bench.create() for _ in range(3)]
-    assert not silent.broken, "nobody waited for it"
+    assert not silent.broken, "no caller waited for it"
     until(lambda: silent.connections() == 1)
     assert [Shown(run).state for run in runs] == ["queued"] * 3
     silent.break_off()
@@ -71,7 +71,7 @@ def test_a_run_is_taken_at_once_though_redis_is_silent(bench: Bench, silent: Sil
     assert JobRun.objects.filter(state=RunState.SUCCEEDED).count() == 3
 
 
-def test_consoles_that_open_wait_for_no_redis_and_ask_once(
+def test_consoles_that_open_do_not_wait_for_redis_and_request_once(
     bench: Bench, silent: SilentRedis
 ) -> None:
     bench.patch.setattr(services, "in_background", bench.real_in_background)
@@ -86,16 +86,14 @@ def test_consoles_that_open_wait_for_no_redis_and_ask_once(
     assert warming._sending.acquire(blocking=False), "the next console asks again"
 
 
-def test_telling_the_workers_has_a_time_out(bench: Bench, silent: SilentRedis) -> None:
+def test_notifying_the_workers_has_a_time_out(bench: Bench, silent: SilentRedis) -> None:
     bench.patch.setattr(services, "SEND_S", 0.02)
     assert not services.enqueue(run_id="x", attempt=1)
     assert not silent.broken
     assert silent.connections() >= 1
 
 
-def test_an_attempt_does_not_wait_for_a_redis_that_cannot_be_told_of_it(
-    bench: Bench, silent: SilentRedis
-) -> None:
+def test_an_attempt_does_not_wait_for_a_silent_redis(bench: Bench, silent: SilentRedis) -> None:
     layer = RedisPubSubChannelLayer(hosts=[{"address": silent.url, "socket_timeout": None}])
     bench.patch.setattr("channels.layers.get_channel_layer", lambda: layer)
     bench.patch.setattr(tasks, "ANNOUNCE_S", 0.02)

@@ -7,7 +7,7 @@ import pytest
 from gateway import celery
 
 
-def test_a_worker_that_can_have_no_semaphores_says_so_and_is_not_tried_again(
+def test_a_worker_without_semaphores_reports_it_and_is_not_restarted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(celery.logs, "keep_private", lambda: None)

@@ -93,7 +93,7 @@ async def test_a_partitioned_topic_is_one_topic(bench: AdminBench) -> None:
 
 
 @pytest.mark.parametrize("away", [NotReady("no broker"), None])
-async def test_a_topic_that_no_broker_can_tell_of_is_left_to_the_run(
+async def test_a_topic_that_no_broker_reports_is_left_to_the_run(
     bench: AdminBench, away: NotReady | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await topics.create(bench.engine, PLAIN, {})

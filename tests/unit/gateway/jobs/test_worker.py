@@ -111,7 +111,7 @@ def test_a_cancellation_interrupts_spark(quick: Bench, obeys: bool) -> None:
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-def test_a_cancelled_run_is_closed_though_its_attempt_goes_on(
+def test_a_cancelled_run_is_closed_though_its_attempt_continues(
     quick: Bench, hangs: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Close the run also when Spark does not confirm the interruption."""
@@ -176,7 +176,7 @@ def test_a_run_without_a_sign_of_life_from_spark_fails_and_gives_its_slot_back(
     shown.check_nothing()
 
 
-def test_a_long_run_of_which_spark_tells_goes_on(quick: Bench) -> None:
+def test_a_long_run_whose_progress_spark_reports_continues(quick: Bench) -> None:
     now = [0.0]
     quick.patch.setattr(tasks.time, "monotonic", lambda: now[0])
     beats: list[int] = []
@@ -231,7 +231,7 @@ def test_what_stopped_keeps_its_stage_and_its_progress(bench: Bench) -> None:
     assert (body["state"], body["stage"]) == ("cancelled", "waiting for a worker")
 
 
-def test_an_error_of_a_task_is_told_by_its_cause() -> None:
+def test_an_error_of_a_task_is_reported_by_its_cause() -> None:
     trace = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
   File "a.py", line 1, in read
@@ -264,7 +264,7 @@ def test_an_overtaken_attempt_is_interrupted(quick: Bench) -> None:
     Shown(run).check_nothing()
 
 
-def test_a_worker_without_room_for_files_lets_go_of_the_run(bench: Bench) -> None:
+def test_a_worker_without_room_for_files_releases_the_run(bench: Bench) -> None:
     def full(run: JobRun) -> Path:
         raise OSError(28, "No space left on device")
 
@@ -302,7 +302,7 @@ def test_progress_that_cannot_be_stored_costs_nothing(bench: Bench) -> None:
     Shown(run).check_one_attempt()
 
 
-def test_a_run_is_done_while_nobody_can_be_told_of_it(
+def test_a_run_is_done_while_its_state_cannot_be_published(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Redis refuses connections: the layer is the shipped one."""

@@ -260,7 +260,7 @@ def eventually(condition: Callable[[], bool]) -> None:
         assert time.monotonic() < until
 
 
-def test_texts_come_back_in_order(server: Server) -> None:
+def test_texts_are_echoed_in_order(server: Server) -> None:
     with server.opened() as sock:
         texts = [str(number) * (1 + number * 37) for number in range(200)]
         for text in texts:
@@ -342,7 +342,7 @@ def test_idle_sockets_cost_little(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["daphne", "uvicorn"])
-def test_who_sends_no_whole_request_in_time_is_hung_up_on(name: str) -> None:
+def test_a_client_without_a_complete_request_in_time_is_disconnected(name: str) -> None:
     server = Server(name, idle_s=1)
     head = b"GET / HTTP/1.1\r\nHost: a\r\n"
     silent, stalled, kept, drips = (server.socket() for _ in range(4))
@@ -371,7 +371,7 @@ def test_who_sends_no_whole_request_in_time_is_hung_up_on(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["daphne", "uvicorn"])
-def test_a_server_that_stops_says_so_and_ends_well(name: str) -> None:
+def test_a_server_that_stops_closes_its_sockets_and_exits_with_zero(name: str) -> None:
     server = Server(name)
     with server.opened() as sock:
         stopped = server.stop()

@@ -37,13 +37,13 @@ class Endpoint:
         self.scope: dict[str, Any] = {}
         self.accepted = asyncio.Event()
         self.code: int | None = None
-        self.told: list[list[str]] = []
+        self.received: list[list[str]] = []
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         self.scope = scope
         await receive()
         await send({"type": "websocket.accept"})
-        self.port.listen(self.told.append)
+        self.port.listen(self.received.append)
         self.accepted.set()
         self.code = (await receive())["code"]
 
@@ -96,11 +96,11 @@ async def test_compression_is_never_agreed_on(endpoint: Endpoint) -> None:
     await pair.hang_up()
 
 
-async def test_texts_of_one_read_are_told_at_once_in_order(
+async def test_texts_of_one_read_are_delivered_together_in_order(
     pair: SocketPair, endpoint: Endpoint
 ) -> None:
     pair.send("a", "b", "ü")
-    assert endpoint.told == [["a", "b", "ü"]]
+    assert endpoint.received == [["a", "b", "ü"]]
 
 
 async def test_frames_of_one_turn_leave_in_one_write(pair: SocketPair, endpoint: Endpoint) -> None:
@@ -126,7 +126,7 @@ async def test_fragments_become_one_message(pair: SocketPair, endpoint: Endpoint
     text = "häß".encode()
     pair.send_raw(frame(Opcode.TEXT, text[:2], fin=False) + frame(Opcode.PING, b"p"))
     pair.send_raw(frame(Opcode.CONT, b"", fin=False) + frame(Opcode.CONT, text[2:]))
-    assert endpoint.told == [["häß"]]
+    assert endpoint.received == [["häß"]]
     assert [f.data for f in pair.frames if f.opcode is Opcode.PONG] == [b"p"]
 
 
@@ -150,14 +150,14 @@ async def test_a_message_above_a_mebibyte_is_refused_by_what_it_announces(
     assert pair.closed() == (1009, reason)
     await settled()
     assert endpoint.code == 1009
-    assert endpoint.told == []
+    assert endpoint.received == []
 
 
 async def test_a_message_of_exactly_a_mebibyte_is_taken(
     pair: SocketPair, endpoint: Endpoint
 ) -> None:
     pair.send("x" * (1 << 20))
-    assert len(endpoint.told[0][0]) == 1 << 20
+    assert len(endpoint.received[0][0]) == 1 << 20
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ async def test_what_is_no_websocket_closes_with_its_code(
     assert pair.closed()[0] == code
     await settled()
     assert endpoint.code == code
-    assert endpoint.told == [["before"]]
+    assert endpoint.received == [["before"]]
 
 
-async def test_a_closing_client_is_answered_and_its_code_is_told(
+async def test_a_closing_client_is_answered_and_its_code_is_reported(
     pair: SocketPair, endpoint: Endpoint
 ) -> None:
     pair.client.send_close(4001, "enough")
@@ -195,17 +195,19 @@ async def test_a_closing_client_is_answered_and_its_code_is_told(
     assert pair.transport.is_closing()
 
 
-async def test_texts_before_a_close_are_told_first(pair: SocketPair, endpoint: Endpoint) -> None:
+async def test_texts_before_a_close_are_delivered_first(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
     pair.client.send_text(b"last")
     pair.client.send_close(1000)
     pair.push()
-    assert endpoint.told == [["last"]]
+    assert endpoint.received == [["last"]]
     await settled()
     assert endpoint.code == 1000
 
 
 @pytest.mark.parametrize("closes", [False, True])
-async def test_an_endpoint_may_answer_texts_that_came_with_a_close(
+async def test_an_endpoint_may_answer_texts_received_with_a_close(
     pair: SocketPair,
     endpoint: Endpoint,
     caplog: pytest.LogCaptureFixture,
@@ -239,7 +241,7 @@ async def test_a_lost_client_is_1006(pair: SocketPair, endpoint: Endpoint) -> No
     pair.transport.abort()
     await settled()
     assert endpoint.code == 1006
-    endpoint.port.send_text("nobody hears it")
+    endpoint.port.send_text("sent after the end")
 
 
 async def test_a_client_that_does_not_read_is_seen_and_waited_for(
@@ -286,7 +288,7 @@ async def test_a_client_that_reads_no_answers_is_not_read(
     assert not pair.transport.is_closing()
 
 
-async def test_reading_goes_on_only_when_every_reason_to_hold_is_gone(
+async def test_reading_resumes_only_when_every_reason_to_pause_is_gone(
     pair: SocketPair, endpoint: Endpoint
 ) -> None:
     pair.reads = False
@@ -314,7 +316,7 @@ async def test_a_client_that_must_read_and_does_not_is_given_up(
     assert pair.transport.is_closing()
 
 
-async def test_who_waits_for_a_slow_client_is_woken_by_its_end(
+async def test_a_sender_that_waits_for_a_slow_client_is_woken_by_its_end(
     pair: SocketPair, endpoint: Endpoint
 ) -> None:
     pair.reads = False
@@ -330,10 +332,10 @@ async def test_an_endpoint_holds_its_client_back(pair: SocketPair, endpoint: End
     endpoint.port.pause_reading()
     pair.send("a")
     await settled()
-    assert endpoint.told == []
+    assert endpoint.received == []
     endpoint.port.resume_reading()
     await settled()
-    assert endpoint.told == [["a"]]
+    assert endpoint.received == [["a"]]
 
 
 @pytest.mark.parametrize(("count", "size"), [(200, 0), (8, 400_000)])
@@ -440,7 +442,7 @@ async def test_frames_before_the_answer_wait_for_it() -> None:
     go.set()
     await pair.opened()
     await settled()
-    assert endpoint.told == [["early"]]
+    assert endpoint.received == [["early"]]
     assert [f.data for f in pair.frames if f.opcode is Opcode.PONG] == [b"p"]
     await pair.hang_up()
 
@@ -471,7 +473,7 @@ async def test_a_silent_peer_is_pinged_then_given_up(pair: SocketPair, endpoint:
     assert endpoint.code == 1006
 
 
-async def test_who_was_silent_during_the_handshake_is_pinged_first() -> None:
+async def test_a_client_silent_during_the_handshake_is_pinged_first() -> None:
     go = asyncio.Event()
     endpoint = Endpoint()
 
@@ -506,7 +508,7 @@ async def test_a_handshake_that_takes_too_long_is_refused() -> None:
     await pair.hang_up()
 
 
-async def test_a_server_that_stops_says_so(pair: SocketPair, endpoint: Endpoint) -> None:
+async def test_a_server_that_stops_closes_with_1012(pair: SocketPair, endpoint: Endpoint) -> None:
     await pair.sockets.close()
     assert pair.closed()[0] == 1012
     assert endpoint.code == 1012

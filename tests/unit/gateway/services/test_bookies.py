@@ -42,7 +42,7 @@ async def until(bookies: Bookies, condition: Callable[[list[dict[str, Any]]], bo
             await asyncio.sleep(0.02)
 
 
-async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page(
+async def test_state_is_read_from_the_store_and_room_from_each_bookies_own_page(
     store: MetadataStore, bookies: Bookies
 ) -> None:
     answers = [

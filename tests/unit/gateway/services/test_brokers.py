@@ -44,15 +44,15 @@ def engine(**answers: Any) -> tuple[Engine, Admin]:
     return Engine(MemoryServer().session(), cast(AdminClient, admin)), admin
 
 
-async def test_one_that_is_well_is_enough_whatever_the_others_do() -> None:
+async def test_one_healthy_broker_suffices_whatever_the_others_do() -> None:
     asked, admin = engine(hung=None, refusing=NotReady("not yet"), well={})
     began = asyncio.get_running_loop().time()
     await brokers.health(asked, None)
     assert asyncio.get_running_loop().time() == began
-    assert admin.waiting == 0, "nobody waits on for the one that hangs"
+    assert admin.waiting == 0, "no caller still waits for the broker that hangs"
 
 
-async def test_without_a_well_one_the_first_says_why() -> None:
+async def test_without_a_healthy_broker_the_first_ones_reason_is_reported() -> None:
     asked, _ = engine(refusing=NotReady("not yet"), hung=None)
     with pytest.raises(NotReady, match="No broker is well: not yet"):
         await brokers.health(asked, None)
@@ -60,7 +60,7 @@ async def test_without_a_well_one_the_first_says_why() -> None:
         await brokers.health(engine()[0], None)
 
 
-async def test_what_any_broker_can_answer_the_next_one_is_asked_after_one_that_hangs() -> None:
+async def test_a_request_for_any_broker_tries_the_next_after_one_that_hangs() -> None:
     asked, _ = engine(hung=None, well={"names": ["a"], "values": {}})
     assert await brokers.dynamic_settings(asked) == (["a"], {})
     with pytest.raises(NotReady, match="Broker hung gave no answer within 5 s"):

@@ -39,7 +39,7 @@ async def test_of_a_part_that_is_not_known_the_sum_is_not_known() -> None:
     assert set(fold.figures.values) == {None}
 
 
-async def test_what_is_asked_at_once_is_made_once_and_a_failure_is_not_kept() -> None:
+async def test_concurrent_requests_are_computed_once_and_a_failure_is_not_cached() -> None:
     made = 0
 
     async def make() -> int:

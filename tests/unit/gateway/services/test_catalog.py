@@ -55,7 +55,7 @@ async def bench() -> AsyncIterator[Bench]:
     await other.close()
 
 
-async def test_plain_topics_parents_and_orphans_are_told_apart(bench: Bench) -> None:
+async def test_plain_topics_parents_and_orphans_are_distinguished(bench: Bench) -> None:
     for local in ("plain", "a b", "__system", "gone-partition-0", "x-partition-"):
         await metadata.create_missing(bench.other, NS.topic(local))
     await metadata.create_partitioned(bench.other, NS.topic("p%q"), 3)
@@ -94,7 +94,7 @@ async def test_a_round_without_changes_reads_nothing(bench: Bench) -> None:
     assert await followed.refresh() == ({}, {str(NS.topic("new"))})
 
 
-async def test_topics_of_legacy_namespaces_are_there_before_anybody_loads_them(
+async def test_topics_of_legacy_namespaces_are_listed_before_they_are_loaded(
     bench: Bench,
 ) -> None:
     local, legacy = NS, NamespaceName.parse("public/default/orders")

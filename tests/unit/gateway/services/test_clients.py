@@ -30,7 +30,7 @@ async def register(engine: EngineLink, *hosts: str) -> None:
     await engine.arun(work)
 
 
-async def test_brokers_are_reached_where_they_say_and_asked_for_anew(
+async def test_brokers_are_reached_at_their_advertised_address_and_read_again(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "KNOWN_FOR_S", 0.0)
@@ -42,12 +42,12 @@ async def test_brokers_are_reached_where_they_say_and_asked_for_anew(
     assert await brokers() == ["pulsar://three:6650"]
 
 
-async def test_brokers_are_reached_in_tls_where_that_is_set(engine: EngineLink) -> None:
+async def test_brokers_are_reached_by_tls_where_that_is_set(engine: EngineLink) -> None:
     await register(engine, "one")
     assert await RegisteredBrokers(engine, encrypted=True)() == ["pulsar+ssl://one:6651"]
 
 
-async def test_brokers_are_asked_for_once_a_second(engine: EngineLink) -> None:
+async def test_brokers_are_read_once_a_second(engine: EngineLink) -> None:
     brokers = RegisteredBrokers(engine)
     await register(engine, "one")
     first = await brokers()
@@ -55,7 +55,7 @@ async def test_brokers_are_asked_for_once_a_second(engine: EngineLink) -> None:
     assert await brokers() == first
 
 
-async def test_while_the_store_is_silent_those_known_last_stand(
+async def test_while_the_store_is_silent_the_last_known_brokers_are_used(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(work: Any) -> Any:

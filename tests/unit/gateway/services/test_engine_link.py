@@ -40,7 +40,7 @@ async def test_on_the_loop_it_lives_on_work_runs_in_the_callers_own_task(here: E
     assert await here.arun(task) is caller
 
 
-async def test_work_comes_to_its_loop_from_a_thread_and_from_another_loop(
+async def test_work_reaches_its_loop_from_a_thread_and_from_another_loop(
     here: EngineLink,
 ) -> None:
     mine = threading.get_ident()
@@ -66,7 +66,7 @@ async def test_work_is_bounded_in_time_on_either_loop(here: EngineLink) -> None:
         await asyncio.to_thread(lambda: here.run(never, timeout_s=0.01))
 
 
-async def test_what_it_started_ends_with_it_and_the_loops_other_tasks_go_on() -> None:
+async def test_its_tasks_end_with_it_and_the_loops_other_tasks_continue() -> None:
     link = EngineLink(connect, asyncio.get_running_loop())
     ended = asyncio.Event()
 

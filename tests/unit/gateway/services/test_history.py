@@ -67,7 +67,7 @@ def test_rates_are_means_by_time_and_a_backlog_is_that_of_the_end() -> None:
     assert points(slots, 3 * SLOT_MS) == {}, "nothing changes, nothing is recorded"
 
 
-def test_what_is_not_known_has_no_numbers_and_what_is_gone_says_so() -> None:
+def test_unknown_series_have_no_numbers_and_deleted_ones_are_marked() -> None:
     slots = Slots({}, 0)
     slots.change(TOPIC, None, QUIET, 0)
     list(slots.finish(SLOT_MS))
@@ -77,7 +77,7 @@ def test_what_is_not_known_has_no_numbers_and_what_is_gone_says_so() -> None:
     assert list(slots.finish(3 * SLOT_MS)) == [Recorded(TOPIC, NOT_KNOWN, True)]
 
 
-def test_after_a_restart_only_what_is_other_than_before_is_recorded() -> None:
+def test_after_a_restart_only_differences_are_recorded() -> None:
     other, lost = Subject("other"), Subject("lost")
     slots = Slots({TOPIC: QUIET, other: QUIET, lost: QUIET, Subject("lost", "s"): QUIET}, 0)
     slots.change(TOPIC, None, QUIET, 0)
@@ -411,7 +411,7 @@ def test_a_file_damaged_inside_is_put_aside_and_readers_follow(
     assert reader._read(HistoryFile.last_slot) == times.now // SLOT_MS - 1
 
 
-def test_a_page_that_only_readers_look_at_is_told_to_who_writes(tmp_path: Path) -> None:
+def test_damage_seen_by_a_reader_is_reported_to_the_writer(tmp_path: Path) -> None:
     path = tmp_path / NAME
     writer = HistoryFile(path)
     writer.write(1, [Recorded(TOPIC, QUIET, False)], {})
@@ -452,7 +452,7 @@ def test_trends_are_backlogs_at_the_ends_of_minutes(tmp_path: Path, times: Times
     assert trend == (*[None] * (readings.TREND_MINUTES - 3), *minutes)
 
 
-def test_trends_that_are_asked_for_together_are_read_together(
+def test_trends_requested_together_are_read_together(
     tmp_path: Path, times: Times, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"persistent://public/default/{number}" for number in range(40)]

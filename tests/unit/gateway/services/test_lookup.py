@@ -26,7 +26,7 @@ async def own(engine: Engine) -> None:
     await engine.store.create(path, value, make_parents=True)
 
 
-def test_an_owner_is_told_without_asking_a_broker(call: Call, engine: EngineLink) -> None:
+def test_an_owner_is_answered_without_a_request_to_a_broker(call: Call, engine: EngineLink) -> None:
     engine.run(own)
     assert call("GET", LOOKUP).json == {
         "brokerUrl": "pulsar://10.0.0.1:6650",
@@ -36,7 +36,9 @@ def test_an_owner_is_told_without_asking_a_broker(call: Call, engine: EngineLink
     }
 
 
-def test_an_owner_that_serves_tls_is_told_with_that_address(call: Call, engine: EngineLink) -> None:
+def test_an_owner_that_serves_tls_is_answered_with_that_address(
+    call: Call, engine: EngineLink
+) -> None:
     async def own_in_tls(engine: Engine) -> None:
         await own(engine)
         bundle = (await get_bundles(engine.store, NAME.namespace)).of_topic(NAME)
@@ -49,7 +51,7 @@ def test_an_owner_that_serves_tls_is_told_with_that_address(call: Call, engine: 
     assert (answer["brokerUrl"], answer["brokerUrlTls"]) == ("pulsar://a:1", "pulsar+ssl://a:2")
 
 
-def test_without_an_owner_a_broker_is_asked(call: Call) -> None:
+def test_without_an_owner_a_broker_is_requested(call: Call) -> None:
     answer = call("GET", LOOKUP)
     assert (answer.status, answer.json["reason"]) == (503, "No broker is available")
 

@@ -44,7 +44,7 @@ async def test_topics_made_at_once_are_made(bench: AdminBench, bundles: tuple[in
 
 
 @pytest.mark.parametrize("refusal", [NotServed, NotReady])
-async def test_only_what_was_refused_before_anything_was_done_is_asked_again(
+async def test_only_requests_refused_before_any_change_are_repeated(
     bench: AdminBench, refusal: type[NotReady]
 ) -> None:
     """Check that callers see no lost race with an unload, a split or a recreated namespace: they cannot act on it."""

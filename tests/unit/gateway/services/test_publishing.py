@@ -257,7 +257,7 @@ async def test_without_a_broker_nothing_is_reported_but_the_request_refused() ->
     await client.close()
 
 
-async def test_a_caller_who_leaves_takes_nothing_from_the_others() -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     async with opened() as (bench, rest):
         held = Held(bench)
         gone, stays = (asyncio.create_task(rest.publish(content)) for content in (b"a", b"b"))

@@ -31,7 +31,9 @@ async def rule(bench: AdminBench, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "count"), [("plain", 0), ("parts", 3)])
-async def test_it_is_made_as_the_namespace_says(bench: AdminBench, name: str, count: int) -> None:
+async def test_a_missing_topic_is_created_by_the_namespaces_policy(
+    bench: AdminBench, name: str, count: int
+) -> None:
     await rule(bench, name)
     answer = await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=True)
     assert answer == {"partitions": count, "deleted": False}
@@ -39,7 +41,7 @@ async def test_it_is_made_as_the_namespace_says(bench: AdminBench, name: str, co
     assert (await lookup.owner_of(bench.engine, MISSING))["brokerUrl"]
 
 
-async def test_where_none_is_made_there_is_none(bench: AdminBench) -> None:
+async def test_without_automatic_creation_the_topic_is_not_found(bench: AdminBench) -> None:
     await rule(bench, "none")
     with pytest.raises(NotFound, match=f"Topic {MISSING} not found"):
         await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=True)
@@ -47,7 +49,7 @@ async def test_where_none_is_made_there_is_none(bench: AdminBench) -> None:
         await lookup.owner_of(bench.engine, MISSING)
 
 
-async def test_who_only_asks_makes_none(bench: AdminBench) -> None:
+async def test_a_request_without_creation_creates_no_topic(bench: AdminBench) -> None:
     await rule(bench, "parts")
     with pytest.raises(NotFound):
         await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=False)

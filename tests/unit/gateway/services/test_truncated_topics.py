@@ -61,7 +61,7 @@ async def test_truncating_is_for_persistent_topics_that_are_there(bench: AdminBe
         await topics.truncate(bench.engine, TopicName.parse("non-persistent://public/default/x"))
 
 
-async def test_backlog_quotas_of_all_topics_are_looked_at_at_once(
+async def test_backlog_quotas_of_all_topics_are_checked_at_once(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Check all topics though one of them cannot be judged, which is reported."""

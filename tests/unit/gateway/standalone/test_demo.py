@@ -5,7 +5,7 @@ import json
 from gateway.standalone.demo import RUN, TOPICS, _runs
 
 
-def test_a_demo_publishes_what_it_says_in_runs() -> None:
+def test_a_demo_publishes_its_announced_messages_in_runs() -> None:
     for topic in TOPICS:
         runs = list(_runs(topic))
         assert sum(map(len, runs)) == topic.count

@@ -48,7 +48,7 @@ def test_zookeeper_reads_the_path_of_its_data_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "dätä"])
-def test_data_that_zookeeper_kept_under_a_misread_path_comes_home(
+def test_data_that_zookeeper_kept_under_a_misread_path_is_moved_back(
     tmp_path: Path, name: str
 ) -> None:
     folder = tmp_path / name / "zookeeper"

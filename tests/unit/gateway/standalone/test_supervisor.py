@@ -219,7 +219,7 @@ def test_last_words_are_read_in_either_form_and_cannot_move_the_cursor(tmp_path:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_what_the_supervisor_says_has_the_form_of_the_log(
+def test_the_supervisors_messages_have_the_form_of_the_log(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_output(form)
@@ -289,7 +289,7 @@ async def test_a_signal_in_the_midst_of_the_first_start_ends_everything(
     assert pids(supervisor) == []
 
 
-async def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None:
+async def test_a_second_ctrl_c_kills_children_that_stop_slowly(tmp_path: Path) -> None:
     lines: list[str] = []
     patient = [
         child(name, STUBBORN, stop_timeout_s=600.0) for name in ("worker", "broker-1", "zookeeper")
@@ -308,7 +308,7 @@ async def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None
     assert pids(supervisor) == []
 
 
-async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_it(
+async def test_a_child_stopped_before_its_first_start_waits_to_be_started(
     tmp_path: Path,
 ) -> None:
     late = replace(child("zookeeper"), ready=Ready("tcp", 1))  # no process listens there
@@ -432,7 +432,7 @@ async def test_a_worker_is_ready_when_that_very_process_takes_work() -> None:
             assert await is_ready(Ready("worker", redis.port), "127.0.0.1", 1234) is ready
 
 
-async def test_an_instance_without_a_part_that_only_analyses_need_is_ready_and_says_so(
+async def test_an_instance_without_a_part_of_analyses_is_ready_and_names_it(
     tmp_path: Path,
 ) -> None:
     """Let a part end repeatedly before it ever was ready, so that it does not count as one that served."""
@@ -451,7 +451,7 @@ async def test_an_instance_without_a_part_that_only_analyses_need_is_ready_and_s
     assert "worker ended (exit 1: PermissionError: no /dev/shm); analyses cannot run" in first
 
 
-async def test_a_part_that_only_analyses_need_and_that_refuses_its_settings_ends_nothing(
+async def test_a_part_of_analyses_that_refuses_its_settings_ends_no_other(
     tmp_path: Path,
 ) -> None:
     lines: list[str] = []

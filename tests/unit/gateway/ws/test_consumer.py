@@ -161,7 +161,7 @@ async def test_permits_are_conserved_in_pull_mode(steps: list[Any]) -> None:
             assert sent == permitted or not talk.endpoint.consumer._queue
 
 
-async def test_messages_that_come_again_cost_no_room_for_good() -> None:
+async def test_redelivered_messages_use_no_budget_for_good() -> None:
     async with talking(4) as talk:
         for _ in range(10):  # as after as many restarts of the broker
             talk.deliver(1, 2, 1, 2)
@@ -183,7 +183,7 @@ async def test_a_run_leaves_in_one_write_and_answers_go_together() -> None:
         assert talk.acknowledged == list(range(200))
 
 
-async def test_a_message_is_acknowledged_only_when_the_client_says_so() -> None:
+async def test_a_message_is_acknowledged_only_when_the_client_acknowledges_it() -> None:
     async with talking(9) as talk:
         talk.deliver(1, 2, 3)
         await talk.came()
@@ -217,7 +217,7 @@ async def test_an_answer_in_any_spelling_is_one() -> None:
         assert talk.acknowledged == list(range(5))
 
 
-async def test_what_an_earlier_socket_was_given_can_be_answered_here() -> None:
+async def test_messages_sent_to_an_earlier_socket_can_be_answered_here() -> None:
     async with talking(1) as talk:
         await talk.answer(3)
         await talk.answer(4, "negativeAcknowledge")
@@ -252,7 +252,7 @@ async def test_a_client_that_does_not_read_is_given_no_more(
         assert talk.pair.texts.qsize() == 500
 
 
-async def test_a_reader_goes_on_with_any_answer_but_never_beyond_its_size() -> None:
+async def test_a_reader_continues_with_any_answer_but_never_beyond_its_size() -> None:
     async with talking(2, reader=True) as talk:
         talk.deliver(*range(6))
         assert await talk.came() == [0, 1]

@@ -44,7 +44,7 @@ def test_times_are_those_of_each_message() -> None:
     assert json.loads(frames.frame("a", second))["eventTime"] == "1970-01-01T00:00:01Z"
 
 
-def test_a_time_that_is_none_harms_nobody() -> None:
+def test_a_time_out_of_range_is_sent_as_the_latest_time() -> None:
     delivery = message(event_time=(1 << 64) - 1)
     delivery.metadata.publish_time = (1 << 64) - 1
     frame = json.loads(DeliveryFrames().frame("a", delivery))

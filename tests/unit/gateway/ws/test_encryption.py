@@ -39,7 +39,7 @@ def test_keys_and_parameter_are_the_metadata_of_each_message() -> None:
     assert (metadata.compression, metadata.uncompressed_size) == (pb.NONE, 2)
 
 
-def test_how_the_payload_was_packed_is_told() -> None:
+def test_compression_and_size_of_the_payload_are_in_the_metadata() -> None:
     packed = {"payload": "AQI=", "compressionType": "ZSTD", "uncompressedMessageSize": 70}
     metadata, _ = entry(packed)
     assert (metadata.compression, metadata.uncompressed_size) == (pb.ZSTD, 70)
@@ -94,7 +94,7 @@ def test_what_is_no_such_json_can_only_be_names(body: Any) -> None:
         ({"k": {"keyValue": ""}, "j": None}, "value"),
     ],
 )
-def test_a_key_that_lacks_something_is_told(body: Any, lacks: str) -> None:
+def test_a_member_missing_from_a_key_is_named(body: Any, lacks: str) -> None:
     with pytest.raises(ValueError, match=f"Empty param encryptionKeys.{lacks}$"):
         keys(body)
 

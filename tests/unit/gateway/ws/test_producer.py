@@ -82,7 +82,7 @@ async def test_a_message_is_answered_when_the_broker_has_confirmed_it() -> None:
         assert len({reply["messageId"] for reply in replies}) == 2
 
 
-async def test_messages_that_came_together_are_one_run_and_leave_in_one_write() -> None:
+async def test_messages_received_together_are_one_run_and_one_write() -> None:
     async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(*(frame(b"%d" % number) for number in range(200)))
@@ -115,7 +115,7 @@ async def test_an_error_is_answered_by_its_own_context_and_harms_no_other() -> N
         }
 
 
-async def test_a_terminated_topic_is_told_and_the_socket_stays() -> None:
+async def test_a_terminated_topic_is_reported_and_the_socket_stays() -> None:
     async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a"))
@@ -234,7 +234,7 @@ async def test_a_client_that_reads_no_answers_is_not_read_from() -> None:
             pair.send(json.dumps({"payload": "", "context": context}))
             sent += 1
             await asyncio.sleep(0.01)
-            assert sent < 100, "answers that nobody reads are kept without end"
+            assert sent < 100, "unread answers are kept without bound"
         pair.send(json.dumps({"payload": "", "context": "last"}))
         await stays(lambda: not pair.transport.reading, 0.05)
         pair.reads = True

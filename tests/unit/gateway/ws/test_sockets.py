@@ -44,7 +44,7 @@ async def answers(error: Exception) -> tuple[int, str]:
         (MagnetarError("why"), 500),
     ],
 )
-async def test_a_refusal_has_its_status_and_says_why(error: Exception, status: int) -> None:
+async def test_a_refusal_has_its_status_and_reason(error: Exception, status: int) -> None:
     answered, page = await answers(error)
     assert answered == status
     assert f"<title>Error {status} " in page

@@ -90,7 +90,7 @@ async def test_values_are_beside_payloads_and_others_see_no_difference() -> None
         assert await received(plain, 8) == [*bare, {"payload": "Pw=="}]
 
 
-async def test_a_version_is_asked_for_once_until_the_consumer_comes_again(
+async def test_a_version_is_requested_once_until_the_consumer_reconnects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[object] = []
@@ -116,7 +116,7 @@ async def test_a_version_is_asked_for_once_until_the_consumer_comes_again(
         assert asked == [0, 1, 0, 1]
 
 
-async def test_what_takes_long_waits_its_turn_and_keeps_its_place(
+async def test_slow_decoding_yields_and_keeps_the_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(values, "TURN_BYTES_MAX", 5)
@@ -137,7 +137,7 @@ async def no_answer(name: Any, number: int | None) -> Version | None:
     raise ServiceNotReady("no bookie answers")
 
 
-async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_each(
+async def test_messages_without_an_available_schema_are_delivered_without_a_request_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with opened(PATHS[0]) as (bench, [pair]):
@@ -163,7 +163,7 @@ async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_e
         assert len(asked) == tries
 
 
-async def test_a_schema_that_nobody_gave_is_asked_for_again(
+async def test_an_unavailable_schema_is_requested_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(values, "RETRY_AFTER_S", 0.05)
@@ -182,7 +182,7 @@ async def test_a_schema_that_nobody_gave_is_asked_for_again(
         assert frame["value"] == "a"
 
 
-async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_socket(
+async def test_an_unexpected_failure_of_a_schema_request_ends_the_socket(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(self: values.SchemaCache, message: Any) -> None:

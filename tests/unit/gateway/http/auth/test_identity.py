@@ -35,7 +35,7 @@ async def call(method: str, target: str, cookie: str = "", token: str = "") -> C
 
 
 @pytest.mark.parametrize("cookie", ["", "other=1"])
-def test_without_a_sessions_cookie_no_database_is_asked(gateway: Gateway, cookie: str) -> None:
+def test_without_a_session_cookie_no_database_is_read(gateway: Gateway, cookie: str) -> None:
     """pytest-django refuses its use to a test that does not ask for it."""
     assert gateway("GET", TENANTS, headers={"cookie": cookie}).status == 200
 
@@ -75,6 +75,6 @@ async def test_a_superuser_changes(settings: Any) -> None:
 
 
 @pytest.mark.usefixtures("store")
-async def test_a_session_that_is_gone_is_nobodys(settings: Any) -> None:
+async def test_a_deleted_session_is_unauthenticated(settings: Any) -> None:
     settings.AUTHENTICATION_ENABLED = True
     assert (await call("GET", TENANTS, f"{settings.SESSION_COOKIE_NAME}=gone")).status == 401

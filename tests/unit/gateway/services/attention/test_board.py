@@ -79,7 +79,7 @@ def console() -> Console:
     return Console()
 
 
-def test_nothing_is_found_and_that_is_known(console: Console) -> None:
+def test_no_finding_is_reported_as_known(console: Console) -> None:
     answer = console.found()
     began = console.now
     assert answer == {"known": True, "since": began, "settled": False, "items": [], "more": 0}
@@ -88,7 +88,7 @@ def test_nothing_is_found_and_that_is_known(console: Console) -> None:
     assert console.found(known=False)["known"] is False
 
 
-def test_nothing_found_says_nothing_before_all_were_looked_at(console: Console) -> None:
+def test_no_finding_is_settled_only_after_all_topics_were_checked(console: Console) -> None:
     console.whole = False
     console.now += 10 * SETTLED_MS
     answer = console.found()
@@ -98,12 +98,12 @@ def test_nothing_found_says_nothing_before_all_were_looked_at(console: Console) 
     console.now += SETTLED_MS
     assert console.found()["settled"]
     console.whole = False
-    assert not console.found()["settled"], "a broker came that did not tell all yet"
+    assert not console.found()["settled"], "a broker connected that has not reported everything yet"
     console.whole = True
     assert console.found()["settled"], "and what the others had was looked at meanwhile"
 
 
-def test_a_topic_that_moves_is_looked_at_anew(console: Console) -> None:
+def test_a_topic_that_moves_is_checked_again(console: Console) -> None:
     console.lag("a", "s", "slow")
     console.found()
     console.now += SETTLED_MS
@@ -118,7 +118,7 @@ def test_a_topic_that_moves_is_looked_at_anew(console: Console) -> None:
     assert console.found()["settled"], "nothing was found there"
 
 
-def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -> None:
+def test_an_item_has_title_cause_advice_and_link(console: Console) -> None:
     console.topic("a b", backlog=1_500)
     seen = {"consumer": "c-1", "unacked": 1_000, "acked_ms": console.now - 125_000}
     console.lag("a b", "billing/é", "not-acknowledged", 1_500, growth=12_000, **seen)
@@ -159,7 +159,7 @@ def test_what_has_no_line_is_counted(console: Console) -> None:
     assert (len(answer["items"]), answer["more"]) == (5, 4)
 
 
-def test_partitions_are_told_as_their_topic(console: Console) -> None:
+def test_partitions_are_reported_as_their_topic(console: Console) -> None:
     console.topics.catalog({T + "p": 2}, ())
     for number in range(2):
         console.topic(f"p-partition-{number}", backlog=100)
@@ -376,7 +376,7 @@ def test_a_bookie_that_is_late_still_counts(three: Console) -> None:
     assert three.causes() == []
 
 
-def test_namespaces_that_need_more_bookies_than_others_are_told_by_their_number(
+def test_namespaces_that_need_more_bookies_than_others_are_counted(
     three: Console,
 ) -> None:
     three.needs(3, 3, topics=40, broker="b:2")
@@ -474,7 +474,7 @@ def test_a_subscription_that_falls_behind_did_so_before_its_topic_moved(console:
     assert (item["since"], item["at_least"]) == (before["since"], False)
 
 
-def test_one_that_caught_up_for_a_while_falls_behind_anew(console: Console) -> None:
+def test_a_subscription_that_caught_up_for_a_while_begins_a_new_problem(console: Console) -> None:
     console.lag("a", "s", "slow", loaded_ms=1)
     console.found()
     console.findings.forget("b:1")
@@ -535,7 +535,7 @@ def test_a_problem_that_is_older_than_its_topics_load_is_so_after_a_restart(
 
 
 @pytest.mark.parametrize(("backlog", "is_same"), [(70_000, True), (69_999, False)])
-def test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it(
+def test_a_topic_at_rest_keeps_its_begin_across_a_restart_without_consumers(
     console: Console, backlog: int, is_same: bool
 ) -> None:
     def rest(board: Console, entries: int) -> None:
@@ -548,7 +548,7 @@ def test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it(
 
     rest(console, 70_000)
     [before] = console.found()["items"]
-    assert before["at_least"], "nobody knows since when"
+    assert before["at_least"], "the begin is unknown"
     again = restarted(console)
     rest(again, backlog)
     [item] = again.found()["items"]
@@ -563,7 +563,7 @@ def test_a_part_that_never_answered_is_down_at_least_since_it_was_asked(console:
     assert at_least == {"store-down": True, "broker-down": False}
 
 
-def test_a_topic_that_nobody_has_meanwhile_keeps_what_it_had_before(busy: Console) -> None:
+def test_a_topic_without_an_owner_meanwhile_keeps_its_problem(busy: Console) -> None:
     busy.topics.catalog({T + "archive": 0} | {f"{T}t{number}": 0 for number in range(20)}, ())
     [archiver] = busy.found()["items"]
     busy.hops.failed(Kind.STORE, slow=False)
@@ -586,7 +586,7 @@ def test_clients_that_stay_away_are_problems_of_their_own_after_ten_minutes(busy
     assert busy.causes(KEPT_MS // 1_000) == ["clients-left", "no-consumer"]
     assert busy.found(5)["items"][0]["cause"] == "no-consumer"
     assert len(busy.board.topics_of("no-consumer")) == 21
-    assert "clients-left" not in busy.causes(120), "it is told once"
+    assert "clients-left" not in busy.causes(120), "it is reported once"
 
 
 def test_a_consumer_that_was_there_meanwhile_ends_what_was_before(busy: Console) -> None:
@@ -637,7 +637,7 @@ def test_entries_are_called_entries_and_messages_are_estimated(
     assert text in item["detail"]
 
 
-def test_what_is_slower_says_by_how_many_messages_a_second(console: Console) -> None:
+def test_a_slow_subscription_has_its_lag_in_messages_per_second(console: Console) -> None:
     console.lag("sixty", "drain", "slow", 212, growth=3_000, messages=59_000, estimated=True)
     [item] = console.found()["items"]
     assert item["title"] == "drain is slower than arrivals by ≈ 835 messages/s"
@@ -660,7 +660,7 @@ def test_few_large_batches_do_more_harm_than_more_single_messages(console: Conso
     assert console.causes() == ["standby", "held"]
 
 
-def test_a_topic_at_rest_is_told_in_messages_where_they_are_known(console: Console) -> None:
+def test_a_topic_at_rest_is_described_in_messages_where_they_are_known(console: Console) -> None:
     figures = {"backlog": 212, "backlog_messages": 60_000, "backlog_estimated": 212}
     console.topics.catalog({T + "archive": 0}, [])
     console.topic("archive", **figures, subscriptions=1)
@@ -673,7 +673,7 @@ def test_a_topic_at_rest_is_told_in_messages_where_they_are_known(console: Conso
     assert item["detail"] == "backlog of ≈ 60,000 messages (212 entries) · not loaded by any broker"
 
 
-def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) -> None:
+def test_messages_held_up_by_a_keys_consumer_are_counted(console: Console) -> None:
     console.lag(
         *("hot", "rollup", "hot-key", 2_400),
         **{"growth": 4_300, "consumer": "c-1", "waiting": 2_379, "keys": 27, "unacked": 5},
@@ -686,7 +686,7 @@ def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) 
     )
 
 
-def test_a_topic_that_moved_says_since_when_it_has_no_consumer(console: Console) -> None:
+def test_a_topic_that_moved_has_the_time_since_when_it_has_no_consumer(console: Console) -> None:
     console.lag("a", "s", "no-consumer", left_ms=0)
     [item] = console.found()["items"]
     assert "no consumer since the topic was loaded at 1970-01-12T13:45:40Z" in item["detail"]

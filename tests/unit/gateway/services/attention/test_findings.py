@@ -13,7 +13,7 @@ def changes_of(*rows: list[Any], gone: tuple[str, ...] = ()) -> RowChanges:
     return RowChanges(1, list(rows), list(gone))
 
 
-def test_a_finding_is_there_while_its_broker_tells_it() -> None:
+def test_a_finding_lasts_while_its_broker_reports_it() -> None:
     findings = Findings()
     findings.apply("b", changes_of([T, ["s", 9, 100, LAG], ["t", 1, 0, None]]))
     (finding,) = findings
@@ -37,7 +37,7 @@ def test_a_finding_is_there_while_its_broker_tells_it() -> None:
     assert findings.version > before
 
 
-def test_a_topic_that_moves_counts_where_it_was_told_last() -> None:
+def test_a_topic_that_moves_counts_where_it_was_reported_last() -> None:
     findings = Findings()
     findings.apply("b", changes_of([T, ["s", 9, 0, LAG]]))
     findings.apply("c", changes_of([T, ["s", 7, 0, LAG]]))
@@ -49,7 +49,7 @@ def test_a_topic_that_moves_counts_where_it_was_told_last() -> None:
     assert (len(findings), T in findings) == (0, False)
 
 
-def test_a_topic_that_leaves_with_something_found_is_told() -> None:
+def test_a_topic_that_leaves_with_a_finding_is_counted_as_a_move() -> None:
     findings = Findings()
     findings.apply(
         "b", changes_of([T, ["s", 9, 0, LAG]], ["u", ["s", 1, 0, None]], ["v", ["s", 1, 0, LAG]])
@@ -65,7 +65,7 @@ def test_a_topic_that_leaves_with_something_found_is_told() -> None:
     assert findings.moves == 2
 
 
-def test_who_keeps_figures_hears_of_those_that_changed() -> None:
+def test_changed_figures_are_reported_to_the_listener() -> None:
     findings, changes = Findings(), []
     findings.on_change = lambda *change: changes.append(change)
     findings.apply("b", changes_of([T, ["s", 9, 100, None], ["t", 1, 0, None]]))

@@ -22,7 +22,7 @@ class Clients:
             self.outages.update(self.now, count // 2, count - count // 2, fault)
 
 
-def test_clients_that_leave_at_once_are_an_event_however_often_it_is_looked_at() -> None:
+def test_clients_that_leave_at_once_are_one_event_however_often_it_is_checked() -> None:
     for every_ms in (100, 700, 1_000, 2_500):
         clients = Clients(431, every_ms)
         left_at = clients.now
@@ -44,7 +44,7 @@ def test_clients_that_leave_at_once_are_an_event_however_often_it_is_looked_at()
         assert clients.outages.current is None
 
 
-def test_clients_that_come_and_go_are_none() -> None:
+def test_clients_that_connect_and_leave_one_by_one_are_no_event() -> None:
     random, clients = Random(1), Clients(100)
     for _ in range(1_000):
         clients(100 + random.randrange(-30, 30))
@@ -57,14 +57,14 @@ def test_clients_that_come_and_go_are_none() -> None:
     assert less.outages.current is None, "a service with fewer instances"
 
 
-def test_with_a_part_away_fewer_have_to_leave() -> None:
+def test_while_a_part_is_unavailable_fewer_departures_are_an_event() -> None:
     clients = Clients(100)
     clients(100, fault="when broker b went away")
     clients(85)
     assert clients.outages.current is not None
 
 
-def test_an_event_is_over_after_a_time_though_nobody_comes_back() -> None:
+def test_an_event_ends_after_a_time_though_no_client_returns() -> None:
     clients = Clients(100)
     clients(0, seconds=KEPT_MS / 1_000)
     assert clients.outages.current is not None

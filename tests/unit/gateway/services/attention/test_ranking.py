@@ -43,7 +43,7 @@ BIG = [
 
 
 @pytest.mark.parametrize("big", BIG, ids=lambda finding: finding.topic)
-def test_one_problem_stands_out_of_small_ones_whatever_their_age(big: Finding) -> None:
+def test_a_large_problem_ranks_before_small_ones_of_any_age(big: Finding) -> None:
     lines = Ranking().lines(problems(*noise(), big), 5, NOW)
     assert lines[0].problem.worst == big
     assert lines[0].total == 1
@@ -90,7 +90,7 @@ def test_lines_do_not_jump_while_figures_waver() -> None:
     assert len(orders) == 1
 
 
-def test_who_becomes_much_worse_goes_to_the_top() -> None:
+def test_a_problem_that_becomes_much_worse_moves_to_the_top() -> None:
     ranking = Ranking()
     ranking.lines(problems(finding("a", backlog=1_000), finding("b", backlog=900)), 5, NOW)
     lines = ranking.lines(

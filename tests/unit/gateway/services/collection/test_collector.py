@@ -77,7 +77,7 @@ def test_after_an_unexpected_failure_topics_are_read_again(
     assert listed(collector) == ["new"]
 
 
-def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
+def test_shown_numbers_are_those_of_the_last_successful_round(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collector = made(engine)
@@ -107,7 +107,7 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     assert collector.known_until() == clock[0]
 
 
-def test_topics_come_and_go_with_the_metadata(engine: EngineLink) -> None:
+def test_topics_are_added_and_removed_with_the_metadata(engine: EngineLink) -> None:
     collector = made(engine)
     create(engine, "one")
     a_round(engine, collector)
@@ -135,7 +135,7 @@ def test_a_part_that_does_not_answer_is_news(engine: EngineLink) -> None:
     assert versions == [collector.version]
 
 
-def test_who_watches_is_told_of_each_change_until_it_watches_no_more(engine: EngineLink) -> None:
+def test_a_watcher_is_notified_of_each_change_until_it_unwatches(engine: EngineLink) -> None:
     collector = made(engine)
     versions: list[object] = []
     unwatch = collector.watch(lambda: versions.append(collector.version))
@@ -148,13 +148,13 @@ def test_who_watches_is_told_of_each_change_until_it_watches_no_more(engine: Eng
     assert versions[-1:] != [collector.version]
 
 
-def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
+def test_numbers_stay_those_of_the_last_broker_when_none_is_registered(
     engine: EngineLink,
 ) -> None:
     collector = made(engine)
     a_round(engine, collector)
     assert collector.health.store.answered_ms > 0
-    assert collector.known_until() is None, "no broker was heard: nothing is live"
+    assert collector.known_until() is None, "no broker has reported: nothing is live"
     collector._brokers._last_seen = 5
     assert collector.known_until() == 5
 
@@ -192,7 +192,7 @@ async def test_a_page_waits_for_a_part_that_is_late_and_not_for_one_that_is_down
             await reading
 
 
-def test_who_awaits_a_snapshot_on_another_loop_is_told_so_at_once(engine: EngineLink) -> None:
+def test_a_snapshot_awaited_on_another_loop_fails_at_once(engine: EngineLink) -> None:
     collector = Collector(engine)
     with pytest.raises(AssertionError, match="on_loop"):
         asyncio.run(collector.snapshot())

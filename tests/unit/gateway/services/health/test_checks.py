@@ -63,7 +63,7 @@ async def test_a_part_that_never_answered_or_refuses_is_down_at_once(checks: Che
     assert [hop.reason for hop in checks.hops.of(Kind.SPARK)] == ["The analysis worker is away"]
 
 
-async def test_a_part_whose_question_breaks_is_down_and_asked_again(checks: Checks) -> None:
+async def test_a_part_whose_check_breaks_is_down_and_checked_again(checks: Checks) -> None:
     answers: list[Exception] = [KeyError("no such field")]
 
     async def ask() -> None:
@@ -75,7 +75,7 @@ async def test_a_part_whose_question_breaks_is_down_and_asked_again(checks: Chec
     assert not answers
 
 
-async def test_while_our_own_loop_stands_still_nobody_is_blamed(
+async def test_a_stalled_own_loop_is_not_counted_as_an_outage_of_a_part(
     checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checking, "OWN_DELAY_S", 0.1)
@@ -91,7 +91,7 @@ async def test_while_our_own_loop_stands_still_nobody_is_blamed(
     await stays(lambda: checks.hops.bad == [], 0.02)
 
 
-async def test_while_nobody_looks_parts_are_asked_seldom_and_at_once_when_somebody_does(
+async def test_without_viewers_parts_are_checked_rarely_and_at_once_with_one(
     checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checking, "VIEWED_S", 0.0)
@@ -110,7 +110,7 @@ async def test_while_nobody_looks_parts_are_asked_seldom_and_at_once_when_somebo
             await asyncio.sleep(0.01)
 
 
-async def test_a_part_that_is_gone_is_not_asked_and_not_told(checks: Checks) -> None:
+async def test_a_removed_part_is_neither_checked_nor_reported(checks: Checks) -> None:
     async def ask() -> None:
         raise OSError("refused")
 

@@ -3,11 +3,11 @@
 from gateway.services.health.hops import ADVICE, NAMES, HopError, Hops, HopState, Kind
 
 
-def test_a_hop_says_since_when_it_does_not_answer_and_clears_by_itself() -> None:
+def test_a_hop_has_the_begin_of_its_outage_and_clears_by_itself() -> None:
     now = 10
     hops = Hops(lambda: now)
     assert hops.expect(Kind.STORE).state is HopState.UNKNOWN
-    assert hops.bad == [], "nobody asked yet"
+    assert hops.bad == [], "no check has run yet"
     now = 20
     hops.answered(Kind.STORE)
     now = 30
@@ -26,7 +26,7 @@ def test_a_hop_says_since_when_it_does_not_answer_and_clears_by_itself() -> None
     }  # fmt: skip
 
 
-def test_hops_come_in_the_order_of_their_kinds_and_ids() -> None:
+def test_hops_are_ordered_by_kind_and_id() -> None:
     hops = Hops(lambda: 1)
     for kind, id in (
         (Kind.DATABASE, ""),
@@ -70,7 +70,7 @@ def test_advice_holds_at_the_time_and_with_the_other_hops() -> None:
         assert "move to other brokers" not in hop.advice
 
 
-def test_what_cannot_be_asked_for_another_hop_is_not_bad() -> None:
+def test_a_hop_that_cannot_be_checked_because_of_another_is_not_bad() -> None:
     hops = Hops(lambda: 1)
     hops.failed(Kind.SPARK, slow=False)
     hops.failed(Kind.REDIS, slow=False)

@@ -22,7 +22,7 @@ class Answers:
         return self.left_ms
 
 
-async def test_a_worker_is_missed_only_while_redis_can_tell(
+async def test_a_worker_is_reported_missing_only_while_redis_has_its_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made, answers = Redis("redis://127.0.0.1:1"), Answers()

@@ -12,7 +12,7 @@ from tests.support.waiting import stays
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_a_change_wakes_who_waits_and_the_same_again_does_not(engine: EngineLink) -> None:
+async def test_a_change_wakes_the_waiter_and_an_equal_state_does_not(engine: EngineLink) -> None:
     health = Health(engine, lambda: 1)
     await health.change(0.01)  # there is none
     async with asyncio.timeout(30):

@@ -223,7 +223,7 @@ CHOICES = [
 @pytest.mark.parametrize("merge_share", [1, 50])
 @settings(max_examples=50)
 @given(steps=st.lists(STEP, max_size=40), looks=st.integers(2, 9))
-def test_it_is_what_a_recomputation_gives(merge_share: int, steps: list[Any], looks: int) -> None:
+def test_the_index_equals_a_recomputation(merge_share: int, steps: list[Any], looks: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(selection, "MERGE_SHARE", merge_share)
         recompute(steps, looks)
@@ -426,7 +426,7 @@ def test_only_topics_with_a_cause_are_there_and_follow_it() -> None:
     assert len(index.select(chosen)) == 0
 
 
-def test_a_partitions_own_row_says_who_serves_it() -> None:
+def test_a_partitions_own_row_has_its_broker() -> None:
     index = TopicIndex()
     index.catalog({f"{T}p": 2}, [])
     index.apply("b", answer(7, [f"{T}p-partition-0", *values(backlog=4)]))
@@ -439,7 +439,7 @@ def test_a_partitions_own_row_says_who_serves_it() -> None:
     assert index.part_row(f"{T}p-partition-2", 9) is None
 
 
-def test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart() -> None:
+def test_topics_of_namespaces_that_differ_in_the_cluster_only_are_distinguished() -> None:
     index = TopicIndex()
     names = [
         "persistent://public/orders/payments",
@@ -458,7 +458,7 @@ def test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart
         assert index.select(chosen).names() == names[:1]
 
 
-def test_a_topic_whose_name_ends_in_thousands_of_digits_goes_when_it_is_deleted() -> None:
+def test_a_topic_whose_name_ends_in_thousands_of_digits_is_removed_when_deleted() -> None:
     index, name = TopicIndex(), "persistent://t/n/x-partition-" + "9" * 5_000
     index.apply("b", answer(1, [name, *values()]))
     index.apply("b", answer(2, gone=[name]))
@@ -480,7 +480,7 @@ def test_a_topic_that_moves_is_counted_once_and_never_missing() -> None:
     assert index.totals["topics"] == 1
 
 
-def test_a_move_heard_in_the_other_order_ends_at_the_new_owner() -> None:
+def test_a_move_reported_in_the_other_order_ends_at_the_new_owner() -> None:
     index = TopicIndex()
     index.apply("new", answer(12, [f"{T}m", *values(backlog=6)]))
     index.apply("old", answer(10, [f"{T}m", *values(backlog=5)]))
@@ -488,7 +488,7 @@ def test_a_move_heard_in_the_other_order_ends_at_the_new_owner() -> None:
     assert (index.totals["backlog"], index.totals["topics"]) == (6, 1)
 
 
-def test_what_nobody_read_is_unknown_and_the_totals_say_so() -> None:
+def test_topics_not_read_are_unknown_and_counted_so_in_the_totals() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0, f"{T}p": 2}, [])
     assert index.totals["unknown"] == 2
@@ -503,10 +503,10 @@ def test_what_nobody_read_is_unknown_and_the_totals_say_so() -> None:
         *(2, 9, False, 7)
     ]
     assert index.due(1000, 100) == []
-    assert len(index.due(7 + REFRESH_MS, 100)) == 3, "somebody else may have used them"
+    assert len(index.due(7 + REFRESH_MS, 100)) == 3, "another client may have used them"
 
 
-def test_a_non_persistent_topic_that_nobody_has_loaded_holds_nothing() -> None:
+def test_a_non_persistent_topic_that_is_not_loaded_holds_nothing() -> None:
     index = TopicIndex()
     index.catalog({"non-persistent://t/n/p": 2}, [])
     assert index.totals["unknown"] == 0
@@ -535,7 +535,7 @@ def test_what_was_read_before_a_topic_was_used_again_does_not_stay() -> None:
     assert index.due(0, 5) == [name]
 
 
-def test_one_that_came_and_went_unseen_is_read_again() -> None:
+def test_a_topic_loaded_and_unloaded_unseen_is_read_again() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
     index.apply_at_rest(rest(5, *([name, 1, 1, 1] for name in index.due(0, 5))))
@@ -594,7 +594,7 @@ def test_a_figure_that_cannot_be_read_does_not_take_the_last_one_away() -> None:
     assert (x["known"], x["backlog"], x["at"]) == ("live", 6, 21)
 
 
-def test_while_a_broker_was_not_heard_nobody_says_that_a_topic_has_no_clients() -> None:
+def test_a_topic_has_unknown_clients_until_every_broker_has_reported() -> None:
     index = TopicIndex()
     index.begin()
     index.catalog({f"{T}x": 0, "non-persistent://t/n/p": 2}, [])
@@ -661,7 +661,7 @@ def test_orders_of_the_list_are_bounded() -> None:
     assert Chosen(sort="-backlog") in index._selections
 
 
-def test_an_order_that_nobody_asks_for_is_let_go() -> None:
+def test_an_unused_order_is_dropped() -> None:
     index = TopicIndex()
     index.select(Chosen())
     index.drop_unused()
@@ -725,9 +725,7 @@ def test_what_has_waited_longest_sorts_first_and_what_is_not_known_last() -> Non
     assert index.select(Chosen(sort="oldest_age")).names() == [f"{T}{name}" for name in "abdc"]
 
 
-def test_a_topic_that_its_broker_let_go_keeps_its_messages_while_as_many_entries_are_stored() -> (
-    None
-):
+def test_an_unloaded_topic_keeps_its_messages_while_as_many_entries_are_stored() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
     reported = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)

@@ -24,7 +24,7 @@ def opened(*entries: bytes) -> list[OpenedMessage]:
     return [message for entry in reversed(stored) for message in opener.open([entry])]
 
 
-def test_messages_come_newest_first_also_of_a_batch() -> None:
+def test_messages_are_ordered_newest_first_within_batches_too() -> None:
     versioned = {"schema_version": version_bytes(3)}
     messages = opened(
         packed(b"a", extra=versioned), packed(b"b", b"c"), packed(b"d", compression=LZ4)
@@ -40,7 +40,7 @@ def test_messages_come_newest_first_also_of_a_batch() -> None:
     }
 
 
-def test_a_key_of_bytes_is_told_as_bytes() -> None:
+def test_a_key_of_bytes_is_returned_as_bytes() -> None:
     key = base64.b64encode(b"\xff\x00").decode()
     published = Message(b"v", key=key, key_is_base64=True)
     (message,) = opened(pack_entry([published], producer_name="p", publish_ms=1))
@@ -65,7 +65,7 @@ def test_a_key_of_bytes_is_told_as_bytes() -> None:
         ),
     ],
 )
-def test_what_cannot_be_decoded_is_there_with_the_reason(
+def test_an_undecodable_message_is_returned_with_the_reason(
     entry: bytes, why: str, messages: int
 ) -> None:
     (message,) = opened(entry)
@@ -129,7 +129,7 @@ def test_an_encrypted_message_counts_for_no_more_than_its_bytes_can_hold() -> No
     assert (message.why, message.messages) == ("encrypted", 1)
 
 
-def test_a_message_that_lacks_a_chunk_says_so() -> None:
+def test_a_message_that_lacks_a_chunk_has_that_reason() -> None:
     first, _, last = chunks(b"abcdef", 3)
     (message,) = opened(first, last)
     assert (message.why, message.reason) == ("chunks", "2 of its 3 chunks were read")

@@ -74,7 +74,7 @@ def test_another_kind_fails_as_a_whole() -> None:
     ]
 
 
-def test_what_nobody_can_decode_here_is_left_out_and_counted() -> None:
+def test_messages_that_cannot_be_decoded_here_are_left_out_and_counted() -> None:
     lost = "schema version 0 cannot be read: the ledger is gone"
     encrypted = OpenedMessage("1:3", "p", 1, None, None, None, "encrypted", "it is encrypted", 5)
     outcome = tried(
