@@ -39,7 +39,7 @@ EDITS = (
         f"{SERVICE}/board.py::Board.overview",
         "now_ms - since >= SETTLED_MS",
         "now_ms >= since",
-        (f"{BOARD}::test_no_finding_is_reported_as_known",),
+        (f"{BOARD}::test_an_answer_without_findings_is_known",),
     ),
     Edit(
         "all-is-well-though-a-broker-did-not-tell",

@@ -55,7 +55,7 @@ class Change(WSGIRequest):
 
 
 async def changed(handle: Handle, path: str = "/admin/v2/persistent/public/default/t") -> int:
-    """Status of a changing call that ``handle`` handles."""
+    """Return the status of a changing call that ``handle`` handles."""
     request = Change(path)
     return (await AuditRecorder(handle)(request)).status_code
 

@@ -72,7 +72,7 @@ def test_a_failure_outside_the_rest_views_is_logged_with_its_trace(
 def test_a_change_without_an_answer_is_reported_as_of_unknown_outcome(
     call: Gateway, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Skipping five messages twice skips ten: only what reads, by method or by declaration, may just be tried again."""
+    """Advise a repeat only for calls that read, by method or declaration: skipping five messages twice skips ten."""
 
     async def fail(self: RestView, work: Any) -> Any:
         raise error

@@ -102,7 +102,7 @@ Do = Callable[[AdminBench, str], Awaitable[object]]
 
 
 class Verb(NamedTuple):
-    """One verb on an object of its own, called ``name`` or made of it.
+    """A verb on an object of its own, called ``name`` or named after it.
 
     ``read`` gives the state that matters as a JSON value. ``done`` are those that a success may leave, the first one
     that of a single call; the others result from a repeated call, whose caller does not know whether it happened.
@@ -383,7 +383,7 @@ async def topic(bench: AdminBench, name: str) -> object:
 
 
 async def backlog(bench: AdminBench, name: str) -> object:
-    """Entries left, and of how many; -1 without the subscription."""
+    """Return the backlog and the number of all entries; -1 without the subscription."""
     stats = await statistics.stats(bench.engine, _topic(name), {})
     left = stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"]
     return left
@@ -625,7 +625,7 @@ async def succeeds(bench: AdminBench, verb: Verb, name: str) -> bool:
 
 
 async def repeat(bench: AdminBench, verb: Verb, name: str) -> None:
-    """Again, the store being well. What is not settled yet says so by NotReady, for a moment."""
+    """Repeat a verb while the store works; NotReady for a moment means that a change is not settled yet."""
     async with asyncio.timeout(120):
         while True:
             try:

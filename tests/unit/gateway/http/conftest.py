@@ -45,7 +45,7 @@ class HeldStore:
 
 
 class Client:
-    """One request, message by message as a server would bring it."""
+    """A request, message by message as a server delivers it."""
 
     application: ClassVar[Application]
     """The application over ``store``."""

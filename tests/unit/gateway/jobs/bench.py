@@ -148,7 +148,7 @@ class Bench:
         return connections["default"].execute_wrapper(watch)
 
     def settle(self, run: JobRun) -> JobRun:
-        """Workers go on until the run is over; then the leavings are swept."""
+        """Let workers continue until the run is over, then sweep the remaining files."""
         while (now := JobRun.objects.get(id=run.id)).state not in OVER:
             if not self.messages:
                 self.recover()

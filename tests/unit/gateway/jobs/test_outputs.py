@@ -86,7 +86,7 @@ def test_two_sweeps_at_once_do_not_disturb_each_other(
 
 
 def test_what_an_attempt_writes_after_its_end_is_swept_too(bench: Bench) -> None:
-    """Spark may go on for a while after the worker that asked it was killed."""
+    """Sweep late files: Spark may continue for a while after its worker was killed."""
     run = bench.create()
     bench.at("half", lambda: services.cancel(run_id=run.id))
     bench.work()

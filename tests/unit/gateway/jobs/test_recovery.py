@@ -150,7 +150,7 @@ def test_a_worker_stalled_within_its_claim_does_not_claim_the_next_attempt(
 
 @pytest.fixture
 def broker_gone(bench: Bench) -> None:
-    """Celery cannot reach Redis: what a producer gets whose connection is refused."""
+    """Make Celery fail as it does when Redis refuses its connection."""
 
     def refused(*_: object, **__: object) -> None:
         raise OperationalError("Error 111 connecting to 127.0.0.1:6379. Connection refused.")

@@ -27,7 +27,7 @@ class SilentRedis:
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
 
     def connections(self) -> int:
-        """Accept who waits; how many there were."""
+        """Accept the waiting connections and return their number."""
         self._listener.settimeout(0.01)
         with suppress(TimeoutError):
             while True:

@@ -16,7 +16,7 @@ from tests.unit.gateway.jobs.bench import Bench, Shown, until
 
 @pytest.fixture
 def quick(bench: Bench) -> Bench:
-    """Hearts beat fast, and a lease is over after 50 ms without a beat."""
+    """A bench with frequent heartbeats, whose leases expire after 50 ms without one."""
     bench.patch.setattr(tasks, "BEAT_S", 0.005)
     bench.patch.setattr(services, "LEASE_MS", 50)
     return bench
@@ -140,7 +140,7 @@ def test_a_cancelled_run_is_closed_though_its_attempt_continues(
 
 
 def test_a_cancelled_run_that_hangs_gives_its_slot_back(quick: Bench) -> None:
-    """Inside a call to a Spark that does not answer: nothing but the end of the process ends that."""
+    """Stay in a call to a Spark that does not answer, which only the end of the process ends."""
     quick.patch.setattr(tasks, "CANCEL_PATIENCE_S", 0.02)
     quick.patch.setattr(tasks, "END_PATIENCE_S", 0.05)
     run = quick.create()
@@ -305,7 +305,7 @@ def test_progress_that_cannot_be_stored_costs_nothing(bench: Bench) -> None:
 def test_a_run_is_done_while_its_state_cannot_be_published(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Redis refuses connections: the layer is the shipped one."""
+    """Use the shipped layer, with a Redis that refuses connections."""
     layer = RedisPubSubChannelLayer(hosts=["redis://127.0.0.1:1"])
     monkeypatch.setattr("channels.layers.get_channel_layer", lambda: layer)
     run = bench.create()

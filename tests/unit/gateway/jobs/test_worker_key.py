@@ -17,7 +17,7 @@ OUTCOMES: list[Exception | None] = [
 
 
 class Turns:
-    """Stands in for the event that ends the worker: it is set after so many turns."""
+    """A replacement for the event that ends the worker, set after a number of turns."""
 
     def __init__(self, count: int) -> None:
         self.left = count

@@ -55,7 +55,7 @@ def test_a_number_that_is_not_finite_is_refused_and_stored_nowhere(call: Call) -
 def test_what_another_tool_stored_hides_no_page_of_the_audit_log(
     call: Call, engine: EngineLink
 ) -> None:
-    """Neither a number that is not finite nor half a character, before a change and after it."""
+    """Answer the audit page though a record holds a non-finite number and half a character."""
     stored = b'{"msgRateIn": Infinity, "note": "\\udfff", "msgRateOut": 2.0}'
     engine.run(lambda it: it.store.create(paths.DEFAULT_BUNDLE_QUOTA, stored, make_parents=True))
     assert call("POST", f"{V2}/resource-quotas", {"msgRateIn": 1}).status == 204

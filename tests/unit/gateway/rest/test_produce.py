@@ -65,7 +65,7 @@ def test_everything_that_a_message_may_have() -> None:
 
 
 def test_what_javas_client_sends_for_nothing_is_nothing() -> None:
-    """Members of ProducerMessage that were not set."""
+    """Read unset members of ProducerMessage as absent."""
     unset = {
         "properties": None,
         "context": None,
@@ -167,7 +167,7 @@ def test_a_definition_that_is_none_of_its_kind_is_unprocessable() -> None:
 
 
 class Publisher:
-    """Takes what would be published."""
+    """A publisher that records the messages instead of publishing them."""
 
     def __init__(self) -> None:
         self.messages: Sequence[Outgoing] = ()

@@ -52,7 +52,7 @@ class Server:
         return made
 
     def stop(self) -> tuple[int, str]:
-        """Exit code, and what was said to standard error."""
+        """Stop it and return the exit code and its standard error."""
         self.process.send_signal(signal.SIGTERM)
         _, output = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, output.decode()
@@ -150,7 +150,7 @@ BODY_MAX = 1 << 20
 
 
 def files_of(server: Server) -> set[str]:
-    """Temporary files that a server has open, also those without a name."""
+    """Return the temporary files that a server has open, including those without a name."""
     opened = set()
     for link in Path(f"/proc/{server.process.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -159,7 +159,7 @@ def files_of(server: Server) -> set[str]:
 
 
 def poured(sock: socket.socket, piece: bytes, most: int) -> int:
-    """Send pieces until the server takes no more; bytes sent."""
+    """Send pieces until the server accepts no more; return the bytes sent."""
     sent = 0
     try:
         while sent < most:
@@ -226,19 +226,19 @@ def test_a_body_at_the_limit_is_taken_whole_and_stays_in_memory(server: Server) 
 
 @pytest.mark.parametrize("name", ["daphne", "uvicorn"])
 def test_an_address_has_only_so_many_connections(name: str) -> None:
-    """WebSockets count; one that ends makes room."""
+    """Count WebSockets as well; one that ends makes room."""
     server = Server(name, address_max=2)
 
-    def comes_in() -> bool:
+    def is_accepted() -> bool:
         with server.socket() as sock:
             sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             return replied(sock).startswith(b"HTTP/1.1 200 ")
 
-    eventually(comes_in)  # the one that looked whether the server is there has ended
+    eventually(is_accepted)  # the one that looked whether the server is there has ended
     with server.socket() as other:
         other.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         assert other.recv(64).startswith(b"HTTP/1.1 200 ")
-        eventually(comes_in)
+        eventually(is_accepted)
         with server.opened() as upgraded:
             upgraded.send("a")
             assert upgraded.recv(TIMEOUT_S) == "a"
@@ -250,7 +250,7 @@ def test_an_address_has_only_so_many_connections(name: str) -> None:
             with pytest.raises(InvalidStatus) as caught, server.opened():
                 pass
             assert caught.value.response.status_code == 429
-        eventually(comes_in)
+        eventually(is_accepted)
     assert server.stop() == (0, "")
 
 

@@ -70,7 +70,7 @@ async def settled() -> None:
 
 
 async def answered(application: Any) -> tuple[int, str]:
-    """Status and page of a handshake."""
+    """Return the status and the page of a handshake."""
     pair = await SocketPair(application, "/").opened()
     await pair.hang_up()
     assert pair.response is not None

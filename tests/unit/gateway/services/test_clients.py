@@ -17,7 +17,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 async def register(engine: EngineLink, *hosts: str) -> None:
-    """Exactly these are the registered brokers."""
+    """Make these the only registered brokers."""
 
     async def work(known: Any) -> None:
         for host in await children(known.store, paths.LOADBALANCE_BROKERS):

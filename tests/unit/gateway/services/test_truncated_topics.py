@@ -20,7 +20,7 @@ MANY = TopicName.parse("persistent://public/default/many")
 
 
 async def ledgers(bench: AdminBench, name: TopicName) -> list[int]:
-    """Entries of each ledger."""
+    """Return the number of entries of each ledger."""
     log = (await bench.loaded(name)).log
     return [ledger.entries for ledger in log.stats().ledgers]
 

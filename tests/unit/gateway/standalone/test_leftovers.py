@@ -67,7 +67,7 @@ def test_a_program_that_writes_into_the_logs_folder_is_no_leftover(tmp_path: Pat
 def test_a_supervisor_whose_output_goes_to_the_logs_folder_does_not_end_itself(
     tmp_path: Path, name: str, shell: str
 ) -> None:
-    """Nor the shell or make above it."""
+    """Spare the shell or make above it as well."""
     code = (
         "from pathlib import Path; from gateway.standalone.leftovers import end_leftovers;"
         f" end_leftovers(Path({str(tmp_path)!r}), 0.0, print)"

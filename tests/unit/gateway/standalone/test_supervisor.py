@@ -356,7 +356,7 @@ def test_last_words_are_the_cause(tmp_path: Path, output: str, message: str) -> 
 async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Processor time, for it may say nothing for long."""
+    """Measure the processor time: the child may print nothing for long."""
     now = [0.0]
     monkeypatch.setattr(supervising, "time", SimpleNamespace(monotonic=lambda: now[0]))
     spec = replace(child("spark"), ready=Ready("tcp", 1), on_demand=True)
@@ -391,7 +391,7 @@ async def test_a_process_that_computes_is_at_work(tmp_path: Path) -> None:
 
 
 class Redis:
-    """Answers as Redis does: PING while it loads its file and after that, and GET of what a worker set."""
+    """A server that answers as Redis does: PING while it loads its file and afterwards, GET of a worker's key."""
 
     def __init__(self) -> None:
         self.loading = True

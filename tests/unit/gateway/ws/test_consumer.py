@@ -70,7 +70,7 @@ class Talk:
         ]
         self.endpoint.consumer.receive(self.source, run)
 
-    async def came(self) -> list[int]:
+    async def newly_sent(self) -> list[int]:
         """Return the numbers of the messages sent to the client since the last call, once everything has settled."""
         await settled()
         numbers = []
@@ -122,7 +122,7 @@ STEPS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(size=st.integers(1, 4), steps=STEPS)
 async def test_permits_are_conserved_in_push_mode(size: int, steps: list[tuple[str, int]]) -> None:
-    """However messages come, come again and are answered: as many are out as may be, and in the end all may again."""
+    """Deliver, redeliver and answer in any order: unanswered messages stay within the permits, which all return."""
     async with talking(size) as talk:
         waiting = talk.endpoint.consumer._queue
         for what, number in steps:
@@ -130,14 +130,14 @@ async def test_permits_are_conserved_in_push_mode(size: int, steps: list[tuple[s
                 talk.deliver(number)
             else:
                 await talk.answer(number, None if what == "ack" else what)
-            await talk.came()
+            await talk.newly_sent()
             assert talk.out.total() <= size
             assert talk.out.total() == size or not waiting, "held back with room left"
         while talk.out:
             await talk.answer(next(iter(talk.out)))
-            await talk.came()
+            await talk.newly_sent()
         talk.deliver(*range(100, 101 + size))
-        assert await talk.came() == list(range(100, 100 + size)), "the window is whole again"
+        assert await talk.newly_sent() == list(range(100, 100 + size)), "the window is whole again"
 
 
 @settings(max_examples=40, deadline=None)
@@ -156,7 +156,7 @@ async def test_permits_are_conserved_in_pull_mode(steps: list[Any]) -> None:
                         talk.deliver(number)
                     else:
                         await talk.answer(number, None if what == "ack" else what)
-            sent += len(await talk.came())
+            sent += len(await talk.newly_sent())
             assert sent <= permitted
             assert sent == permitted or not talk.endpoint.consumer._queue
 
@@ -165,18 +165,18 @@ async def test_redelivered_messages_use_no_budget_for_good() -> None:
     async with talking(4) as talk:
         for _ in range(10):  # as after as many restarts of the broker
             talk.deliver(1, 2, 1, 2)
-            assert await talk.came() == [1, 2, 1, 2]
+            assert await talk.newly_sent() == [1, 2, 1, 2]
             for number in (1, 2, 1, 2):  # a client answers every frame
                 await talk.answer(number)
         talk.deliver(1, 2, 3, 4)
-        assert await talk.came() == [1, 2, 3, 4]
+        assert await talk.newly_sent() == [1, 2, 3, 4]
 
 
 async def test_a_run_leaves_in_one_write_and_answers_go_together() -> None:
     async with talking(1000) as talk:
         before = talk.pair.transport.writes
         talk.deliver(*range(200))
-        assert await talk.came() == list(range(200))
+        assert await talk.newly_sent() == list(range(200))
         assert talk.pair.transport.writes - before <= 2
         talk.pair.send(*(json.dumps({"messageId": text_of(number)}) for number in range(200)))
         await settled()
@@ -186,7 +186,7 @@ async def test_a_run_leaves_in_one_write_and_answers_go_together() -> None:
 async def test_a_message_is_acknowledged_only_when_the_client_acknowledges_it() -> None:
     async with talking(9) as talk:
         talk.deliver(1, 2, 3)
-        await talk.came()
+        await talk.newly_sent()
         await talk.answer(2, "negativeAcknowledge")
         await talk.say(type="isEndOfTopic")
         assert json.loads(talk.pair.texts.get_nowait()) == {"endOfTopic": False}
@@ -199,13 +199,13 @@ async def test_one_permit_frame_may_add_to_another_without_bound() -> None:
         for _ in range(3):
             await talk.say(type="permit", permitMessages=PERMITS_MAX)
         talk.deliver(1)
-        assert await talk.came() == [1]
+        assert await talk.newly_sent() == [1]
 
 
 async def test_an_answer_in_any_spelling_is_one() -> None:
     async with talking(9) as talk:
         talk.deliver(*range(5))
-        await talk.came()
+        await talk.newly_sent()
         spellings = [
             '{"messageId":"%s"}',
             '{"messageId": "%s"}',
@@ -224,7 +224,7 @@ async def test_messages_sent_to_an_earlier_socket_can_be_answered_here() -> None
         assert talk.acknowledged == [3]
         assert len(talk.endpoint.consumer._refused) == 1
         talk.deliver(8, 9)
-        assert await talk.came() == [8], "that made no room"
+        assert await talk.newly_sent() == [8], "that made no room"
 
 
 async def test_a_client_that_does_not_read_is_given_no_more(
@@ -255,17 +255,17 @@ async def test_a_client_that_does_not_read_is_given_no_more(
 async def test_a_reader_continues_with_any_answer_but_never_beyond_its_size() -> None:
     async with talking(2, reader=True) as talk:
         talk.deliver(*range(6))
-        assert await talk.came() == [0, 1]
+        assert await talk.newly_sent() == [0, 1]
         await talk.say(anything=1)
-        assert await talk.came() == [2]
+        assert await talk.newly_sent() == [2]
         await talk.say(messageId=None)
         await talk.say(messageId="***")
-        assert await talk.came() == [3, 4]
+        assert await talk.newly_sent() == [3, 4]
         for _ in range(9):
             await talk.answer(0)
-        assert await talk.came() == [5]
+        assert await talk.newly_sent() == [5]
         talk.deliver(*range(10, 20))
-        assert await talk.came() == [10, 11]
+        assert await talk.newly_sent() == [10, 11]
 
 
 @asynccontextmanager

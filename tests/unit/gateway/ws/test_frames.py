@@ -22,7 +22,7 @@ def session(name: str) -> list[dict[str, Any]]:
 
 
 def exchanges(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Pairs of a client's frame and the answer that follows it."""
+    """Return pairs of a client's frame and the answer that follows it."""
     rows = session(name)
     return [
         (asked["frame"], json.loads(answer["frame"]))

@@ -43,7 +43,7 @@ async def answers(pair: SocketPair, count: int) -> list[dict[str, Any]]:
 
 
 class Held:
-    """Runs that the topic was given, and keeps back until ``go``."""
+    """Runs published to the topic and held until ``go``."""
 
     def __init__(self, bench: Bench) -> None:
         self.runs: list[Any] = []

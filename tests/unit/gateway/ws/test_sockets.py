@@ -12,7 +12,7 @@ from gateway.ws.rights import Opening
 
 
 async def answers(error: Exception) -> tuple[int, str]:
-    """Status and page."""
+    """Return the status and the page of a refusal."""
     events: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

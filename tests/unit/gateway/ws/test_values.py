@@ -48,7 +48,7 @@ async def registered(bench: Bench, *schemas: Schema) -> None:
 
 
 async def received(pair: SocketPair, count: int) -> list[dict[str, Any]]:
-    """Frames, without what every frame has."""
+    """Return frames without the members that every frame has."""
     frames = [json.loads(await pair.receive()) for _ in range(count)]
     for frame in frames:
         for name in ("messageId", "properties", "publishTime", "redeliveryCount"):

@@ -36,7 +36,7 @@ async def call(method: str, target: str, cookie: str = "", token: str = "") -> C
 
 @pytest.mark.parametrize("cookie", ["", "other=1"])
 def test_without_a_session_cookie_no_database_is_read(gateway: Gateway, cookie: str) -> None:
-    """pytest-django refuses its use to a test that does not ask for it."""
+    """Rely on pytest-django, which refuses the database to tests that do not request it."""
     assert gateway("GET", TENANTS, headers={"cookie": cookie}).status == 200
 
 

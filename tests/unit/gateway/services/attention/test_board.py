@@ -79,7 +79,7 @@ def console() -> Console:
     return Console()
 
 
-def test_no_finding_is_reported_as_known(console: Console) -> None:
+def test_an_answer_without_findings_is_known(console: Console) -> None:
     answer = console.found()
     began = console.now
     assert answer == {"known": True, "since": began, "settled": False, "items": [], "more": 0}
@@ -455,7 +455,7 @@ def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
 
 
 def moved(console: Console, cause: str, **evidence: Any) -> None:
-    """Broker b:2 has the topic "a" since now, and finds it behind after 20 s."""
+    """Move the topic "a" to broker b:2 now, which finds it behind after 20 s."""
     loaded = console.now
     console.findings.forget("b:1")
     console.rows = []

@@ -72,7 +72,7 @@ class Run:
         self.table = Table()
         self.changes = 0
         self.after: list[tuple[bool, int]] = []
-        """After each request: whether it was answered, and failures by then."""
+        """Return for each request whether it was answered, and the failures by then."""
         self.follower = RowFollower(
             *(BROKER, TOPIC_ROWS, self.table, self._changed),
             after=lambda got: self.after.append((got is not None, self.follower.failures)),
