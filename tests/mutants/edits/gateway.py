@@ -317,7 +317,7 @@ EDITS = (
         except NotRecordedError:
             return JsonResponse({"reason": _REFUSAL}, status=503)
         """,
-        ("unit/gateway/test_audit_first.py::test_what_cannot_be_recorded_is_not_done",),
+        ("unit/gateway/test_audit_first.py::test_a_change_that_cannot_be_recorded_is_not_made",),
     ),
     Edit(
         "audit-keeps-secrets",
@@ -348,7 +348,7 @@ EDITS = (
         try:
             self._commit(entries, [*self._late, *outcomes])
         """,
-        ("unit/gateway/test_audit_first.py::test_what_cannot_be_recorded_is_not_done",),
+        ("unit/gateway/test_audit_first.py::test_a_change_that_cannot_be_recorded_is_not_made",),
     ),
     Edit(
         "page-begins-at-the-first-row",

@@ -100,7 +100,7 @@ def entry(number: int = 0) -> AuditEntry:
 
 
 @pytest.mark.parametrize("broken", [no_table, locked])
-def test_what_cannot_be_recorded_is_not_done(
+def test_a_change_that_cannot_be_recorded_is_not_made(
     broken: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[str] = []

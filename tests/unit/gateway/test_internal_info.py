@@ -54,7 +54,7 @@ async def test_each_existing_partition_of_a_partitioned_topic_is_reported(
         ("non-persistent://public/default/np", Unsupported, "Internal info of a non-persistent topic is not kept"),
     ],
 )  # fmt: skip
-async def test_what_is_not_stored_is_refused(
+async def test_topics_that_are_not_stored_are_refused(
     bench: AdminBench, name: str, kind: type[Refusal], reason: str
 ) -> None:
     with pytest.raises(Refusal) as caught:

@@ -107,7 +107,7 @@ def _of(template: str, trees: tuple[str, ...]) -> bool:
     return "/".join(template.split("/")[3:4]).startswith(trees)
 
 
-def test_paths_that_pulsar_has_not_are_not_found(call: Call) -> None:
+def test_paths_unknown_to_pulsar_are_not_found(call: Call) -> None:
     path = "/admin/v2/persistent/public/default/t/subscriptionExpirationTime"
     assert call("GET", path).status == 404
     assert call("DELETE", path).status == 404

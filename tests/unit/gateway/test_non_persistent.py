@@ -75,7 +75,7 @@ async def use(bench: AdminBench, name: TopicName) -> Consumer:
     return consumer
 
 
-async def test_it_is_made_listed_and_deleted(bench: AdminBench) -> None:
+async def test_a_non_persistent_topic_is_created_listed_and_deleted(bench: AdminBench) -> None:
     await topics.create(bench.engine, PLAIN, {})
     assert await listed(bench) == [str(PLAIN)]
     assert await refusal(topics.create(bench.engine, PLAIN, {})) == (
@@ -97,13 +97,13 @@ async def test_it_is_made_listed_and_deleted(bench: AdminBench) -> None:
     assert await refusal(topics.unload(bench.engine, PLAIN)) == missing
 
 
-async def test_unloading_ends_it(bench: AdminBench) -> None:
+async def test_unloading_removes_a_non_persistent_topic(bench: AdminBench) -> None:
     await use(bench, PLAIN)
     await topics.unload(bench.engine, PLAIN)
     assert await listed(bench) == []
 
 
-async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
+async def test_statistics_of_a_non_persistent_topic_are_of_its_kind(bench: AdminBench) -> None:
     await use(bench, PLAIN)
     stats = await statistics.stats(bench.engine, PLAIN, {})
     assert (stats["msgDropRate"], stats["subscriptions"]["s"]["msgDropRate"]) == (0.0, 0.0)
@@ -118,7 +118,9 @@ async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     assert (row[0], row[-2:]) == (str(PLAIN), [0, 0])
 
 
-async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) -> None:
+async def test_a_partitioned_non_persistent_topic_has_the_partitions_in_use(
+    bench: AdminBench,
+) -> None:
     engine = bench.engine
     await partitioned_topics.create(engine, PARENT, 3, {})
     assert await listed(bench) == []

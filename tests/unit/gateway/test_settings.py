@@ -77,7 +77,9 @@ def test_the_served_clusters_are_the_own_one_and_those_of_the_list(tmp_path: Pat
         ({"MAGNETAR_CLUSTERS": "a=zk:w:1 a=zk:w:2"}, "", "name each cluster once, not 'a'"),
     ],
 )
-def test_nonsense_is_named(environ: dict[str, str], file: str, words: str, tmp_path: Path) -> None:
+def test_an_invalid_setting_is_named(
+    environ: dict[str, str], file: str, words: str, tmp_path: Path
+) -> None:
     (tmp_path / "magnetar.toml").write_text(file)
     with pytest.raises(ImproperlyConfigured, match=words):
         load(environ, tmp_path)
@@ -107,7 +109,7 @@ def test_variables_of_other_programs_are_ignored(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("module", [["gateway.serve"], ["celery", "-A", "gateway", "worker"]])
-def test_nonsense_ends_the_process_with_one_line(module: list[str]) -> None:
+def test_an_invalid_setting_ends_the_process_with_one_line(module: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *module],
         cwd=Path(__file__).resolve().parents[3],

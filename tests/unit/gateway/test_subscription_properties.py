@@ -70,7 +70,7 @@ async def stored(bench: AdminBench, title: str) -> CursorRecord:
     return CursorRecord.decode(value)
 
 
-async def test_they_are_replaced_and_outlive_the_broker(bench: AdminBench) -> None:
+async def test_properties_are_replaced_and_outlive_the_broker(bench: AdminBench) -> None:
     await subscribe(bench, PLAIN, "s", old="1")
     await bench.publish(PLAIN, 3)
     assert await got(bench, PLAIN, "s") == {"old": "1"}
@@ -97,7 +97,7 @@ async def test_acknowledgements_beside_them_stay_whether_in_the_node_or_in_a_led
     assert stats["subscriptions"]["s"]["subscriptionProperties"] == {"b": "2"}
 
 
-async def test_of_a_partitioned_topic_all_partitions_have_them(bench: AdminBench) -> None:
+async def test_all_partitions_of_a_partitioned_topic_have_the_properties(bench: AdminBench) -> None:
     await subscribe(bench, PARENT, "s")
     await put(bench, PARENT, "s", k="v")
     assert await got(bench, ONE, "s") == await got(bench, TWO, "s") == {"k": "v"}
@@ -168,7 +168,7 @@ async def use(bench: AdminBench, name: TopicName, *, durable: bool) -> None:
 
 
 @pytest.mark.parametrize(("name", "durable"), [(PLAIN, False), (MEMORY, True)])
-async def test_those_of_what_is_not_durable_last_as_long_as_it(
+async def test_properties_of_a_non_durable_subscription_last_as_long_as_it(
     bench: AdminBench, name: TopicName, durable: bool
 ) -> None:
     await use(bench, name, durable=durable)

@@ -52,7 +52,7 @@ async def refusal(work: Awaitable[Any]) -> tuple[type[Refusal], str]:
 
 
 @pytest.mark.parametrize("name", [PLAIN, PARENT])
-async def test_they_are_merged_removed_one_by_one_and_outlive_the_broker(
+async def test_properties_are_merged_removed_one_by_one_and_outlive_the_broker(
     bench: AdminBench, name: TopicName
 ) -> None:
     await put(bench, name, a="1", b="2")
@@ -65,7 +65,7 @@ async def test_they_are_merged_removed_one_by_one_and_outlive_the_broker(
     assert await got(bench, name) == {"old": "1", "b": "3", "c": "4"}
 
 
-async def test_they_are_in_the_topics_node_and_ledgers_beside_them_stay(bench: AdminBench) -> None:
+async def test_properties_are_in_the_topics_node_and_its_ledgers_stay(bench: AdminBench) -> None:
     await bench.publish(PLAIN, 4)
     await put(bench, PLAIN, a="1")
     value, _ = await bench.store.get(paths.managed_ledger(PLAIN.managed_ledger_name))
@@ -77,7 +77,7 @@ async def test_they_are_in_the_topics_node_and_ledgers_beside_them_stay(bench: A
     assert stats["numberOfEntries"] == 4
 
 
-async def test_those_of_a_partitioned_topic_are_in_its_record_and_not_its_partitions(
+async def test_a_partitioned_topics_properties_are_in_its_record_only(
     bench: AdminBench,
 ) -> None:
     await put(bench, PARENT, a="1")
@@ -90,7 +90,7 @@ async def test_those_of_a_partitioned_topic_are_in_its_record_and_not_its_partit
 
 
 @pytest.mark.parametrize("name", [PLAIN, PARENT])
-async def test_all_together_are_bounded_and_what_is_too_much_can_be_removed(
+async def test_the_size_of_all_properties_is_bounded_and_an_excess_can_be_removed(
     bench: AdminBench, name: TopicName
 ) -> None:
     await put(bench, name, a=HALF)
@@ -103,7 +103,7 @@ async def test_all_together_are_bounded_and_what_is_too_much_can_be_removed(
     await put(bench, name, b=HALF)
 
 
-async def test_names_that_are_ours_are_refused(bench: AdminBench) -> None:
+async def test_reserved_property_names_are_refused(bench: AdminBench) -> None:
     text = "Property names with magnetar. are reserved"
     assert await refusal(topics.set_properties(bench.engine, PLAIN, {"magnetar.deleted": ""})) == (
         PreconditionFailed,
@@ -120,7 +120,7 @@ async def test_names_that_are_ours_are_refused(bench: AdminBench) -> None:
         ("non-persistent://public/default/np", NotAcceptable, "Need to provide a persistent topic name"),
     ],
 )  # fmt: skip
-async def test_what_has_none_is_refused_by_each_call(
+async def test_topics_without_properties_are_refused_by_each_call(
     bench: AdminBench, name: str, kind: type[Refusal], reason: str
 ) -> None:
     topic = TopicName.parse(name)

@@ -44,7 +44,7 @@ def test_a_request_without_schema_writes_strings() -> None:
     assert request.schema == Schema(SchemaKind.STRING, b"", {"__charset": "UTF-8"})
 
 
-def test_everything_that_a_message_may_have() -> None:
+def test_all_members_of_a_message_are_parsed() -> None:
     body = {
         "payload": 5,
         "key": True,
@@ -64,7 +64,7 @@ def test_everything_that_a_message_may_have() -> None:
     assert (message.deliver_at_ms, message.replicate_to) == (5, ["__local__"])
 
 
-def test_what_javas_client_sends_for_nothing_is_nothing() -> None:
+def test_unset_members_of_the_java_client_are_absent() -> None:
     """Read unset members of ProducerMessage as absent."""
     unset = {
         "properties": None,
@@ -89,7 +89,7 @@ def test_what_javas_client_sends_for_nothing_is_nothing() -> None:
         assert (message.replicate_to, message.sequence_id) == ([], None)
 
 
-def test_sequence_ids_without_a_name_say_nothing() -> None:
+def test_sequence_ids_without_a_producer_name_are_ignored() -> None:
     assert parsed(messages=[{"payload": "a", "sequenceId": 3}]).messages[0].sequence_id is None
 
 
@@ -273,7 +273,7 @@ def test_a_payload_that_is_none_of_the_schemas_stops_the_whole_request(
         ("/topics/persistent/public/default/p-partition-1/partitions/1", 400, "suffix"),
     ],
 )  # fmt: skip
-def test_paths_of_nothing_are_refused_in_pulsars_words(
+def test_paths_of_missing_topics_are_refused_in_pulsars_words(
     call: Call, publisher: Publisher, path: str, status: int, reason: str
 ) -> None:
     call("PUT", "/admin/v2/persistent/public/default/p/partitions", 2)
@@ -304,7 +304,7 @@ def test_a_long_request_is_encoded_beside_the_loop(
     ]
 
 
-def test_bodies_that_are_none_are_refused(call: Call, publisher: Publisher) -> None:
+def test_invalid_bodies_are_refused(call: Call, publisher: Publisher) -> None:
     for body in (None, b"null", b"[]", b"{", b"{}"):
         assert call("POST", PATH, body).status == 400
     assert call("POST", PATH, b"hi", content_type="text/plain").status == 415

@@ -117,7 +117,7 @@ def test_a_malformed_handshake_is_refused(server: Server) -> None:
         assert replied(sock).startswith(b"HTTP/1.1 400 ")
 
 
-def test_what_is_no_http_is_refused(server: Server) -> None:
+def test_bytes_that_are_not_http_are_refused(server: Server) -> None:
     with server.socket() as sock:
         sock.sendall(b"\x16\x03\x01 nothing\r\n\r\n")
         assert replied(sock)[:12] in (b"HTTP/1.1 400", b"")

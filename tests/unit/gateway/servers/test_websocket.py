@@ -173,7 +173,7 @@ async def test_a_message_of_exactly_a_mebibyte_is_taken(
     ],
     ids=["utf-8", "utf-8 in parts", "continued", "bare", "opcode", "long ping", "interleaved"],
 )
-async def test_what_is_no_websocket_closes_with_its_code(
+async def test_invalid_frames_close_with_their_code(
     pair: SocketPair, endpoint: Endpoint, sent: bytes, code: int
 ) -> None:
     pair.send("before")

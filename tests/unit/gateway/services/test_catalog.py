@@ -195,7 +195,7 @@ async def test_without_a_cache_everything_is_read(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_what_is_followed_is_what_is_there(bench: Bench, seed: int) -> None:
+async def test_the_followed_catalog_equals_the_stored_topics(bench: Bench, seed: int) -> None:
     chance = Random(seed)
     small = CachedStore(bench.server.session(), entries_max=chance.choice([3, 12, 1000]))
     followed, seen = TopicCatalog(small), dict[str, int]()

@@ -202,7 +202,7 @@ async def test_one_permit_frame_may_add_to_another_without_bound() -> None:
         assert await talk.newly_sent() == [1]
 
 
-async def test_an_answer_in_any_spelling_is_one() -> None:
+async def test_an_answer_is_accepted_in_any_spelling() -> None:
     async with talking(9) as talk:
         talk.deliver(*range(5))
         await talk.newly_sent()

@@ -31,7 +31,7 @@ from gateway.ws.replies import (
         ('{"type":"unsubscribe"}', Unsubscription()),
     ],
 )
-def test_what_is_understood(text: str, value: object) -> None:
+def test_valid_replies_are_parsed(text: str, value: object) -> None:
     assert parse_reply(text) == value
 
 
@@ -54,14 +54,14 @@ def test_what_is_understood(text: str, value: object) -> None:
         ('{"type":"permit","permitMessages":1e400}', 1006),
     ],
 )
-def test_what_ends_the_socket(text: str, code: int) -> None:
+def test_invalid_replies_end_the_socket(text: str, code: int) -> None:
     with pytest.raises(ReplyError) as caught:
         parse_reply(text)
     assert caught.value.code == code
 
 
 @pytest.mark.parametrize(("text", "code"), [("***", 1011), ("5", 1011), ("eHh4", 1006), ("", 1006)])
-def test_message_ids_that_are_none(text: str, code: int) -> None:
+def test_invalid_message_ids_are_refused(text: str, code: int) -> None:
     with pytest.raises(ReplyError) as caught:
         message_id_of(text)
     assert caught.value.code == code

@@ -22,7 +22,7 @@ def test_an_answer_is_for_all_deliveries_of_its_message() -> None:
     assert made.answered("b") == (given(2), 1)
 
 
-def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_deliveries_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "OUT_MAX", 2)
     made = Window()
     for number, name in enumerate("abc"):
