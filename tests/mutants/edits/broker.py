@@ -338,7 +338,9 @@ EDITS = (
         "engine/broker/topics/subscriptions/cursor_moves.py::CursorMoves.reset",
         "self._cursor.acknowledge_batch(position, ack_set)",
         "pass",
-        ("unit/broker/topics/subscriptions/test_reset.py::test_to_a_place_inside_a_batch",),
+        (
+            "unit/broker/topics/subscriptions/test_reset.py::test_a_reset_to_a_position_inside_a_batch",
+        ),
         "D7",
     ),
     Edit(
@@ -346,7 +348,9 @@ EDITS = (
         "engine/broker/dispatch/dispatcher.py::deliver",
         "if partial == 0:",
         "if False:",
-        ("unit/broker/topics/subscriptions/test_reset.py::test_to_a_place_inside_a_batch",),
+        (
+            "unit/broker/topics/subscriptions/test_reset.py::test_a_reset_to_a_position_inside_a_batch",
+        ),
         "D7",
     ),
     Edit(
@@ -419,7 +423,7 @@ EDITS = (
         "owner.disconnect()",
         "pass",
         (
-            "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
+            "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_refused_with_the_reason_and_its_producer_disconnected",
         ),
         "D9",
     ),
@@ -432,7 +436,7 @@ EDITS = (
         producer.topic.publish(self)
         """,
         (
-            "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
+            "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_refused_with_the_reason_and_its_producer_disconnected",
         ),
         "D9",
     ),
@@ -759,7 +763,7 @@ EDITS = (
         "if subscription is not None:",
         (
             "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
-            "::test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobody_up",
+            "::test_a_consumer_that_subscribes_during_a_deletion_waits_and_delays_no_other",
         ),
     ),
     Edit(
@@ -776,7 +780,7 @@ EDITS = (
         "engine/managed/reading/search.py::find_by_time",
         "return line.before(low)",
         "return line.before(min(low + 1, line.durable_to))",
-        (f"{TOPICS}/test_expiry.py::test_nothing_younger_is_acknowledged",),
+        (f"{TOPICS}/test_expiry.py::test_younger_messages_are_not_acknowledged",),
         "D11",
     ),
     Edit(
@@ -785,7 +789,7 @@ EDITS = (
         "max(published_ms, since_ms)",
         "published_ms",
         (
-            f"{TOPICS}/test_expiry.py::test_fresh_messages_stay_where_clocks_of_some_publishers_are_wrong",
+            f"{TOPICS}/test_expiry.py::test_fresh_messages_are_kept_when_clocks_of_some_publishers_are_wrong",
         ),
         "D11",
     ),
@@ -795,7 +799,7 @@ EDITS = (
         "failed = failed or error",
         "raise",
         (
-            f"{TOPICS}/test_expiry.py::test_a_subscription_that_cannot_be_judged_does_not_stop_the_others",
+            f"{TOPICS}/test_expiry.py::test_a_subscription_that_cannot_be_read_does_not_stop_the_expiry_of_others",
         ),
         "D11",
     ),
@@ -804,7 +808,9 @@ EDITS = (
         "engine/broker/topics/quotas.py::BacklogQuotas.is_large",
         "if self._host.subscriptions.unread:",
         "if False:",
-        (f"{TOPICS}/test_quotas.py::test_what_is_not_known_evicts_nobody_and_refuses_nobody_anew",),
+        (
+            f"{TOPICS}/test_quotas.py::test_an_unknown_backlog_evicts_nothing_and_refuses_no_further_producer",
+        ),
         "D12",
     ),
     Edit(
@@ -812,7 +818,7 @@ EDITS = (
         "engine/broker/topics/quotas.py::BacklogQuotas._check_oldest",
         "self._is_too_old if is_old is None else is_old",
         "False if is_old is None else is_old",
-        (f"{TOPICS}/test_quotas.py::test_who_was_refused_stays_refused_while_nothing_is_known",),
+        (f"{TOPICS}/test_quotas.py::test_producers_stay_refused_while_the_backlog_is_unknown",),
         "D12",
     ),
     Edit(
@@ -827,7 +833,9 @@ EDITS = (
         "engine/broker/topics/publishers.py::Publishers._make_exclusive",
         "other.disconnect()",
         "pass",
-        (f"{TOPICS}/test_publishers.py::test_fencing_sends_all_others_away_and_those_who_wait",),
+        (
+            f"{TOPICS}/test_publishers.py::test_fencing_disconnects_all_other_producers_and_refuses_waiting_ones",
+        ),
         "D13",
     ),
     Edit(
@@ -843,7 +851,9 @@ EDITS = (
         "engine/broker/topics/publishers.py::Publishers._check_epoch",
         "given < epoch",
         "False",
-        (f"{TOPICS}/test_publishers.py::test_fencing_sends_all_others_away_and_those_who_wait",),
+        (
+            f"{TOPICS}/test_publishers.py::test_fencing_disconnects_all_other_producers_and_refuses_waiting_ones",
+        ),
         "D13",
     ),
     Edit(
@@ -852,7 +862,7 @@ EDITS = (
         "and not self.attached",
         "",
         (
-            f"{TOPICS}/test_publishers.py::test_one_waits_for_shared_producers_too_and_no_new_ones_come",
+            f"{TOPICS}/test_publishers.py::test_a_waiting_producer_waits_for_shared_producers_and_keeps_new_ones_out",
         ),
     ),
     Edit(
@@ -861,8 +871,8 @@ EDITS = (
         "elif name in self._pending:",
         "elif False:",
         (
-            f"{TOPICS}/test_deduplication.py::test_what_may_be_under_way_waits_for_its_outcome",
-            f"{TOPICS}/test_deduplication.py::test_what_failed_is_no_duplicate",
+            f"{TOPICS}/test_deduplication.py::test_a_resend_waits_for_the_outcome_of_the_first_send",
+            f"{TOPICS}/test_deduplication.py::test_a_resend_of_a_failed_message_is_no_duplicate",
         ),
         "D14",
     ),
@@ -871,14 +881,14 @@ EDITS = (
         "engine/broker/topics/deduplication.py::Deduplication._remember_stored",
         "if not publish.chunk or _ends_message(publish, i):",
         "if True:",
-        (f"{TOPICS}/test_deduplication.py::test_a_message_in_chunks_is_one",),
+        (f"{TOPICS}/test_deduplication.py::test_chunks_of_a_message_share_a_sequence_id",),
     ),
     Edit(
         "the-last-id-of-a-batch-is-its-first",
         "engine/broker/topics/deduplication.py::Deduplication._remember_stored",
         "highest = max(head_sequences",
         "highest = min(head_sequences",
-        (f"{TOPICS}/test_deduplication.py::test_a_batch_is_judged_by_its_highest_id",),
+        (f"{TOPICS}/test_deduplication.py::test_a_batch_is_compared_by_its_highest_sequence_id",),
     ),
     Edit(
         "who-was-sent-away-is-stored-when-there-are-tokens",
@@ -887,7 +897,7 @@ EDITS = (
         "if False:",
         (
             f"{TOPICS}/test_publish_rate.py::"
-            "test_who_was_sent_away_is_not_stored_and_what_it_sent_is_given_back",
+            "test_waiting_sends_of_a_disconnected_producer_are_dropped_and_free_their_budget",
         ),
         "D15",
     ),

@@ -375,7 +375,7 @@ EDITS = (
         "pass",
         (
             "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
-            "::test_after_a_failed_deletion_the_subscription_is_whole_or_gone",
+            "::test_after_a_failed_deletion_the_subscription_is_complete_or_deleted",
         ),
     ),
     Edit(
@@ -385,7 +385,7 @@ EDITS = (
         "del self.by_name[name]",
         (
             "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
-            "::test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there",
+            "::test_a_subscription_whose_creation_got_no_answer_is_complete_or_absent",
         ),
     ),
     Edit(

@@ -17,7 +17,7 @@ WATCHES = "engine/broker/connection/watches.py"
 
 DEDUPLICATION = "engine/broker/topics/deduplication.py::Deduplication"
 DEDUPLICATION_TEST = "unit/broker/topics/test_deduplication.py"
-RECOVERED = (f"{DEDUPLICATION_TEST}::test_entries_that_recovery_brings_into_the_log_are_known",)
+RECOVERED = (f"{DEDUPLICATION_TEST}::test_sequence_ids_of_entries_that_a_recovery_adds_are_known",)
 KERNELS_TEST = "unit/wire/test_kernels.py"
 BOUNDS_TEST = "unit/broker/connection/test_bounds.py"
 DELETION_TEST = "unit/broker/administration/test_deletion.py"
@@ -94,14 +94,14 @@ EDITS = (
         f"{INACTIVITY}::Inactivity.count",
         "self._since_s.pop(topic, None)",
         "pass",
-        (f"{INACTIVITY_TEST}::test_what_happens_meanwhile_counts",),
+        (f"{INACTIVITY_TEST}::test_use_in_between_restarts_the_time_of_an_unused_topic",),
     ),
     Edit(
         "system-topics-are-deleted",
         f"{INACTIVITY}::is_unused",
         "topic.name.local.startswith(SYSTEM_PREFIX)",
         "False",
-        (f"{INACTIVITY_TEST}::test_system_topics_stay",),
+        (f"{INACTIVITY_TEST}::test_unused_system_topics_are_kept",),
     ),
     Edit(
         "a-preview-frees-what-nobody-has-read",
@@ -131,14 +131,16 @@ EDITS = (
         "engine/broker/topics/topic.py::Topic.is_unused",
         "subscription.consumers or subscription.cursor.backlog_entries()",
         "one.consumers",
-        (f"{INACTIVITY_TEST}::test_a_caught_up_subscription_does_not_hold_it_where_so_said",),
+        (
+            f"{INACTIVITY_TEST}::test_a_caught_up_subscription_keeps_a_topic_unless_the_policy_ignores_it",
+        ),
     ),
     Edit(
         "consumers-have-no-time-to-come-again",
         f"{INACTIVITY}::Inactivity.expire_subscriptions",
         "now_ms - topic.loaded_ms < min(limit_ms, RETURN_MS)",
         "False",
-        (f"{INACTIVITY_TEST}::test_consumers_may_come_again_after_a_crash",),
+        (f"{INACTIVITY_TEST}::test_subscriptions_do_not_expire_soon_after_the_topic_was_loaded",),
     ),
     Edit(
         "the-cluster-of-an-old-name-is-dropped",
@@ -167,8 +169,8 @@ EDITS = (
         "sorted(wanted, key=_place)",
         "wanted",
         (
-            f"{STAGES_TEST}::test_stages_stand_in_one_order_whichever_policy_comes_first",
-            f"{STAGES_TEST}::test_a_loaded_topic_has_the_stages_that_one_with_changed_policies_has",
+            f"{STAGES_TEST}::test_stages_have_one_order_whichever_policy_is_set_first",
+            f"{STAGES_TEST}::test_a_loaded_topic_has_the_stages_of_one_with_changed_policies",
         ),
         "D16",
     ),
@@ -195,7 +197,7 @@ EDITS = (
         "if False:",
         (
             f"{DEDUPLICATION_TEST}::"
-            "test_what_waits_for_a_recovery_is_given_back_when_the_topic_closes",
+            "test_sends_that_wait_for_a_recovery_free_their_budget_when_the_topic_closes",
         ),
         "D14",
     ),
@@ -217,7 +219,7 @@ EDITS = (
         "pass",
         (
             f"{DEDUPLICATION_TEST}::"
-            "test_who_comes_while_entries_of_before_are_under_way_waits_for_them",
+            "test_a_producer_waits_for_entries_under_way_when_deduplication_is_enabled",
         ),
         "D14",
     ),
@@ -256,7 +258,7 @@ EDITS = (
         "if epoch is None:",
         (
             "unit/broker/topics/test_publishers.py::"
-            "test_an_epoch_that_no_broker_gave_shuts_nobody_out",
+            "test_an_epoch_that_no_broker_assigned_keeps_no_producer_out",
         ),
     ),
     Edit(
@@ -325,7 +327,9 @@ EDITS = (
         f"{DEDUPLICATION}._now_ms",
         "return int(self._host.context.clock.monotonic_s() * 1000)",
         "return self._host.context.clock.wall_ms()",
-        (f"{DEDUPLICATION_TEST}::test_a_clock_that_is_set_forward_makes_no_name_forgotten",),
+        (
+            f"{DEDUPLICATION_TEST}::test_no_producer_name_is_forgotten_when_the_clock_is_set_forward",
+        ),
         "D14",
     ),
     Edit(
@@ -355,7 +359,7 @@ EDITS = (
         "pass",
         (
             "unit/broker/topics/test_publishers.py::"
-            "test_a_producer_that_its_client_closed_while_it_was_made_is_not_there",
+            "test_a_producer_closed_during_its_creation_is_not_attached",
         ),
     ),
     Edit(
@@ -372,7 +376,7 @@ EDITS = (
         "if False:",
         (
             "unit/broker/topics/test_inactivity.py::"
-            "test_a_subscription_that_was_used_while_others_went_stays",
+            "test_a_subscription_used_while_others_are_deleted_is_kept",
         ),
     ),
     Edit(
@@ -392,7 +396,7 @@ EDITS = (
         "if True:",
         (
             f"{DEDUPLICATION_TEST}::"
-            "test_entries_that_say_what_no_producer_can_be_are_not_remembered",
+            "test_entries_with_impossible_producer_names_or_ids_are_not_remembered",
         ),
     ),
     Edit(

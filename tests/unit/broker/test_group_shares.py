@@ -70,8 +70,8 @@ def group(broker: BrokerService) -> GroupRates | None:
 
 
 def rates(broker: BrokerService) -> tuple[MaxRate, MaxRate]:
-    found = group(broker)
-    return (found.published.rate, found.dispatched.rate) if found else (NO_LIMIT, NO_LIMIT)
+    shares = group(broker)
+    return (shares.published.rate, shares.dispatched.rate) if shares else (NO_LIMIT, NO_LIMIT)
 
 
 async def reached(instance: BrokerInstance, *wanted: tuple[MaxRate, MaxRate]) -> None:
@@ -83,25 +83,25 @@ async def reached(instance: BrokerInstance, *wanted: tuple[MaxRate, MaxRate]) ->
 async def test_brokers_share_a_group_and_one_that_goes_leaves_its_share(
     instance: BrokerInstance,
 ) -> None:
-    one, two = [await instance.broker() for _ in range(2)]
+    first, second = [await instance.broker() for _ in range(2)]
     store = instance.cluster.store
     await create_namespace(store, NAMESPACE, None, cluster="standalone", default_bundles=64)
     for topic in TOPICS:
         await instance.admin.call(CREATE_TOPIC, CreateTopic(topic))
-    assert one.running.registry.topics()
-    assert two.running.registry.topics()
+    assert first.running.registry.topics()
+    assert second.running.registry.topics()
     await put_resource_group(store, "g", {"publishRateInMsgs": 100})
     await join_resource_group(store, NAMESPACE, "g")
     half = MaxRate(messages=50), NO_LIMIT
     await reached(instance, half, half)
-    loaded = one.running.registry.topics()[0]
-    found = group(one)
-    assert found is not None
-    assert found.publish in loaded.stages
+    loaded = first.running.registry.topics()[0]
+    shares = group(first)
+    assert shares is not None
+    assert shares.publish in loaded.stages
     await put_resource_group(store, "g", {"dispatchRateInBytes": 1000})
     half = MaxRate(messages=50), MaxRate(size=500)
     await reached(instance, half, half)
-    assert found.dispatched in loaded.rates.dispatch
+    assert shares.dispatched in loaded.rates.dispatch
     await store.create(
         paths.group_usage("g", "other:8080"),
         b'{"publish":[10.0,0.0,true],"dispatch":[0.0,0.0,false]}',
@@ -110,13 +110,13 @@ async def test_brokers_share_a_group_and_one_that_goes_leaves_its_share(
     await reached(instance, *[(MaxRate(messages=3), MaxRate(size=333))] * 2)
     await store.delete(paths.group_usage("g", "other:8080"))
     await reached(instance, half, half)
-    await instance.stop(two)
+    await instance.stop(second)
     whole = MaxRate(messages=100), MaxRate(size=1000)
     await reached(instance, whole)
     await join_resource_group(store, NAMESPACE, None)
     await reached(instance, (NO_LIMIT, NO_LIMIT))
     async with asyncio.timeout(30):
-        while await store.children(f"{paths.GROUP_USAGE}/g") or found.publish in loaded.stages:
+        while await store.children(f"{paths.GROUP_USAGE}/g") or shares.publish in loaded.stages:
             await asyncio.sleep(0.02)
 
 

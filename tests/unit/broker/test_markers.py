@@ -1,4 +1,4 @@
-"""Markers, which brokers write for brokers, are delivered to nobody and hold no subscription back (D17)."""
+"""Markers, which brokers write for brokers, are delivered to no consumer and hold no subscription back (D17)."""
 
 from collections.abc import AsyncIterator
 

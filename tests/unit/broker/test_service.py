@@ -1,4 +1,4 @@
-"""A broker's ports over real sockets: above a cap newcomers are refused, told as Apache tells them, and counted."""
+"""A broker's ports over real sockets: above a cap new connections are refused with Apache's answer, and counted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,10 +48,10 @@ async def running(folder: Path, **settings: int) -> AsyncIterator[BrokerService]
         await store.close()
 
 
-async def told(port: int, asked: bytes = b"") -> bytes:
-    """All that a newcomer receives until it is closed."""
+async def received_by(port: int, request: bytes = b"") -> bytes:
+    """Connect, and return the bytes received until the connection is closed."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(asked)
+    writer.write(request)
     try:
         return await reader.read()
     finally:
@@ -60,13 +60,13 @@ async def told(port: int, asked: bytes = b"") -> bytes:
 
 async def metrics(broker: BrokerService) -> str:
     request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    return (await told(broker.http_port, request)).decode()
+    return (await received_by(broker.http_port, request)).decode()
 
 
 async def test_a_client_above_the_cap_is_refused_as_apache_does(tmp_path: Path) -> None:
     async with running(tmp_path, broker_max_connections=1) as broker:
         _, first = await asyncio.open_connection("127.0.0.1", broker.broker_port)
-        answer = pb.BaseCommand.FromString((await told(broker.broker_port))[8:])
+        answer = pb.BaseCommand.FromString((await received_by(broker.broker_port))[8:])
         assert answer.error == pb.CommandError(
             request_id=(1 << 64) - 1, error=pb.NotAllowedError, message=TEXT
         )
@@ -85,7 +85,7 @@ async def test_a_client_above_the_cap_is_refused_as_apache_does(tmp_path: Path) 
 async def test_a_client_above_its_address_cap_is_told_the_address(tmp_path: Path) -> None:
     async with running(tmp_path, broker_max_connections_per_ip=1) as broker:
         _, first = await asyncio.open_connection("127.0.0.1", broker.broker_port)
-        answer = pb.BaseCommand.FromString((await told(broker.broker_port))[8:])
+        answer = pb.BaseCommand.FromString((await received_by(broker.broker_port))[8:])
         assert answer.error.message == f"{TEXT} on address 127.0.0.1"
         first.close()
 
@@ -93,7 +93,7 @@ async def test_a_client_above_its_address_cap_is_told_the_address(tmp_path: Path
 async def test_the_private_port_has_a_cap_of_its_own(tmp_path: Path) -> None:
     async with running(tmp_path, max_http_server_connections=1) as broker:
         _, first = await asyncio.open_connection("127.0.0.1", broker.http_port)
-        refusal = await told(broker.http_port)
+        refusal = await received_by(broker.http_port)
         assert refusal.startswith(b"HTTP/1.1 503 ")
         assert TEXT.encode() in refusal
         first.close()
@@ -106,7 +106,7 @@ async def test_the_private_port_has_a_cap_of_its_own(tmp_path: Path) -> None:
 async def test_one_address_leaves_room_on_the_private_port(tmp_path: Path) -> None:
     async with running(tmp_path, max_http_server_connections_per_address=1) as broker:
         _, first = await asyncio.open_connection("127.0.0.1", broker.http_port)
-        assert f"{TEXT} on address 127.0.0.1".encode() in await told(broker.http_port)
+        assert f"{TEXT} on address 127.0.0.1".encode() in await received_by(broker.http_port)
         reader, other = await asyncio.open_connection(
             "127.0.0.1", broker.http_port, local_addr=("127.0.0.2", 0)
         )
@@ -183,8 +183,8 @@ async def test_a_broker_in_tls_connects_to_itself_and_is_called_in_tls(tmp_path:
     await admin.call(CREATE_TOPIC, CreateTopic(topic))
     # The policies' log is written and read over a connection of the broker to itself.
     await admin.call(SET_TOPIC_POLICY, SetTopicPolicy(topic, "maxConsumersPerTopic", 3))
-    found = await admin.call(LOOKUP, OnTopic(topic))
-    assert found["brokerUrlTls"] == registered.service_url_tls
+    answer = await admin.call(LOOKUP, OnTopic(topic))
+    assert answer["brokerUrlTls"] == registered.service_url_tls
     connections = broker._listener.connections
     assert connections
     assert all(connection.encrypted for connection in connections)  # type: ignore[attr-defined]

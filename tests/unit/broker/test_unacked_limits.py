@@ -18,8 +18,8 @@ pytestmark = pytest.mark.virtual_time
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    async with opened() as found:
-        yield found
+    async with opened() as made:
+        yield made
 
 
 async def test_too_much_out_in_all_stops_those_with_a_large_share_until_half_is_free(

@@ -102,7 +102,7 @@ async def test_a_job_over_many_topics_lets_other_tasks_run(job: str) -> None:
     domain = "non-persistent" if job == "idle" else "persistent"
     topics = [Topic(f"{domain}://t/n/{i}") for i in range(TOPICS)]
     upkeep = upkeep_of(Registry(topics))
-    (work,) = (each.work for each in upkeep.jobs if each.name == job)
+    (work,) = (entry.work for entry in upkeep.jobs if entry.name == job)
     if job == "idle":
         await work(0.0)  # a topic is unloaded when it was unused twice
     visited: list[int] = []
@@ -125,7 +125,7 @@ async def test_a_job_over_many_topics_lets_other_tasks_run(job: str) -> None:
 async def test_a_topic_that_is_used_again_stays_loaded() -> None:
     topics = [Topic(f"non-persistent://t/n/{i}") for i in range(2)]
     upkeep = upkeep_of(Registry(topics))
-    (work,) = (each.work for each in upkeep.jobs if each.name == "idle")
+    (work,) = (entry.work for entry in upkeep.jobs if entry.name == "idle")
     await work(0.0)
     topics[0].in_use = True
     await work(0.0)

@@ -1,4 +1,4 @@
-"""Who gets the next messages."""
+"""Choice of the consumer that receives the next messages."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +31,8 @@ def test_murmur_agrees_with_published_vectors(text: str, hashed: int) -> None:
 
 
 def choose(members: list[tuple[int, str]], partition: int = -1, **options: bool) -> tuple[int, str]:
-    """Who is active, of members in any order."""
-    ranked = sorted(members, key=lambda each: rank(*each))
+    """Return the active member of members in any order."""
+    ranked = sorted(members, key=lambda member: rank(*member))
     chosen = choose_active(ranked, partition, "persistent://t/n/x", **options)
     assert chosen is not None
     return ranked[chosen]
@@ -96,9 +96,9 @@ def turns_of(*members: Member) -> Any:
 def test_shared_takes_turns_among_equals() -> None:
     a, b, c = members = [Member(0) for _ in range(3)]
     turns = turns_of(*members)
-    assert all(turns.next() is each for each in (a, b, c, a, b))
+    assert all(turns.next() is member for member in (a, b, c, a, b))
     turns.remove(a)
-    assert all(turns.next() is each for each in (b, c, b))
+    assert all(turns.next() is member for member in (b, c, b))
 
 
 def test_shared_goes_to_a_lower_level_only_when_the_higher_cannot_take_it() -> None:
@@ -120,6 +120,6 @@ def test_shared_choice_is_eligible_and_of_the_best_level_there_is(
     for member, (_, able) in zip(everyone, members, strict=True):
         member.can_receive = able
     chosen = turns.next()
-    best = min((each.priority for each in everyone if each.can_receive), default=None)
+    best = min((other.priority for other in everyone if other.can_receive), default=None)
     assert (None if chosen is None else chosen.priority) == best
     assert chosen is None or chosen.can_receive

@@ -35,10 +35,10 @@ async def bench() -> AsyncIterator[Bench]:
 
 @pytest.fixture
 async def narrow() -> AsyncIterator[Bench]:
-    """Few acknowledged ranges fit into what a cursor can store."""
+    """A bench whose cursors can store few acknowledged ranges."""
     settings = ManagedSettings(cursor_state_bytes_max=400, cursor_persist_interval_s=0.01)
-    async with opened(settings=settings) as found:
-        yield found
+    async with opened(settings=settings) as made:
+        yield made
 
 
 async def test_an_append_wakes_a_waiting_consumer_without_a_timer(bench: Bench) -> None:
@@ -132,7 +132,7 @@ async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
 
 
 async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None:
-    """The consumers are sent away while the second takes over from the first; who comes then is given each once."""
+    """Disconnect the consumers during a handover: the next consumer receives each entry once."""
     first, _ = await bench.join(SubscriptionType.FAILOVER, permits=0, name="a")
     await bench.join(SubscriptionType.FAILOVER, permits=0, name="b")
     await bench.publish(3)
@@ -178,15 +178,15 @@ async def test_a_reset_sends_consumers_away_and_the_next_starts_there(bench: Ben
 
 
 async def test_the_end_of_a_sealed_topic_is_told_to_java_alone_and_once(bench: Bench) -> None:
-    java, told = await bench.join(SubscriptionType.SHARED, permits=0)
-    other, untold = await bench.join(SubscriptionType.SHARED)
-    told.client_version = "Pulsar-Java-v4.0.8"
+    java, java_client = await bench.join(SubscriptionType.SHARED, permits=0)
+    other, other_client = await bench.join(SubscriptionType.SHARED)
+    java_client.client_version = "Pulsar-Java-v4.0.8"
     await bench.publish(2)
     await bench.topic.terminate()
-    assert told.kinds == []
-    bench.subscription.acknowledge(other, untold.received)
+    assert java_client.kinds == []
+    bench.subscription.acknowledge(other, other_client.received)
     bench.subscription.flow(java, 5)
-    assert (told.kinds, untold.kinds) == (["REACHED_END_OF_TOPIC"], [])
+    assert (java_client.kinds, other_client.kinds) == (["REACHED_END_OF_TOPIC"], [])
 
 
 async def test_a_sealed_topic_takes_no_producer(bench: Bench) -> None:
@@ -306,11 +306,11 @@ async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twi
             bench.subscription.detach(consumer)
             present.remove((consumer, client))
         else:
-            await asyncio.sleep(0.002)  # time: one of the steps that are drawn is a pause
+            await asyncio.sleep(0.002)  # a pause, as one of the steps that are drawn
         held = Counter(p for _, c in present for p in c.fresh)
         assert not held or max(held.values()) == 1, "out at two consumers"
-        for each, its in present:
-            assert each.unacked == len(its.fresh)
+        for attached, outlet in present:
+            assert attached.unacked == len(outlet.fresh)
     async with asyncio.timeout(120):
         while len(acked) < published:
             for consumer, client in present:
@@ -333,7 +333,9 @@ async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_
     await narrow.publish(3)
     assert len(holding.received) == 100
     assert narrow.subscription.state.paused_for == "acks"
-    narrow.subscription.detach(first)  # the one that could have acknowledged the rest is gone
+    narrow.subscription.detach(
+        first
+    )  # the consumer that could acknowledge the other entries is detached
     other, client = await narrow.join(SubscriptionType.SHARED, name="other")
     await _received(client, 50)
     assert client.received == holding.received[::2]

@@ -1,4 +1,4 @@
-"""What a broker put before entries goes to those clients alone that read it, and only where that is allowed."""
+"""Broker metadata before entries is sent only to clients that read it, and only where the settings allow it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which entries are not plain, whatever their neighbours' bytes look like."""
+"""Facts of entries that are not plain, whatever bytes their neighbours contain."""
 
 import pytest
 
@@ -50,9 +50,9 @@ def test_delivery_times_and_chunks_are_found_among_others(payload: bytes) -> Non
 @pytest.mark.parametrize("wanted", [MARKER, DISPATCH])
 def test_markers_are_found_among_others(payload: bytes, wanted: int) -> None:
     plain = entry_of(payload)
-    found = facts_of(run_of(plain, COMMIT, plain), wanted)
-    assert found.markers == (1,)
-    assert found.special[1].marker == 21
+    facts = facts_of(run_of(plain, COMMIT, plain), wanted)
+    assert facts.markers == (1,)
+    assert facts.special[1].marker == 21
     bare = COMMIT[6:]  # without a checksum
     assert facts_of(run_of(plain, bare, bare[:9]), wanted).markers == (1,)
 

@@ -1,4 +1,4 @@
-"""What one consumer holds is not another's to give back: it would be out at two (D4)."""
+"""A consumer cannot give back entries that another holds: they would be delivered to two (D4)."""
 
 import asyncio
 

@@ -85,15 +85,15 @@ async def test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it()
     moved = set(KEYS) - world.keys(first) | {k for k in KEYS if len(world.of(first, k)) == 1}
     assert moved
     assert not second.received
-    one, *others = sorted(moved)
-    world.acknowledge(old, first, one)
+    key, *others = sorted(moved)
+    world.acknowledge(old, first, key)
     await asyncio.sleep(1)
-    assert world.keys(second) == {one}
+    assert world.keys(second) == {key}
     world.subscription.detach(old)
     await asyncio.sleep(1)
     assert world.keys(second) == set(KEYS)
-    for key in KEYS:
-        assert world.of(second, key) == sorted(world.of(second, key))
+    for moved_key in KEYS:
+        assert world.of(second, moved_key) == sorted(world.of(second, moved_key))
     assert len(others) > 1
 
 
@@ -271,8 +271,11 @@ async def test_without_the_ring_who_comes_takes_half_of_the_widest_range() -> No
     world = World(subscription_key_shared_use_consistent_hashing=False)
     first, _ = await world.join()
     second, _ = await world.join()
-    found = world.subscription.key_stats
-    assert [found[each].ranges for each in (first, second)] == [[(32769, 65536)], [(0, 32768)]]
+    stats = world.subscription.key_stats
+    assert [stats[consumer].ranges for consumer in (first, second)] == [
+        [(32769, 65536)],
+        [(0, 32768)],
+    ]
     world.publish()
     world.subscription.detach(second)
     assert world.subscription.key_stats[first].ranges == [(0, 65536)]
@@ -283,16 +286,16 @@ async def test_stats_name_ranges_and_what_drains() -> None:
     world = World()
     old, _ = await world.join()
     world.publish()
-    found = world.subscription.key_stats
-    assert key_shared.of_consumer(ORDERED, found[old])["keyHashRangeArrays"] == [[1, 65535]]
+    stats = world.subscription.key_stats
+    assert key_shared.of_consumer(ORDERED, stats[old])["keyHashRangeArrays"] == [[1, 65535]]
     new, _ = await world.join()
     world.publish()
-    found = world.subscription.key_stats
+    stats = world.subscription.key_stats
     assert {key_shared.of_subscription(ORDERED)["keySharedMode"]} == {"AUTO_SPLIT"}
-    draining = key_shared.of_consumer(ORDERED, found[old])
+    draining = key_shared.of_consumer(ORDERED, stats[old])
     assert draining["drainingHashesCount"] == len(draining["drainingHashes"]) > 0
     assert draining["drainingHashesUnackedMessages"] == draining["drainingHashesCount"]
-    assert all(one["blockedAttempts"] == 1 for one in draining["drainingHashes"])
+    assert all(drained["blockedAttempts"] == 1 for drained in draining["drainingHashes"])
     world.subscription.acknowledge(old, world.reading.shelf.places)
     left = key_shared.draining(world.subscription.key_stats.values())
     assert left["drainingHashesClearedTotal"] == draining["drainingHashesCount"]
@@ -336,11 +339,11 @@ async def test_a_key_that_comes_back_before_it_was_drained_goes_on_at_once_and_i
     again, third = await world.join()
     world.publish()
     await asyncio.sleep(1)
-    assert not third.received  # what the first one holds is drained first, again
+    assert not third.received  # keys with entries at the first consumer are drained first
     world.subscription.detach(again)
     await asyncio.sleep(1)
     assert len(first.received) == 3 * len(KEYS)
-    assert not [each for each in world.subscription.key_stats.values() if each.draining]
+    assert not [stats for stats in world.subscription.key_stats.values() if stats.draining]
 
 
 @simulated
@@ -368,7 +371,7 @@ async def test_reconnects_cost_a_shared_subscription_no_permits() -> None:
 
 
 async def pass_all(world: World, way: str) -> None:
-    """By an administrator or a policy: nobody acknowledges."""
+    """Pass all entries without acknowledgements, as an administrator or a policy does."""
     if way == "skip":
         await world.subscription.moves.skip(len(world.key_of))
     elif way == "clear":

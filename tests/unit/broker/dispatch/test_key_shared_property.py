@@ -1,4 +1,4 @@
-"""Key_Shared subscriptions under any sequence of what can happen to them: every key in order, nobody waits in vain."""
+"""Key_Shared subscriptions under random sequences of events: every key in order, no entry is left undelivered."""
 
 from unittest.mock import patch
 

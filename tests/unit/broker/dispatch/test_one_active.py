@@ -49,7 +49,7 @@ def active(bench: Bench) -> str | None:
 async def test_statistics_show_consumers_by_priority_and_name(bench: Bench) -> None:
     for name, priority in (("d", 1), ("c", 0), ("a", 2), ("b", 0)):
         await bench.join(SubscriptionType.FAILOVER, name=name, priority=priority)
-    assert [each.name for each in bench.subscription.consumers] == ["b", "c", "d", "a"]
+    assert [consumer.name for consumer in bench.subscription.consumers] == ["b", "c", "d", "a"]
 
 
 async def test_all_are_told_when_a_handover_is_done_and_who_comes_at_once(bench: Bench) -> None:
@@ -60,7 +60,7 @@ async def test_all_are_told_when_a_handover_is_done_and_who_comes_at_once(bench:
     _, better = await bench.join(SubscriptionType.FAILOVER, name="c", priority=0)
     assert not better.kinds
     await until(lambda: active(bench) == "c")
-    assert [len(each.kinds) for each in (first, idle, better)] == [2, 2, 1]
+    assert [len(client.kinds) for client in (first, idle, better)] == [2, 2, 1]
 
 
 @simulated
@@ -91,7 +91,7 @@ async def test_a_read_that_ends_late_strands_nobody_after_a_switch(leaves: bool)
     await reading.join(after, 100, kind=SubscriptionType.FAILOVER, priority=1 if leaves else 0)
     if leaves:
         reading.subscription.detach(first)
-    await asyncio.sleep(5)  # the switch is long done, the bookie still silent
+    await asyncio.sleep(5)  # the switch is done, and the bookie has not answered yet
     assert reading.subscription.state.paused_for == "read"
     hangs.set()
     await asyncio.sleep(5)

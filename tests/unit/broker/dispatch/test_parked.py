@@ -1,4 +1,4 @@
-"""What waits with its bytes for one consumer: in order, and bounded in entries, bytes and buffers kept alive."""
+"""Entries parked for one consumer: in order, and bounded in entries, bytes and buffers kept alive."""
 
 from typing import Any
 
@@ -114,8 +114,8 @@ def test_what_was_taken_and_not_sent_comes_first_again() -> None:
 def test_it_is_a_bounded_queue_for_each_consumer(steps: list[tuple[str, int, list[int]]]) -> None:
     parked, owners = Parked(), [consumer(), consumer()]
     model: list[list[Any]] = [[], []]
-    for at, (step, which, indexes) in enumerate(steps):
-        owner, queue = owners[which], model[which]
+    for at, (step, number, indexes) in enumerate(steps):
+        owner, queue = owners[number], model[number]
         if step == "add":
             view = Pick(run_of(30, 8, 100 * at), indexes)
             parked.add(owner, view)
@@ -124,7 +124,10 @@ def test_it_is_a_bounded_queue_for_each_consumer(steps: list[tuple[str, int, lis
             parked.narrow(lambda view: view.part(1, view.count) if view.count > 1 else view)
             for owner, queue in zip(owners, model, strict=True):
                 queue[:] = [
-                    entry for each, view in parked if each is owner for entry in entries_of(view)
+                    entry
+                    for parked_for, view in parked
+                    if parked_for is owner
+                    for entry in entries_of(view)
                 ]
         elif (view := parked.take(owner)) is not None:
             del queue[: view.count]
@@ -134,7 +137,7 @@ def test_it_is_a_bounded_queue_for_each_consumer(steps: list[tuple[str, int, lis
                 queue[:0] = entries_of(rest)
         assert parked.entries == sum(map(len, model))
         assert parked._bytes == 8 * parked.entries
-        assert [each in parked for each in owners] == [bool(queue) for queue in model]
+        assert [member in parked for member in owners] == [bool(queue) for queue in model]
         for view in (view for _, view in parked):
             assert view.run.held <= WASTE_MAX * view.size
     for owner, queue in zip(owners, model, strict=True):

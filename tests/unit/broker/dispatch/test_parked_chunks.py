@@ -20,7 +20,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def publish_chunks(bench: Bench, count: int) -> None:
-    """One message in so many pieces."""
+    """Publish one message in ``count`` chunks."""
     entries = [
         entry_of(b"piece", uuid="m", num_chunks_from_msg=count, chunk_id=i) for i in range(count)
     ]

@@ -57,7 +57,7 @@ def view() -> View:
 
 
 def view_at(entry_id: int) -> View:
-    """One entry, in a buffer of its own."""
+    """Return a view of one entry in its own buffer."""
     run = run_of(b"a")
     run.ledger_id, run.first = 1, entry_id
     return View(run, 0, 1)
@@ -76,7 +76,7 @@ async def source() -> AsyncIterator[EntrySource]:
 
 
 async def begun(source: EntrySource) -> SlowCursor:
-    """A read is under way."""
+    """Begin a read, and return the cursor that has not answered it."""
     cursor: Any = source.cursor
     assert source.next(10) is None
     async with asyncio.timeout(60):
@@ -136,14 +136,14 @@ async def test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken(
         while len(got) < 4:
             await asyncio.sleep(0)
             assert len(cursor.asked) <= len(got) + 1, "one is read ahead"
-            if source.holds_first and (found := source.next(1, new=False)) is not None:
-                got.append(found.first)
+            if source.holds_first and (view := source.next(1, new=False)) is not None:
+                got.append(view.first)
                 if len(got) == 2:  # it cannot be delivered now
-                    source.give_back(found)
+                    source.give_back(view)
                     got.append(source.next(1, new=False).first)  # type: ignore[union-attr]
                     got.pop()
     assert got == [2, 4, 7, 9]
-    assert [len(each) for each in cursor.asked] == [4, 3, 2, 1]
+    assert [len(batch) for batch in cursor.asked] == [4, 3, 2, 1]
     source.rewind()
     assert source.replay(places)
     while len(cursor.asked) == 4:

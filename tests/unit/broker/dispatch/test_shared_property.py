@@ -21,7 +21,7 @@ batch delayed flow ack partly all leave pass
 due other unseen skip clear expire reset
 """
 STEP = st.tuples(st.sampled_from(ROUNDS.split()), st.integers(0, 7), st.integers(0, 15))
-"""What happens, twice as often for the words that stand there twice; to whom and how much."""
+"""A step: its kind, where kinds listed twice are drawn twice as often; the consumer; the amount."""
 
 
 async def take_step(model: SharedModel, what: str, a: int, b: int) -> None:
@@ -65,8 +65,8 @@ def act_as_reader(model: SharedModel, what: str, a: int, b: int) -> None:
     elif what == "partly":
         batches = [(p, due) for p, due in reader.held.items() if due.bit_count() > 1]
         for position, due in batches[: 1 + a]:
-            one = due & -due
-            model.acknowledge_partly(reader, position, one if b % 2 else due - one)
+            lowest = due & -due
+            model.acknowledge_partly(reader, position, lowest if b % 2 else due - lowest)
     elif what == "back" and some:
         model.give_back(reader, some)
     elif what == "all":

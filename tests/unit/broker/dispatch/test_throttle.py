@@ -32,14 +32,14 @@ def reading(**settings: Any) -> Reading:
 
 
 def apply(of: Reading, **rates: Any) -> None:
-    """These policies are in force now."""
+    """Put these policies in force."""
     of.topic.policies = TopicPolicies(rates=RatePolicies(**rates))
     of.rates.apply(of.topic.policies.rates, of.topic.policies.publish)
     of.subscription.apply()
 
 
 async def drain(of: Reading, consumer: Consumer, client: Client, seconds: float) -> int:
-    """Acknowledge what comes and ask for more, for so long: how many messages came."""
+    """Acknowledge entries and send permits for ``seconds``; return the number of messages received."""
     before = consumer.out.messages.total
     for _ in range(int(seconds * 100)):
         await asyncio.sleep(0.01)
@@ -54,73 +54,73 @@ async def drain(of: Reading, consumer: Consumer, client: Client, seconds: float)
 @pytest.mark.parametrize("level", ["dispatch", "subscription"])
 @simulated
 async def test_a_rate_in_messages_is_held(kind: SubscriptionType, level: str) -> None:
-    one, client = reading(), Client()
-    apply(one, **{level: MaxRate(messages=500)})
-    one.publish(8000)
-    consumer = await one.join(client, 1000, kind)
+    shelf, client = reading(), Client()
+    apply(shelf, **{level: MaxRate(messages=500)})
+    shelf.publish(8000)
+    consumer = await shelf.join(client, 1000, kind)
     assert consumer.out.messages.total <= 500
-    assert one.subscription.state.paused_for in ("rate", "read")
-    await drain(one, consumer, client, 1.0)
-    assert await drain(one, consumer, client, 10.0) == pytest.approx(5000, rel=0.05)
-    assert one.subscription.state.paused_for == "rate"
-    await drain(one, consumer, client, 6.0)
-    assert consumer.out.messages.total == 8000, "all of it came in the end"
+    assert shelf.subscription.state.paused_for in ("rate", "read")
+    await drain(shelf, consumer, client, 1.0)
+    assert await drain(shelf, consumer, client, 10.0) == pytest.approx(5000, rel=0.05)
+    assert shelf.subscription.state.paused_for == "rate"
+    await drain(shelf, consumer, client, 6.0)
+    assert consumer.out.messages.total == 8000, "every message was delivered in the end"
     assert client.received == sorted(client.received)
     whose = RateLevel.TOPIC if level == "dispatch" else RateLevel.SUBSCRIPTION
-    assert one.subscription.throttled.keys() == {(whose, False)}
-    assert 10 < one.subscription.throttled[whose, False] < 4000, "once for each stop, not message"
+    assert shelf.subscription.throttled.keys() == {(whose, False)}
+    assert 10 < shelf.subscription.throttled[whose, False] < 4000, "once for each stop, not message"
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, KEY_SHARED])
 @simulated
 async def test_a_rate_in_bytes_is_held(kind: SubscriptionType) -> None:
-    one, client = reading(), Client()
-    apply(one, subscription=MaxRate(size=100 * SIZE))
-    one.publish(2000)
-    consumer = await one.join(client, 1000, kind)
-    await drain(one, consumer, client, 1.0)
-    assert await drain(one, consumer, client, 10.0) == pytest.approx(1000, rel=0.05)
-    assert one.subscription.throttled.keys() == {(RateLevel.SUBSCRIPTION, True)}
+    shelf, client = reading(), Client()
+    apply(shelf, subscription=MaxRate(size=100 * SIZE))
+    shelf.publish(2000)
+    consumer = await shelf.join(client, 1000, kind)
+    await drain(shelf, consumer, client, 1.0)
+    assert await drain(shelf, consumer, client, 10.0) == pytest.approx(1000, rel=0.05)
+    assert shelf.subscription.throttled.keys() == {(RateLevel.SUBSCRIPTION, True)}
 
 
 @simulated
 async def test_a_batch_counts_by_its_messages_or_as_one() -> None:
     for by_entry, wanted in ((False, 1000), (True, 10_000)):
-        one, client = reading(dispatch_throttling_on_batch_message_enabled=by_entry), Client()
-        apply(one, dispatch=MaxRate(messages=100))
-        one.publish(3000, messages=10)
-        consumer = await one.join(client, 1000)
-        await drain(one, consumer, client, 1.0)
-        assert await drain(one, consumer, client, 10.0) == pytest.approx(wanted, rel=0.05)
+        shelf, client = reading(dispatch_throttling_on_batch_message_enabled=by_entry), Client()
+        apply(shelf, dispatch=MaxRate(messages=100))
+        shelf.publish(3000, messages=10)
+        consumer = await shelf.join(client, 1000)
+        await drain(shelf, consumer, client, 1.0)
+        assert await drain(shelf, consumer, client, 10.0) == pytest.approx(wanted, rel=0.05)
 
 
 @simulated
 async def test_the_brokers_rate_holds_for_every_topic() -> None:
-    one, client = reading(dispatch_throttling_rate_in_msg=50), Client()
-    one.publish(1000)
-    consumer = await one.join(client, 1000)
-    await drain(one, consumer, client, 1.0)
-    assert await drain(one, consumer, client, 10.0) == pytest.approx(500, rel=0.05)
+    shelf, client = reading(dispatch_throttling_rate_in_msg=50), Client()
+    shelf.publish(1000)
+    consumer = await shelf.join(client, 1000)
+    await drain(shelf, consumer, client, 1.0)
+    assert await drain(shelf, consumer, client, 10.0) == pytest.approx(500, rel=0.05)
 
 
 @simulated
 async def test_a_longer_period_allows_as_much_in_one_go() -> None:
-    one, client = reading(), Client()
-    apply(one, dispatch=MaxRate(messages=100, period_s=10))
-    one.publish(1000)
-    consumer = await one.join(client, 1000)
-    assert await drain(one, consumer, client, 0.5) <= 106
+    shelf, client = reading(), Client()
+    apply(shelf, dispatch=MaxRate(messages=100, period_s=10))
+    shelf.publish(1000)
+    consumer = await shelf.join(client, 1000)
+    assert await drain(shelf, consumer, client, 0.5) <= 106
     assert consumer.out.messages.total >= 100
-    assert await drain(one, consumer, client, 20.0) == pytest.approx(200, rel=0.05)
+    assert await drain(shelf, consumer, client, 20.0) == pytest.approx(200, rel=0.05)
 
 
 @simulated
 async def test_what_arrives_late_goes_out_at_once_while_tokens_are_there() -> None:
-    one, client = reading(), Client()
-    apply(one, subscription=MaxRate(messages=100))
-    await one.join(client, 1000)
+    shelf, client = reading(), Client()
+    apply(shelf, subscription=MaxRate(messages=100))
+    await shelf.join(client, 1000)
     for _ in range(20):
-        one.publish(5)
+        shelf.publish(5)
         assert len(client.fresh) == 5
         client.fresh.clear()
         await asyncio.sleep(0.1)
@@ -128,76 +128,76 @@ async def test_what_arrives_late_goes_out_at_once_while_tokens_are_there() -> No
 
 @simulated
 async def test_a_removed_rate_lets_all_go_on_at_once_and_a_new_one_binds() -> None:
-    one, client = reading(), Client()
-    apply(one, dispatch=MaxRate(messages=1, period_s=3600))
-    one.publish(900)
-    consumer = await one.join(client, 900, EXCLUSIVE)
-    await drain(one, consumer, client, 5.0)
+    shelf, client = reading(), Client()
+    apply(shelf, dispatch=MaxRate(messages=1, period_s=3600))
+    shelf.publish(900)
+    consumer = await shelf.join(client, 900, EXCLUSIVE)
+    await drain(shelf, consumer, client, 5.0)
     assert consumer.out.messages.total == 1
-    apply(one, dispatch=MaxRate(messages=100))
-    assert await drain(one, consumer, client, 1.0) == pytest.approx(100, abs=5)
-    apply(one)
-    await drain(one, consumer, client, 0.1)
+    apply(shelf, dispatch=MaxRate(messages=100))
+    assert await drain(shelf, consumer, client, 1.0) == pytest.approx(100, abs=5)
+    apply(shelf)
+    await drain(shelf, consumer, client, 0.1)
     assert consumer.out.messages.total == 900
-    apply(one, subscription=MaxRate(messages=10))
-    one.publish(100)
-    assert await drain(one, consumer, client, 2.0) <= 32
+    apply(shelf, subscription=MaxRate(messages=10))
+    shelf.publish(100)
+    assert await drain(shelf, consumer, client, 2.0) <= 32
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED])
 @simulated
 async def test_without_a_rate_nobody_is_said_to_wait_for_one(kind: SubscriptionType) -> None:
-    one, client = reading(), Client()
-    apply(one, dispatch=MaxRate(messages=1))
-    one.publish(10)
-    await one.join(client, 1000, kind)
-    assert one.subscription.state.paused_for == "rate"
-    apply(one)
+    shelf, client = reading(), Client()
+    apply(shelf, dispatch=MaxRate(messages=1))
+    shelf.publish(10)
+    await shelf.join(client, 1000, kind)
+    assert shelf.subscription.state.paused_for == "rate"
+    apply(shelf)
     await asyncio.sleep(0.1)
     assert len(client.received) == 10
-    assert one.subscription.state.paused_for == "append"
+    assert shelf.subscription.state.paused_for == "append"
 
 
 @simulated
 async def test_a_subscriptions_own_rate_goes_before_that_of_each() -> None:
-    one, client = reading(), Client()
+    shelf, client = reading(), Client()
     apply(
-        one,
+        shelf,
         subscription=MaxRate(messages=1000),
         by_subscription={"s": MaxRate(messages=10), "other": MaxRate(messages=1)},
     )
-    one.publish(1000)
-    consumer = await one.join(client, 1000)
-    assert await drain(one, consumer, client, 10.0) == pytest.approx(100, abs=12)
+    shelf.publish(1000)
+    consumer = await shelf.join(client, 1000)
+    assert await drain(shelf, consumer, client, 10.0) == pytest.approx(100, abs=12)
 
 
 @simulated
 async def test_who_is_not_behind_may_be_left_alone() -> None:
-    one = reading(
+    shelf = reading(
         dispatch_throttling_on_non_backlog_consumer_enabled=False,
         managed_ledger_cursor_backlogged_threshold=100,
     )
     client = Client()
-    apply(one, dispatch=MaxRate(messages=10))
-    consumer = await one.join(client, 1000)
+    apply(shelf, dispatch=MaxRate(messages=10))
+    consumer = await shelf.join(client, 1000)
     for _ in range(10):
-        one.publish(90)
-        await drain(one, consumer, client, 0.05)
+        shelf.publish(90)
+        await drain(shelf, consumer, client, 0.05)
     assert consumer.out.messages.total == 900
-    one.publish(500)
-    assert await drain(one, consumer, client, 5.0) <= 62, "it is behind now"
-    await drain(one, consumer, client, 60.0)
+    shelf.publish(500)
+    assert await drain(shelf, consumer, client, 5.0) <= 62, "it has a backlog now"
+    await drain(shelf, consumer, client, 60.0)
     assert consumer.out.messages.total == 1400
 
 
 @simulated
 async def test_what_comes_again_counts_too_and_comes_in_the_end() -> None:
-    one, client = reading(), Client()
-    apply(one, subscription=MaxRate(messages=20))
-    one.publish(20)
-    consumer = await one.join(client, 1000)
+    shelf, client = reading(), Client()
+    apply(shelf, subscription=MaxRate(messages=20))
+    shelf.publish(20)
+    consumer = await shelf.join(client, 1000)
     assert len(client.fresh) == 20
-    one.subscription.redeliver(consumer, list(client.fresh), None)
+    shelf.subscription.redeliver(consumer, list(client.fresh), None)
     client.fresh.clear()
     await asyncio.sleep(0.5)
     assert len(client.fresh) <= 11
@@ -207,10 +207,10 @@ async def test_what_comes_again_counts_too_and_comes_in_the_end() -> None:
 
 @simulated
 async def test_a_rate_on_top_of_what_is_published_follows_it() -> None:
-    one, client = reading(), Client()
-    apply(one, subscription=MaxRate(messages=50, relative=True))
-    one.topic.published.messages.per_second = 100.0
-    one.publish(5000)
-    consumer = await one.join(client, 1000)
-    await drain(one, consumer, client, 1.0)
-    assert await drain(one, consumer, client, 10.0) == pytest.approx(1500, rel=0.05)
+    shelf, client = reading(), Client()
+    apply(shelf, subscription=MaxRate(messages=50, relative=True))
+    shelf.topic.published.messages.per_second = 100.0
+    shelf.publish(5000)
+    consumer = await shelf.join(client, 1000)
+    await drain(shelf, consumer, client, 1.0)
+    assert await drain(shelf, consumer, client, 10.0) == pytest.approx(1500, rel=0.05)

@@ -1,5 +1,5 @@
-"""Whoever is stopped at a limit of unacknowledged messages goes on when half of it is free, and a subscription when
-more than half is, however it got free."""
+"""Limits of unacknowledged messages: a consumer resumes when half of its limit is free, a subscription when more than
+half is, whatever freed them."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Messages that are to be delivered too far ahead are refused, and those around them stored."""
+"""Messages with a delivery time too far ahead are refused, and those around them are stored."""
 
 from collections.abc import AsyncIterator
 
@@ -18,8 +18,8 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    async with opened() as found:
-        yield found
+    async with opened() as made:
+        yield made
 
 
 async def _apply(bench: Bench, policies: TopicPolicies) -> None:
@@ -40,14 +40,14 @@ async def test_a_message_too_far_ahead_is_refused_with_the_limit(bench: Bench) -
     assert bench.topic.log.stats().entries == 3
 
 
-async def test_without_a_limit_any_time_will_do(bench: Bench) -> None:
+async def test_without_a_limit_any_delivery_time_is_accepted(bench: Bench) -> None:
     await _apply(bench, LIMITED)
     await _apply(bench, TopicPolicies())
     await bench.publish(1, bench.context.clock.wall_ms() + HOUR_MS)
     assert not bench.publisher.errors
 
 
-async def test_order_of_the_others_is_kept(bench: Bench) -> None:
+async def test_messages_around_refused_ones_keep_their_order(bench: Bench) -> None:
     await _apply(bench, LIMITED)
     late_ms = bench.context.clock.wall_ms() + HOUR_MS
     for at_ms in (0, late_ms, 0, late_ms, 0):

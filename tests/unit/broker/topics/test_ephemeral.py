@@ -54,22 +54,22 @@ async def join(
         keys=keys,
         acknowledges=False,
     )
-    found = await bench.topic.subscriptions.attach(
+    attached = await bench.topic.subscriptions.attach(
         consumer, subscription, durable=True, initial=InitialPosition.EARLIEST, properties={}
     )
     if permits:
-        found.flow(consumer, permits)
+        attached.flow(consumer, permits)
     return consumer, client
 
 
 def dropped(bench: Bench, subscription: str = "s") -> int:
-    found = bench.topic.subscriptions[subscription]
-    assert isinstance(found, EphemeralSubscription)
-    return found.dropped.total
+    ephemeral = bench.topic.subscriptions[subscription]
+    assert isinstance(ephemeral, EphemeralSubscription)
+    return ephemeral.dropped.total
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_a_consumer_has_permits_for_comes_and_the_rest_is_dropped(
+async def test_messages_beyond_the_permits_are_dropped(
     bench: Bench, kind: SubscriptionType
 ) -> None:
     consumer, client = await join(bench, kind, 3)
@@ -92,7 +92,9 @@ async def test_batches_are_dropped_whole_and_counted_by_messages(bench: Bench) -
     assert dropped(bench) == 4
 
 
-async def test_several_share_and_one_that_takes_nothing_holds_up_nobody(bench: Bench) -> None:
+async def test_a_consumer_that_cannot_receive_does_not_delay_others_of_its_subscription(
+    bench: Bench,
+) -> None:
     slow, stuck = await join(bench, SubscriptionType.SHARED, 100, "stuck")
     _, brisk = await join(bench, SubscriptionType.SHARED, 1000, "brisk")
     stuck.can_send = False
@@ -105,15 +107,15 @@ async def test_several_share_and_one_that_takes_nothing_holds_up_nobody(bench: B
     assert slow.out.messages.total == len(stuck.received)
 
 
-async def test_each_subscription_gets_its_own_and_without_any_nothing_is_counted(
+async def test_each_subscription_receives_all_messages_and_without_any_none_is_counted(
     bench: Bench,
 ) -> None:
     bench.send(4)
     assert bench.publisher.receipts == 4
-    _, one = await join(bench, SubscriptionType.EXCLUSIVE, 10, subscription="one")
-    _, two = await join(bench, SubscriptionType.SHARED, 1, subscription="two")
+    _, first = await join(bench, SubscriptionType.EXCLUSIVE, 10, subscription="one")
+    _, second = await join(bench, SubscriptionType.SHARED, 1, subscription="two")
     bench.send(2)
-    assert (len(one.received), len(two.received)) == (2, 1)
+    assert (len(first.received), len(second.received)) == (2, 1)
     assert (dropped(bench, "one"), dropped(bench, "two")) == (0, 1)
 
 
@@ -127,7 +129,7 @@ def send_keys(bench: Bench, *keys: str) -> None:
     Publish(run, bench.producer).start()
 
 
-async def test_keys_stay_with_their_consumer_and_only_theirs_are_dropped(bench: Bench) -> None:
+async def test_messages_of_a_key_go_to_its_consumer_or_are_dropped(bench: Bench) -> None:
     low, high = KeyPolicy(True, ranges=((0, 32767),)), KeyPolicy(True, ranges=((32768, 65535),))
     kind = SubscriptionType.KEY_SHARED
     first, of_low = await join(bench, kind, 100, "low", keys=low)
@@ -150,20 +152,20 @@ async def test_keys_stay_with_their_consumer_and_only_theirs_are_dropped(bench: 
 
 async def test_any_consumer_of_a_key_shared_subscription_may_leave(bench: Bench) -> None:
     kind = SubscriptionType.KEY_SHARED
-    one, _ = await join(bench, kind, 100, "one", keys=KeyPolicy())
+    leaver, _ = await join(bench, kind, 100, "one", keys=KeyPolicy())
     _, rest = await join(bench, kind, 100, "two", keys=KeyPolicy())
-    bench.subscription.detach(one)
+    bench.subscription.detach(leaver)
     send_keys(bench, *"abcdef")
     assert len(rest.received) == 6
 
 
-async def test_a_delivery_time_does_not_hold_anything_back(bench: Bench) -> None:
+async def test_a_delivery_time_delays_no_message(bench: Bench) -> None:
     _, client = await join(bench, SubscriptionType.SHARED, 10)
     bench.send(2, deliver_at_ms=bench.context.clock.wall_ms() + 3_600_000)
     assert len(client.received) == 2
 
 
-async def test_only_the_active_consumer_gets_anything(bench: Bench) -> None:
+async def test_only_the_active_consumer_receives_messages(bench: Bench) -> None:
     _, first = await join(bench, SubscriptionType.FAILOVER, 10, "a")
     _, second = await join(bench, SubscriptionType.FAILOVER, 10, "b")
     await until(lambda: bench.subscription.state.paused_for != "handover")
@@ -173,7 +175,7 @@ async def test_only_the_active_consumer_gets_anything(bench: Bench) -> None:
         await join(bench, SubscriptionType.EXCLUSIVE, 1, "c")
 
 
-async def test_acknowledgements_and_redeliveries_do_nothing(bench: Bench) -> None:
+async def test_acknowledgements_and_redeliveries_have_no_effect(bench: Bench) -> None:
     for kind in KINDS:
         consumer, client = await join(bench, kind, 10, subscription=kind.title)
         bench.send(1)
@@ -191,7 +193,7 @@ async def test_acknowledgements_and_redeliveries_do_nothing(bench: Bench) -> Non
         )
 
 
-async def test_a_subscription_goes_with_its_last_consumer(bench: Bench) -> None:
+async def test_a_subscription_is_deleted_with_its_last_consumer(bench: Bench) -> None:
     consumer, _ = await join(bench, SubscriptionType.EXCLUSIVE, 10)
     subscription = bench.subscription
     assert not subscription.durable
@@ -203,7 +205,7 @@ async def test_a_subscription_goes_with_its_last_consumer(bench: Bench) -> None:
     assert bench.topic.subscriptions.names == ["s"]
 
 
-async def test_what_needs_kept_messages_is_refused(bench: Bench) -> None:
+async def test_operations_that_need_stored_messages_are_refused(bench: Bench) -> None:
     log = bench.topic.log
     _, _ = await join(bench, SubscriptionType.EXCLUSIVE, 1)
     for refused in (
@@ -220,7 +222,7 @@ async def test_what_needs_kept_messages_is_refused(bench: Bench) -> None:
     assert log.stats().entries == log.stats().size == 0
 
 
-async def test_an_unloaded_topic_takes_nothing_more_and_begins_anew(bench: Bench) -> None:
+async def test_an_unloaded_topic_stores_nothing_more_and_loads_empty(bench: Bench) -> None:
     await join(bench, SubscriptionType.EXCLUSIVE, 10)
     old, publisher = bench.topic, bench.publisher
     await old.publishers.admit(bench.producer)
@@ -233,7 +235,7 @@ async def test_an_unloaded_topic_takes_nothing_more_and_begins_anew(bench: Bench
     assert again.subscriptions.names == []
 
 
-async def test_its_clients_are_sent_away_when_its_bundle_is_lost(bench: Bench) -> None:
+async def test_clients_are_disconnected_when_the_bundle_is_lost(bench: Bench) -> None:
     _, client = await join(bench, SubscriptionType.EXCLUSIVE, 10)
     await bench.topic.publishers.admit(bench.producer)
     bench.registry.abandon_where(lambda name: name == TOPIC)
@@ -242,18 +244,18 @@ async def test_its_clients_are_sent_away_when_its_bundle_is_lost(bench: Bench) -
     await until(lambda: client.dropped and bench.registry.loaded(TOPIC) is None)
 
 
-async def test_it_has_no_last_message(bench: Bench) -> None:
+async def test_a_non_persistent_topic_has_no_last_message(bench: Bench) -> None:
     assert bench.topic.last_message.at_hand() is None
     with pytest.raises(NotAllowed, match="GetLastMessageId on a non-persistent topic"):
         await bench.topic.last_message.read()
 
 
-async def test_deleting_it_needs_no_ledger(bench: Bench) -> None:
+async def test_a_non_persistent_topic_is_deleted_without_a_ledger(bench: Bench) -> None:
     await bench.registry.delete(TOPIC, force=True)
     assert bench.registry.loaded(TOPIC) is None
 
 
-async def test_an_unused_one_is_unloaded_at_the_second_look(bench: Bench) -> None:
+async def test_an_unused_topic_is_unloaded_at_the_second_check(bench: Bench) -> None:
     everything = bench.everything
     upkeep = Upkeep(bench.registry, everything, everything.ledger_config, bench.context.settings)
     (job,) = (job for job in upkeep.jobs if job.name == "idle")

@@ -1,4 +1,4 @@
-"""Messages that outlive their topic's TTL count as acknowledged; nothing younger does."""
+"""Messages older than their topic's TTL count as acknowledged; younger ones do not."""
 
 import asyncio
 import logging
@@ -42,8 +42,10 @@ async def subscribe(bench: Bench, *names: str) -> None:
 
 
 def backlogs(bench: Bench) -> dict[str, int]:
-    found = bench.topic.subscriptions.values()
-    return {each.name: each.cursor.backlog_entries() for each in found}
+    subscriptions = bench.topic.subscriptions.values()
+    return {
+        subscription.name: subscription.cursor.backlog_entries() for subscription in subscriptions
+    }
 
 
 async def publish(bench: Bench, *ages_s: int) -> None:
@@ -52,22 +54,22 @@ async def publish(bench: Bench, *ages_s: int) -> None:
         await bench.publish(1, publish_ms=now_ms - age_s * 1000)
 
 
-async def test_what_is_older_goes_from_every_subscription_and_is_counted(bench: Bench) -> None:
+async def test_older_messages_expire_in_every_subscription_and_are_counted(bench: Bench) -> None:
     await subscribe(bench, "s", "t")
     await publish(bench, 500, 400, 300, 50, 40)
     await bench.topic.subscriptions["t"].moves.skip(2)
     before_ms = bench.context.clock.wall_ms()
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"s": 2, "t": 2}
-    found = bench.topic.subscriptions
-    assert (found["s"].expired.total, found["t"].expired.total) == (3, 1)
+    subscriptions = bench.topic.subscriptions
+    assert (subscriptions["s"].expired.total, subscriptions["t"].expired.total) == (3, 1)
     bench.topic.tick(1.0)
     stats = reports.topic_stats(bench.topic, TopicStats(bench.topic.name), OWNER)
     shown = stats["subscriptions"]["s"]
     assert shown["totalMsgExpired"] == 3
     assert shown["msgRateExpired"] > 0
     assert shown["lastExpireTimestamp"] >= before_ms
-    for subscription in found.values():
+    for subscription in subscriptions.values():
         await subscription.cursor.persisted()
     await bench.kill()
     await bench.load()
@@ -77,7 +79,7 @@ async def test_what_is_older_goes_from_every_subscription_and_is_counted(bench: 
 @pytest.mark.parametrize(
     ("ages_s", "left"), [((), 0), ((90, 10), 2), ((200, 101), 0), ((110, 90), 1)]
 )
-async def test_nothing_younger_is_acknowledged(
+async def test_younger_messages_are_not_acknowledged(
     bench: Bench, ages_s: tuple[int, ...], left: int
 ) -> None:
     await subscribe(bench, "s")
@@ -86,7 +88,7 @@ async def test_nothing_younger_is_acknowledged(
     assert backlogs(bench) == {"s": left}
 
 
-async def test_without_a_ttl_everything_stays(bench: Bench) -> None:
+async def test_without_a_ttl_no_message_expires(bench: Bench) -> None:
     await subscribe(bench, "s")
     await publish(bench, 10_000)
     put_in_force(bench.topic, TopicPolicies())
@@ -94,7 +96,7 @@ async def test_without_a_ttl_everything_stays(bench: Bench) -> None:
     assert backlogs(bench) == {"s": 1}
 
 
-async def test_a_consumer_that_waits_for_expired_ones_is_free_for_the_next(bench: Bench) -> None:
+async def test_expired_messages_no_longer_count_as_unacknowledged(bench: Bench) -> None:
     consumer, client = await bench.join(SHARED, permits=100)
     await publish(bench, 200, 200, 50)
     await until(lambda: len(client.received) == 3)
@@ -104,7 +106,7 @@ async def test_a_consumer_that_waits_for_expired_ones_is_free_for_the_next(bench
     assert backlogs(bench) == {"s": 1}
 
 
-async def test_a_reader_may_read_what_is_too_old_for_others(bench: Bench) -> None:
+async def test_messages_do_not_expire_for_readers(bench: Bench) -> None:
     consumer, _ = await bench.join(SHARED, permits=0)
     del consumer
     await publish(bench, 200)
@@ -113,9 +115,9 @@ async def test_a_reader_may_read_what_is_too_old_for_others(bench: Bench) -> Non
     assert (cursor.backlog_entries(), backlogs(bench)) == (1, {"s": 0})
 
 
-async def test_the_end_of_a_sealed_topic_is_told_when_the_rest_expired(bench: Bench) -> None:
+async def test_the_end_of_a_sealed_topic_is_reported_when_the_backlog_expired(bench: Bench) -> None:
     _, client = await bench.join(SHARED, permits=0)
-    client.client_version = "Pulsar-Java-v4.0.8"  # others are not told
+    client.client_version = "Pulsar-Java-v4.0.8"  # other clients receive no REACHED_END_OF_TOPIC
     await publish(bench, 200)
     await bench.topic.terminate()
     assert "REACHED_END_OF_TOPIC" not in client.kinds
@@ -123,7 +125,7 @@ async def test_the_end_of_a_sealed_topic_is_told_when_the_rest_expired(bench: Be
     assert client.kinds.count("REACHED_END_OF_TOPIC") == 1
 
 
-async def test_where_storage_is_silent_nothing_goes_until_it_answers(
+async def test_without_an_answer_of_storage_nothing_expires(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     await subscribe(bench, "s", "t")
@@ -132,15 +134,15 @@ async def test_where_storage_is_silent_nothing_goes_until_it_answers(
     await bench.cluster.stop("b0")
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"s": 2, "t": 2}
-    (told,) = [each for each in caplog.messages if "expiry" in each]
-    assert f"topics=1 first={bench.topic.name}: " in told
+    (warning,) = [message for message in caplog.messages if "expiry" in message]
+    assert f"topics=1 first={bench.topic.name}: " in warning
     await bench.cluster.start("b0")
     async with asyncio.timeout(60):
         while any(backlogs(bench).values()):
             await round_of(bench, "expiry")
 
 
-async def test_a_subscription_that_cannot_be_judged_does_not_stop_the_others(
+async def test_a_subscription_that_cannot_be_read_does_not_stop_the_expiry_of_others(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await subscribe(bench, "bad", "good")
@@ -189,7 +191,9 @@ async def test_entries_without_metadata_are_as_old_as_the_next_or_as_their_ledge
     assert backlogs(bench) == {"s": 0}
 
 
-async def test_fresh_messages_stay_where_clocks_of_some_publishers_are_wrong(bench: Bench) -> None:
+async def test_fresh_messages_are_kept_when_clocks_of_some_publishers_are_wrong(
+    bench: Bench,
+) -> None:
     await subscribe(bench, "s")
     now_ms = bench.context.clock.wall_ms()
     bench.topic.tick(1.0)  # notes that nothing is there yet
@@ -203,7 +207,7 @@ async def test_fresh_messages_stay_where_clocks_of_some_publishers_are_wrong(ben
     assert backlogs(bench) == {"s": 0}
 
 
-async def test_what_came_since_the_topic_was_loaded_is_no_older_than_that(bench: Bench) -> None:
+async def test_messages_published_after_the_load_are_no_older_than_it(bench: Bench) -> None:
     await subscribe(bench, "s")
     await publish(bench, 200)
     await bench.registry.unload(bench.topic.name)

@@ -1,4 +1,4 @@
-"""What nobody uses is deleted; what somebody holds, or comes for at the same moment, never is."""
+"""Unused topics and subscriptions are deleted; those in use, or attached to at the same moment, never are."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ CAUGHT_UP = TopicPolicies(inactive_topics=InactiveTopics(True, when_caught_up=Tr
 
 
 class Hands:
-    """The clock, wound by hand."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 1_000.0
@@ -53,14 +53,14 @@ class Looks:
         self.forgotten.append(name)
 
     async def pass_s(self, seconds: float) -> list[Topic]:
-        """So much time passes; the topics that are due then."""
+        """Advance the clock and return the topics that are due then."""
         while touched := self.bench.registry.tick(1.0):  # until all rates are zero
             self.inactivity.count(touched)
         self.clock.now_s += seconds
         return await self.inactivity.topics_due()
 
     async def due(self) -> bool:
-        """Whether the topic is due after a minute without anybody."""
+        """Return whether the topic is due after a minute without producers and consumers."""
         await self.pass_s(0)
         return bool(await self.pass_s(61))
 
@@ -82,7 +82,7 @@ def looks(bench: Bench) -> Looks:
     return Looks(bench)
 
 
-async def test_an_unused_topic_goes_when_its_time_is_over(bench: Bench, looks: Looks) -> None:
+async def test_an_unused_topic_is_deleted_after_its_time(bench: Bench, looks: Looks) -> None:
     assert await looks.pass_s(0) == []
     assert await looks.pass_s(59) == []
     (topic,) = await looks.pass_s(1)
@@ -93,7 +93,9 @@ async def test_an_unused_topic_goes_when_its_time_is_over(bench: Bench, looks: L
     assert await looks.pass_s(61) == []
 
 
-async def test_what_happens_meanwhile_counts(bench: Bench, looks: Looks) -> None:
+async def test_use_in_between_restarts_the_time_of_an_unused_topic(
+    bench: Bench, looks: Looks
+) -> None:
     await looks.pass_s(0)
     await looks.pass_s(50)
     await bench.topic.publishers.admit(bench.producer)
@@ -111,19 +113,23 @@ async def test_what_happens_meanwhile_counts(bench: Bench, looks: Looks) -> None
         replace(PLAIN, inactive_topics=InactiveTopics(delete=True, after_s=100)),
     ],
 )
-async def test_policies_decide(bench: Bench, looks: Looks, policies: TopicPolicies) -> None:
+async def test_a_topic_is_kept_by_its_policies(
+    bench: Bench, looks: Looks, policies: TopicPolicies
+) -> None:
     bench.topic.policies = policies
     assert not await looks.due()
 
 
-async def test_system_topics_stay(bench: Bench, looks: Looks) -> None:
+async def test_unused_system_topics_are_kept(bench: Bench, looks: Looks) -> None:
     topic = await bench.load(TopicName.parse("persistent://public/default/__change_events"))
     topic.policies = PLAIN
     await looks.pass_s(0)
     assert topic not in await looks.pass_s(61)
 
 
-async def test_producers_and_subscriptions_hold_a_topic(bench: Bench, looks: Looks) -> None:
+async def test_a_topic_with_a_producer_or_a_subscription_is_kept(
+    bench: Bench, looks: Looks
+) -> None:
     await bench.topic.publishers.admit(bench.producer)
     assert not await looks.due()
     bench.producer.leave()
@@ -133,7 +139,7 @@ async def test_producers_and_subscriptions_hold_a_topic(bench: Bench, looks: Loo
     assert await looks.due()
 
 
-async def test_a_caught_up_subscription_does_not_hold_it_where_so_said(
+async def test_a_caught_up_subscription_keeps_a_topic_unless_the_policy_ignores_it(
     bench: Bench, looks: Looks
 ) -> None:
     bench.topic.policies = CAUGHT_UP
@@ -149,7 +155,9 @@ async def test_a_caught_up_subscription_does_not_hold_it_where_so_said(
     assert not looks.stored
 
 
-async def test_who_came_since_the_look_keeps_it(bench: Bench, looks: Looks) -> None:
+async def test_a_producer_that_attaches_after_the_check_keeps_the_topic(
+    bench: Bench, looks: Looks
+) -> None:
     await looks.pass_s(0)
     (topic,) = await looks.pass_s(61)
     await topic.publishers.admit(bench.producer)
@@ -158,7 +166,9 @@ async def test_who_came_since_the_look_keeps_it(bench: Bench, looks: Looks) -> N
     assert not topic.closing
 
 
-async def test_who_comes_during_the_deletion_gets_a_new_topic(bench: Bench, looks: Looks) -> None:
+async def test_clients_are_refused_during_a_deletion_and_get_a_new_topic_afterwards(
+    bench: Bench, looks: Looks
+) -> None:
     await looks.pass_s(0)
     (topic,) = await looks.pass_s(61)
     deletion = asyncio.ensure_future(looks.inactivity.delete(topic))
@@ -189,7 +199,7 @@ async def test_who_comes_during_the_deletion_gets_a_new_topic(bench: Bench, look
     await fresh.publishers.admit(Producer(Client(), 1, "q", fresh, now_ms=0))
 
 
-async def test_a_subscription_being_made_holds_it(bench: Bench) -> None:
+async def test_a_topic_is_kept_while_a_subscription_is_created(bench: Bench) -> None:
     making = asyncio.ensure_future(
         bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     )
@@ -198,12 +208,12 @@ async def test_a_subscription_being_made_holds_it(bench: Bench) -> None:
     await making
 
 
-async def test_entries_under_way_hold_it(bench: Bench) -> None:
+async def test_a_topic_is_kept_while_entries_are_under_way(bench: Bench) -> None:
     bench.send(3)
     assert not bench.topic.close_unused(caught_up=False)
 
 
-async def test_a_subscription_without_a_consumer_goes_after_its_time(
+async def test_a_subscription_without_a_consumer_is_deleted_after_its_time(
     bench: Bench, looks: Looks
 ) -> None:
     bench.topic.policies = TopicPolicies(subscriptions=SubscriptionPolicies(expiration_minutes=10))
@@ -216,7 +226,9 @@ async def test_a_subscription_without_a_consumer_goes_after_its_time(
         assert bench.topic.subscriptions.names == expected
 
 
-async def test_consumers_may_come_again_after_a_crash(bench: Bench, looks: Looks) -> None:
+async def test_subscriptions_do_not_expire_soon_after_the_topic_was_loaded(
+    bench: Bench, looks: Looks
+) -> None:
     bench.topic.policies = TopicPolicies(subscriptions=SubscriptionPolicies(expiration_minutes=10))
     await bench.topic.subscriptions.create("s", InitialPosition.LATEST, {})
     looks.clock.now_s = bench.context.clock.wall_ms() / 1000 + 100_000
@@ -228,7 +240,7 @@ async def test_consumers_may_come_again_after_a_crash(bench: Bench, looks: Looks
     assert bench.topic.subscriptions.names == []
 
 
-async def test_a_subscription_that_was_used_while_others_went_stays(
+async def test_a_subscription_used_while_others_are_deleted_is_kept(
     bench: Bench, looks: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.topic.policies = TopicPolicies(subscriptions=SubscriptionPolicies(expiration_minutes=10))

@@ -1,4 +1,4 @@
-"""How many producers, consumers and subscriptions a topic takes, and what whoever comes too late is told."""
+"""Limits on producers, consumers and subscriptions of a topic, and the refusals beyond them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -72,7 +72,7 @@ def refused(kind: type[BrokerError], text: str) -> "pytest.RaisesContext[BrokerE
     return pytest.raises(kind, match=f"^{text}$")
 
 
-async def test_one_producer_too_many_is_refused_until_another_leaves(bench: Bench) -> None:
+async def test_a_producer_beyond_the_limit_is_refused_until_another_leaves(bench: Bench) -> None:
     put_in_force(bench.topic, TopicPolicies(publish=PublishPolicies(max_producers=2)))
     first = await produce(bench, "a")
     await produce(bench, "b")
@@ -82,7 +82,7 @@ async def test_one_producer_too_many_is_refused_until_another_leaves(bench: Benc
     await produce(bench, "c")
 
 
-async def test_a_producer_that_comes_again_takes_its_own_place(bench: Bench) -> None:
+async def test_a_producer_that_reconnects_replaces_itself_within_the_limit(bench: Bench) -> None:
     put_in_force(bench.topic, TopicPolicies(publish=PublishPolicies(max_producers=1)))
     first = await produce(bench, "a")
     outlet = first.outlet
@@ -111,12 +111,18 @@ async def test_consumers_are_counted_in_the_topic_and_in_the_subscription(
     for subscription in ("t", "u"):
         with refused(ConsumerBusy, "Topic reached max consumers limit"):
             await consume(bench, subscription)
-    assert sorted(bench.topic.subscriptions) == ["s", "t"]  # none was made for who did not come
+    # no subscription was created for a refused consumer
+    assert sorted(bench.topic.subscriptions) == [
+        "s",
+        "t",
+    ]
     bench.topic.subscriptions["s"].detach(first)
     await consume(bench, "u")
 
 
-async def test_a_dead_holder_of_an_exclusive_subscription_makes_room(bench: Bench) -> None:
+async def test_an_exclusive_consumer_on_a_dead_connection_is_replaced_within_the_limit(
+    bench: Bench,
+) -> None:
     put_in_force(
         bench.topic,
         TopicPolicies(
@@ -132,7 +138,7 @@ async def test_a_dead_holder_of_an_exclusive_subscription_makes_room(bench: Benc
     assert not holder.attached
 
 
-async def test_readers_count_as_subscriptions_and_administrators_are_bound_as_well(
+async def test_readers_count_as_subscriptions_and_the_limit_binds_administrators(
     bench: Bench,
 ) -> None:
     put_in_force(
@@ -155,15 +161,15 @@ async def test_subscriptions_made_at_the_same_time_do_not_exceed_the_limit(bench
     put_in_force(
         bench.topic, TopicPolicies(subscriptions=SubscriptionPolicies(max_subscriptions=3))
     )
-    made = await asyncio.gather(
+    outcomes = await asyncio.gather(
         *(bench.topic.subscriptions.create(f"s{i}", FIRST, {}) for i in range(6)),
         return_exceptions=True,
     )
     assert len(bench.topic.subscriptions) == 3
-    assert sum(isinstance(each, NotAllowed) for each in made) == 3
+    assert sum(isinstance(outcome, NotAllowed) for outcome in outcomes) == 3
 
 
-async def test_a_limit_that_falls_throws_nobody_out(bench: Bench) -> None:
+async def test_a_lowered_limit_disconnects_no_client(bench: Bench) -> None:
     consumers = [await consume(bench, "s") for _ in range(3)]
     producers = [await produce(bench, name) for name in "abc"]
     policies = TopicPolicies(
@@ -180,7 +186,7 @@ async def test_a_limit_that_falls_throws_nobody_out(bench: Bench) -> None:
         await produce(bench, "d")
 
 
-def test_the_clusters_own_topics_are_bound_by_nothing() -> None:
+def test_the_clusters_own_topics_have_no_limits() -> None:
     own = TopicName.parse("persistent://public/default/__change_events-partition-0")
     assert binding(
         own, replace(EVERYTHING, storage=replace(EVERYTHING.storage, retention_mb=7))
@@ -188,14 +194,16 @@ def test_the_clusters_own_topics_are_bound_by_nothing() -> None:
     assert binding(NAME, EVERYTHING) == EVERYTHING
 
 
-def test_where_nothing_is_kept_only_those_connected_are_counted() -> None:
+def test_non_persistent_topics_limit_connected_clients_only() -> None:
     assert binding(PASSING, EVERYTHING) == TopicPolicies(
         publish=PublishPolicies(max_producers=1),
         subscriptions=SubscriptionPolicies(max_consumers=1, max_consumers_per_subscription=1),
     )
 
 
-async def test_who_must_encrypt_and_does_not_is_refused_and_sent_away(bench: Bench) -> None:
+async def test_unencrypted_producers_are_refused_and_disconnected_where_encryption_is_required(
+    bench: Bench,
+) -> None:
     plain = await produce(bench, "plain")
     secret = Producer(Client(), 1, "secret", bench.topic, now_ms=0, encrypted=True)
     await bench.topic.publishers.admit(secret)
@@ -209,7 +217,9 @@ async def test_who_must_encrypt_and_does_not_is_refused_and_sent_away(bench: Ben
     await produce(bench, "late")
 
 
-async def test_who_waits_for_the_topic_and_does_not_encrypt_is_refused(bench: Bench) -> None:
+async def test_a_waiting_unencrypted_producer_is_refused_where_encryption_is_required(
+    bench: Bench,
+) -> None:
     alone = Producer(
         Client(), 1, "a", bench.topic, now_ms=0, encrypted=True, access_mode=pb.Exclusive
     )

@@ -89,7 +89,7 @@ async def test_each_topic_gets_its_sends_in_order_and_each_producer_its_count(be
         await producer.drained()
 
 
-async def test_a_producer_that_was_sent_away_is_left_out_of_a_burst(bench: Bench) -> None:
+async def test_a_disconnected_producer_is_left_out_of_a_burst(bench: Bench) -> None:
     burst = Burst(bench)
     await burst.join(1, bench.topic)
     gone = await burst.join(2, bench.topic)
@@ -142,23 +142,23 @@ class Gate:
         self.lost.append(start)
 
 
-async def test_a_stage_refuses_each_send_and_the_producers_stay(bench: Bench) -> None:
+async def test_a_stage_refuses_each_send_and_the_producers_stay_attached(bench: Bench) -> None:
     burst = Burst(bench)
-    one, two = await burst.join(1, bench.topic), await burst.join(2, bench.topic)
+    first, second = await burst.join(1, bench.topic), await burst.join(2, bench.topic)
     behind = Gate(StagePlace.DELAY)
     bench.topic.stages = (Gate(refuses=True), behind)
     burst.send((1, 7, 1), (2, 8, 3), (1, 9, 1))
     code = TooManyRequests.code
     assert sorted(burst.client.errors) == [(number, code, "too fast") for number in (7, 8, 9)]
     assert (burst.client.dropped, burst.client.receipts, behind.seen) == ([], 0, 0)
-    assert (one.pending, two.pending, burst.client.publish_budget.bytes) == (0, 0, 0)
+    assert (first.pending, second.pending, burst.client.publish_budget.bytes) == (0, 0, 0)
     bench.topic.stages = ()
     burst.send((1, 7, 1), (2, 8, 3), (1, 9, 1))
     await until(lambda: burst.client.receipts == 3)
     assert burst.client.publish_budget.bytes == 0
 
 
-async def test_a_stage_keeps_a_run_and_lets_it_go_on_to_those_behind_it(bench: Bench) -> None:
+async def test_a_stage_holds_a_run_and_passes_it_to_the_stages_behind_it(bench: Bench) -> None:
     burst = Burst(bench)
     producer = await burst.join(1, bench.topic)
     before, keeper, behind = (
@@ -206,7 +206,7 @@ def all_of(*places: StagePlace, deduplication: bool = True) -> TopicPolicies:
     return policies
 
 
-async def test_stages_stand_in_one_order_whichever_policy_comes_first() -> None:
+async def test_stages_have_one_order_whichever_policy_is_set_first() -> None:
     async with opened() as bench:
         config = bench.everything.ledger_config(TopicPolicies())
 
@@ -228,7 +228,7 @@ async def test_stages_stand_in_one_order_whichever_policy_comes_first() -> None:
         assert await in_force(all_of(*EACH)) == [*EACH, StagePlace.DEDUPLICATION]
 
 
-async def test_a_loaded_topic_has_the_stages_that_one_with_changed_policies_has() -> None:
+async def test_a_loaded_topic_has_the_stages_of_one_with_changed_policies() -> None:
     async with opened() as bench:
         bench.everything.in_force = all_of(*EACH)
         await bench.registry.unload(NAME)

@@ -1,4 +1,4 @@
-"""Publish rates on virtual time: held in messages and bytes, bursts bounded, order kept, nobody else stopped."""
+"""Publish rates on virtual time: held in messages and bytes, bursts bounded, order kept, other producers not paused."""
 
 import asyncio
 from typing import Any
@@ -36,7 +36,7 @@ ENTRY = entry_of(bytes(SIZE))
 
 
 class Wire(Client):
-    """A connection of which the numbers of receipts are kept, with a flood of SENDs behind it while it is read."""
+    """A connection that keeps the sequence ids of its receipts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ def world() -> World:
 
 
 async def confirmed() -> None:
-    """What was let pass has its receipts."""
+    """Wait until the admitted entries have their receipts."""
     await asyncio.sleep(0.001)
 
 
@@ -162,7 +162,7 @@ async def test_of_messages_and_bytes_the_narrower_one_binds(world: World) -> Non
     await topic.close()
 
 
-async def test_who_sends_to_other_topics_is_not_stopped(world: World) -> None:
+async def test_producers_of_other_topics_are_not_paused(world: World) -> None:
     slow = world.topic("slow", RatePolicies(publish=MaxRate(messages=10)))
     fast = world.topic("fast")
     stopped, free = Flood(slow, 100), Flood(fast, 5)
@@ -177,7 +177,7 @@ async def test_who_sends_to_other_topics_is_not_stopped(world: World) -> None:
     await fast.close()
 
 
-async def test_producers_of_one_topic_share_its_rate_in_the_order_they_came(world: World) -> None:
+async def test_producers_of_one_topic_share_its_rate_in_order_of_arrival(world: World) -> None:
     topic = world.topic("t", RatePolicies(publish=MaxRate(messages=1000)))
     floods = [Flood(topic, 50) for _ in range(4)]
     await asyncio.gather(*(flood.flow(10.0) for flood in floods))
@@ -189,8 +189,8 @@ async def test_producers_of_one_topic_share_its_rate_in_the_order_they_came(worl
     await topic.close()
 
 
-async def test_many_that_were_stopped_are_read_on_a_few_at_a_time(world: World) -> None:
-    """All at once would keep everybody else waiting for as long as it takes to read what they have sent."""
+async def test_paused_connections_resume_few_at_a_time(world: World) -> None:
+    """Resume few at a time: reading all of them at once would delay every other connection."""
     topic = world.topic("t", RatePolicies(publish=MaxRate(messages=1000)))
     floods = [Flood(topic, 20) for _ in range(200)]
     for flood in floods:
@@ -209,7 +209,7 @@ async def test_many_that_were_stopped_are_read_on_a_few_at_a_time(world: World) 
     await topic.close()
 
 
-async def test_a_high_rate_is_reached_by_many_that_bring_little_each(world: World) -> None:
+async def test_a_high_rate_is_reached_by_many_producers_with_small_sends(world: World) -> None:
     topic = world.topic("t", RatePolicies(publish=MaxRate(messages=50_000)))
     floods = [Flood(topic, 10) for _ in range(300)]
     await asyncio.gather(*(flood.flow(3.0) for flood in floods))
@@ -217,7 +217,7 @@ async def test_a_high_rate_is_reached_by_many_that_bring_little_each(world: Worl
     await topic.close()
 
 
-async def test_what_waits_for_a_rate_leaves_the_brokers_budget_to_others(world: World) -> None:
+async def test_sends_that_wait_for_a_rate_use_no_publish_budget(world: World) -> None:
     topic = world.topic("t", RatePolicies(publish=MaxRate(messages=10)))
     flood = Flood(topic, 100)
     flood.send()
@@ -233,17 +233,20 @@ async def test_what_waits_for_a_rate_leaves_the_brokers_budget_to_others(world: 
 
 async def test_the_brokers_rate_is_that_of_all_topics_together() -> None:
     world = World(broker_publisher_throttling_max_message_rate=1000)
-    one, two = world.topic("one"), world.topic("two", RatePolicies(publish=MaxRate(messages=100)))
-    floods = [Flood(one, 100), Flood(two, 100)]
+    first, second = (
+        world.topic("one"),
+        world.topic("two", RatePolicies(publish=MaxRate(messages=100))),
+    )
+    floods = [Flood(first, 100), Flood(second, 100)]
     await asyncio.gather(*(flood.flow(10.0) for flood in floods))
-    both = one.published.messages.total + two.published.messages.total
-    assert two.published.messages.total <= 1101
+    both = first.published.messages.total + second.published.messages.total
+    assert second.published.messages.total <= 1101
     assert both == pytest.approx(11_000, rel=0.06)
-    await one.close()
-    await two.close()
+    await first.close()
+    await second.close()
 
 
-async def test_a_changed_rate_acts_at_once_and_without_one_all_that_waits_passes(
+async def test_a_changed_rate_applies_at_once_and_its_removal_releases_all_waiting_sends(
     world: World,
 ) -> None:
     topic = world.topic("t", RatePolicies(publish=MaxRate(messages=1)))
@@ -265,7 +268,9 @@ async def test_a_changed_rate_acts_at_once_and_without_one_all_that_waits_passes
     await topic.close()
 
 
-async def test_who_was_sent_away_is_not_stored_and_what_it_sent_is_given_back(world: World) -> None:
+async def test_waiting_sends_of_a_disconnected_producer_are_dropped_and_free_their_budget(
+    world: World,
+) -> None:
     topic = world.topic("t", RatePolicies(publish=MaxRate(messages=10)))
     gone, stays = Flood(topic, 100), Flood(topic, 20)
     gone.send()
@@ -279,7 +284,7 @@ async def test_who_was_sent_away_is_not_stored_and_what_it_sent_is_given_back(wo
     await topic.close()
 
 
-async def test_a_topic_that_closes_stops_nobody(world: World) -> None:
+async def test_a_topic_that_closes_resumes_its_paused_connections(world: World) -> None:
     topic = world.topic("t", RatePolicies(publish=MaxRate(messages=10)))
     flood = Flood(topic, 100)
     flood.send()
@@ -309,7 +314,7 @@ async def test_a_message_above_the_topics_size_is_refused_and_the_others_are_sto
     await topic.close()
 
 
-async def test_what_is_not_encrypted_is_refused_where_it_must_be(world: World) -> None:
+async def test_unencrypted_messages_are_refused_where_encryption_is_required(world: World) -> None:
     topic = world.topic("t", publish=PublishPolicies(encryption_required=True))
     flood = Flood(topic, 1)
     keys = {"encryption_keys": [pb.EncryptionKeys(key="k", value=b"v")]}

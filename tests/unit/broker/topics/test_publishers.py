@@ -1,4 +1,4 @@
-"""One producer alone on a topic: who gets it, who waits, who is shut out, and what a restart remembers."""
+"""Exclusive access of producers to a topic: admission, waiting, fencing, and the epoch after a restart."""
 
 import asyncio
 import gc
@@ -87,7 +87,7 @@ async def test_an_exclusive_producer_keeps_all_others_out_until_it_leaves(bench:
     assert bench.topic.log.properties[EPOCH] == "1"
 
 
-async def test_those_who_wait_get_the_topic_one_after_the_other(bench: Bench) -> None:
+async def test_waiting_producers_are_admitted_one_after_the_other(bench: Bench) -> None:
     first = await joined(bench, "first", ALONE)
     second, second_turn = await waiting(bench, "second")
     third, third_turn = await waiting(bench, "third")
@@ -103,21 +103,23 @@ async def test_those_who_wait_get_the_topic_one_after_the_other(bench: Bench) ->
     assert list(bench.topic.publishers.waiting) == []
 
 
-async def test_one_waits_for_shared_producers_too_and_no_new_ones_come(bench: Bench) -> None:
-    one, two = [await joined(bench, name) for name in ("one", "two")]
+async def test_a_waiting_producer_waits_for_shared_producers_and_keeps_new_ones_out(
+    bench: Bench,
+) -> None:
+    first, second = [await joined(bench, name) for name in ("one", "two")]
     _, turn = await waiting(bench, "w")
     busy = "Topic has an existing exclusive producer: w"
     await refused(bench, someone(bench, "late"), ProducerBusy, busy)
     await refused(
         bench, someone(bench, "e", ALONE), ProducerFenced, "Topic has existing shared producers"
     )
-    one.leave()
+    first.leave()
     await stays(lambda: not turn.done(), 0.05)
-    two.leave()
+    second.leave()
     assert await turn == 0
 
 
-async def test_a_refusal_that_meets_nobody_any_more_is_no_failure(
+async def test_a_refusal_without_a_waiting_client_logs_no_failure(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     await joined(bench, "leader", ALONE)
@@ -125,12 +127,14 @@ async def test_a_refusal_that_meets_nobody_any_more_is_no_failure(
     assert isinstance(turn, asyncio.Future)
     await bench.topic.publishers.admit(someone(bench, "f", FENCES))
     await asyncio.sleep(0)
-    del turn  # its client has given up at this moment
+    del turn  # its client has stopped waiting
     gc.collect()
     assert "never retrieved" not in caplog.text
 
 
-async def test_fencing_sends_all_others_away_and_those_who_wait(bench: Bench) -> None:
+async def test_fencing_disconnects_all_other_producers_and_refuses_waiting_ones(
+    bench: Bench,
+) -> None:
     leader = await joined(bench, "leader", ALONE)
     _, turn = await waiting(bench, "w")
     fencing = someone(bench, "f", FENCES)
@@ -148,15 +152,15 @@ async def test_fencing_sends_all_others_away_and_those_who_wait(bench: Bench) ->
         await refused(bench, back, ProducerFenced, moved)
 
 
-async def test_two_that_fence_at_once_get_epochs_of_their_own(bench: Bench) -> None:
-    one, two = (someone(bench, name, FENCES) for name in ("one", "two"))
+async def test_producers_that_fence_at_once_get_different_epochs(bench: Bench) -> None:
+    first, second = (someone(bench, name, FENCES) for name in ("one", "two"))
     admit = bench.topic.publishers.admit
-    assert await asyncio.gather(admit(one), admit(two)) == [0, 1]
-    assert list(bench.topic.producers.values()) == [two]
-    assert one.closed
+    assert await asyncio.gather(admit(first), admit(second)) == [0, 1]
+    assert list(bench.topic.producers.values()) == [second]
+    assert first.closed
 
 
-async def test_one_that_comes_again_keeps_its_epoch(bench: Bench) -> None:
+async def test_a_producer_that_reconnects_keeps_its_epoch(bench: Bench) -> None:
     client = Client()
     publishers = bench.topic.publishers
     assert await publishers.admit(someone(bench, "e", ALONE, client=client)) == 0
@@ -170,7 +174,7 @@ async def test_one_that_comes_again_keeps_its_epoch(bench: Bench) -> None:
     assert (again.closed, client.dropped) == (True, [])
 
 
-async def test_a_holder_whose_connection_is_dead_is_not_in_the_way(bench: Bench) -> None:
+async def test_an_exclusive_producer_on_a_dead_connection_is_replaced(bench: Bench) -> None:
     client = Client()
     publishers = bench.topic.publishers
     await publishers.admit(someone(bench, "e", ALONE, client=client))
@@ -193,7 +197,7 @@ async def test_the_epoch_outlives_the_broker(bench: Bench) -> None:
         await topic.publishers.admit(old)
 
 
-async def test_an_epoch_that_no_broker_gave_shuts_nobody_out(bench: Bench) -> None:
+async def test_an_epoch_that_no_broker_assigned_keeps_no_producer_out(bench: Bench) -> None:
     for claimed in (2**63 - 1, 2**64 - 1):
         claims = someone(bench, "claims", ALONE, topic_epoch=claimed)
         epoch = await bench.topic.publishers.admit(claims)
@@ -221,7 +225,7 @@ async def test_an_epoch_that_no_broker_gave_shuts_nobody_out(bench: Bench) -> No
         ("٣", None),
     ],
 )
-def test_a_stored_epoch_that_cannot_be_told_is_none(stored: str, epoch: int | None) -> None:
+def test_a_stored_epoch_that_is_not_a_valid_number_is_none(stored: str, epoch: int | None) -> None:
     assert stored_epoch(stored) == epoch
 
 
@@ -246,7 +250,7 @@ async def test_an_epoch_that_cannot_be_stored_changes_nothing(
     assert await publishers.admit(someone(bench, "e", ALONE)) == 0
 
 
-async def test_who_waits_is_told_when_the_topic_ends(bench: Bench) -> None:
+async def test_a_waiting_producer_is_refused_when_the_topic_is_terminated(bench: Bench) -> None:
     await joined(bench, "e", ALONE)
     _, turn = await waiting(bench, "w")
     await bench.topic.terminate()
@@ -254,15 +258,15 @@ async def test_who_waits_is_told_when_the_topic_ends(bench: Bench) -> None:
         await turn
 
 
-async def test_a_client_is_told_twice_when_its_producer_waits(bench: Bench) -> None:
+async def test_a_client_is_answered_twice_when_its_producer_waits(bench: Bench) -> None:
     client = Client()
     commands = ProduceCommands(client, bench.context, bench.registry, bench.schemas)
     holder = await joined(bench, "e", ALONE)
-    told: list[pb.CommandProducerSuccess | pb.CommandError] = []
+    answers: list[pb.CommandProducerSuccess | pb.CommandError] = []
 
     def send(data: bytes) -> None:
         command = pb.BaseCommand.FromString(data[8:])
-        told.append(
+        answers.append(
             command.producer_success if command.HasField("producer_success") else command.error
         )
 
@@ -283,24 +287,24 @@ async def test_a_client_is_told_twice_when_its_producer_waits(bench: Bench) -> N
 
     for producer_id in (1, 2, 3):
         await ask(producer_id)
-    assert [(one.request_id, one.producer_ready) for one in told] == [
+    assert [(answer.request_id, answer.producer_ready) for answer in answers] == [
         (101, False),
         (102, False),
         (103, False),
     ]
     await commands.close(pb.CommandCloseProducer(producer_id=1, request_id=9))
     holder.leave()
-    await until(lambda: len(told) == 4)
-    ready = told[3]
+    await until(lambda: len(answers) == 4)
+    ready = answers[3]
     assert (ready.request_id, ready.producer_ready, ready.topic_epoch) == (102, True, 1)
     assert list(commands.producers) == [2]
     await bench.registry.unload(NAME)
-    await until(lambda: len(told) == 5)
-    assert (told[4].request_id, told[4].error) == (103, pb.ServiceNotReady)
+    await until(lambda: len(answers) == 5)
+    assert (answers[4].request_id, answers[4].error) == (103, pb.ServiceNotReady)
     commands.disconnected()
 
 
-async def test_a_client_that_goes_leaves_the_line(bench: Bench) -> None:
+async def test_a_client_that_disconnects_no_longer_waits(bench: Bench) -> None:
     commands = ProduceCommands(Client(), bench.context, bench.registry, bench.schemas)
     holder = await joined(bench, "e", ALONE)
     await commands.producer(
@@ -319,7 +323,7 @@ async def test_a_client_that_goes_leaves_the_line(bench: Bench) -> None:
     await joined(bench, "s")
 
 
-async def test_a_producer_that_its_client_closed_while_it_was_made_is_not_there(
+async def test_a_producer_closed_during_its_creation_is_not_attached(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = ProduceCommands(Client(), bench.context, bench.registry, bench.schemas)

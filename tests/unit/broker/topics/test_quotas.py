@@ -1,4 +1,4 @@
-"""Beyond a backlog quota producers are held or refused, or the slowest subscriptions lose what they did not read."""
+"""Beyond a backlog quota producers are held or refused, or entries of the slowest subscriptions are dropped."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ BLOCKING = pytest.mark.parametrize(
 
 
 class Silent:
-    """The broker's store; of the subscription "u" it hears nothing when told so."""
+    """A broker's metadata store that can be made unavailable for the node of the subscription "u"."""
 
     failing: FailingStore
 
@@ -66,7 +66,7 @@ async def subscribe(bench: Bench, *names: str) -> None:
 
 
 async def publish(bench: Bench, count: int, age_s: int = 0) -> int:
-    """Bytes of one of ``count`` entries."""
+    """Publish ``count`` entries and return the bytes of an entry."""
     before = bench.topic.log.stats().size
     await bench.publish(count, publish_ms=bench.context.clock.wall_ms() - age_s * 1000)
     return (bench.topic.log.stats().size - before) // count
@@ -81,12 +81,14 @@ def age_quota(limit_s: int, action: QuotaAction) -> TopicPolicies:
 
 
 def backlogs(bench: Bench) -> dict[str, int]:
-    found = bench.topic.subscriptions.values()
-    return {each.name: each.cursor.backlog_entries() for each in found}
+    subscriptions = bench.topic.subscriptions.values()
+    return {
+        subscription.name: subscription.cursor.backlog_entries() for subscription in subscriptions
+    }
 
 
 async def make_unread(bench: Bench, silent: Silent) -> None:
-    """Nobody knows whether the subscription "u" was deleted."""
+    """Delete the subscription "u" without an answer: whether it was deleted is not known."""
     await subscribe(bench, "u")
     silent.failing.fail_at(1, calls=1_000_000)
     with pytest.raises(ServiceNotReady):
@@ -95,7 +97,7 @@ async def make_unread(bench: Bench, silent: Silent) -> None:
 
 
 @BLOCKING
-async def test_beyond_the_size_producers_go_and_come_back_when_the_consumer_caught_up(
+async def test_beyond_the_size_producers_are_refused_until_consumers_catch_up(
     bench: Bench, action: QuotaAction, refusal: type[BrokerError]
 ) -> None:
     await subscribe(bench, "s", "t")
@@ -108,7 +110,7 @@ async def test_beyond_the_size_producers_go_and_come_back_when_the_consumer_caug
     with pytest.raises(
         refusal, match=r"^Cannot create producer on topic with backlog quota exceed"
     ):
-        await bench.topic.quotas.admit()  # at once, by whoever comes
+        await bench.topic.quotas.admit()  # refused before the next round of upkeep
     assert bench.publisher.dropped == []
     await round_of(bench, "quotas")
     assert (bench.publisher.dropped, bench.topic.producers) == ([1], {})
@@ -117,11 +119,11 @@ async def test_beyond_the_size_producers_go_and_come_back_when_the_consumer_caug
         await bench.topic.quotas.admit()  # the other one is as slow as before
     await bench.topic.subscriptions["t"].moves.skip(1)
     await bench.topic.quotas.admit()
-    assert backlogs(bench) == {"s": 9, "t": 9}  # nobody lost anything
+    assert backlogs(bench) == {"s": 9, "t": 9}  # no subscription lost an entry
 
 
 @BLOCKING
-async def test_beyond_the_age_as_well(
+async def test_beyond_the_age_producers_are_refused_until_consumers_catch_up(
     bench: Bench, action: QuotaAction, refusal: type[BrokerError]
 ) -> None:
     await subscribe(bench, "s", "t")
@@ -144,18 +146,20 @@ async def test_beyond_the_age_as_well(
     await bench.topic.quotas.admit()  # without a backlog nothing is old
 
 
-async def test_the_client_gets_pulsars_codes_and_nothing_is_made_for_it(bench: Bench) -> None:
+async def test_a_refused_producer_gets_pulsars_code_and_creates_no_subscription(
+    bench: Bench,
+) -> None:
     await subscribe(bench, "s")
     size = await publish(bench, 1)
     produce = ProduceCommands(Client(), bench.context, bench.registry, bench.schemas)
-    asked = pb.CommandProducer(
+    request = pb.CommandProducer(
         topic=NAME.full, producer_id=7, request_id=1, initial_subscription_name="first"
     )
     codes = []
     for action in (QuotaAction.HOLD, QuotaAction.REFUSE):
         put_in_force(bench.topic, size_quota(size, action))
         with pytest.raises(BrokerError) as caught:
-            await produce.producer(asked)
+            await produce.producer(request)
         codes.append(caught.value.code)
     assert codes == [
         ServerError.ProducerBlockedQuotaExceededError,
@@ -163,7 +167,7 @@ async def test_the_client_gets_pulsars_codes_and_nothing_is_made_for_it(bench: B
     ]
     assert list(bench.topic.subscriptions) == ["s"]
     put_in_force(bench.topic, size_quota(size, QuotaAction.EVICT))
-    await produce.producer(asked)
+    await produce.producer(request)
     assert len(produce.producers) == 1
 
 
@@ -184,7 +188,7 @@ async def test_eviction_leaves_nine_tenths_of_the_size_to_the_slowest(bench: Ben
     assert backlogs(bench) == {"slow": 9, "quick": 5}
 
 
-async def test_eviction_by_age_takes_what_is_older_and_counts_it(bench: Bench) -> None:
+async def test_eviction_by_age_drops_older_messages_and_counts_them(bench: Bench) -> None:
     await subscribe(bench, "s", "t")
     await publish(bench, 3, age_s=100)
     await publish(bench, 2, age_s=10)
@@ -192,11 +196,11 @@ async def test_eviction_by_age_takes_what_is_older_and_counts_it(bench: Bench) -
     await bench.topic.subscriptions["t"].moves.skip(4)
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"s": 2, "t": 1}
-    found = bench.topic.subscriptions
-    assert (found["s"].expired.total, found["t"].expired.total) == (3, 0)
+    subscriptions = bench.topic.subscriptions
+    assert (subscriptions["s"].expired.total, subscriptions["t"].expired.total) == (3, 0)
 
 
-async def test_readers_have_no_backlog_that_counts(bench: Bench) -> None:
+async def test_the_backlog_of_readers_does_not_count(bench: Bench) -> None:
     size = await publish(bench, 10)
     await bench.topic.log.open_cursor("r", FIRST, durable=False, cursor_properties={})
     consumer = await bench.join(SubscriptionType.EXCLUSIVE, permits=0)
@@ -206,7 +210,7 @@ async def test_readers_have_no_backlog_that_counts(bench: Bench) -> None:
     assert consumer[0].attached
 
 
-async def test_what_is_not_known_evicts_nobody_and_refuses_nobody_anew(
+async def test_an_unknown_backlog_evicts_nothing_and_refuses_no_further_producer(
     bench: Bench, silent: Silent
 ) -> None:
     await subscribe(bench, "s")
@@ -224,7 +228,7 @@ async def test_what_is_not_known_evicts_nobody_and_refuses_nobody_anew(
 
 
 @pytest.mark.parametrize("by_age", [False, True])
-async def test_who_was_refused_stays_refused_while_nothing_is_known(
+async def test_producers_stay_refused_while_the_backlog_is_unknown(
     bench: Bench, silent: Silent, by_age: bool
 ) -> None:
     await subscribe(bench, "s")
@@ -241,7 +245,7 @@ async def test_who_was_refused_stays_refused_while_nothing_is_known(
     await bench.topic.quotas.admit()
 
 
-async def test_a_silent_storage_changes_nothing_of_the_age(
+async def test_without_an_answer_of_storage_the_age_does_not_change(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     await subscribe(bench, "s")

@@ -1,4 +1,4 @@
-"""Who may subscribe how often, and with which types of subscriptions."""
+"""Subscribe rates of consumers, and the enabled types of subscriptions."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ def consumer(name: str = "c", number: int = 1, address: str = "10.0.0.1:50000") 
 
 
 @pytest.mark.virtual_time
-async def test_the_same_consumer_may_come_so_often_in_a_period_and_others_are_not_counted() -> None:
+async def test_the_subscribe_rate_counts_each_consumer_on_its_own() -> None:
     limit = SubscribeRate(LoopClock())
     assert all(limit.admits(consumer()) for _ in range(10))
     limit.set(MaxRate(messages=3, period_s=30))
@@ -46,7 +46,7 @@ async def test_the_same_consumer_may_come_so_often_in_a_period_and_others_are_no
     assert limit.admits(consumer())
     assert not limit.admits(consumer())
     limit.set(MaxRate(messages=3, period_s=30))
-    assert not limit.admits(consumer()), "the same rate is no other one"
+    assert not limit.admits(consumer()), "setting the same rate again changes nothing"
     limit.set(MaxRate(messages=-1, period_s=30))
     assert limit.admits(consumer())
 
@@ -72,7 +72,7 @@ async def change(bench: Bench, policies: TopicPolicies) -> None:
     await bench.topic.apply(policies, bench.everything.ledger_config(policies))
 
 
-async def test_a_type_that_is_not_enabled_is_refused_and_says_which(bench: Bench) -> None:
+async def test_a_subscription_type_that_is_not_enabled_is_refused_by_name(bench: Bench) -> None:
     await change(
         bench, TopicPolicies(subscriptions=SubscriptionPolicies(types=("Exclusive", "Key_Shared")))
     )
@@ -83,7 +83,7 @@ async def test_a_type_that_is_not_enabled_is_refused_and_says_which(bench: Bench
     await bench.join(SubscriptionType.EXCLUSIVE)
 
 
-async def test_a_consumer_that_comes_too_often_is_refused(bench: Bench) -> None:
+async def test_a_consumer_that_subscribes_too_often_is_refused(bench: Bench) -> None:
     await change(
         bench, TopicPolicies(rates=RatePolicies(subscribe=MaxRate(messages=2, period_s=3600)))
     )

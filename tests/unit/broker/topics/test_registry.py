@@ -1,4 +1,4 @@
-"""Loading a topic: who may make it, and how often the metadata store is asked whether it is there."""
+"""Loading of topics: which callers may create one, and how often the metadata store is asked whether it exists."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ OTHER = TopicName.parse("persistent://public/default/other")
 
 
 class Asked(Everything):
-    """Counts questions; ``create`` alone allows a topic that is not there."""
+    """A namespace that counts requests; a topic that does not exist is allowed with ``create`` only."""
 
     asked = 0
 
@@ -35,7 +35,7 @@ async def bench() -> AsyncIterator[Bench]:
         yield made
 
 
-async def test_a_topic_that_is_there_is_loaded_without_asking_whether_it_is(bench: Bench) -> None:
+async def test_an_existing_topic_is_loaded_without_a_check_of_the_namespace(bench: Bench) -> None:
     await bench.registry.get(OTHER, create=True)
     await bench.registry.unload(OTHER)
     asked = Asked()
@@ -56,7 +56,7 @@ async def test_the_loaded_topics_of_a_namespace_are_listed(bench: Bench) -> None
     assert OTHER in [topic.name for topic in bench.registry.topics(OTHER.namespace)]
 
 
-async def test_a_topic_that_is_not_there_is_made_only_for_who_may(bench: Bench) -> None:
+async def test_a_missing_topic_is_created_only_for_callers_that_may(bench: Bench) -> None:
     with pytest.raises(TopicNotFound):
         await bench.registry.get(OTHER, create=False)
     path = paths.managed_ledger(OTHER.managed_ledger_name)
@@ -79,10 +79,10 @@ async def test_nothing_is_loaded_once_the_broker_shuts_down(bench: Bench) -> Non
             await bench.registry.get(OTHER, create=True, asked=asked)
 
 
-async def test_who_comes_as_a_load_ends_begins_another(
+async def test_a_caller_that_arrives_as_a_load_ends_begins_another_load(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The load is done, and the loop has not told anybody yet: waiting for it again would stand still for ever."""
+    """Begin a load after another is done whose waiters have not run yet: waiting for that one would never end."""
     may_go_on = asyncio.Event()
     waits = asyncio.Event()
 
@@ -95,11 +95,11 @@ async def test_who_comes_as_a_load_ends_begins_another(
     registry, opens = bench.registry, bench.registry._open
     registry._namespaces = Slow()
     first = asyncio.create_task(registry.get(OTHER, create=True))
-    await waits.wait()  # it found nothing, and asks whether it may make the topic
+    await waits.wait()  # no topic exists, and the first load asks whether it may create it
 
     async def nothing_there(name: TopicName, make: bool) -> Topic:
         monkeypatch.setattr(registry, "_open", opens)
-        may_go_on.set()  # the first goes on before anybody hears of this
+        may_go_on.set()  # the first load resumes before the second learns of this
         raise ManagedLedgerNotFoundError("none")
 
     monkeypatch.setattr(registry, "_open", nothing_there)

@@ -1,4 +1,4 @@
-"""What schemas producers and consumers may bring to a topic, by its policies and by who was there first."""
+"""Schemas that producers and consumers may register with a topic, by its policies and by what it already has."""
 
 import json
 from collections.abc import AsyncIterator
@@ -85,7 +85,7 @@ async def test_policies_decide_who_may_add_and_who_must_have_one(bench: Bench) -
             await ask
 
 
-async def test_what_brokers_write_themselves_is_under_no_policy_of_users(bench: Bench) -> None:
+async def test_topics_written_by_brokers_are_under_no_policy_of_users(bench: Bench) -> None:
     """Else topics of such a namespace could not get policies of their own."""
     system = await bench.registry.get(CHANGE_EVENTS, create=True)
     strict = replace(
@@ -119,18 +119,20 @@ async def test_the_first_consumer_gives_an_untouched_topic_its_schema(bench: Ben
     assert await rules.for_consumer(bench.topic, None) is None
     assert await rules.latest(bench.topic) is None
     assert await rules.for_consumer(bench.topic, avro(("a", "int"))) == 0
-    found = await rules.latest(bench.topic)
-    assert found is not None
-    assert found.registered.schema.kind is SchemaKind.AVRO
+    newest = await rules.latest(bench.topic)
+    assert newest is not None
+    assert newest.registered.schema.kind is SchemaKind.AVRO
 
 
-async def test_a_topic_of_bytes_takes_no_schema_from_a_consumer(bench: Bench) -> None:
+async def test_a_topic_of_bytes_accepts_no_schema_from_a_consumer(bench: Bench) -> None:
     await bench.publish(1)
     with pytest.raises(IncompatibleSchema, match=r"empty\(BYTES\) schema: new schema type STRING"):
         await bench.schemas.for_consumer(bench.topic, STRING)
 
 
-async def test_a_topic_that_somebody_reads_as_bytes_takes_none_either(bench: Bench) -> None:
+async def test_a_topic_with_a_consumer_of_bytes_accepts_no_schema_from_a_consumer(
+    bench: Bench,
+) -> None:
     consumer, _ = await bench.join(SubscriptionType.SHARED)
     with pytest.raises(IncompatibleSchema, match="empty"):
         await bench.schemas.for_consumer(bench.topic, STRING)
@@ -138,7 +140,7 @@ async def test_a_topic_that_somebody_reads_as_bytes_takes_none_either(bench: Ben
     await bench.schemas.for_consumer(bench.topic, STRING)
 
 
-async def test_a_consumer_must_read_what_the_topic_has(bench: Bench) -> None:
+async def test_a_consumer_with_an_incompatible_schema_is_refused(bench: Bench) -> None:
     rules = bench.schemas
     await rules.for_producer(bench.topic, avro(("a", "int")))
     await rules.for_consumer(bench.topic, avro(("a", "long")))  # reads ints; is not registered
@@ -151,12 +153,12 @@ async def test_a_consumer_must_read_what_the_topic_has(bench: Bench) -> None:
         schema=replace(bench.topic.policies.schema, strategy=Strategy.ALWAYS_COMPATIBLE),
     )
     await rules.for_consumer(bench.topic, STRING)
-    found = await rules.latest(bench.topic)
-    assert found is not None
-    assert found.number == 0
+    newest = await rules.latest(bench.topic)
+    assert newest is not None
+    assert newest.number == 0
 
 
-async def test_a_consumers_version_is_the_one_with_its_very_bytes(bench: Bench) -> None:
+async def test_the_version_of_a_consumers_schema_is_found_by_its_bytes(bench: Bench) -> None:
     rules = bench.schemas
     bench.topic.policies = replace(
         bench.topic.policies,
@@ -173,7 +175,7 @@ async def test_a_consumers_version_is_the_one_with_its_very_bytes(bench: Bench) 
     assert await rules.for_consumer(bench.topic, avro(("a", "string"))) is None
 
 
-async def test_schemas_go_with_their_topic(bench: Bench) -> None:
+async def test_schemas_are_deleted_with_their_topic(bench: Bench) -> None:
     await bench.schemas.for_producer(bench.topic, avro(("a", "int")))
     await bench.registry.delete(NAME, force=True)
     assert await bench.schemas.version(NAME, None) is None
@@ -181,7 +183,7 @@ async def test_schemas_go_with_their_topic(bench: Bench) -> None:
     assert await bench.schemas.for_producer(bench.topic, STRING) == number(0)
 
 
-def test_what_clients_send_is_read_and_told_again() -> None:
+def test_a_schema_of_a_client_is_decoded_and_encoded_again() -> None:
     body = pb.Schema(
         name="x",
         type=pb.Schema.KeyValue,

@@ -1,4 +1,4 @@
-"""What clients see while nothing can be stored, and that it passes by itself; deletion; retention."""
+"""Answers to clients while no entry can be stored, and recovery without help; deletion; retention."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def _fill_disk(bench: Bench, full: bool) -> None:
-    """As the bookie does when it finds its disk full, or with room again."""
+    """Change the mode of the bookie as it does when its disk is full, or has room again."""
     bookie = bench.cluster.bookies["b0"]
     bookie.mode.set(full, "for a test")
     path = "/ledgers/available/readonly/b0" if full else "/ledgers/available/b0"
@@ -54,7 +54,7 @@ def _newcomer(bench: Bench, name: str) -> Producer:
     return Producer(Client(), 1, name, bench.topic, now_ms=0)
 
 
-async def test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away(
+async def test_a_send_that_cannot_be_stored_is_refused_with_the_reason_and_its_producer_disconnected(
     bench: Bench,
 ) -> None:
     await bench.topic.publishers.admit(bench.producer)
@@ -99,8 +99,8 @@ async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench
     assert (await bench.registry.get(OTHER, create=True)).name == OTHER
 
 
-async def test_a_topic_waits_for_a_bookie_that_is_about_to_be_back(bench: Bench) -> None:
-    """Clients that are refused come again after longer and longer pauses."""
+async def test_loading_a_topic_waits_for_a_bookie_that_is_soon_writable_again(bench: Bench) -> None:
+    """Wait instead of refusing: clients that are refused retry after growing pauses."""
     await _fill_disk(bench, True)
     loading = asyncio.ensure_future(bench.registry.get(OTHER, create=True))
     await stays(lambda: not loading.done(), 0.05)  # tried, refused, and to be tried again
@@ -108,7 +108,9 @@ async def test_a_topic_waits_for_a_bookie_that_is_about_to_be_back(bench: Bench)
     assert (await loading).name == OTHER
 
 
-async def test_a_topic_cannot_be_made_anew_before_all_of_it_is_deleted(bench: Bench) -> None:
+async def test_a_topic_cannot_be_created_again_before_its_deletion_is_complete(
+    bench: Bench,
+) -> None:
     await bench.publish(5)
     await bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     deleting = asyncio.ensure_future(bench.registry.delete(NAME, force=True))
@@ -169,10 +171,11 @@ async def test_upkeep_of_other_topics_goes_on_when_one_fails_unexpectedly(
     def planted(of: object) -> Any:
         name = str(
             next(
-                one.name
-                for one in (bench.topic, other)
+                topic.name
+                for topic in (bench.topic, other)
                 if any(
-                    of is part for part in (one, one.subscriptions, one.quotas, one.deduplication)
+                    of is part
+                    for part in (topic, topic.subscriptions, topic.quotas, topic.deduplication)
                 )
             )
         )
@@ -188,7 +191,7 @@ async def test_upkeep_of_other_topics_goes_on_when_one_fails_unexpectedly(
     monkeypatch.setattr(Deduplication, "check", planted)
     everything = bench.everything
     upkeep = Upkeep(bench.registry, everything, everything.ledger_config, bench.context.settings)
-    work = next(one.work for one in upkeep.jobs if one.name == job)
+    work = next(task.work for task in upkeep.jobs if task.name == job)
     await work(1.0)
     await work(1.0)
     assert rounds == {bench.topic.name.full: 2, other.name.full: 2}

@@ -1,4 +1,4 @@
-"""Whose a key is: slots as clients and Apache know them, few of them moved by a change."""
+"""Owners of keys: slots equal to those of clients and Apache, few of them moved by a change of members."""
 
 from collections import Counter
 
@@ -37,7 +37,7 @@ def test_slots_agree_with_published_vectors(key: str, slot: int, on_ring: int) -
 
 
 def test_the_ring_is_apaches() -> None:
-    """As its statistics tell of consumers alpha, beta, alpha, gamma."""
+    """Compare with the statistics of Apache's broker for consumers alpha, beta, alpha, gamma."""
     ring: KeyRing[int] = KeyRing(POINTS)
     for member, name in enumerate(("alpha", "beta", "alpha", "gamma")):
         ring.add(member, name, KeyPolicy())
@@ -81,9 +81,9 @@ def test_members_of_one_name_share_the_keys() -> None:
 @pytest.mark.parametrize("names", [("a",), ("a", "b", "c")])
 def test_ranges_are_what_owners_have(names: tuple[str, ...]) -> None:
     ring = ring_of(*names)
-    found = list(ring.ranges())
-    assert [found[0][1], found[-1][2]] == [1, SLOTS - 1]
-    for owner, start, end in found:
+    ranges = list(ring.ranges())
+    assert [ranges[0][1], ranges[-1][2]] == [1, SLOTS - 1]
+    for owner, start, end in ranges:
         assert (ring.owner(start), ring.owner(end)) == (owner, owner)
 
 
@@ -92,7 +92,7 @@ def shares(halves: KeyHalves[int]) -> list[tuple[int, int]]:
 
 
 def test_who_comes_takes_the_lower_half_of_the_widest_range() -> None:
-    """As Apache's statistics tell it."""
+    """Compare with the statistics of Apache's broker."""
     halves: KeyHalves[int] = KeyHalves()
     assert halves.owner(1) is None
     for member in range(7):

@@ -1,4 +1,4 @@
-"""Whose an entry is by its key, and when it waits."""
+"""The consumer of an entry by its key, and the conditions under which the entry waits."""
 
 from engine.base.slices import View
 from engine.broker.dispatch.choose.keys import KeyPolicy

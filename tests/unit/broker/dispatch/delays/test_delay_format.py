@@ -11,7 +11,7 @@ NUMBERS = st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=50)
 
 @given(numbers=NUMBERS, count=st.integers(1, 3))
 def test_columns_come_back(numbers: list[int], count: int) -> None:
-    assert [list(one) for one in unpack(pack(*[numbers] * count), count)] == [numbers] * count
+    assert [list(column) for column in unpack(pack(*[numbers] * count), count)] == [numbers] * count
 
 
 def test_the_layout_is_fixed() -> None:

@@ -30,7 +30,7 @@ async def _joined() -> tuple[Reading, Consumer, Client]:
 
 
 async def _again(reading: Reading, consumer: Consumer) -> tuple[Consumer, Client]:
-    """The consumer leaves and another comes."""
+    """Detach the consumer and attach another."""
     reading.subscription.detach(consumer)
     client = Client()
     return await reading.join(client, 10_000), client
@@ -52,9 +52,9 @@ async def test_what_is_stored_is_not_read_again(monkeypatch: pytest.MonkeyPatch)
 
     def counted(cursor: Cursor, entries_max: int, bytes_max: int) -> object:
         nonlocal read
-        found = real(cursor, entries_max, bytes_max)
-        read += sum(view.count for view in found or ())
-        return found
+        views = real(cursor, entries_max, bytes_max)
+        read += sum(view.count for view in views or ())
+        return views
 
     monkeypatch.setattr(Cursor, "read_nowait", counted)
     _, client = await _again(reading, consumer)

@@ -40,8 +40,8 @@ async def _stored(run: Run, part_max: int) -> tuple[LedgerReader, Packing]:
 async def _all_of(columns: AsyncIterator[Columns]) -> Rows:
     return [
         (at_ms, Position(ledger_id, entry_id))
-        async for one in columns
-        for at_ms, ledger_id, entry_id in zip(*one, strict=True)
+        async for part in columns
+        for at_ms, ledger_id, entry_id in zip(*part, strict=True)
     ]
 
 
@@ -103,16 +103,16 @@ async def test_several_are_merged_in_order_and_without_what_is_not_wanted() -> N
     rows = _rows(4, 90)
     parts: Sequence[Rows] = [sorted(rows[i::3]) for i in range(3)]
     runs: list[tuple[Run, LedgerReader]] = []
-    for one in parts:
-        run = Run.of(one, 4)
+    for part in parts:
+        run = Run.of(part, 4)
         taken = run.take(9, 3)
         rows = [row for row in rows if row[1] not in taken]
         reader, _ = await _stored(run, 4)
         run.stored(7)
         runs.append((run, reader))
     unwanted = {rows[5][1], rows[70][1]}
-    found = await _all_of(merged(runs, lambda place: place not in unwanted))
-    assert found == [row for row in rows if row[1] not in unwanted]
+    remaining = await _all_of(merged(runs, lambda place: place not in unwanted))
+    assert remaining == [row for row in rows if row[1] not in unwanted]
 
 
 @pytest.mark.parametrize(

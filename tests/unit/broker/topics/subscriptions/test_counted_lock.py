@@ -7,7 +7,7 @@ import pytest
 from engine.broker.topics.counted_lock import CountedLock
 
 
-async def test_it_counts_its_holder_and_those_that_wait() -> None:
+async def test_the_lock_counts_its_holder_and_its_waiters() -> None:
     lock, counts = CountedLock(), []
 
     async def use() -> None:

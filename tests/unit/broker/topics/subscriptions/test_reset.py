@@ -1,4 +1,4 @@
-"""After a confirmed seek or reset everything from there on comes again, whatever had become of it before."""
+"""After a confirmed seek or reset every entry from there on is delivered again, whatever its state was before."""
 
 import asyncio
 from dataclasses import replace
@@ -21,7 +21,7 @@ STORED = pytest.mark.parametrize("tail_bytes", [1 << 20, 1], ids=["tail", "stora
 
 
 async def _got(reading: Reading, kind: SubscriptionType) -> tuple[Consumer, Client]:
-    """A consumer that has received what there is."""
+    """Return a consumer that has received all entries, and its client."""
     client = Client()
     consumer = await reading.join(client, 1000, kind)
     await asyncio.sleep(1)
@@ -33,7 +33,7 @@ async def _got(reading: Reading, kind: SubscriptionType) -> tuple[Consumer, Clie
 @pytest.mark.parametrize("what", ["nothing", "some", "all", "given back", "partly", "cleared"])
 @pytest.mark.parametrize("target", [0, 7, 13])
 @simulated
-async def test_everything_comes_again(
+async def test_every_entry_is_delivered_again(
     kind: SubscriptionType, tail_bytes: int, what: str, target: int
 ) -> None:
     reading = Reading(SETTINGS, tail_bytes)
@@ -64,7 +64,9 @@ async def test_everything_comes_again(
 @KINDS
 @STORED
 @simulated
-async def test_to_a_place_inside_a_batch(kind: SubscriptionType, tail_bytes: int) -> None:
+async def test_a_reset_to_a_position_inside_a_batch(
+    kind: SubscriptionType, tail_bytes: int
+) -> None:
     reading = Reading(SETTINGS, tail_bytes)
     reading.publish(6, messages=5)
     places, subscription = reading.shelf.places, reading.subscription
@@ -84,7 +86,7 @@ async def test_to_a_place_inside_a_batch(kind: SubscriptionType, tail_bytes: int
 @KINDS
 @pytest.mark.parametrize("steps", range(8))
 @simulated
-async def test_while_entries_are_being_read(kind: SubscriptionType, steps: int) -> None:
+async def test_a_reset_while_entries_are_read(kind: SubscriptionType, steps: int) -> None:
     reading = Reading(SETTINGS, tail_bytes=1)
     reading.publish(20)
     await reading.join(Client(), 1000, kind)
@@ -95,7 +97,7 @@ async def test_while_entries_are_being_read(kind: SubscriptionType, steps: int) 
 
 
 @simulated
-async def test_of_consumers_of_which_each_holds_some() -> None:
+async def test_a_reset_with_consumers_that_each_hold_some_entries() -> None:
     reading = Reading(SETTINGS)
     clients = [Client() for _ in range(3)]
     consumers = [await reading.join(client, 5) for client in clients]
@@ -108,7 +110,7 @@ async def test_of_consumers_of_which_each_holds_some() -> None:
 
 
 @simulated
-async def test_of_what_was_set_aside_and_stored() -> None:
+async def test_a_reset_with_a_stored_index_of_delayed_messages() -> None:
     reading = Reading(replace(SETTINGS, delayed_delivery_min_index_count_per_bucket=3))
     reading.publish(10, delay_ms=5000)
     reading.publish(2)
@@ -123,7 +125,9 @@ async def test_of_what_was_set_aside_and_stored() -> None:
 
 @KINDS
 @simulated
-async def test_to_the_end_nothing_comes_but_what_is_published_then(kind: SubscriptionType) -> None:
+async def test_after_a_reset_to_the_end_only_later_messages_are_delivered(
+    kind: SubscriptionType,
+) -> None:
     reading = Reading(SETTINGS)
     reading.publish(10)
     consumer, client = await _got(reading, kind)

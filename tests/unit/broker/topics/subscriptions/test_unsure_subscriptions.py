@@ -1,4 +1,4 @@
-"""Subscriptions whose creation or deletion met a metadata store that did not answer: there whole, or gone."""
+"""Subscriptions whose creation or deletion the metadata store did not answer: complete afterwards, or deleted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,12 +30,12 @@ QUICK = ManagedSettings(
     retry_initial_s=0.002, retry_max_s=0.01, metadata_attempts_max=2, cursor_persist_interval_s=0.01
 )
 PATIENT = ManagedSettings(retry_initial_s=3600, retry_max_s=3600, metadata_attempts_max=1)
-"""Whoever waits for something to be tried again by itself waits too long."""
+"""Settings with pauses before retries that no test waits for."""
 LOST = pytest.mark.parametrize("lost_answer", [False, True])
 
 
 class Away:
-    """The store of a broker; cut off from one subscription's node when told."""
+    """A broker's metadata store that can be made unavailable for the node of one subscription."""
 
     def __init__(self) -> None:
         self.failing: FailingStore | None = None
@@ -65,7 +65,7 @@ async def bench(away: Away) -> AsyncIterator[Bench]:
 
 
 async def durable(bench: Bench) -> None:
-    """What is acknowledged on "s" outlives a kill, and so does what is not."""
+    """Assert that "s" has its acknowledged and its unacknowledged entries after a kill."""
     await bench.topic.subscriptions.create("s", FIRST, {})
     cursor = bench.subscription.cursor
     await cursor.clear()
@@ -79,7 +79,7 @@ async def durable(bench: Bench) -> None:
 
 
 @LOST
-async def test_after_a_failed_deletion_the_subscription_is_whole_or_gone(
+async def test_after_a_failed_deletion_the_subscription_is_complete_or_deleted(
     bench: Bench, away: Away, lost_answer: bool
 ) -> None:
     consumer, client = await bench.join(SHARED)
@@ -90,7 +90,7 @@ async def test_after_a_failed_deletion_the_subscription_is_whole_or_gone(
     away.now(lost_answer=lost_answer)
     with pytest.raises(ServiceNotReady, match="not known to be deleted"):
         await bench.topic.subscriptions.delete("s", force=True)
-    assert client.dropped == [1], "its client was told to come again"
+    assert client.dropped == [1], "its client was told to reconnect"
     assert bench.topic.subscriptions.names == ["s"]
     stats = reports.topic_stats(bench.topic, TopicStats(NAME), "b")["subscriptions"]["s"]
     assert stats["msgBacklog"] == 5
@@ -104,7 +104,7 @@ async def test_after_a_failed_deletion_the_subscription_is_whole_or_gone(
 
 
 @LOST
-async def test_a_subscription_comes_back_by_itself_if_its_deletion_did_not_happen(
+async def test_a_subscription_is_loaded_again_if_its_deletion_did_not_happen(
     bench: Bench, away: Away, lost_answer: bool
 ) -> None:
     await bench.topic.subscriptions.create("s", FIRST, {})
@@ -117,7 +117,7 @@ async def test_a_subscription_comes_back_by_itself_if_its_deletion_did_not_happe
 
 
 @LOST
-async def test_deleting_again_deletes(away: Away, lost_answer: bool) -> None:
+async def test_a_repeated_deletion_deletes(away: Away, lost_answer: bool) -> None:
     async with opened(settings=PATIENT, wrap=away.wrap) as bench:
         await bench.topic.subscriptions.create("s", FIRST, {})
         await bench.publish(1)
@@ -136,7 +136,7 @@ async def test_deleting_again_deletes(away: Away, lost_answer: bool) -> None:
 
 
 @LOST
-async def test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there(
+async def test_a_subscription_whose_creation_got_no_answer_is_complete_or_absent(
     bench: Bench, away: Away, lost_answer: bool
 ) -> None:
     await bench.publish(1)
@@ -152,7 +152,7 @@ async def test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there
     await durable(bench)
 
 
-async def test_nobody_waits_for_the_storage_of_another_subscription(
+async def test_a_subscription_does_not_wait_for_the_storage_of_another(
     away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
@@ -192,19 +192,19 @@ async def test_an_administrators_creation_can_be_repeated(
     await durable(bench)
 
 
-async def test_a_client_that_leaves_does_not_cut_off_the_deletion_it_asked_for(
+async def test_a_cancelled_request_does_not_interrupt_the_deletion(
     bench: Bench,
 ) -> None:
     await bench.topic.subscriptions.create("s", FIRST, {})
-    asked = asyncio.ensure_future(bench.topic.subscriptions.delete("s"))
+    deletion = asyncio.ensure_future(bench.topic.subscriptions.delete("s"))
     await asyncio.sleep(0)
-    asked.cancel()
+    deletion.cancel()
     await until(lambda: not bench.topic.subscriptions.names)
     assert await bench.cluster.store.exists(NODE) is None
     await durable(bench)
 
 
-async def test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobody_up(
+async def test_a_consumer_that_subscribes_during_a_deletion_waits_and_delays_no_other(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.join(SHARED)
@@ -234,15 +234,15 @@ async def test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobo
     await durable(bench)
 
 
-async def test_after_a_failed_unsubscribe_the_client_is_told_to_come_again(
+async def test_after_a_failed_unsubscribe_the_client_is_told_to_reconnect(
     bench: Bench, away: Away
 ) -> None:
     connection = Client()
     commands = ConsumeCommands(connection, bench.context, bench.registry, bench.schemas)
-    asked = pb.CommandSubscribe(
+    request = pb.CommandSubscribe(
         topic=str(NAME), subscription="s", subType=SHARED.value, consumer_id=7, request_id=1
     )
-    commands.subscribe(asked)
+    commands.subscribe(request)
     await connection.answers.pop()
     away.now(lost_answer=False)
     with pytest.raises(ServiceNotReady):
@@ -250,6 +250,6 @@ async def test_after_a_failed_unsubscribe_the_client_is_told_to_come_again(
     assert connection.kinds == [], "the refusal goes first"
     await until(lambda: connection.kinds == ["CLOSE_CONSUMER"])
     away.over()
-    commands.subscribe(asked)
+    commands.subscribe(request)
     await connection.answers.pop()
     assert len(bench.subscription.consumers) == 1
