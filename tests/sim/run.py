@@ -29,24 +29,24 @@ class Play(NamedTuple):
 
     @property
     def command(self) -> str:
-        """What repeats it."""
+        """The command that repeats the run."""
         extra = f" --plant {self.plant}" if self.plant else ""
         return f"python -m tests.sim.run --workload {self.workload} --seed {self.seed}{extra} --verbose"
 
 
 def workload_of(seed: int, named: str | None = None) -> str:
-    """The workload that a seed plays."""
+    """Return the workload that a seed plays."""
     return named or TURNS[seed % len(TURNS)]
 
 
 def play_one(play: Play) -> Result:
-    """In this process."""
+    """Make one run in this process."""
     with plants.planted(play.plant):
         return play_scenario(SCENARIOS[play.workload], play.seed, verbose=play.verbose)
 
 
 def play_all(plays: Sequence[Play], jobs: int) -> Generator[Result, None, None]:
-    """Over ``jobs`` processes; results in the order of ``plays``. What is not asked for any more is not played."""
+    """Yield results in the order of ``plays``, from ``jobs`` processes. The rest is not played when the caller stops."""
     context = multiprocessing.get_context("fork")
     # Processes are replaced: tasks that were killed in mid-air are never freed.
     with context.Pool(jobs, maxtasksperchild=SEEDS_PER_PROCESS) as pool:
@@ -75,7 +75,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def report(play: Play, result: Result) -> None:
-    """Lines about a failing seed."""
+    """Print lines about a failing seed."""
     print(f"{play.workload} seed {play.seed} FAILED  replay: {play.command}")
     for text in result.violations[:8]:
         print("   ", text.replace("\n", "\n    "))
@@ -83,7 +83,7 @@ def report(play: Play, result: Result) -> None:
 
 
 def summary(results: list[Result], wall_s: float) -> None:
-    """Figures of a campaign."""
+    """Print figures of a campaign."""
     simulated = sum(result.simulated_s for result in results)
     cpu = sum(result.cpu_s for result in results)
     events = sum(result.events for result in results)
@@ -101,7 +101,7 @@ def summary(results: list[Result], wall_s: float) -> None:
 
 
 def fingerprints(plays: Sequence[Play], hash_seed: int) -> list[str]:
-    """Traces of runs, made one after the other in a process of its own."""
+    """Return traces of runs, made one after the other in one new process."""
     names = [f"{play.workload}:{play.seed}" for play in plays]
     done = subprocess.run(
         [sys.executable, "-m", "tests.sim.run", "--traces", *names],
@@ -110,28 +110,28 @@ def fingerprints(plays: Sequence[Play], hash_seed: int) -> list[str]:
         text=True,
         check=False,
     )
-    found = done.stdout.split()
-    return found if len(found) == len(plays) else [done.stderr[-500:]] * len(plays)
+    traces = done.stdout.split()
+    return traces if len(traces) == len(plays) else [done.stderr[-500:]] * len(plays)
 
 
 def differing(plays: Sequence[Play], known: Iterable[str] = ()) -> list[Play]:
-    """Runs that are not the same in processes with different hash seeds, and another order of runs before them.
+    """Return runs that differ between processes with different hash seeds and orders of runs.
 
     ``known``: traces from yet another process, if there are any.
     """
     first = fingerprints(plays, 0)
     second = fingerprints(plays[::-1], 1)[::-1]
     third = list(known) or first
-    found = []
+    unstable = []
     for play, *traces in zip(plays, first, second, third, strict=True):
         if len(set(traces)) > 1:
             print(f"{play.workload} seed {play.seed} is not deterministic: {traces}", flush=True)
-            found.append(play)
-    return found
+            unstable.append(play)
+    return unstable
 
 
 def named(arguments: argparse.Namespace) -> str | None:
-    """The workload asked for: by name, or as that of a planted mistake."""
+    """Return the requested workload: by name, or that of a planted mistake."""
     if arguments.workload or not arguments.plant:
         workload: str | None = arguments.workload
         return workload
@@ -154,7 +154,7 @@ def campaign(arguments: argparse.Namespace) -> int:
     summary(results, time.monotonic() - started)
     if arguments.plant:
         return 0
-    # An odd step, so that every workload has its turn.
+    # An odd step, so that every workload is checked.
     every = arguments.determinism or max(1, len(results) // CHECKED_TWICE) | 1
     again = slice(0, len(results), every)
     unstable = differing(plays[again], [result.trace for result in results[again]])

@@ -1,4 +1,4 @@
-"""What a seed may play, by name."""
+"""Scenarios that a seed may play, by name."""
 
 import random
 from dataclasses import replace
@@ -22,7 +22,7 @@ from tests.sim.vacant.workload import Vacant
 
 
 def topics(rng: random.Random) -> Scenario:
-    """Brokers, bookies and clients."""
+    """Draw brokers, bookies and clients."""
     duration_s = rng.choice((5.0, 10.0, 20.0))
     return Scenario(
         shape=Shape.draw(rng),
@@ -33,7 +33,7 @@ def topics(rng: random.Random) -> Scenario:
 
 
 def keys(rng: random.Random) -> Scenario:
-    """The same with subscriptions whose consumers share the keys, and come and go more often."""
+    """Draw ``topics`` with Key_Shared subscriptions whose consumers attach and leave more often."""
     made = topics(rng)
     (crowds,) = made.workloads
     assert isinstance(crowds, Topics)
@@ -46,7 +46,7 @@ def keys(rng: random.Random) -> Scenario:
 
 
 def delays(rng: random.Random) -> Scenario:
-    """The same with most messages for later, more of them than brokers keep in memory."""
+    """Draw ``topics`` with mostly delayed messages, more of them than brokers keep in memory."""
     made = topics(rng)
     (crowds,) = made.workloads
     assert isinstance(crowds, Topics)
@@ -72,7 +72,7 @@ def delays(rng: random.Random) -> Scenario:
 
 
 def rates(rng: random.Random) -> Scenario:
-    """Topics with rates of publishing and dispatching, which administrators change."""
+    """Draw topics with rates of publishing and dispatching, which administrators change."""
     made = topics(rng)
     shape = replace(
         made.shape,
@@ -86,14 +86,14 @@ def rates(rng: random.Random) -> Scenario:
 
 
 def splits(rng: random.Random) -> Scenario:
-    """Topics of two brokers whose bundles administrators split and unload all the time."""
+    """Draw topics of two brokers whose bundles administrators split and unload all the time."""
     made = topics(rng)
     changes = {"split": rng.choice((0.3, 1.0, 3.0))}
     return replace(made, shape=replace(made.shape, brokers=2), faults={**made.faults, **changes})
 
 
 def passing(rng: random.Random) -> Scenario:
-    """Brokers, bookies and clients of a topic that keeps nothing."""
+    """Draw brokers, bookies and clients of a non-persistent topic."""
     return Scenario(
         shape=Shape.draw(rng),
         workloads=(Passing.draw(rng),),
@@ -103,7 +103,7 @@ def passing(rng: random.Random) -> Scenario:
 
 
 def publishing(rng: random.Random) -> Scenario:
-    """Brokers, bookies and producers of the engine's own client; half of the runs with deduplication."""
+    """Draw brokers, bookies and producers of the engine's own client; half of the runs with deduplication."""
     made = Scenario(
         shape=Shape.draw(rng),
         workloads=(Publishing.draw(rng),),
@@ -114,7 +114,7 @@ def publishing(rng: random.Random) -> Scenario:
 
 
 def rivals(rng: random.Random) -> Scenario:
-    """Two brokers, bookies and producers that want a topic to themselves."""
+    """Draw two brokers, bookies and producers with exclusive access to a topic."""
     return Scenario(
         shape=replace(Shape.draw(rng), brokers=2),
         workloads=(Rivals.draw(rng),),
@@ -124,7 +124,7 @@ def rivals(rng: random.Random) -> Scenario:
 
 
 def compacting(rng: random.Random) -> Scenario:
-    """Brokers, bookies, and a topic that is compacted again and again, of which little stays otherwise."""
+    """Draw brokers, bookies, and a topic that is compacted repeatedly and retains little else."""
     shape = Shape.draw(rng)
     return Scenario(
         shape=replace(shape, ledger_entries=rng.choice((5, 20))),
@@ -135,7 +135,7 @@ def compacting(rng: random.Random) -> Scenario:
 
 
 def schemas(rng: random.Random) -> Scenario:
-    """Two brokers, bookies and producers that bring schemas."""
+    """Draw two brokers, bookies and producers that register schemas."""
     return Scenario(
         shape=replace(Shape.draw(rng), brokers=2),
         workloads=(Schemas.draw(rng),),
@@ -145,7 +145,7 @@ def schemas(rng: random.Random) -> Scenario:
 
 
 def doors(rng: random.Random) -> Scenario:
-    """Brokers, bookies and the client that gateways are made of."""
+    """Draw brokers, bookies and the client that gateways use."""
     return Scenario(
         shape=Shape.draw(rng),
         workloads=(Doors.draw(rng),),
@@ -155,7 +155,7 @@ def doors(rng: random.Random) -> Scenario:
 
 
 def vacant(rng: random.Random) -> Scenario:
-    """Brokers, bookies and who comes and goes, of a topic that is deleted while nobody is there."""
+    """Draw brokers, bookies and short-lived clients of a topic that is deleted while it is unused."""
     made = Scenario(
         shape=Shape.draw(rng),
         workloads=(Vacant.draw(rng),),
@@ -167,8 +167,10 @@ def vacant(rng: random.Random) -> Scenario:
 
 
 def light(rng: random.Random) -> Scenario:
-    """Three bookies at E=3, WQ=3, AQ=2, two brokers, minutes of a few messages, a fault now and then: what timers,
-    sessions and slow decay do when hardly anything happens. A second of it costs a tenth of a busy one."""
+    """Draw three bookies at E=3, WQ=3, AQ=2, two brokers, minutes of a few messages and rare faults.
+
+    It is for timers, sessions and slow decay. A simulated second costs a tenth of a busy one.
+    """
     seldom = replace(Shape.draw(rng), session_s=10.0, flush_interval_s=3.0, gc_wait_s=15.0)
     faults = draw_faults(rng, (*FAULTS, *TOPIC_FAULTS))
     return Scenario(
@@ -180,8 +182,8 @@ def light(rng: random.Random) -> Scenario:
 
 
 def ledger(rng: random.Random) -> Scenario:
-    """Bookies and processes that use ledgers."""
-    # The processes tell each other of ledgers themselves: who asks a server that is behind is rightly denied them.
+    """Draw bookies and processes that use ledgers."""
+    # Processes exchange ledger ids directly: a metadata server that is behind rightly does not find those ledgers.
     faults = [name for name in FAULTS if name != "lag_follower"]
     return Scenario(
         shape=_bookies(rng),
@@ -192,7 +194,7 @@ def ledger(rng: random.Random) -> Scenario:
 
 
 def managed(rng: random.Random) -> Scenario:
-    """Bookies and processes that use managed ledgers."""
+    """Draw bookies and processes that use managed ledgers."""
     shape = _bookies(rng)
     return Scenario(
         shape=shape,
@@ -203,7 +205,7 @@ def managed(rng: random.Random) -> Scenario:
 
 
 def _bookies(rng: random.Random) -> Shape:
-    """Machines without brokers: three runs in ten use one bookie or stripe over more than they write to."""
+    """Draw machines without brokers: three runs in ten use one bookie or stripe over more than they write to."""
     quorum = rng.choice(((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (5, 3, 2), (1, 1, 1)))
     spare = rng.choice((0, 1, 2)) if quorum[0] <= 3 else 1
     return replace(
@@ -247,4 +249,4 @@ TURNS = (
     "rates",
     "splits",
 )
-"""What the seeds of a campaign play in turn, unless one is named."""
+"""Scenarios that the seeds of a campaign play in turn, unless one is named."""

@@ -1,5 +1,5 @@
-"""A topic is compacted again and again while things break: whoever reads the compacted topic finds of each key what was
-confirmed last or something newer, once, wherever a compaction was cut off and whatever has left the topic."""
+"""A topic is compacted repeatedly under faults: a reader of the compacted topic receives the last confirmed message of
+each key or a newer one, once, wherever a compaction was interrupted and whatever was trimmed."""
 
 import asyncio
 import random
@@ -29,7 +29,7 @@ from tests.sim.topics.observer import Observer
 TOPIC = TopicName.parse("persistent://public/default/compacted")
 SETTLE_S = 60.0
 LEDGERS_MAX = 3000
-"""Ids of ledgers are below."""
+"""Bound above all ledger ids of a run."""
 EMPTY_SHARE = 0.2
 
 Pair = tuple[str, int, bool]
@@ -38,7 +38,7 @@ Pair = tuple[str, int, bool]
 
 @dataclass(frozen=True)
 class Compacting:
-    """How many keys there are, how often the writer sends entries, how often the topic is compacted, and who reads."""
+    """Number of keys, sends of the writer per second, compactions per second, and number of readers."""
 
     keys: int
     rate: float
@@ -59,14 +59,14 @@ class Compacting:
 
 
 class Writer(Client):
-    """Sends single messages and batches, and again what has no receipt."""
+    """A producer of single messages and batches that resends entries without a receipt."""
 
     def __init__(self, observer: Observer, plan: Compacting) -> None:
         super().__init__(observer, "writer", TOPIC.full)
         self.plan = plan
         self.entries: list[list[Pair]] = []
         self.confirmed = 0
-        """So many of the entries are."""
+        """Number of confirmed entries."""
         self._numbers = 0
         self._producer: RawProducer | None = None
 
@@ -118,16 +118,16 @@ class Writer(Client):
             self.confirmed = max(self.confirmed, receipt.sequence_id + 1)
 
     def last(self) -> dict[str, Pair]:
-        """By key what was confirmed last."""
+        """Return the last confirmed message of each key."""
         return {pair[0]: pair for entry in self.entries[: self.confirmed] for pair in entry}
 
     def sent_since(self, key: str, number: int) -> bool:
-        """Whether the key was sent another value behind the one with this number."""
+        """Return whether a later value than the one with this number was sent for the key."""
         return any(pair[0] == key and pair[1] > number for entry in self.entries for pair in entry)
 
 
 class Viewer(Client):
-    """Reads the compacted topic from its beginning to its end, again and again."""
+    """A reader that reads the compacted topic repeatedly from its beginning to its end."""
 
     def __init__(self, observer: Observer, number: int, writer: Writer) -> None:
         super().__init__(observer, f"viewer-{number}", TOPIC.full)
@@ -146,8 +146,8 @@ class Viewer(Client):
                 link, self.topic, name=name, start=EARLIEST, compacted=True,
                 window=self.rng.choice((3, 50)),
             )  # fmt: skip
-            found = await reader.rest()
-            seen, view = self._look(found)
+            messages = await reader.rest()
+            seen, view = self._look(messages)
             self._compare(view, expected)
             self.views += 1
             if calm:
@@ -155,17 +155,17 @@ class Viewer(Client):
             self.cut()
 
     def _look(
-        self, found: Sequence[events.Delivered]
+        self, entries: Sequence[events.Delivered]
     ) -> tuple[list[tuple[str, int]], dict[str, int]]:
-        """Every value, and by key the last that was not emptied since."""
+        """Return every value, and by key the last value without an empty message behind it."""
         seen: list[tuple[str, int]] = []
         view: dict[str, int] = {}
         last = Position(-1, -1)
-        for one in found:
-            if one.position <= last:
-                self.observer.wrong(f"{self.name}: {one.position} came behind {last}")
-            last = one.position
-            for message in unpack_entry(one.entry).messages:
+        for entry in entries:
+            if entry.position <= last:
+                self.observer.wrong(f"{self.name}: {entry.position} came behind {last}")
+            last = entry.position
+            for message in unpack_entry(entry.entry).messages:
                 if message.compacted_out:
                     continue
                 assert message.key is not None
@@ -176,13 +176,15 @@ class Viewer(Client):
         return seen, view
 
     def _compare(self, view: dict[str, int], expected: dict[str, Pair]) -> None:
-        """What was confirmed is there, if it was the last of its key: while things go on the newer one that took its
-        place may lie behind what was the end when the view began. And who read a key before a compaction took its
-        empty message away hears no more of that, from Apache's brokers neither."""
+        """Check that the last confirmed message of each key was read, unless a newer one was sent since.
+
+        The newer one may lie behind the end of the topic when the view began. A reader that read a key before a
+        compaction removed its empty message does not learn of the removal; with Apache's brokers neither.
+        """
         for key, number, empty in expected.values():
-            found = view.get(key)
-            if found != number and not empty and not self.writer.sent_since(key, number):
-                self.observer.wrong(f"{self.name}: {key} is {found}, {number} was confirmed")
+            value = view.get(key)
+            if value != number and not empty and not self.writer.sent_since(key, number):
+                self.observer.wrong(f"{self.name}: {key} is {value}, {number} was confirmed")
 
 
 class CompactingWorkload:
@@ -201,7 +203,7 @@ class CompactingWorkload:
         }
 
     async def start(self) -> None:
-        # From the first compaction on nothing leaves the topic that was not compacted.
+        # From the first compaction on, only compacted entries are trimmed from the topic.
         first = self.administrator.work(self._make())
         await self.run.reach("compact an empty topic", first.done, SETTLE_S, lambda: ["it"])
         self.writer.start()
@@ -255,7 +257,7 @@ class CompactingWorkload:
         self._look_at_ledgers(compacted.result())
 
     async def _compact_to_the_end(self) -> int:
-        """Id of the compacted ledger of all that was published."""
+        """Compact all published entries, and return the id of the compacted ledger."""
         brokers = self.administrator.brokers
         while True:
             try:
@@ -277,22 +279,22 @@ class CompactingWorkload:
     def _unseen(self) -> list[str]:
         expected = self._expected()
         return [
-            f"{one.name} lacks {key} {number}"
-            for one in self.viewers
-            for key, number in sorted(expected - set(one.seen))
+            f"{viewer.name} lacks {key} {number}"
+            for viewer in self.viewers
+            for key, number in sorted(expected - set(viewer.seen))
         ]
 
     def _repeated(self) -> list[str]:
         expected = self._expected()
         return [
-            f"{one.name} sees {key} {number}"
-            for one in self.viewers
-            for i, (key, number) in enumerate(one.seen)
-            if (key, number) not in expected or (key, number) in one.seen[:i]
+            f"{viewer.name} sees {key} {number}"
+            for viewer in self.viewers
+            for i, (key, number) in enumerate(viewer.seen)
+            if (key, number) not in expected or (key, number) in viewer.seen[:i]
         ]
 
     def _look_at_ledgers(self, live: int) -> None:
-        """No compacted ledger that was finished is left but the last."""
+        """Check that no finished compacted ledger exists except the last."""
         for ledger_id in range(LEDGERS_MAX):
             try:
                 ledger = decode(self.run.cluster.tree.get(paths.ledger(ledger_id))[0])
@@ -306,6 +308,6 @@ class CompactingWorkload:
     def check(self) -> list[str]:
         count = self.run.cluster.count
         count("published", self.writer.confirmed)
-        count("views", sum(one.views for one in self.viewers))
+        count("views", sum(viewer.views for viewer in self.viewers))
         wrong = [*self.observer.history.anomalies, *self._wrong]
         return first_of([f"compacting: {text}" for text in wrong], "compacting")

@@ -1,5 +1,5 @@
-"""What gateways are made of, the client of a cluster with its producers and consumers, while things break: everything
-that was confirmed is heard on every subscription, in order where there is one, and nothing again once acknowledged."""
+"""The client that gateways use, with its producers and consumers, under faults: every confirmed message is received on
+each subscription, in order where its type has one, and not again after its acknowledgement."""
 
 import asyncio
 import random
@@ -36,11 +36,11 @@ KINDS = {
     "key_shared": KEY_SHARED,
 }
 LAST = 30
-"""Messages sent when nothing breaks any more."""
+"""Number of messages sent after the faults."""
 WINDOW = 40
 SETTLE_S = 60.0
 REST_S = 10.0
-"""After which what was refused or forgotten came again."""
+"""Time after which refused and unacknowledged messages have been redelivered."""
 SETTINGS = LinkSettings(
     "Magnetar-simulated", connect_timeout_s=5.0, request_timeout_s=5.0, keep_alive_s=2.0
 )
@@ -65,16 +65,16 @@ class Doors:
 
 
 class Listener:
-    """A consumer that acknowledges most, refuses some, and forgets some until they come again."""
+    """A consumer that acknowledges most messages, refuses some, and leaves some until they are redelivered."""
 
-    def __init__(self, kind: str, rng: random.Random, heard: list[int]) -> None:
-        """``heard``: by all of the subscription."""
+    def __init__(self, kind: str, rng: random.Random, received: list[int]) -> None:
+        """``received``: messages of all consumers of the subscription."""
         self.kind = kind
         self.calm = False
         self.consumer: TopicConsumer | None = None
         self.ends: list[MagnetarError] = []
         self._rng = rng
-        self._heard = heard
+        self._received = received
         self._forgotten: list[Incoming] = []
 
     async def open(self, client: PulsarClient) -> None:
@@ -87,15 +87,15 @@ class Listener:
             queue_size=WINDOW,
         )
         self.consumer = await TopicConsumer.open(
-            client, [TOPIC], settings, on_messages=self._hear, on_end=self.ends.append
+            client, [TOPIC], settings, on_messages=self._receive, on_end=self.ends.append
         )
         self.consumer.allow(WINDOW)
 
-    def _hear(self, run: Sequence[Incoming]) -> None:
+    def _receive(self, run: Sequence[Incoming]) -> None:
         assert self.consumer is not None
         for message in run:
             assert message.content is not None
-            self._heard.append(int(message.content))
+            self._received.append(int(message.content))
             chance = 0.0 if self.calm else self._rng.random()
             if chance < 0.8:
                 self.consumer.acknowledge(message)
@@ -111,9 +111,9 @@ class DoorsWorkload:
         self.plan = plan
         self.sent = 0
         self.confirmed: set[int] = set()
-        self.heard: dict[str, list[int]] = {kind: [] for kind in plan.consumers}
+        self.received: dict[str, list[int]] = {kind: [] for kind in plan.consumers}
         self.listeners = [
-            Listener(kind, random.Random(f"{run.loop.seed}/{kind}/{i}"), self.heard[kind])
+            Listener(kind, random.Random(f"{run.loop.seed}/{kind}/{i}"), self.received[kind])
             for i, kind in enumerate(plan.consumers)
         ]
         self.client: PulsarClient | None = None
@@ -178,8 +178,10 @@ class DoorsWorkload:
         self.sent += count
         self.producer.send([OutgoingMessage(b"%d" % n, n, key=f"k{n % 7}") for n in numbers])
 
-    def _unheard(self) -> list[str]:
-        return [kind for kind, heard in self.heard.items() if not self.confirmed <= set(heard)]
+    def _incomplete(self) -> list[str]:
+        return [
+            kind for kind, received in self.received.items() if not self.confirmed <= set(received)
+        ]
 
     async def quiet(self) -> None:
         self.calm = True
@@ -193,15 +195,15 @@ class DoorsWorkload:
             SETTLE_S,
             lambda: [f"{self.sent - len(self.confirmed)} without receipt"],
         )
-        await self.run.reach("hear all", lambda: not self._unheard(), SETTLE_S, self._unheard)
+        await self.run.reach("hear all", lambda: not self._incomplete(), SETTLE_S, self._incomplete)
         await asyncio.sleep(REST_S)
-        before = {kind: len(heard) for kind, heard in self.heard.items()}
+        before = {kind: len(received) for kind, received in self.received.items()}
         again = self._in_gateway(self._come_again())
         await self.run.reach("come again", again.done, SETTLE_S, lambda: ["some"])
         await asyncio.sleep(REST_S)
-        for kind, heard in self.heard.items():
-            if len(heard) > before[kind]:
-                more = heard[before[kind] :][:5]
+        for kind, received in self.received.items():
+            if len(received) > before[kind]:
+                more = received[before[kind] :][:5]
                 self._wrong.append(f"{more} came again on {kind}, acknowledged as it was")
 
     async def _say_last(self) -> None:
@@ -218,11 +220,11 @@ class DoorsWorkload:
     def check(self) -> list[str]:
         for listener in self.listeners:
             self._wrong += [f"{listener.kind} ended by itself: {end}" for end in listener.ends]
-        for kind, heard in self.heard.items():
-            first = list(dict.fromkeys(heard))
+        for kind, received in self.received.items():
+            first = list(dict.fromkeys(received))
             if kind == "exclusive" and first != sorted(first):
                 self._wrong.append("something came out of order")
-            self.run.cluster.count(f"heard on {kind}", len(heard))
-            self.run.cluster.count("came again", len(heard) - len(first))
+            self.run.cluster.count(f"heard on {kind}", len(received))
+            self.run.cluster.count("came again", len(received) - len(first))
         self.run.cluster.count("confirmed", len(self.confirmed))
         return first_of([f"doors: {text}" for text in self._wrong], "doors")

@@ -56,7 +56,7 @@ class SimDefaults(LedgerDefaults):
 
 @dataclass(frozen=True)
 class Shape:
-    """What a cluster is made of, drawn from the seed."""
+    """The machines and settings of a cluster, drawn from the seed."""
 
     brokers: int
     bookies: int
@@ -89,7 +89,7 @@ class Shape:
     subscription_rate: int = 0
     """Messages per second; 0: no limit."""
     inactive: str = ""
-    """When a topic that nobody uses is deleted (``broker_delete_inactive_topics_mode``); empty: never."""
+    """Mode in which unused topics are deleted (``broker_delete_inactive_topics_mode``); empty: never."""
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Shape":
@@ -163,7 +163,7 @@ class Cluster:
         self.counts: dict[str, int] = {}
         self.restarts = True
         self.ahead_ms = 0
-        """How far any machine's clock ever was ahead of the true time."""
+        """Greatest lead of any machine's clock over the true time in this run, in milliseconds."""
         self.lost: Machine | None = None
         """The one machine whose synced bytes may be damaged or gone in this run."""
         rng = loop.rng
@@ -202,7 +202,7 @@ class Cluster:
         task.add_done_callback(partial(self._ended, machine, node))
 
     def _process(self, machine: Machine) -> Coroutine[Any, Any, None]:
-        """What runs on a machine of this kind."""
+        """Return the process of a machine of this kind."""
         known: dict[str, Process] = {"bookie": self._bookie, "broker": self._broker}
         return (machine.process or known[machine.kind])(machine)
 
@@ -219,7 +219,7 @@ class Cluster:
         silent: bool = False,
     ) -> None:
         """End the process as ``kill -9`` does, or with the machine's power: what was not synced is lost, by chance in
-        parts when ``torn``; peers hear nothing when ``silent``."""
+        parts when ``torn``; peers receive no reset when ``silent``."""
         node = machine.node
         if node is None:
             return
@@ -234,7 +234,7 @@ class Cluster:
         self.count("power losses" if power else "kills")
 
     def _ended(self, machine: Machine, node: Node, task: "asyncio.Task[None]") -> None:
-        """A process ended by itself; the supervisor starts it again."""
+        """Start a process again that ended by itself, as a supervisor does."""
         if node.dead:
             return
         error = None if task.cancelled() else task.exception()
@@ -247,7 +247,7 @@ class Cluster:
             self.start_later(machine, 0.5)
 
     def add_bookie(self) -> Machine:
-        """A new machine with an empty disk joins."""
+        """Start a new machine with an empty disk."""
         machine = Machine(f"bookie-{len(self.bookies) + 1}", "bookie", EPOCH_MS, 0.001)
         self.machines[machine.name] = machine
         self.start(machine)

@@ -16,7 +16,7 @@ HOUR_MS = 3_600_000
 
 
 def full_disk(n: Nemesis) -> None:
-    """No room on a bookie's disk but for a last bit; later there is room again."""
+    """Fill a bookie's disk but for a few bytes, and free it later."""
     machine = n.machine("bookie")
     if machine is None:
         return
@@ -32,7 +32,7 @@ def full_disk(n: Nemesis) -> None:
 
 
 def failing_sync(n: Nemesis) -> None:
-    """A sync fails, as Linux does it: what was to be synced never reaches the disk, and the next sync succeeds."""
+    """Fail a sync as Linux does: the bytes to sync never reach the disk, and the next sync succeeds."""
     machine = n.machine("bookie")
     if machine is None or machine.disk.plan is not None:
         return
@@ -53,7 +53,7 @@ def failing_sync(n: Nemesis) -> None:
 
 
 def _victim(n: Nemesis) -> Machine | None:
-    """The machine of this run whose synced bytes may be damaged; None where no copy may be missing."""
+    """Return the machine of this run whose synced bytes may be damaged; None where no copy may be missing."""
     cluster = n.cluster
     if cluster.shape.quorum[2] < 2:
         return None
@@ -77,7 +77,7 @@ def rot(n: Nemesis) -> None:
 
 
 def lose_disk(n: Nemesis) -> None:
-    """A bookie's machine comes back with an empty disk: it must not serve under its old name. Another may join."""
+    """Restart a bookie's machine with an empty disk: it must not serve under its old name. Another may join."""
     machine = _victim(n)
     if machine is None or machine.starts > 100:
         return
@@ -95,7 +95,7 @@ def _swap_disk(machine: Machine) -> None:
 
 
 def step_clock(n: Nemesis) -> None:
-    """A machine's wall clock jumps."""
+    """Step a machine's wall clock forward or back."""
     if machine := n.machine():
         machine.clock.epoch_ms += n.rng.choice((-24, -1, 1, 24)) * HOUR_MS
         n.cluster.ahead_ms = max(n.cluster.ahead_ms, machine.clock.epoch_ms - EPOCH_MS)
@@ -103,7 +103,7 @@ def step_clock(n: Nemesis) -> None:
 
 
 def lost_tails(n: Nemesis) -> None:
-    """For a while the last bytes before the end of a connection may never be read."""
+    """Let the last bytes before the end of a connection be lost for a while."""
     world = n.cluster.world
     world.tail_loss = n.rng.choice((0.2, 1.0))
 
@@ -114,7 +114,7 @@ def lost_tails(n: Nemesis) -> None:
 
 
 def slow_pair(n: Nemesis) -> None:
-    """Bytes from one host to another are late, those of others are not: orders between connections change."""
+    """Delay bytes from one host to another but not those of others: orders between connections change."""
     pair = (n.host(), n.host())
     world = n.cluster.world
     world.slow_pairs[pair] = n.rng.choice((0.02, 0.3, 0.9))
@@ -127,7 +127,7 @@ def slow_pair(n: Nemesis) -> None:
 
 
 def metadata_outage(n: Nemesis) -> None:
-    """The metadata service is away for all sessions that are open now."""
+    """Make the metadata service unavailable for all sessions that are open now."""
     server = n.cluster.metadata
     sessions = list(server._sessions)
     for session_id in sessions:

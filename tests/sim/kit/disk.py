@@ -190,7 +190,7 @@ class _IndexStore:
         self._keys: list[bytes] | None = []
 
     def keys(self) -> list[bytes]:
-        """Those of ``now``, in order; not to be changed."""
+        """Return the keys of ``now`` in order; the caller must not change the list."""
         if self._keys is None:
             self._keys = sorted(self.now)
         return self._keys
@@ -232,7 +232,7 @@ class FaultDisk:
         self.plan: Plan | None = None
         self.operations = 0
         self.synced = _Inode()
-        """What was synced last."""
+        """The file that was synced last."""
         self.opened_indexes: dict[str, None] = {}
         self._files: dict[str, _Inode] = {}
         self._durable_files: dict[str, _Inode] = {}
@@ -266,14 +266,14 @@ class FaultDisk:
             store.crash(keep)
 
     def kill(self, keep: Keep = lambda: False) -> None:
-        """The process died, the machine did not: files stay, an index loses what it held in memory only."""
+        """Apply the death of the process without a power loss: files stay, an index loses its unflushed rows."""
         self.plan = None
         self.opened_indexes.clear()
         for store in self._indexes.values():
             store.crash(keep)
 
     def holds_durably(self, marker: bytes) -> bool:
-        """Whether bytes that would survive a power loss contain ``marker``, under a name that would."""
+        """Return whether a file whose name and bytes would survive a power loss contains ``marker``."""
         files = list(self._durable_files.values())
         if self.synced in files and self.synced.durable.find(marker) >= 0:
             return True  # where most markers are
@@ -384,11 +384,11 @@ class FaultDisk:
         self.damage(path, offset, 1 << rng.randrange(8))
 
     def drop_index(self, path: str) -> None:
-        """The index is lost."""
+        """Replace the index by an empty one."""
         self._indexes[path] = _IndexStore()
 
     def copy_index(self, path: str) -> dict[bytes, bytes]:
-        """What an index holds durably."""
+        """Return the durable rows of an index."""
         return dict(self._indexes[path].durable)
 
     def put_index(self, path: str, rows: dict[bytes, bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong with machines, network and metadata whatever they are used for."""
+"""Faults of machines, network and metadata, independent of the workload."""
 
 from tests.sim.kit.damage import DAMAGE
 from tests.sim.kit.followers import FOLLOWERS
@@ -85,7 +85,7 @@ def slow_disk(n: Nemesis) -> None:
 
 
 def expire_session(n: Nemesis) -> None:
-    """Early, so only where the client hears of it: that the server waits is what leases stand on."""
+    """Expire a session early, where its client is notified: leases rely on the wait of the server otherwise."""
     machine = n.machine()
     if machine is None or machine.store is None or machine.node is None or machine.node.paused:
         return
@@ -110,7 +110,7 @@ def partition_metadata(n: Nemesis) -> None:
 
 
 def lag_follower(n: Nemesis) -> None:
-    """One of the metadata servers falls behind: who asks it reads what was, but for what it wrote itself."""
+    """Let a metadata server fall behind: its sessions read old values, except for what they wrote themselves."""
     metadata = n.cluster.metadata
     follower = n.rng.randrange(FOLLOWERS)
     metadata.fall_behind(follower)

@@ -1,6 +1,6 @@
 """A metadata service of several servers: writes go to the leader, reads to the server that a session is connected to,
-which may be behind. As ZooKeeper promises, a session never reads what is older than what it wrote or read before, is
-told of a change before it can read it, and ``exists`` never says no to what was there when it was asked (``sync``).
+which may be behind. As ZooKeeper promises, a session never reads values older than those it wrote or read before, is
+notified of a change before it can read it, and ``exists`` finds every record that existed at the request (``sync``).
 """
 
 from typing import Any
@@ -19,18 +19,18 @@ class FollowedServer(MemoryServer):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self._behind: dict[int, Tree] = {}
-        """What servers that are behind know."""
+        """Trees of the servers that are behind, by follower."""
 
     def fall_behind(self, follower: int) -> None:
-        """From now on this one learns of nothing but what its own sessions write, until ``catch_up``."""
+        """Let a follower see only writes of its own sessions from now on, until ``catch_up``."""
         self._behind.setdefault(follower, _copy(self.tree))
 
     def catch_up(self, follower: int) -> None:
         before = self._behind.pop(follower, None)
         if before is not None:
-            self._tell_what_changed(follower, before)
+            self._notify_changes(follower, before)
 
-    def _tell_what_changed(self, follower: int, before: Tree) -> None:
+    def _notify_changes(self, follower: int, before: Tree) -> None:
         for session in list(self._sessions.values()):
             if session.id % FOLLOWERS == follower:
                 for path in session.watched:
@@ -43,9 +43,9 @@ class FollowedServer(MemoryServer):
         if before is None or op in ("ping", "watch", "unwatch"):
             return super()._execute(session, op, path, args)
         if op in READS:
-            found = getattr(before, op)(path)
-            if found is not None:
-                return found
+            answer = getattr(before, op)(path)
+            if answer is not None:
+                return answer
         # A server answers a write, and a ``sync``, when it has applied it and all before it.
         try:
             return super()._execute(session, op, path, args)

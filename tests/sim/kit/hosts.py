@@ -19,16 +19,16 @@ END_S = 30.0
 
 
 class Worker(Protocol):
-    """What one process does."""
+    """The work of one process."""
 
     who: str
     calm: bool
-    """From now on begin nothing new."""
+    """True when no new work may begin."""
     busy: dict[str, str]
-    """What each hand is doing now."""
+    """Calls that are running now, by the task that makes them."""
 
     async def run(self) -> None:
-        """All it does by itself. What it left behind lives on until the process ends."""
+        """Do all work of the process. Open writers live on until the process ends."""
 
 
 class Hosts:
@@ -52,7 +52,7 @@ class Hosts:
         await self._run.reach("start", self._ready, READY_S, self._why)
 
     async def quiet(self) -> None:
-        """Nobody begins anything, everybody is there, all calls end."""
+        """Begin no new work, wait until all machines are ready and all calls have ended."""
         self._calm = True
         for worker in self._workers.values():
             worker.calm = True
@@ -73,7 +73,7 @@ class Hosts:
         await self._run.loop.spawn(Node(machine.name), do())
 
     def _client(self, machine: Machine) -> LedgerClient:
-        """A ledger client of the process that is being started on ``machine``; sets its session."""
+        """Make a ledger client for the process that is started on ``machine``; sets its session."""
         machine.store = self.cluster.metadata.session(self.cluster.shape.session_s)
         return LedgerClient(
             store=machine.store,
@@ -110,8 +110,11 @@ class Hosts:
         return all(m.ready for m in machines) and self._listed(machines) and not full
 
     def _listed(self, machines: list[Machine]) -> bool:
-        """Whether every bookie serves and clients find it as a writable one. What it says of itself is not enough:
-        after a registration that failed its mode is stored a while later. Nor is its node: one that ends has it."""
+        """Return whether every bookie serves and clients find it as a writable one.
+
+        The mode that it reports is not enough: after a failed registration the mode is stored a while later. Neither
+        is its record: a process that ends still has one.
+        """
         tree = self.cluster.tree
         for machine in machines:
             if machine.bookie is not None and machine.store is not None:
@@ -130,7 +133,7 @@ class Hosts:
 
     def _why(self) -> list[str]:
         down = [m.name for m in self.cluster.machines.values() if not m.ready]
-        return [f"not ready {down}", *(f"{one.who} {one.busy}" for one in self._alive())]
+        return [f"not ready {down}", *(f"{worker.who} {worker.busy}" for worker in self._alive())]
 
 
 async def _live(worker: Worker) -> None:

@@ -20,7 +20,7 @@ EVENTS_PER_S = 10_000.0
 
 
 class Deadlock(RuntimeError):
-    """Nothing can ever run again: a lost wake-up in the code under test."""
+    """No callback can ever run again: a lost wake-up in the code under test."""
 
 
 class Node:
@@ -98,7 +98,7 @@ class SimHandle(asyncio.TimerHandle):
 
 
 class SimLoop(asyncio.BaseEventLoop):
-    """``rng`` is the only source of chance of a run; ``trace`` its fingerprint; ``failures`` what nobody caught."""
+    """``rng`` is the only source of chance of a run; ``trace`` its fingerprint; ``failures`` the uncaught errors."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -237,7 +237,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return context.run(self.create_task, work, name=name or node.name)
 
     def kill(self, node: Node) -> None:
-        """No callback of ``node`` runs any more. Its pipes and disk are the callers' to break."""
+        """Run no callback of ``node`` any more. The caller breaks its pipes and its disk."""
         node.dead = True
         self._graveyard += [
             task
@@ -248,7 +248,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.note("kill", node.name)
 
     def pause(self, node: Node) -> None:
-        """As SIGSTOP: its callbacks wait."""
+        """Hold the callbacks of ``node`` back, as SIGSTOP does."""
         node.paused = True
         self.note("pause", node.name)
 
@@ -266,7 +266,7 @@ class SimLoop(asyncio.BaseEventLoop):
 def simulate(seed: int, main: Callable[[SimLoop], Coroutine[Any, Any, Any]], limit_s: float) -> Any:
     """Run ``main(loop)`` on a fresh loop to its end; at most ``limit_s`` simulated seconds.
 
-    Raises what ``main`` raises, Deadlock, or TimeoutError. Failures nobody caught are in ``loop.failures``.
+    Raises what ``main`` raises, Deadlock, or TimeoutError. Uncaught failures are in ``loop.failures``.
     """
     loop = SimLoop(seed)
     loop.deadline = limit_s

@@ -1,6 +1,6 @@
-"""What goes wrong in a run: a random part of the fault classes, each at a random rate (swarm testing).
+"""Faults of a run: a random part of the fault classes, each at a random rate (swarm testing).
 
-Damage budget: what was synced stays. So every promise must hold whatever this does, and no finding is an excuse.
+Damage budget: synced bytes stay. Every promise must therefore hold under these faults, and no violation is excused.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Nemesis:
                 self._tasks.append(self.cluster.loop.create_task(self._repeat(name, rate)))
 
     def heal(self) -> None:
-        """No more faults; cuts, pauses and partitions end; whoever is down is started."""
+        """Stop the faults, end cuts, pauses and partitions, and start the machines that are down."""
         self.over = True
         for task in self._tasks:
             task.cancel()
@@ -68,7 +68,7 @@ class Nemesis:
             machine.disk.plan = None
             machine.disk.capacity_bytes = PLENTY
             machine.disk_slow_until = 0.0
-            if machine.kind == "broker":  # its own time is right again: what is delayed has to come
+            if machine.kind == "broker":  # a right clock again: delayed messages must be delivered
                 machine.clock.epoch_ms = EPOCH_MS
             self.cluster.start(machine)
         usable = [m for m in self.cluster.bookies if m is not self.cluster.lost]
@@ -99,7 +99,7 @@ class Nemesis:
     # -- pieces
 
     def machine(self, kind: str | None = None) -> Machine | None:
-        """A running machine."""
+        """Choose a running machine; None when there is none."""
         machines = self.cluster.machines.values()
         running = [m for m in machines if m.node is not None and kind in (None, m.kind)]
         return self.rng.choice(running) if running else None
@@ -120,7 +120,7 @@ class Nemesis:
 
 
 def draw_faults(rng: random.Random, names: Iterable[str]) -> dict[str, float]:
-    """Of the fault classes ``names`` those of a run with their rates per second; one run in ten has none."""
+    """Draw the fault classes of a run from ``names``, with their rates per second; one run in ten has none."""
     if rng.random() < 0.1:
         return {}
     share = rng.choice((0.15, 0.3, 0.6))

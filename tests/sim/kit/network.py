@@ -17,7 +17,7 @@ CUT_POLL_S = 0.05
 CLIENT_HELLO, SERVER_HELLO = b"\x16\x03\x01client hello", b"\x16\x03\x01server hello"
 """A simulated TLS handshake. What follows stays readable: only the order of its steps is simulated."""
 TOGETHER_S = 0.01
-"""What was written at most so much later may be read together with what was written before."""
+"""Greatest time between two writes that may be read together, in seconds."""
 LATENCIES_S = (0.0001, 0.0002, 0.0005, 0.002)
 """One way, up to twice as long; drawn anew whenever bytes leave while none are under way."""
 
@@ -61,7 +61,7 @@ class World:
         self.tail_loss = 0.0
 
     def kill(self, node: Node, silent: bool) -> None:
-        """A dead process' listeners go; its peers see a reset, or nothing at all when ``silent`` (power loss)."""
+        """Close a dead process' listeners; its peers receive a reset, or nothing when ``silent`` (power loss)."""
         self.listeners = {
             key: value for key, value in self.listeners.items() if value[0] is not node
         }
@@ -74,7 +74,7 @@ class World:
         self.pipes = [pipe for pipe in self.pipes if not pipe.dead]
 
     def back(self, name: str) -> None:
-        """A machine that vanished silently is up again: it answers its old connections with resets."""
+        """Reset the old connections of a machine that lost power silently and is up again."""
         for pipe in self.half_open.pop(name, []):
             pipe.deliver(None)
 
@@ -135,10 +135,10 @@ class SimNetwork:
         if (me.name, host) in world.cuts or (host, me.name) in world.cuts:
             await asyncio.sleep(CONNECT_TIMEOUT_S)
             raise TimeoutError(f"{me.name} cannot reach {host}")
-        found = world.listeners.get((host, port))
-        if found is None:
+        listener = world.listeners.get((host, port))
+        if listener is None:
             raise ConnectionRefusedError(f"{host}:{port}")
-        node, accept, context = found
+        node, accept, context = listener
         accepted = context.copy().run(accept)
         mine = Pipe(world, me, contextvars.copy_context(), factory())
         theirs = Pipe(world, node, context.copy(), accepted)
@@ -297,7 +297,7 @@ class Pipe(asyncio.Transport):
         self._schedule()
 
     def deliver_end(self) -> None:
-        """The peer is gone; what it had sent may go with it, as a reset does on arrival."""
+        """Deliver the end of the peer; bytes that it had sent may be lost with it, as on a reset."""
         tail_loss = self.world.tail_loss
         if tail_loss and self.world.loop.rng.random() < tail_loss:
             self.queue.clear()
@@ -348,7 +348,7 @@ class Pipe(asyncio.Transport):
                 self.world.loop.call_soon(self.protocol.resume_writing, context=self.context)
 
     def lose(self, error: Exception | None) -> None:
-        """This end is over: its protocol hears so once."""
+        """Close this end and notify its protocol once."""
         if self.closed or self.dead:
             return
         self.closed = True

@@ -16,8 +16,8 @@ from tests.sim.kit.loop import NODE, Deadlock, SimLoop, simulate
 
 @dataclass
 class Result:
-    """What a run was and what it broke. ``violations`` is empty when everything held; each begins with the name of
-    what was violated and a colon."""
+    """A run and its violations. ``violations`` is empty when every promise held; each begins with the name of the
+    violated promise and a colon."""
 
     seed: int
     violations: list[str] = field(default_factory=list)
@@ -41,10 +41,10 @@ class Played(Protocol):
     """One run. Made inside the loop; ``result.plan`` says what was drawn."""
 
     async def main(self) -> None:
-        """The whole run. What is noticed on the way goes to the result's violations."""
+        """Make the run. Violations noticed on the way are added to the result."""
 
     def judge(self) -> None:
-        """Counts and what the checkers find, into the result. Called after the loop has ended, however it did."""
+        """Add counts and the checkers' violations to the result. Called after the loop has ended, however it did."""
 
 
 Make = Callable[[SimLoop, Result, bool], Played]

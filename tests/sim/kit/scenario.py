@@ -22,22 +22,22 @@ WATCH_S = 0.25
 
 
 class Workload(Protocol):
-    """What is done with a cluster in a run. Everything it waits for has a bound, see ``Run.reach``."""
+    """The use of a cluster in a run. Every wait has a bound, see ``Run.reach``."""
 
     async def start(self) -> None:
-        """Machines are being started, nothing breaks yet: return when what the workload needs is there. What it then
-        goes on doing by itself is done while things break."""
+        """Begin the workload before the faults, and return when its clients are ready. It continues by itself while
+        faults happen."""
 
     async def quiet(self) -> None:
-        """Nothing breaks any more: begin nothing, see to its end what was begun, look at what is left. The workloads of
-        a run are asked in the order of the scenario."""
+        """Begin no new work after the faults, wait for the end of work that has begun, and check the remaining state.
+        Called for the workloads of a run in the order of the scenario."""
 
     def check(self) -> list[str]:
-        """What the run broke, each text beginning with the name of the promise. Called once, however the run ended."""
+        """Return the violations, each beginning with the name of the promise. Called once, however the run ended."""
 
 
 class Plan(Protocol):
-    """What one workload is to do, as a value."""
+    """The work of one workload, as a value."""
 
     def setup(self, run: "Run") -> Workload:
         """Make what there is before the first machine starts: clients, hosts, observers (``run.cluster``), fault
@@ -53,7 +53,7 @@ class Scenario:
     faults: dict[str, float]
     """Per second, by class."""
     duration_s: float
-    """How long things break (simulated)."""
+    """Simulated seconds in which faults happen."""
 
     def __str__(self) -> str:
         done = " ".join(map(str, self.workloads))
@@ -130,9 +130,9 @@ class Run:
         self.result.counts = dict(sorted(self.cluster.counts.items()))
 
 
-def first_of(found: list[str], name: str) -> list[str]:
-    """What one check found: the first three, and how many more."""
-    return found[:3] + ([f"{name}: {len(found) - 3} more"] if len(found) > 3 else [])
+def first_of(violations: list[str], name: str) -> list[str]:
+    """Return the first three violations of a check, and the number of the others."""
+    return violations[:3] + ([f"{name}: {len(violations) - 3} more"] if len(violations) > 3 else [])
 
 
 def play_scenario(draw: Draw, seed: int, *, verbose: bool = False) -> Result:

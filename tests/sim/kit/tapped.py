@@ -1,4 +1,4 @@
-"""A metadata tree that tells observers of each value stored in it."""
+"""A metadata tree that reports each stored value to observers."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ from engine.metadata.store import ANY_VERSION
 from engine.metadata.tree import Tree
 
 Tap = Callable[[str, bytes | None, bool], None]
-"""Called with a path, its new value (None: it is gone), and whether its version was looked at."""
+"""Called with a path, its new value (None: it is gone), and whether its version was checked."""
 
 
 class TappedTree(Tree):
-    """``taps`` are told in order, at once."""
+    """A tree whose ``taps`` are called in order, before the change returns."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -20,19 +20,19 @@ class TappedTree(Tree):
         self, path: str, value: bytes, owner: int, sequence: bool, now_ms: int
     ) -> tuple[str, list[str]]:
         created = super().create(path, value, owner, sequence, now_ms)
-        self._tell(path, value, True)
+        self._report(path, value, True)
         return created
 
     def put(self, path: str, value: bytes, version: int, now_ms: int) -> tuple[int, list[str]]:
         stored = super().put(path, value, version, now_ms)
-        self._tell(path, value, version != ANY_VERSION)
+        self._report(path, value, version != ANY_VERSION)
         return stored
 
     def delete(self, path: str, version: int) -> list[str]:
-        told = super().delete(path, version)
-        self._tell(path, None, True)
-        return told
+        changed_paths = super().delete(path, version)
+        self._report(path, None, True)
+        return changed_paths
 
-    def _tell(self, path: str, value: bytes | None, conditional: bool) -> None:
+    def _report(self, path: str, value: bytes | None, conditional: bool) -> None:
         for tap in self.taps:
             tap(path, value, conditional)

@@ -1,4 +1,4 @@
-"""While armed, simulated code that reaches past the seams fails: real time, chance, threads, sockets, files."""
+"""A guard that fails simulated code that reaches past the seams: real time, chance, threads, sockets, files."""
 
 import builtins
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 from tests.sim.kit.loop import NODE, WORLD
 
 ALLOWED = ("logging", "linecache", "tokenize", "traceback", "importlib", "prometheus_client")
-"""Modules that may: what they read never reaches the code under test."""
+"""Modules that may reach past them: what they read never reaches the code under test."""
 WIRED: tuple[tuple[Any, str], ...] = (
     (time, "time"),
     (time, "time_ns"),

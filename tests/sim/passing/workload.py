@@ -1,5 +1,5 @@
-"""A non-persistent topic while things break: what is sent once comes at most once, in order to whoever is alone, and at
-once or never; nobody who takes nothing holds up the producer; nothing of it is ever stored."""
+"""A non-persistent topic under faults: a message is delivered at most once, in order to a sole consumer, at once or
+never; a consumer without permits does not delay the producer; no entry is ever stored."""
 
 import asyncio
 import random
@@ -25,16 +25,16 @@ KINDS = {
     "key_shared": KEY_SHARED,
     "asleep": SHARED,
 }
-"""By name of the subscription. Whoever is asleep takes nothing while things break."""
+"""Types by name of the subscription. The consumer of ``asleep`` sends no permits during the faults."""
 PERMITS = 1_000_000
 LAST = 30
-"""Entries sent when nothing breaks any more: they are for everybody who is there."""
+"""Number of entries sent after the faults: every attached subscription must receive them."""
 SETTLE_S = 30.0
 
 
 @dataclass(frozen=True)
 class Passing:
-    """Who listens, and how often the producer sends 1 to 8 entries."""
+    """The subscription of each consumer, and how often per second the producer sends 1 to 8 entries."""
 
     consumers: tuple[str, ...]
     rate: float
@@ -50,7 +50,7 @@ class Passing:
 
 
 class Speaker(Client):
-    """Sends numbered entries, each once, whatever becomes of it."""
+    """A producer that sends numbered entries, each once, without retries."""
 
     def __init__(self, observer: Observer, rate: float) -> None:
         super().__init__(observer, "speaker", TOPIC)
@@ -92,12 +92,12 @@ class Speaker(Client):
 
 
 class Listener(Client):
-    """Takes what comes; ``heard`` is what came, over all its connections."""
+    """A consumer; ``received``: the messages of all its connections."""
 
     def __init__(self, observer: Observer, subscription: str, number: int) -> None:
         super().__init__(observer, f"{subscription}-{number}", TOPIC)
         self.subscription = subscription
-        self.heard: list[int] = []
+        self.received: list[int] = []
         self.consumer: RawConsumer | None = None
 
     async def _session(self) -> None:
@@ -107,7 +107,7 @@ class Listener(Client):
             TOPIC,
             self.subscription,
             KINDS[self.subscription],
-            on_messages=self._hear,
+            on_messages=self._receive,
             on_end=self.wake_up,
             name=self.name,
         )
@@ -122,12 +122,12 @@ class Listener(Client):
         finally:
             self.consumer = None
 
-    def _hear(self, messages: Sequence[events.Delivered]) -> None:
+    def _receive(self, messages: Sequence[events.Delivered]) -> None:
         for message in messages:
-            (found,) = unpack_entry(message.entry).messages
-            self.heard.append(int(found.value))
+            (content,) = unpack_entry(message.entry).messages
+            self.received.append(int(content.value))
             if message.position != Position(0, 0):
-                self.observer.wrong(f"passing: {found.value!r} came with {message.position}")
+                self.observer.wrong(f"passing: {content.value!r} came with {message.position}")
 
 
 class PassingWorkload:
@@ -140,14 +140,14 @@ class PassingWorkload:
 
     @property
     def _awake(self) -> list[Listener]:
-        return [one for one in self.listeners if one.subscription != "asleep"]
+        return [listener for listener in self.listeners if listener.subscription != "asleep"]
 
     def _present(self) -> bool:
         listening = all(listener.consumer is not None for listener in self.listeners)
         return listening and self.speaker.producer is not None
 
     def _missing(self) -> list[str]:
-        return [one.name for one in self.listeners if one.consumer is None]
+        return [listener.name for listener in self.listeners if listener.consumer is None]
 
     async def start(self) -> None:
         for client in (self.speaker, *self.listeners):
@@ -159,9 +159,8 @@ class PassingWorkload:
         for client in (speaker, *self.listeners):
             client.calm = True
         await self.run.reach("listen again", self._present, SETTLE_S, self._missing)
-        await asyncio.sleep(
-            2.0
-        )  # handovers between Failover consumers, and what is still on its way
+        # Handovers between Failover consumers end, and entries under way arrive.
+        await asyncio.sleep(2.0)
         first, answered = speaker.sent, speaker.answered
         if speaker.producer is None:
             return
@@ -174,36 +173,40 @@ class PassingWorkload:
         )
         last = set(range(first, first + LAST))
         await self.run.reach(
-            "hear all that is said", lambda: not self._unheard(last), SETTLE_S, lambda: ["some"]
+            "hear all that is said", lambda: not self._incomplete(last), SETTLE_S, lambda: ["some"]
         )
         await self._wake_up()
         if self.run.cluster.tree.exists(_LEDGERS) is not None:
             self._wrong.append("something of it is stored")
 
-    def _unheard(self, wanted: set[int]) -> bool:
+    def _incomplete(self, wanted: set[int]) -> bool:
         of_subscription: dict[str, set[int]] = {}
-        for one in self._awake:
-            of_subscription.setdefault(one.subscription, set()).update(one.heard)
-        return any(not wanted <= heard for heard in of_subscription.values())
+        for listener in self._awake:
+            of_subscription.setdefault(listener.subscription, set()).update(listener.received)
+        return any(not wanted <= received for received in of_subscription.values())
 
     async def _wake_up(self) -> None:
-        """Whoever slept takes messages now: none of those that came before."""
-        for one in self.listeners:
-            if one.subscription == "asleep" and one.consumer is not None:
-                one.consumer.flow(PERMITS)
+        """Send permits for ``asleep``: it must receive none of the earlier messages."""
+        for listener in self.listeners:
+            if listener.subscription == "asleep" and listener.consumer is not None:
+                listener.consumer.flow(PERMITS)
         await asyncio.sleep(2.0)
 
     def check(self) -> list[str]:
-        for one in self.listeners:
-            if one.subscription == "asleep" and one.heard:
-                self._wrong.append(f"{one.name} took nothing and was sent {one.heard[:5]}")
-            if one.subscription in ("exclusive", "failover") and one.heard != sorted(one.heard):
-                self._wrong.append(f"{one.name} heard things out of order")
+        for listener in self.listeners:
+            if listener.subscription == "asleep" and listener.received:
+                self._wrong.append(
+                    f"{listener.name} took nothing and was sent {listener.received[:5]}"
+                )
+            if listener.subscription in ("exclusive", "failover") and listener.received != sorted(
+                listener.received
+            ):
+                self._wrong.append(f"{listener.name} heard things out of order")
         together: dict[str, list[int]] = {}
-        for one in self.listeners:
-            together.setdefault(one.subscription, []).extend(one.heard)
-        for name, heard in together.items():
-            if len(heard) != len(set(heard)):
+        for listener in self.listeners:
+            together.setdefault(listener.subscription, []).extend(listener.received)
+        for name, received in together.items():
+            if len(received) != len(set(received)):
                 self._wrong.append(f"something came twice on {name}")
         self.run.cluster.count("passed on", sum(map(len, together.values())))
         return first_of([f"passing: {text}" for text in self._wrong], "passing")

@@ -1,4 +1,4 @@
-"""A subscription that acknowledges nothing, so that nothing is trimmed, and all that its topics hold in the end."""
+"""A subscription that acknowledges nothing, so that no ledger is trimmed, and a reader of all entries at the end."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ SETTLE_S = 60.0
 
 
 def client_of(cluster: Cluster, name: str) -> PulsarClient:
-    """The shipped client, to be made on the node that uses it."""
+    """Return a shipped client; call it on the node that uses the client."""
 
     async def brokers() -> Sequence[str]:
         return [f"pulsar://{machine.name}:{BROKER_PORT}" for machine in cluster.brokers]
@@ -57,12 +57,12 @@ class Keeper:
         await self._run.reach("read", reading.done, SETTLE_S, lambda: ["the topic"])
 
     def messages(self, topic: str, partition: int = -1) -> Iterator[tuple[MessageId, bytes]]:
-        """What was read of a topic, with the ids that producers should have been told."""
-        for one in self.stored[topic]:
-            opened = unpack_entry(one.entry)
+        """Yield the messages read from a topic, with the ids that producers should have received."""
+        for entry in self.stored[topic]:
+            opened = unpack_entry(entry.entry)
             size = len(opened.messages) if opened.batched else 0
             for message in opened.messages:
-                at = MessageId(one.position, partition, message.batch_index, size)
+                at = MessageId(entry.position, partition, message.batch_index, size)
                 yield at, message.value or b""
 
     async def _keep(self) -> None:

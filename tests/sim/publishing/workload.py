@@ -1,7 +1,7 @@
-"""The engine's own producers while things break: what they are given is stored and told once, in order by key.
+"""The engine's own producers under faults: their messages are stored, in order by key, and each is confirmed once.
 
-They come again by themselves over crashed brokers, moved topics and lost links. With deduplication a message is stored
-once; without it it may be stored more than once, but never before what was sent ahead of it for the first time.
+Producers reconnect by themselves after crashed brokers, moved topics and lost links. With deduplication a message is
+stored once; without it a message may be stored more than once, but never before messages first sent ahead of it.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Publishing:
 
 
 class Publisher:
-    """A producer of the shipped client on a node of its own, and all that it was given and told."""
+    """A producer of the shipped client on its own node, with all messages that it sent and all ids it received."""
 
     def __init__(self, observer: Observer, name: str, plan: PublisherPlan) -> None:
         cluster = self.cluster = observer.cluster
@@ -83,7 +83,7 @@ class Publisher:
         self.producer: TopicProducer | None = None
         self.sent: list[str] = []
         """The key of each message, by its number."""
-        self.told: dict[int, MessageId] = {}
+        self.confirmed: dict[int, MessageId] = {}
         self.budget = Budget(IN_FLIGHT_BYTES)
 
     def start(self) -> None:
@@ -105,7 +105,7 @@ class Publisher:
         )
         self.producer = await client.patiently(
             lambda: TopicProducer.open(
-                client, str(TOPIC), settings, budget=self.budget, on_results=self._hear
+                client, str(TOPIC), settings, budget=self.budget, on_results=self._receive
             ),
             timeout_s=None,
             is_final=never_final,
@@ -126,18 +126,18 @@ class Publisher:
             messages.append(OutgoingMessage(content, number, key=key))
         self.producer.send(messages)
 
-    def _hear(self, results: Sequence[SendResult]) -> None:
+    def _receive(self, results: Sequence[SendResult]) -> None:
         for number, message_id, error in results:
             if message_id is None:
                 self.observer.wrong(f"publishing: {self.name} {number} failed: {error!r}")
-            elif number in self.told:
+            elif number in self.confirmed:
                 self.observer.wrong(f"publishing: {self.name} {number} was told twice")
             else:
-                self.told[number] = message_id
+                self.confirmed[number] = message_id
 
     @property
-    def all_told(self) -> bool:
-        return self.producer is not None and len(self.told) == len(self.sent)
+    def all_confirmed(self) -> bool:
+        return self.producer is not None and len(self.confirmed) == len(self.sent)
 
 
 class PublishingWorkload:
@@ -148,7 +148,8 @@ class PublishingWorkload:
         self.observer = Observer(run.cluster, self.topics)
         self.administrator = Administrator(self.observer, visits=False)
         self.publishers = [
-            Publisher(self.observer, f"pub-p{i}", one) for i, one in enumerate(plan.publishers)
+            Publisher(self.observer, f"pub-p{i}", publisher)
+            for i, publisher in enumerate(plan.publishers)
         ]
         self.keeper = Keeper(run, self.topics)
         run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
@@ -161,14 +162,17 @@ class PublishingWorkload:
         for publisher in self.publishers:
             publisher.start()
         await self.run.reach(
-            "publish", lambda: all(one.told for one in self.publishers), SETTLE_S, self._waiting
+            "publish",
+            lambda: all(publisher.confirmed for publisher in self.publishers),
+            SETTLE_S,
+            self._waiting,
         )
 
     def _waiting(self) -> list[str]:
         return [
-            f"{one.name}: {len(one.told)} of {len(one.sent)}"
-            for one in self.publishers
-            if not one.all_told
+            f"{publisher.name}: {len(publisher.confirmed)} of {len(publisher.sent)}"
+            for publisher in self.publishers
+            if not publisher.all_confirmed
         ]
 
     async def quiet(self) -> None:
@@ -176,7 +180,7 @@ class PublishingWorkload:
             publisher.quiet = True
         await self.run.reach(
             "tell all that was sent",
-            lambda: all(one.all_told for one in self.publishers),
+            lambda: all(publisher.all_confirmed for publisher in self.publishers),
             SETTLE_S,
             self._waiting,
         )
@@ -184,11 +188,11 @@ class PublishingWorkload:
 
     def check(self) -> list[str]:
         if set(self.keeper.stored) != set(self.topics):
-            return []  # the run was cut short, which is told already
+            return []  # the run was cut short, which is reported already
         wrong: list[str] = list(self.observer.history.anomalies)
         where: dict[tuple[str, int], list[MessageId]] = {}
         order: dict[tuple[str, str], list[int]] = {}
-        by_name = {one.name: one for one in self.publishers}
+        by_name = {client.name: client for client in self.publishers}
         deduplicated = self.run.cluster.shape.deduplication
         for index, topic in enumerate(self.topics):
             partition = index if self.partitions else -1
@@ -207,19 +211,23 @@ class PublishingWorkload:
                 elif len(copies) > 1 and deduplicated:
                     wrong.append(f"publishing: {publisher.name} {number} is stored again")
                 elif (
-                    number in publisher.told
-                    and publisher.told[number] not in copies
-                    and not (deduplicated and publisher.told[number].position == NOWHERE)
+                    number in publisher.confirmed
+                    and publisher.confirmed[number] not in copies
+                    and not (deduplicated and publisher.confirmed[number].position == NOWHERE)
                 ):
                     wrong.append(
-                        f"publishing: {publisher.name} {number} is not at {publisher.told[number]}"
+                        f"publishing: {publisher.name} {number} is not at {publisher.confirmed[number]}"
                     )
         for (name, key), numbers in order.items():
             if numbers != sorted(numbers):
                 wrong.append(f"publishing: {name} of key {key} is out of order")
-        self.run.cluster.count("published", sum(len(one.told) for one in self.publishers))
+        self.run.cluster.count(
+            "published", sum(len(client.confirmed) for client in self.publishers)
+        )
         if deduplicated:
-            told = (one for publisher in self.publishers for one in publisher.told.values())
-            self.run.cluster.count("duplicates", sum(one.position == NOWHERE for one in told))
-        self.run.cluster.count("stored again", sum(len(one) - 1 for one in where.values()))
+            ids = (place for client in self.publishers for place in client.confirmed.values())
+            self.run.cluster.count(
+                "duplicates", sum(message_id.position == NOWHERE for message_id in ids)
+            )
+        self.run.cluster.count("stored again", sum(len(copies) - 1 for copies in where.values()))
         return first_of(wrong, "publishing")

@@ -1,5 +1,5 @@
-"""Producers that want a topic to themselves, by turns and by force, while things break: who is told that it publishes
-alone does, under an epoch of its own (D13)."""
+"""Producers with exclusive access to a topic, in turns and by fencing, under faults: a producer that is admitted as the
+only one publishes alone, under its own epoch (D13)."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ from tests.sim.topics.observer import Observer
 
 TOPIC = TopicName.parse("persistent://public/default/rivals")
 NO_EPOCH = -1
-"""Of a topic that nobody had to himself yet."""
+"""Epoch of a topic that has had no exclusive producer yet."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Rivals:
 
 @dataclass(frozen=True)
 class Granted:
-    """``identity`` was told that it publishes, under ``epoch``; ``given``: it had that epoch when it asked.
+    """``identity`` was admitted under ``epoch``; ``given``: it had that epoch already at its request.
 
-    ``before``: the greatest epoch that anybody had been told when it asked.
+    ``before``: the greatest epoch that any producer had received at the time of the request.
     """
 
     identity: str
@@ -57,7 +57,7 @@ class Granted:
 
 
 class Rival(Client):
-    """Asks for the topic again and again, and sends numbered messages for as long as it has it."""
+    """A producer that attaches repeatedly, and sends numbered messages for as long as it is admitted."""
 
     def __init__(
         self, workload: "RivalsWorkload", number: int, mode: pb.ProducerAccessMode
@@ -71,7 +71,7 @@ class Rival(Client):
         self._connections = 0
         self.turns = 0
         self.last_turn = False
-        """After the next one it goes for good."""
+        """True when the producer leaves for good after its next turn."""
         self.sent: list[tuple[str, int]] = []
         """Identity and epoch under which each message was sent, by its number."""
         self.confirmed: set[int] = set()
@@ -99,7 +99,7 @@ class Rival(Client):
             answer = await link.request(request_id, frame)
         except RefusedError as error:
             if error.code == pb.ProducerFenced and given is not None:
-                self._epoch = None  # as a client that was fenced, it is another one from now on
+                self._epoch = None  # as a fenced client does, it gets a new identity
             raise
         epoch = answer.topic_epoch if answer.HasField("topic_epoch") else NO_EPOCH
         if self._mode != pb.Shared:
@@ -134,7 +134,7 @@ class Rival(Client):
         return pack_entry([Message(value)], producer_name=self._identity, publish_ms=publish_ms)
 
     def _answered(self, receipts: Sequence[Receipt]) -> None:
-        self.confirmed.update(one.sequence_id for one in receipts)
+        self.confirmed.update(receipt.sequence_id for receipt in receipts)
 
 
 class RivalsWorkload:
@@ -143,14 +143,14 @@ class RivalsWorkload:
         self.observer = Observer(run.cluster, [str(TOPIC)])
         self.keeper = Keeper(run, [str(TOPIC)])
         self.granted: list[Granted] = []
-        """In the order in which they were told."""
+        """Admissions in the order in which producers received them."""
         self.rivals = [Rival(self, number, mode) for number, mode in enumerate(plan.modes)]
-        run.faults |= {name: partial(one, self.observer) for name, one in TOPIC_FAULTS.items()}
+        run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
 
     @property
     def highest(self) -> int:
-        """Epoch that anybody was told."""
-        return max((one.epoch for one in self.granted), default=NO_EPOCH)
+        """The greatest epoch that any producer has received."""
+        return max((grant.epoch for grant in self.granted), default=NO_EPOCH)
 
     async def start(self) -> None:
         await self.keeper.keep()
@@ -163,47 +163,47 @@ class RivalsWorkload:
             rival.calm = rival.last_turn = True
         await self.run.reach(
             "let everybody have the topic once more",
-            lambda: all(one.task is not None and one.task.done() for one in self.rivals),
+            lambda: all(rival.task is not None and rival.task.done() for rival in self.rivals),
             SETTLE_S,
-            lambda: [one.name for one in self.rivals if not one.stopping],
+            lambda: [rival.name for rival in self.rivals if not rival.stopping],
         )
         await self.keeper.read()
 
     def check(self) -> list[str]:
         if not self.keeper.stored:
-            return []  # the run was cut short, which is told already
+            return []  # the run was cut short, which is reported already
         stored = [value.decode() for _, value in self.keeper.messages(str(TOPIC))]
-        sent = {one.name: one.sent for one in self.rivals}
+        sent = {rival.name: rival.sent for rival in self.rivals}
         wrong = list(self.observer.history.anomalies)
         wrong += grants_in_order(self.granted)
         wrong += epochs_in_order(stored)
         wrong += [
-            f"rivals: {one.name} {number} of {sent[one.name][number]} is lost"
-            for one in self.rivals
-            for number in one.confirmed
-            if not any(value.startswith(f"{one.name}:{number}:") for value in stored)
+            f"rivals: {rival.name} {number} of {sent[rival.name][number]} is lost"
+            for rival in self.rivals
+            for number in rival.confirmed
+            if not any(value.startswith(f"{rival.name}:{number}:") for value in stored)
         ]
         self.run.cluster.count("turns", len(self.granted))
         return first_of(wrong, "rivals")
 
 
 def grants_in_order(granted: Sequence[Granted]) -> list[str]:
-    """An epoch is one producer's, who may come back to it; a new one is greater than any told before it was asked."""
+    """Return violations: two producers with one epoch, or a new epoch not above all received before its request."""
     wrong: list[str] = []
     owners: dict[int, str] = {}
-    for one in granted:
-        if one.mode == pb.Shared:
+    for grant in granted:
+        if grant.mode == pb.Shared:
             continue
-        owner = owners.setdefault(one.epoch, one.identity)
-        if owner != one.identity:
-            wrong.append(f"rivals: {one.identity} and {owner} both have epoch {one.epoch}")
-        elif not one.given and one.epoch <= one.before:
-            wrong.append(f"rivals: {one.identity} has epoch {one.epoch} after {one.before}")
+        owner = owners.setdefault(grant.epoch, grant.identity)
+        if owner != grant.identity:
+            wrong.append(f"rivals: {grant.identity} and {owner} both have epoch {grant.epoch}")
+        elif not grant.given and grant.epoch <= grant.before:
+            wrong.append(f"rivals: {grant.identity} has epoch {grant.epoch} after {grant.before}")
     return wrong
 
 
 def epochs_in_order(stored: Sequence[str]) -> list[str]:
-    """Nothing is stored under an epoch behind what was stored under a greater one."""
+    """Return violations: a message stored behind one with a greater epoch."""
     highest, by = NO_EPOCH, "nobody"
     for value in stored:
         name, _, epoch = value.split(":")

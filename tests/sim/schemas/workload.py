@@ -1,5 +1,5 @@
-"""Producers bring schemas to one topic's partitions, on several brokers at once, while things break: each schema is one
-version, what a client was told stays so, and no message has a version that cannot be read."""
+"""Producers register schemas with one topic's partitions, on several brokers at once, under faults: each schema is one
+version, a version that a client received never changes, and no message has a version that cannot be read."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ from tests.sim.topics.observer import Observer
 TOPIC = TopicName.parse("persistent://public/default/typed")
 PARTITIONS = 2
 FORMS = 6
-"""Records with 0 to FORMS - 1 optional fields: each may follow each under every strategy."""
+"""Number of forms: records with 0 to FORMS - 1 optional fields. Any may follow any under every strategy."""
 SPACES = (None, 1)
 """Ways to write the same definition down."""
 PERMITS = 1_000_000
@@ -57,8 +57,8 @@ def given(form: int, indent: int | None) -> pb.Schema:
 
 @dataclass(frozen=True)
 class Schemas:
-    """``writers`` producers, each of which comes again with another schema after ``stay_s`` or so; how often all
-    versions are deleted; how many in one of the answers to brokers that list a version are lost."""
+    """``writers`` producers that each attach again with another schema after about ``stay_s``; ``deletions`` of all
+    versions per second; the share ``lost`` of answers to brokers that store a version."""
 
     writers: int
     stay_s: float
@@ -76,14 +76,14 @@ class Schemas:
         return SchemasWorkload(run, self)
 
 
-class Told:
-    """What clients were told: the form that a version is."""
+class ReportedForms:
+    """The form of each version, as brokers reported it to clients."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self.forms: dict[int, int] = {}
 
-    def hear(self, who: str, version: bytes, form: int) -> int:
+    def record(self, who: str, version: bytes, form: int) -> int:
         number = int.from_bytes(version, "big")
         known = self.forms.setdefault(number, form)
         if len(version) != 8 or known != form:
@@ -92,12 +92,14 @@ class Told:
 
 
 class Writer(Client):
-    """Attaches with a schema, publishes a little by the version that it was told, and comes with another."""
+    """A producer that attaches with a schema, publishes under the version it received, and attaches with another."""
 
-    def __init__(self, observer: Observer, told: Told, number: int, plan: Schemas) -> None:
+    def __init__(
+        self, observer: Observer, reported: ReportedForms, number: int, plan: Schemas
+    ) -> None:
         topic = TOPIC.partition_at(number % PARTITIONS)
         super().__init__(observer, f"writer-{number}", str(topic))
-        self.told = told
+        self.reported = reported
         self.plan = plan
         self.sent: dict[int, int] = {}
         """Form by sequence id."""
@@ -121,7 +123,7 @@ class Writer(Client):
                 schema=given(form, indent),
             )
             version = producer.schema_version
-            self.told.hear(self.name, version, form)
+            self.reported.record(self.name, version, form)
             self.attached += 1
             self._say(producer, version, form)
             self.wake.clear()
@@ -142,7 +144,7 @@ class Writer(Client):
         request_id = self.link.new_id()
         frame = say.get_or_create_schema(self.topic, request_id, given(form, indent))
         answer = await self.link.request(request_id, frame)
-        self.told.hear(self.name, answer.schema_version, form)
+        self.reported.record(self.name, answer.schema_version, form)
 
     def _say(self, producer: RawProducer, version: bytes, form: int) -> None:
         count = self.rng.choice((1, 3))
@@ -171,12 +173,12 @@ class Writer(Client):
 
 
 class Keeper(Client):
-    """Hears one partition, acknowledges nothing, and asks for the schema of each version that it hears of."""
+    """A consumer of one partition that acknowledges nothing and requests the schema of each version it receives."""
 
-    def __init__(self, observer: Observer, told: Told, partition: int) -> None:
+    def __init__(self, observer: Observer, reported: ReportedForms, partition: int) -> None:
         super().__init__(observer, f"keeper-{partition}", str(TOPIC.partition_at(partition)))
-        self.told = told
-        self.heard: set[tuple[str, int]] = set()
+        self.reported = reported
+        self.received: set[tuple[str, int]] = set()
         self.consumer: RawConsumer | None = None
         self.unread: dict[int, None] = {}
         self.read: set[int] = set()
@@ -187,7 +189,7 @@ class Keeper(Client):
             link,
             self.topic,
             "keeper",
-            on_messages=self._hear,
+            on_messages=self._receive,
             on_end=self.wake_up,
             initial=FROM_EARLIEST,
         )
@@ -209,18 +211,18 @@ class Keeper(Client):
         request_id = self.link.new_id()
         frame = say.get_schema(self.topic, request_id, version_bytes(number))
         answer = await self.link.request(request_id, frame)
-        self.told.hear(self.name, answer.schema_version, form_of(answer.schema.schema_data))
+        self.reported.record(self.name, answer.schema_version, form_of(answer.schema.schema_data))
         self.unread.pop(number, None)
         self.read.add(number)
 
-    def _hear(self, messages: Sequence[events.Delivered]) -> None:
+    def _receive(self, messages: Sequence[events.Delivered]) -> None:
         for message in messages:
-            found = unpack_entry(message.entry)
-            (one,) = found.messages
-            assert one.value is not None
-            writer, sequence, form = one.value.decode().split()
-            self.heard.add((writer, int(sequence)))
-            number = self.told.hear(self.name, found.metadata.schema_version, int(form))
+            entry = unpack_entry(message.entry)
+            (content,) = entry.messages
+            assert content.value is not None
+            writer, sequence, form = content.value.decode().split()
+            self.received.add((writer, int(sequence)))
+            number = self.reported.record(self.name, entry.metadata.schema_version, int(form))
             if number not in self.read:
                 self.unread[number] = None
         self.wake_up()
@@ -238,10 +240,10 @@ class SchemasWorkload:
         self.plan = plan
         topics = [str(TOPIC.partition_at(i)) for i in range(PARTITIONS)]
         self.observer = Observer(run.cluster, topics)
-        self.told = Told(self.observer)
+        self.reported = ReportedForms(self.observer)
         self.administrator = Administrator(self.observer, visits=False)
-        self.keepers = [Keeper(self.observer, self.told, i) for i in range(PARTITIONS)]
-        self.writers = [Writer(self.observer, self.told, i, plan) for i in range(plan.writers)]
+        self.keepers = [Keeper(self.observer, self.reported, i) for i in range(PARTITIONS)]
+        self.writers = [Writer(self.observer, self.reported, i, plan) for i in range(plan.writers)]
         self.calm = False
         self._listed: Sequence[SchemaVersion] = ()
         run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
@@ -267,7 +269,10 @@ class SchemasWorkload:
         for writer in self.writers:
             writer.start()
         await self.run.reach(
-            "publish", lambda: all(one.stored for one in self.writers), SETTLE_S, lambda: ["some"]
+            "publish",
+            lambda: all(client.stored for client in self.writers),
+            SETTLE_S,
+            lambda: ["some"],
         )
         if self.plan.deletions:
             administrator.work(self._delete_now_and_then())
@@ -286,24 +291,26 @@ class SchemasWorkload:
                 self.run.cluster.count("verbs refused")
 
     def _look(self) -> None:
-        """What is listed stays, under rising numbers; and is one schema each, as far as its bytes say."""
+        """Check that listed versions stay, under rising numbers, and that no two have the same schema bytes."""
         try:
-            newest, found = parse_locator(self.run.cluster.tree.get(NODE)[0])
+            newest, versions = parse_locator(self.run.cluster.tree.get(NODE)[0])
         except NoNodeError:
-            found, newest = [], -1
-        if list(found[: len(self._listed)]) != list(self._listed):
-            self.observer.wrong(f"listed {self._listed}, then {found}")
-        if [one.version for one in found] != list(range(newest + 1)):
-            self.observer.wrong(f"versions {[one.version for one in found]}, newest {newest}")
-        since = [one.hash for one in found[_after_deletion(found) :]]
+            versions, newest = [], -1
+        if list(versions[: len(self._listed)]) != list(self._listed):
+            self.observer.wrong(f"listed {self._listed}, then {versions}")
+        if [version.version for version in versions] != list(range(newest + 1)):
+            self.observer.wrong(
+                f"versions {[version.version for version in versions]}, newest {newest}"
+            )
+        since = [version.hash for version in versions[_after_deletion(versions) :]]
         if len(since) != len(set(since)):
-            self.observer.wrong(f"one schema is two versions: {found}")
-        for one in found[len(self._listed) :]:
-            ledger = decode(self.run.cluster.tree.get(paths.ledger(one.ledger_id))[0])
+            self.observer.wrong(f"one schema is two versions: {versions}")
+        for version in versions[len(self._listed) :]:
+            ledger = decode(self.run.cluster.tree.get(paths.ledger(version.ledger_id))[0])
             quorum = ledger.ensemble_size, ledger.write_quorum, ledger.ack_quorum
             if quorum != self.run.cluster.shape.quorum:
-                self.observer.wrong(f"version {one.version} is kept by {quorum}")
-        self._listed = found
+                self.observer.wrong(f"version {version.version} is kept by {quorum}")
+        self._listed = versions
 
     async def quiet(self) -> None:
         self.calm = True
@@ -313,22 +320,22 @@ class SchemasWorkload:
             "bring schemas again",
             lambda: all(writer.since_calm >= FORMS for writer in self.writers),
             SETTLE_S,
-            lambda: [f"{one.name}: {one.since_calm}" for one in self.writers],
+            lambda: [f"{writer.name}: {writer.since_calm}" for writer in self.writers],
         )
         for writer in self.writers:
             assert writer.task is not None
             writer.task.cancel()
-        await self.run.reach("hear all", lambda: not self._unheard(), SETTLE_S, self._unheard)
+        await self.run.reach("hear all", lambda: not self._missing(), SETTLE_S, self._missing)
         await self.run.reach("read all", self._all_read, SETTLE_S, lambda: ["a version"])
         self._look()
 
-    def _unheard(self) -> list[str]:
-        heard = {one for keeper in self.keepers for one in keeper.heard}
+    def _missing(self) -> list[str]:
+        received = {message for keeper in self.keepers for message in keeper.received}
         return [
             f"{writer.name} {number}"
             for writer in self.writers
             for number in writer.stored
-            if (writer.name, number) not in heard
+            if (writer.name, number) not in received
         ][:5]
 
     def _all_read(self) -> bool:
@@ -336,17 +343,17 @@ class SchemasWorkload:
 
     def check(self) -> list[str]:
         wrong = list(self.observer.history.anomalies)
-        numbers = {one.version: one for one in self._listed}
-        for number, form in sorted(self.told.forms.items()):
+        numbers = {version.version for version in self._listed}
+        for number, form in sorted(self.reported.forms.items()):
             if number not in numbers:
-                wrong.append(f"version {number} was told for form {form} and is not listed")
+                wrong.append(f"version {number} was reported for form {form} and is not listed")
         count = self.run.cluster.count
-        count("schemas brought", sum(one.attached for one in self.writers))
+        count("schemas brought", sum(writer.attached for writer in self.writers))
         count("schema versions", len(self._listed))
-        count("published", sum(len(one.stored) for one in self.writers))
+        count("published", sum(len(writer.stored) for writer in self.writers))
         return first_of([f"schemas: {text}" for text in wrong], "schemas")
 
 
-def _after_deletion(found: Sequence[SchemaVersion]) -> int:
-    """Where those begin that were not deleted: a deletion has no hash."""
-    return max((i + 1 for i, one in enumerate(found) if not one.hash), default=0)
+def _after_deletion(versions: Sequence[SchemaVersion]) -> int:
+    """Return the index of the first version after the last deletion, which has no hash."""
+    return max((i + 1 for i, version in enumerate(versions) if not version.hash), default=0)

@@ -1,8 +1,8 @@
-"""A topic that is deleted whenever nobody uses it, while things break: what was confirmed to whom it matters is heard.
+"""A topic that is deleted whenever it is unused, under faults: the messages confirmed while it is held are received.
 
-A host comes now and then, publishes a little and goes; a guest subscribes, listens and goes. Held is the topic for as
-long as the guest's subscription exists (where a subscription holds a topic), or from when the guest's consumer is
-attached (where only consumers and a backlog do). Whatever is sent and confirmed meanwhile must be heard.
+A host attaches now and then, publishes a few messages and leaves; a guest subscribes, receives and leaves. The topic
+is held for as long as the guest's subscription exists (where a subscription holds a topic), or from when the guest's
+consumer is attached (where only consumers and a backlog do). Messages sent and confirmed meanwhile must be received.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ NODE = paths.managed_ledger(TOPIC.managed_ledger_name)
 
 @dataclass(frozen=True)
 class Vacant:
-    """How many hosts come, and how long they and the guest stay away, at most."""
+    """Number of hosts, and the longest time that they and the guest are detached, in seconds."""
 
     hosts: int
     away_s: float
@@ -54,23 +54,23 @@ class Sent:
 
 
 class Guest(Client):
-    """Subscribes for a while. ``heard``: all that came; ``owed``: what has to."""
+    """A consumer that subscribes for a while. ``received``: its messages; ``owed``: those that it must receive."""
 
     def __init__(self, observer: Observer, away_s: float, by_subscription: bool) -> None:
         super().__init__(observer, "guest", TOPIC.full)
         self.away_s = away_s
         self.by_subscription = by_subscription
-        self.heard: set[int] = set()
+        self.received: set[int] = set()
         self.owed: set[int] = set()
         self.sent: dict[int, Sent] = {}
         self.stay: int | None = None
         """Number of the present stay; None: does not hold the topic."""
         self.stays = 0
         self.last = False
-        """It is over: go, and do not come again."""
+        """True when the guest must leave for good."""
         self.attached = False
         self.sated = False
-        """Takes but a few messages in this stay."""
+        """True when the guest sends permits for a few messages only in this stay."""
 
     async def _session(self) -> None:
         link = await self.open()
@@ -79,7 +79,7 @@ class Guest(Client):
             self.topic,
             "s",
             EXCLUSIVE,
-            on_messages=lambda messages: self._hear(consumer, messages),
+            on_messages=lambda messages: self._receive(consumer, messages),
             on_end=self.wake_up,
             initial=FROM_LATEST,
             name=self.name,
@@ -94,7 +94,7 @@ class Guest(Client):
         try:
             while consumer.error is None and not self._may_go(until):
                 began = self.loop.now
-                await consumer.last_position()  # it is attached, and was all the time
+                await consumer.last_position()  # the consumer is attached, and was since ``began``
                 self._owe(began)
                 await asyncio.sleep(0.1)
             if consumer.error is not None:
@@ -117,8 +117,8 @@ class Guest(Client):
             await asyncio.sleep(self.rng.uniform(0.0, self.away_s))
 
     def _owe(self, began: float) -> None:
-        for number, one in self.sent.items():
-            if one.held == self.stay and one.at is not None and one.at <= began:
+        for number, message in self.sent.items():
+            if message.held == self.stay and message.at is not None and message.at <= began:
                 self.owed.add(number)
 
     def _may_go(self, until: float) -> bool:
@@ -126,27 +126,28 @@ class Guest(Client):
             return not self.missing
         if self.calm or self.loop.now < until:
             return self.calm and self.sated
-        return not (self.by_subscription and self._unheard())
+        return not (self.by_subscription and self._incomplete())
 
-    def _unheard(self) -> bool:
-        """Whether anything may come yet that has to be heard before the subscription goes."""
+    def _incomplete(self) -> bool:
+        """Return whether messages may arrive that must be received before the subscription is deleted."""
         return any(
-            one.held == self.stay and number not in self.heard for number, one in self.sent.items()
+            message.held == self.stay and number not in self.received
+            for number, message in self.sent.items()
         )
 
     @property
     def missing(self) -> set[int]:
-        return self.owed - self.heard
+        return self.owed - self.received
 
-    def _hear(self, consumer: RawConsumer, messages: Sequence[events.Delivered]) -> None:
+    def _receive(self, consumer: RawConsumer, messages: Sequence[events.Delivered]) -> None:
         for message in messages:
-            (found,) = unpack_entry(message.entry).messages
-            self.heard.add(int(found.value or b""))
+            (content,) = unpack_entry(message.entry).messages
+            self.received.add(int(content.value or b""))
         consumer.acknowledge([message.position for message in messages])
 
 
 class Host(Client):
-    """Publishes a little, waits for the receipts, and goes."""
+    """A producer that publishes a few messages, waits for the receipts, and leaves."""
 
     def __init__(self, observer: Observer, name: str, away_s: float, guest: Guest) -> None:
         super().__init__(observer, name, TOPIC.full)
@@ -190,9 +191,13 @@ class Host(Client):
     def _receipts(self, receipts: Sequence[events.Receipt]) -> None:
         for _, number, _ in receipts:
             self._waiting.remove(number)
-            one = self.guest.sent[number]
-            one.at = self.loop.now
-            if one.held is not None and one.held == self.guest.stay and self.guest.by_subscription:
+            message = self.guest.sent[number]
+            message.at = self.loop.now
+            if (
+                message.held is not None
+                and message.held == self.guest.stay
+                and self.guest.by_subscription
+            ):
                 self.guest.owed.add(number)
         self.wake.set()
 

@@ -333,9 +333,8 @@ async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_
     await narrow.publish(3)
     assert len(holding.received) == 100
     assert narrow.subscription.state.paused_for == "acks"
-    narrow.subscription.detach(
-        first
-    )  # the consumer that could acknowledge the other entries is detached
+    # No consumer is left that could acknowledge the other entries.
+    narrow.subscription.detach(first)
     other, client = await narrow.join(SubscriptionType.SHARED, name="other")
     await _received(client, 50)
     assert client.received == holding.received[::2]
