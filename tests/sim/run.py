@@ -46,7 +46,7 @@ def play_one(play: Play) -> Result:
 
 
 def play_all(plays: Sequence[Play], jobs: int) -> Generator[Result, None, None]:
-    """Yield results in the order of ``plays``, from ``jobs`` processes. The rest is not played when the caller stops."""
+    """Yield results in the order of ``plays``, made by ``jobs`` processes, until the caller stops."""
     context = multiprocessing.get_context("fork")
     # Processes are replaced: tasks that were killed in mid-air are never freed.
     with context.Pool(jobs, maxtasksperchild=SEEDS_PER_PROCESS) as pool:

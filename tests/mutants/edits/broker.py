@@ -36,7 +36,7 @@ EDITS = (
         "engine/broker/dispatch/consumer.py::Consumer.can_receive",
         "self.permits > 0",
         "self.permits >= 0",
-        ("unit/broker/dispatch/test_permits.py::test_no_entry_goes_out_without_a_permit",),
+        ("unit/broker/dispatch/test_permits.py::test_no_entry_is_sent_without_a_permit",),
         "D1",
     ),
     Edit(
@@ -76,7 +76,7 @@ EDITS = (
         "engine/broker/dispatch/source.py::EntrySource._fetch",
         "self._ready()",
         "pass",
-        (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
+        (f"{DISPATCH}::test_redelivered_messages_are_counted_and_precede_new_ones",),
         "D2",
     ),
     Edit(
@@ -92,7 +92,7 @@ EDITS = (
         f"{CORE}::SharingDispatcher._turn",
         "self._chooser.next() if self._limits.room() else None",
         "self._chooser.next()",
-        (f"{UNBLOCKING}::test_by_acknowledgements",),
+        (f"{UNBLOCKING}::test_acknowledgements_unblock",),
         "D3",
     ),
     Edit(
@@ -100,7 +100,7 @@ EDITS = (
         "engine/broker/dispatch/send_limits.py::SendLimits.unblock",
         "self._blocked = False",
         "pass",
-        (f"{UNBLOCKING}::test_by_acknowledgements",),
+        (f"{UNBLOCKING}::test_acknowledgements_unblock",),
         "D3",
     ),
     Edit(
@@ -108,7 +108,7 @@ EDITS = (
         "engine/broker/dispatch/send_limits.py::SendLimits.unblock",
         "max(self._max // 2, 1)",
         "self._max // 2",
-        (f"{UNBLOCKING}::test_at_a_limit_of_one_the_next_comes_after_each",),
+        (f"{UNBLOCKING}::test_a_limit_of_one_delivers_the_next_after_each_acknowledgement",),
         "D3",
     ),
     Edit(
@@ -118,7 +118,7 @@ EDITS = (
         "pass",
         (
             "unit/broker/dispatch/test_given_back.py"
-            "::test_the_count_goes_on_while_a_consumer_is_there_and_ends_with_the_last",
+            "::test_the_redelivery_count_is_kept_until_the_last_consumer_leaves",
         ),
         "D4",
     ),
@@ -127,7 +127,7 @@ EDITS = (
         f"{CORE}::SharingDispatcher.acknowledged_partly",
         "if self._limits.unblock():",
         "if any([each.unblock() for each in self.consumers]):",
-        (f"{UNBLOCKING}::test_by_acknowledgements_of_parts_of_batches",),
+        (f"{UNBLOCKING}::test_acknowledgements_of_parts_of_batches_unblock",),
         "D3",
     ),
     Edit(
@@ -135,7 +135,7 @@ EDITS = (
         f"{CORE}::SharingDispatcher.remove",
         "self._limits.unblock()",
         "pass",
-        (f"{UNBLOCKING}::test_by_leaving",),
+        (f"{UNBLOCKING}::test_a_consumer_that_leaves_unblocks_the_subscription",),
         "D3",
     ),
     Edit(
@@ -143,7 +143,7 @@ EDITS = (
         "engine/broker/dispatch/consumer.py::Consumer.unblock",
         "self.unacked <= self._unacked_max // 2",
         "self.unacked < self._unacked_max // 2",
-        (f"{UNBLOCKING}::test_by_acknowledgements",),
+        (f"{UNBLOCKING}::test_acknowledgements_unblock",),
         "D3",
     ),
     Edit(
@@ -152,7 +152,7 @@ EDITS = (
         "if pending.discard(*p)}",
         "if pending.discard(*p) or True}",
         (
-            "unit/broker/dispatch/test_given_back.py::test_what_another_consumer_holds_goes_out_to_nobody_else",
+            "unit/broker/dispatch/test_given_back.py::test_entries_held_by_a_consumer_are_sent_to_no_other",
         ),
         "D4",
     ),
@@ -162,7 +162,7 @@ EDITS = (
         "self._waiting.add_keyed(held)",
         "pass",
         (
-            f"{DISPATCH}::test_shared_under_random_comings_and_goings_delivers_all_and_never_twice_at_once",
+            f"{DISPATCH}::test_shared_delivers_all_entries_and_none_to_two_consumers_under_random_changes",
         ),
         "D4",
     ),
@@ -171,7 +171,7 @@ EDITS = (
         f"{CORE}::SharingDispatcher.redeliver",
         "self._counts.increment(back)",
         "pass",
-        (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
+        (f"{DISPATCH}::test_redelivered_messages_are_counted_and_precede_new_ones",),
         "D4",
     ),
     Edit(
@@ -179,7 +179,7 @@ EDITS = (
         "engine/broker/dispatch/redelivery.py::RedeliveryCounts.increment",
         "self._counts.get(position, 0) + 1",
         "self._counts.get(position, 1) + 1",
-        (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
+        (f"{DISPATCH}::test_redelivered_messages_are_counted_and_precede_new_ones",),
         "D4",
     ),
     Edit(
@@ -188,7 +188,7 @@ EDITS = (
         "self._members.pop(position, None)",
         "pass",
         (
-            "unit/broker/dispatch/test_redelivery.py::test_what_was_acknowledged_meanwhile_is_not_replayed",
+            "unit/broker/dispatch/test_redelivery.py::test_entries_acknowledged_in_between_are_not_replayed",
         ),
         "D4",
     ),
@@ -197,7 +197,7 @@ EDITS = (
         f"{CORE}::SharingDispatcher._set_aside",
         "facts.deliver_at_ms <= now_ms + self._alarm.early_ms",
         "facts.deliver_at_ms <= now_ms + 60_000",
-        (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
+        (f"{DELAYED}::test_each_delayed_message_is_delivered_once_at_its_time",),
         "D5",
     ),
     Edit(
@@ -205,7 +205,7 @@ EDITS = (
         f"{CORE}::SharingDispatcher.wake",
         "self._alarm.set(now_ms)",
         "pass",
-        (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
+        (f"{DELAYED}::test_each_delayed_message_is_delivered_once_at_its_time",),
         "D5",
     ),
     Edit(
@@ -213,14 +213,14 @@ EDITS = (
         "engine/broker/dispatch/delays/alarm.py::DeliveryAlarm.set",
         "self._timer.cancel()",
         "pass",
-        (f"{DELAYED}::test_no_alarm_is_left_behind",),
+        (f"{DELAYED}::test_no_timer_is_left_behind",),
     ),
     Edit(
         "delayed-entries-kept",
         f"{CORE}::SharingDispatcher.acknowledged_up_to",
         "self._delayed.discard_up_to(position)",
         "pass",
-        (f"{DELAYED}::test_clearing_and_skipping_take_entries_out",),
+        (f"{DELAYED}::test_clearing_and_skipping_remove_delayed_entries",),
         "D5",
     ),
     Edit(
@@ -228,7 +228,7 @@ EDITS = (
         f"{CORE}::SharingDispatcher._discard_elsewhere",
         "self._delayed.discard(position)",
         "pass",
-        (f"{DELAYED}::test_single_acknowledgements_take_entries_out_and_make_room",),
+        (f"{DELAYED}::test_single_acknowledgements_remove_delayed_entries_and_free_memory",),
         "D5",
     ),
     Edit(
@@ -236,7 +236,7 @@ EDITS = (
         "engine/broker/dispatch/delays/delayed.py::Run.wants",
         "2 * (len(self._times) - self._at) <= self.ends[0]",
         "False",
-        (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
+        (f"{DELAYED}::test_each_delayed_message_is_delivered_once_at_its_time",),
         "D5",
     ),
     Edit(
@@ -244,7 +244,7 @@ EDITS = (
         "engine/broker/dispatch/delays/delay_keeper.py::DelayKeeper._load",
         "self._cursor.set_aside(spans)",
         "pass",
-        (f"{KEEPER}::test_what_is_stored_is_not_read_again",),
+        (f"{KEEPER}::test_entries_in_the_stored_index_are_not_read_again",),
         "D5",
     ),
     Edit(
@@ -252,7 +252,7 @@ EDITS = (
         "engine/broker/dispatch/delays/delay_keeper.py::DelayKeeper._give_up",
         "self._lost()",
         "pass",
-        (f"{KEEPER}::test_a_part_that_is_lost_sends_the_consumers_away_and_all_comes",),
+        (f"{KEEPER}::test_a_lost_index_part_disconnects_consumers_and_no_message_is_lost",),
         "D5",
     ),
     Edit(
@@ -260,7 +260,7 @@ EDITS = (
         "engine/broker/dispatch/delays/delay_keeper.py::DelayKeeper._merge",
         "new.begin_behind(taken_ms)",
         "pass",
-        (f"{KEEPER}::test_what_falls_due_during_a_merge_comes_once",),
+        (f"{KEEPER}::test_messages_due_during_a_merge_are_delivered_once",),
         "D5",
     ),
     Edit(
@@ -268,7 +268,7 @@ EDITS = (
         "engine/broker/dispatch/core.py::SharingDispatcher._take_due",
         "while len(waiting) < room:",
         "while True:",
-        (f"{KEEPER}::test_a_slow_consumer_has_no_more_than_it_takes_taken_out",),
+        (f"{KEEPER}::test_no_more_due_entries_are_taken_out_than_a_slow_consumer_receives",),
         "D5",
     ),
     Edit(
@@ -285,7 +285,7 @@ EDITS = (
         "self._chooser.wait(view)",
         "pass",
         (
-            "unit/broker/dispatch/test_parked_chunks.py::test_what_waited_for_a_consumer_that_left_goes_to_another_in_order",
+            "unit/broker/dispatch/test_parked_chunks.py::test_chunks_parked_for_a_detached_consumer_go_to_another_in_order",
         ),
         "D6",
     ),
@@ -295,7 +295,7 @@ EDITS = (
         "if self._parked:",
         "if False:",
         (
-            "unit/broker/dispatch/test_parked_chunks.py::test_what_waits_goes_to_its_consumer_as_soon_as_it_can_receive",
+            "unit/broker/dispatch/test_parked_chunks.py::test_parked_chunks_are_sent_as_soon_as_their_consumer_can_receive",
         ),
         "D6",
     ),
@@ -305,7 +305,7 @@ EDITS = (
         "self._source.read_from(self._entries_for(self._active))",
         "self._source.cursor = self._entries_for(self._active)",
         (
-            "unit/broker/dispatch/test_one_active.py::test_a_better_consumer_begins_at_the_first_unacknowledged",
+            "unit/broker/dispatch/test_one_active.py::test_a_consumer_of_higher_priority_begins_at_the_first_unacknowledged_entry",
         ),
         "D8",
     ),
@@ -330,7 +330,7 @@ EDITS = (
         "engine/broker/dispatch/source.py::EntrySource.settle",
         "self._drop()",
         "pass",
-        ("unit/broker/dispatch/test_rewinds.py::test_a_seek_drops_what_was_read_and_not_sent",),
+        ("unit/broker/dispatch/test_rewinds.py::test_a_seek_drops_unsent_entries",),
         "D7",
     ),
     Edit(
@@ -367,8 +367,8 @@ EDITS = (
         "draining is not None and draining.holder is not owner",
         "False",
         (
-            f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it",
-            f"{KEYED_PROPERTY}::test_every_key_comes_in_order_and_nobody_waits_without_a_reason",
+            f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_acknowledged_its_messages",
+            f"{KEYED_PROPERTY}::test_every_key_is_delivered_in_order_and_no_entry_waits_without_a_reason",
         ),
         "D10",
     ),
@@ -378,7 +378,7 @@ EDITS = (
         "return first is not None and first < position",
         "return False",
         (
-            "unit/broker/dispatch/choose/test_sticky.py::test_of_a_key_that_waits_only_what_is_before_goes_out",
+            "unit/broker/dispatch/choose/test_sticky.py::test_only_entries_before_the_first_waiting_one_of_a_key_are_sent",
         ),
         "D10",
     ),
@@ -388,8 +388,8 @@ EDITS = (
         "self.waiting.restore_lane(slot)",
         "pass",
         (
-            f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it",
-            f"{KEYED_PROPERTY}::test_every_key_comes_in_order_and_nobody_waits_without_a_reason",
+            f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_acknowledged_its_messages",
+            f"{KEYED_PROPERTY}::test_every_key_is_delivered_in_order_and_no_entry_waits_without_a_reason",
         ),
         "D10",
     ),
@@ -398,7 +398,7 @@ EDITS = (
         "engine/broker/dispatch/core.py::SharingDispatcher._next",
         "if source.replaying:",
         "if False:",
-        (f"{KEYED}::test_what_was_read_and_not_sent_comes_after_what_was_given_back",),
+        (f"{KEYED}::test_unsent_entries_follow_redelivered_ones",),
         "D10",
     ),
     Edit(
@@ -406,7 +406,7 @@ EDITS = (
         "engine/broker/dispatch/core.py::SharingDispatcher._send_bound",
         "self._parking.park(owner, rest)",
         "self._source.give_back(rest)",
-        (f"{KEYED}::test_a_consumer_without_permits_holds_up_its_own_keys_only",),
+        (f"{KEYED}::test_a_consumer_without_permits_delays_its_own_keys_only",),
         "D10",
     ),
     Edit(
@@ -672,7 +672,7 @@ EDITS = (
         "self._places, self._owners = [], []",
         "pass",
         (
-            "unit/broker/dispatch/choose/test_keys.py::test_a_change_moves_no_key_between_those_who_stay",
+            "unit/broker/dispatch/choose/test_keys.py::test_a_change_moves_no_key_between_remaining_members",
         ),
         "D10",
     ),
@@ -683,7 +683,7 @@ EDITS = (
         "topmost = False",
         (
             "unit/broker/dispatch/choose/test_keys.py"
-            "::test_a_range_that_is_left_goes_to_who_is_above_and_the_topmost_to_who_is_below",
+            "::test_a_freed_range_goes_to_the_member_above_and_the_topmost_to_the_one_below",
         ),
     ),
     Edit(
@@ -692,7 +692,7 @@ EDITS = (
         "reversed(range(count))",
         "range(count)",
         (
-            "unit/broker/dispatch/test_choosers.py::test_of_one_name_the_last_that_came_is_active_on_a_plain_topic",
+            "unit/broker/dispatch/test_choosers.py::test_of_equal_names_the_last_member_is_active_on_a_topic_without_partitions",
         ),
     ),
     Edit(
@@ -700,10 +700,7 @@ EDITS = (
         "engine/broker/dispatch/single.py::SingleDispatcher._choose",
         "elif self._handover is None:",
         "elif self._end_handover() is None:",
-        (
-            "unit/broker/dispatch/test_one_active.py"
-            "::test_consumers_that_keep_coming_do_not_put_the_handover_off",
-        ),
+        ("unit/broker/dispatch/test_one_active.py::test_new_consumers_do_not_postpone_a_handover",),
         "D8",
     ),
     Edit(
@@ -713,7 +710,7 @@ EDITS = (
         "pass",
         (
             "unit/broker/dispatch/test_one_active.py"
-            "::test_all_are_told_when_a_handover_is_done_and_who_comes_at_once",
+            "::test_consumers_are_notified_after_a_handover_and_a_new_one_at_once",
         ),
         "D8",
     ),
@@ -914,7 +911,7 @@ EDITS = (
         "limit.wait(self._wake)",
         "pass",
         (
-            "unit/broker/dispatch/test_throttle.py::test_what_comes_again_counts_too_and_comes_in_the_end",
+            "unit/broker/dispatch/test_throttle.py::test_redelivered_messages_count_for_the_rate_and_are_delivered",
         ),
         "D15",
     ),

@@ -6,9 +6,7 @@ COMPACTION = "engine/broker/compaction"
 TOPIC = "unit/broker/compaction/test_topic_compaction.py"
 VALUES = "unit/broker/compaction/test_last_values.py"
 KEYED = "unit/broker/dispatch/test_key_shared.py"
-PASSED = (
-    f"{KEYED}::test_a_key_stays_where_messages_of_it_are_still_worked_on_though_they_were_passed"
-)
+PASSED = f"{KEYED}::test_a_key_stays_with_a_consumer_that_holds_skipped_messages_of_it"
 MARKERS = "unit/broker/test_markers.py"
 PARKED = "engine/broker/dispatch/parked.py"
 LISTS = "unit/broker/control/test_topic_lists.py"
@@ -61,7 +59,7 @@ EDITS = (
         "True",
         (
             "unit/broker/dispatch/test_parked.py::"
-            "test_a_small_entry_does_not_keep_the_read_alive_that_it_came_with",
+            "test_a_small_entry_does_not_keep_the_buffer_of_its_read_alive",
         ),
     ),
     Edit(
@@ -69,9 +67,7 @@ EDITS = (
         f"{PARKED}::Parked.put_back",
         "views.appendleft(part)",
         "views.append(part)",
-        (
-            "unit/broker/dispatch/test_parked.py::test_what_was_taken_and_not_sent_comes_first_again",
-        ),
+        ("unit/broker/dispatch/test_parked.py::test_entries_put_back_are_taken_first_again",),
         "D10",
     ),
     Edit(
@@ -157,10 +153,7 @@ EDITS = (
         "engine/broker/dispatch/choose/sticky.py::Sticky.sent",
         "if self._ordered and self._map.owner(slot) is not consumer:",
         "if False:",
-        (
-            f"{KEYED}::"
-            "test_a_key_that_moved_is_free_when_its_last_chunk_is_acknowledged_and_not_before",
-        ),
+        (f"{KEYED}::test_a_moved_key_is_released_when_its_last_chunk_is_acknowledged",),
         "D10",
     ),
     Edit(
@@ -195,7 +188,7 @@ EDITS = (
         "pass",
         (
             "unit/broker/dispatch/test_rewinds.py::"
-            "test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken",
+            "test_replayed_entries_are_read_as_earlier_ones_are_taken",
         ),
     ),
     Edit(
@@ -205,7 +198,7 @@ EDITS = (
         "pass",
         (
             "unit/broker/dispatch/test_rewinds.py::"
-            "test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken",
+            "test_replayed_entries_are_read_as_earlier_ones_are_taken",
         ),
     ),
     Edit(
@@ -213,7 +206,7 @@ EDITS = (
         "engine/broker/dispatch/source.py::EntrySource.next",
         "self._hold(self._messages(views))",
         "self._hold(views)",
-        (f"{MARKERS}::test_markers_are_acknowledged_and_take_no_permit",),
+        (f"{MARKERS}::test_markers_are_acknowledged_and_use_no_permit",),
         "D17",
     ),
     Edit(
@@ -221,7 +214,7 @@ EDITS = (
         "engine/broker/dispatch/source.py::EntrySource._fetch",
         "views = self._messages(views)",
         "pass",
-        (f"{MARKERS}::test_markers_are_acknowledged_and_take_no_permit",),
+        (f"{MARKERS}::test_markers_are_acknowledged_and_use_no_permit",),
         "D17",
     ),
     Edit(
@@ -229,7 +222,7 @@ EDITS = (
         "engine/broker/topics/subscriptions/subscription.py::Subscription.pass_markers",
         "self.cursor.acknowledge(positions)",
         "pass",
-        (f"{MARKERS}::test_markers_are_acknowledged_and_take_no_permit",),
+        (f"{MARKERS}::test_markers_are_acknowledged_and_use_no_permit",),
         "D17",
     ),
     Edit(
@@ -237,7 +230,7 @@ EDITS = (
         "engine/broker/topics/subscriptions/subscription.py::Subscription.pass_markers",
         "self.notify_end()",
         "pass",
-        (f"{MARKERS}::test_consumers_learn_of_the_end_when_only_markers_are_left",),
+        (f"{MARKERS}::test_the_end_of_a_topic_is_reported_when_only_markers_remain",),
         "D17",
     ),
     Edit(

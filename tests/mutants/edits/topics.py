@@ -405,8 +405,8 @@ EDITS = (
         "stored.union(*self._admitted.get(namespace, {}).values())",
         "stored",
         (
-            f"{ROOM_TEST}::test_topics_made_by_use_at_once_stay_within_the_limit",
-            f"{ROOM_TEST}::test_topics_that_administrators_make_at_once_stay_within_the_limit",
+            f"{ROOM_TEST}::test_topics_created_concurrently_by_clients_stay_within_the_limit",
+            f"{ROOM_TEST}::test_topics_created_concurrently_by_administrators_stay_within_the_limit",
         ),
     ),
     Edit(
@@ -414,7 +414,7 @@ EDITS = (
         ROOM,
         "len(taken) + new > limit",
         "len(taken) >= limit",
-        (f"{ROOM_TEST}::test_all_partitions_of_a_topic_made_by_use_count",),
+        (f"{ROOM_TEST}::test_all_partitions_of_a_topic_created_by_a_client_count",),
     ),
     Edit(
         "a-connection-has-no-share-of-its-own-in-what-the-broker-holds",

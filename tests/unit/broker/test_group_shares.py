@@ -36,7 +36,7 @@ TOPICS = [TopicName.parse(f"persistent://public/shared/t{n}") for n in range(16)
         min_size=1,
     ),
 )
-def test_shares_add_up_and_nobody_in_need_gets_less_than_others(
+def test_shares_add_up_and_a_waiting_broker_gets_at_least_as_much_as_others(
     total: int, needs: dict[str, float]
 ) -> None:
     shares = fair_shares(total, needs)
@@ -48,7 +48,7 @@ def test_shares_add_up_and_nobody_in_need_gets_less_than_others(
             assert waiting[0] >= shares[who] * 0.999
 
 
-def test_who_waits_gets_what_others_do_not_need() -> None:
+def test_a_waiting_broker_gets_the_unused_shares_of_others() -> None:
     used = {"a": (90.0, True), "b": (4.0, False)}
     assert share(100, used, "a") == 90
     assert share(100, used, "b") == 10
@@ -80,7 +80,7 @@ async def reached(instance: BrokerInstance, *wanted: tuple[MaxRate, MaxRate]) ->
             await asyncio.sleep(0.02)
 
 
-async def test_brokers_share_a_group_and_one_that_goes_leaves_its_share(
+async def test_brokers_share_a_group_and_a_stopped_one_frees_its_share(
     instance: BrokerInstance,
 ) -> None:
     first, second = [await instance.broker() for _ in range(2)]
@@ -139,7 +139,7 @@ async def test_a_group_that_does_not_exist_is_no_limit_until_it_does(
 
 
 @pytest.mark.virtual_time
-async def test_a_group_that_fails_unexpectedly_keeps_no_other_from_its_share(
+async def test_a_group_that_fails_unexpectedly_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     groups, shared = Groups(SystemClock()), []

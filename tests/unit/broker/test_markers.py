@@ -41,7 +41,7 @@ async def put(bench: Bench, *entries: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_markers_are_acknowledged_and_take_no_permit(
+async def test_markers_are_acknowledged_and_use_no_permit(
     bench: Bench, kind: SubscriptionType
 ) -> None:
     await put(bench, COMMIT, MESSAGE, SNAPSHOT, COMMIT, MESSAGE, MESSAGE, COMMIT)
@@ -59,7 +59,7 @@ async def test_markers_are_acknowledged_and_take_no_permit(
     assert cursor.mark_delete.entry_id == 6
 
 
-async def test_only_markers_leave_nothing_to_wait_for(bench: Bench) -> None:
+async def test_a_backlog_of_markers_alone_is_acknowledged(bench: Bench) -> None:
     await put(bench, *[COMMIT] * 3)
     _, client = await bench.join(SubscriptionType.SHARED)
     client.client_version = "Magnetar"
@@ -71,7 +71,7 @@ async def test_only_markers_leave_nothing_to_wait_for(bench: Bench) -> None:
     assert client.kinds == ["REACHED_END_OF_TOPIC"]
 
 
-async def test_consumers_learn_of_the_end_when_only_markers_are_left(bench: Bench) -> None:
+async def test_the_end_of_a_topic_is_reported_when_only_markers_remain(bench: Bench) -> None:
     await put(bench, COMMIT, COMMIT)
     await bench.topic.terminate()
     consumer, client = await bench.join(SubscriptionType.EXCLUSIVE, permits=0)

@@ -63,7 +63,7 @@ async def metrics(broker: BrokerService) -> str:
     return (await received_by(broker.http_port, request)).decode()
 
 
-async def test_a_client_above_the_cap_is_refused_as_apache_does(tmp_path: Path) -> None:
+async def test_a_client_above_the_cap_is_refused_as_by_apaches_broker(tmp_path: Path) -> None:
     async with running(tmp_path, broker_max_connections=1) as broker:
         _, first = await asyncio.open_connection("127.0.0.1", broker.broker_port)
         answer = pb.BaseCommand.FromString((await received_by(broker.broker_port))[8:])
@@ -82,7 +82,7 @@ async def test_a_client_above_the_cap_is_refused_as_apache_does(tmp_path: Path) 
         again.close()
 
 
-async def test_a_client_above_its_address_cap_is_told_the_address(tmp_path: Path) -> None:
+async def test_a_client_above_its_address_cap_is_refused_with_the_address(tmp_path: Path) -> None:
     async with running(tmp_path, broker_max_connections_per_ip=1) as broker:
         _, first = await asyncio.open_connection("127.0.0.1", broker.broker_port)
         answer = pb.BaseCommand.FromString((await received_by(broker.broker_port))[8:])
@@ -116,7 +116,7 @@ async def test_one_address_leaves_room_on_the_private_port(tmp_path: Path) -> No
         first.close()
 
 
-async def test_without_a_cap_nobody_is_refused(tmp_path: Path) -> None:
+async def test_without_a_cap_no_connection_is_refused(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         held = [await asyncio.open_connection("127.0.0.1", broker.broker_port) for _ in range(100)]
         while broker.running.sessions.count < len(held):
@@ -156,7 +156,7 @@ async def test_a_drain_hands_over_every_other_bundle_when_one_fails_unexpectedly
         monkeypatch.undo()
 
 
-async def test_a_broker_in_tls_connects_to_itself_and_is_called_in_tls(tmp_path: Path) -> None:
+async def test_a_broker_with_tls_connects_to_itself_and_is_called_over_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue("broker", "127.0.0.1")
     instance = BrokerInstance(tmp_path)

@@ -52,7 +52,9 @@ async def refused(*makers: Any) -> list[BaseException]:
     return [end for end in ends if isinstance(end, BaseException)]
 
 
-async def test_topics_made_by_use_at_once_stay_within_the_limit(bench: AdminBench) -> None:
+async def test_topics_created_concurrently_by_clients_stay_within_the_limit(
+    bench: AdminBench,
+) -> None:
     await limited(bench, 3)
     await used(bench, "t0")
     errors = await refused(*(used(bench, f"t{i}") for i in range(6)))
@@ -62,7 +64,7 @@ async def test_topics_made_by_use_at_once_stay_within_the_limit(bench: AdminBenc
     await used(bench, "__change_events")
 
 
-async def test_topics_that_administrators_make_at_once_stay_within_the_limit(
+async def test_topics_created_concurrently_by_administrators_stay_within_the_limit(
     bench: AdminBench,
 ) -> None:
     await limited(bench, 2)
@@ -72,7 +74,7 @@ async def test_topics_that_administrators_make_at_once_stay_within_the_limit(
     assert len(await present(bench)) == 2
 
 
-async def test_all_partitions_of_a_topic_made_by_use_count(bench: AdminBench) -> None:
+async def test_all_partitions_of_a_topic_created_by_a_client_count(bench: AdminBench) -> None:
     partitioned = {"topicType": "partitioned", "defaultNumPartitions": 2}
     await limited(
         bench, 5, autoTopicCreationOverride={"allowAutoTopicCreation": True, **partitioned}
@@ -86,7 +88,7 @@ async def test_all_partitions_of_a_topic_made_by_use_count(bench: AdminBench) ->
     assert await refused(used(bench, "more"))
 
 
-async def test_a_creation_that_failed_leaves_its_place(bench: AdminBench) -> None:
+async def test_a_failed_creation_frees_its_place(bench: AdminBench) -> None:
     await limited(bench, 1)
     path = paths.managed_ledger(topic("a").managed_ledger_name)
     bench.store.counted = lambda operation, called: (operation, called) == ("create", path)

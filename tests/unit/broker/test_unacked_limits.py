@@ -22,7 +22,7 @@ async def bench() -> AsyncIterator[Bench]:
         yield made
 
 
-async def test_too_much_out_in_all_stops_those_with_a_large_share_until_half_is_free(
+async def test_the_brokers_limit_pauses_subscriptions_with_a_large_share_until_half_is_free(
     bench: Bench,
 ) -> None:
     settings = replace(bench.context.settings, max_unacked_messages_per_broker=20)
@@ -45,7 +45,7 @@ async def test_too_much_out_in_all_stops_those_with_a_large_share_until_half_is_
 
 
 @pytest.mark.parametrize("whose", ["unacked_per_consumer", "unacked_per_subscription"])
-async def test_a_policy_acts_on_those_who_are_there(bench: Bench, whose: str) -> None:
+async def test_a_changed_limit_applies_to_attached_consumers(bench: Bench, whose: str) -> None:
     _, client = await bench.join(SubscriptionType.SHARED)
     await bench.publish(10)
     await until(lambda: len(client.received) == 10)

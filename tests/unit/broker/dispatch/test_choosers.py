@@ -57,7 +57,7 @@ def test_names_are_sorted_as_java_does() -> None:
     ]
 
 
-def test_the_ring_chooses_for_a_plain_topic_and_if_wished_for_partitions() -> None:
+def test_the_ring_chooses_for_topics_and_optionally_for_partitions() -> None:
     members = [(0, f"consumer-{i}") for i in range(5)]
     chosen = choose(members)
     assert choose(members[::-1]) == chosen
@@ -72,11 +72,11 @@ def test_the_ring_chooses_the_owner_of_the_first_point_behind_the_topic() -> Non
     assert choose(members)[1] == points[behind[0] if behind else min(points)]
 
 
-def test_of_one_name_the_last_that_came_is_active_on_a_plain_topic() -> None:
+def test_of_equal_names_the_last_member_is_active_on_a_topic_without_partitions() -> None:
     assert choose_active([(0, "a"), (0, "a"), (0, "a")], -1, "t") == 2
 
 
-def test_nobody_is_active_without_members() -> None:
+def test_no_member_is_active_without_members() -> None:
     assert choose_active([], 0, "t") is None
 
 
@@ -101,7 +101,7 @@ def test_shared_takes_turns_among_equals() -> None:
     assert all(turns.next() is member for member in (b, c, b))
 
 
-def test_shared_goes_to_a_lower_level_only_when_the_higher_cannot_take_it() -> None:
+def test_shared_chooses_a_lower_level_only_when_the_higher_cannot_receive() -> None:
     low, high = Member(1), Member(0)
     turns = turns_of(low, high)
     assert turns.next() is high
@@ -110,7 +110,7 @@ def test_shared_goes_to_a_lower_level_only_when_the_higher_cannot_take_it() -> N
 
 
 @given(members=st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12), data=st.data())
-def test_shared_choice_is_eligible_and_of_the_best_level_there_is(
+def test_the_shared_choice_can_receive_and_is_of_the_best_such_level(
     members: list[tuple[int, bool]], data: st.DataObject
 ) -> None:
     everyone = [Member(priority) for priority, _ in members]

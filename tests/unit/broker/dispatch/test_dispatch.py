@@ -58,7 +58,7 @@ async def test_permits_count_messages_and_a_batch_may_overdraw_them(bench: Bench
     assert len(client.received) == 3
 
 
-async def test_a_full_socket_pauses_its_consumer_and_not_the_others(bench: Bench) -> None:
+async def test_a_full_socket_pauses_its_consumer_only(bench: Bench) -> None:
     _, full = await bench.join(SubscriptionType.SHARED)
     _, open_ = await bench.join(SubscriptionType.SHARED)
     full.can_send = False
@@ -79,7 +79,7 @@ async def test_shared_serves_the_better_priority_first(bench: Bench) -> None:
     assert (len(high.received), len(low.received)) == (10, 20)
 
 
-async def test_what_is_given_back_comes_again_counted_and_before_what_is_new(bench: Bench) -> None:
+async def test_redelivered_messages_are_counted_and_precede_new_ones(bench: Bench) -> None:
     consumer, client = await bench.join(SubscriptionType.SHARED, permits=5)
     await bench.publish(10)
     back = client.received[1:3]
@@ -92,7 +92,7 @@ async def test_what_is_given_back_comes_again_counted_and_before_what_is_new(ben
     assert bench.subscription.state.replaying == 0
 
 
-async def test_what_another_consumer_holds_cannot_be_given_back(bench: Bench) -> None:
+async def test_a_consumer_cannot_give_back_entries_of_another(bench: Bench) -> None:
     _, holding = await bench.join(SubscriptionType.SHARED)
     await bench.publish(5)
     other, _ = await bench.join(SubscriptionType.SHARED)
@@ -131,7 +131,7 @@ async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
         assert len({p.entry_id % 2 for p in client.received}) <= 1
 
 
-async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None:
+async def test_a_handover_interrupted_by_a_reset_does_not_happen(bench: Bench) -> None:
     """Disconnect the consumers during a handover: the next consumer receives each entry once."""
     first, _ = await bench.join(SubscriptionType.FAILOVER, permits=0, name="a")
     await bench.join(SubscriptionType.FAILOVER, permits=0, name="b")
@@ -147,7 +147,7 @@ async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None
     assert third.permits == 997
 
 
-async def test_failover_hands_over_and_starts_at_the_first_unacknowledged(bench: Bench) -> None:
+async def test_failover_continues_at_the_first_unacknowledged_entry(bench: Bench) -> None:
     first, got = await bench.join(SubscriptionType.FAILOVER, name="a")
     await bench.publish(6)
     bench.subscription.acknowledge(first, got.received[:2])
@@ -168,7 +168,9 @@ async def test_exclusive_rewinds_for_the_next_consumer(bench: Bench) -> None:
     assert second.received == [got.received[0], *got.received[2:]]
 
 
-async def test_a_reset_sends_consumers_away_and_the_next_starts_there(bench: Bench) -> None:
+async def test_a_reset_disconnects_consumers_and_the_next_starts_at_its_position(
+    bench: Bench,
+) -> None:
     _, client = await bench.join(SubscriptionType.SHARED)
     await bench.publish(5)
     await bench.subscription.moves.reset(client.received[3])
@@ -177,7 +179,9 @@ async def test_a_reset_sends_consumers_away_and_the_next_starts_there(bench: Ben
     assert again.received == client.received[3:5]
 
 
-async def test_the_end_of_a_sealed_topic_is_told_to_java_alone_and_once(bench: Bench) -> None:
+async def test_the_end_of_a_sealed_topic_is_reported_once_to_java_clients_only(
+    bench: Bench,
+) -> None:
     java, java_client = await bench.join(SubscriptionType.SHARED, permits=0)
     other, other_client = await bench.join(SubscriptionType.SHARED)
     java_client.client_version = "Pulsar-Java-v4.0.8"
@@ -189,14 +193,14 @@ async def test_the_end_of_a_sealed_topic_is_told_to_java_alone_and_once(bench: B
     assert (java_client.kinds, other_client.kinds) == (["REACHED_END_OF_TOPIC"], [])
 
 
-async def test_a_sealed_topic_takes_no_producer(bench: Bench) -> None:
+async def test_a_sealed_topic_refuses_producers(bench: Bench) -> None:
     await bench.topic.terminate()
     late = Producer(Client(), 2, "late", bench.topic, now_ms=0)
     with pytest.raises(TopicTerminated):
         await bench.topic.publishers.admit(late)
 
 
-async def test_a_newer_epoch_replaces_a_producer_and_a_stranger_of_its_name_is_refused(
+async def test_a_newer_epoch_replaces_a_producer_and_another_of_its_name_is_refused(
     bench: Bench,
 ) -> None:
     client = Client()
@@ -212,7 +216,7 @@ async def test_a_newer_epoch_replaces_a_producer_and_a_stranger_of_its_name_is_r
     assert bench.topic.producers["n"] is stranger
 
 
-async def test_topics_asked_for_at_once_are_loaded_once(bench: Bench) -> None:
+async def test_concurrent_requests_load_a_topic_once(bench: Bench) -> None:
     name = TopicName.parse("persistent://public/default/once")
     loads = bench.registry.load_times.count
     topics = await asyncio.gather(*(bench.registry.get(name, create=True) for _ in range(20)))
@@ -220,7 +224,7 @@ async def test_topics_asked_for_at_once_are_loaded_once(bench: Bench) -> None:
     assert bench.registry.load_times.count == loads + 1
 
 
-async def test_an_unloaded_topic_sends_its_clients_away_and_loads_again_with_its_state(
+async def test_an_unloaded_topic_disconnects_its_clients_and_loads_again_with_its_state(
     bench: Bench,
 ) -> None:
     consumer, client = await bench.join(SubscriptionType.SHARED)
@@ -250,7 +254,7 @@ async def join_as_reader(bench: Bench, client: Client) -> tuple[Consumer, Subscr
     return consumer, subscription
 
 
-async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_next(
+async def test_a_readers_subscription_is_deleted_with_it_and_created_anew_for_the_next(
     bench: Bench,
 ) -> None:
     await bench.publish(3)
@@ -275,7 +279,7 @@ async def test_a_reader_that_leaves_a_fenced_log_is_no_error(
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twice_at_once(
+async def test_shared_delivers_all_entries_and_none_to_two_consumers_under_random_changes(
     bench: Bench, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -323,7 +327,7 @@ async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twi
     assert bench.subscription.cursor.backlog_entries() == 0
 
 
-async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_missing(
+async def test_too_scattered_acknowledgements_pause_new_entries_but_not_redelivery(
     narrow: Bench,
 ) -> None:
     first, holding = await narrow.join(SubscriptionType.SHARED)

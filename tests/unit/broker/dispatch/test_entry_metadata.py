@@ -33,7 +33,9 @@ class Raw(Client):
 @pytest.mark.parametrize("exposed", [False, True])
 @pytest.mark.parametrize("takes", [False, True])
 @pytest.mark.parametrize("partly", [False, True])
-def test_it_is_taken_off_for_all_others(exposed: bool, takes: bool, partly: bool) -> None:
+def test_broker_metadata_is_removed_for_all_other_clients(
+    exposed: bool, takes: bool, partly: bool
+) -> None:
     settings = DataPathSettings(exposing_broker_entry_metadata_to_client_enabled=exposed)
     client = Raw(takes)
     kind = SubscriptionType.EXCLUSIVE
@@ -48,7 +50,7 @@ def test_it_is_taken_off_for_all_others(exposed: bool, takes: bool, partly: bool
     assert client.data.endswith(b"entry")
 
 
-async def test_a_connections_version_and_flag_decide() -> None:
+async def test_the_version_and_flag_of_a_connection_decide() -> None:
     async with opened() as bench:
         session = bench.sessions().accept()
         for version, flag, expected in ((17, True, False), (18, False, False), (18, True, True)):

@@ -76,7 +76,7 @@ def test_only_wanted_facts_are_searched_for_and_others_are_added_later(
     assert len(facts_of(run, MARKER | TRANSACTION).special) == 3
 
 
-def test_chunks_are_counted_in_what_is_looked_at() -> None:
+def test_chunks_are_counted_within_a_view() -> None:
     run = run_of(PART, LATER, PART, entry_of(b"v"))
     assert [chunks_of(View(run, *part)) for part in ((0, 4), (1, 4), (1, 2), (3, 4))] == [
         2,
@@ -86,12 +86,12 @@ def test_chunks_are_counted_in_what_is_looked_at() -> None:
     ]
 
 
-def test_facts_are_worked_out_once() -> None:
+def test_facts_are_computed_once() -> None:
     run = run_of(LATER)
     assert facts_of(run) is facts_of(run)
 
 
-def test_what_cannot_be_read_is_plain() -> None:
+def test_an_unreadable_entry_is_plain() -> None:
     assert facts_of(run_of(b"\x98\x01", b"\x0e\x01\x98\x01\xd2\x01")).special == {}
 
 

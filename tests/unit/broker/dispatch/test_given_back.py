@@ -12,7 +12,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 @simulated
-async def test_what_another_consumer_holds_goes_out_to_nobody_else() -> None:
+async def test_entries_held_by_a_consumer_are_sent_to_no_other() -> None:
     reading, holding, giving = Reading(DataPathSettings()), Client(), Client()
     await reading.join(holding, 1000)
     reading.publish(5)
@@ -26,7 +26,7 @@ async def test_what_another_consumer_holds_goes_out_to_nobody_else() -> None:
 
 
 @simulated
-async def test_the_count_goes_on_while_a_consumer_is_there_and_ends_with_the_last() -> None:
+async def test_the_redelivery_count_is_kept_until_the_last_consumer_leaves() -> None:
     reading, first, second = Reading(DataPathSettings()), Client(), Client()
     giving = await reading.join(first, 1000)
     reading.publish(2)

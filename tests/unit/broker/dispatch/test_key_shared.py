@@ -76,7 +76,7 @@ async def test_a_key_goes_to_one_consumer_and_in_order() -> None:
 
 
 @simulated
-async def test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it() -> None:
+async def test_a_key_that_moves_waits_until_its_old_consumer_acknowledged_its_messages() -> None:
     world = World()
     old, first = await world.join()
     world.publish()
@@ -98,7 +98,7 @@ async def test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it()
 
 
 @simulated
-async def test_without_order_a_key_moves_at_once() -> None:
+async def test_out_of_order_delivery_moves_a_key_at_once() -> None:
     world, policy = World(), KeyPolicy(out_of_order=True)
     await world.join(policy=policy)
     world.publish()
@@ -108,7 +108,7 @@ async def test_without_order_a_key_moves_at_once() -> None:
 
 
 @simulated
-async def test_a_consumer_without_permits_holds_up_its_own_keys_only() -> None:
+async def test_a_consumer_without_permits_delays_its_own_keys_only() -> None:
     world = World()
     slow, first = await world.join(permits=1)
     _, second = await world.join()
@@ -124,7 +124,7 @@ async def test_a_consumer_without_permits_holds_up_its_own_keys_only() -> None:
 
 
 @simulated
-async def test_only_so_much_is_read_ahead_of_a_consumer_that_waits() -> None:
+async def test_read_ahead_for_a_waiting_consumer_is_bounded() -> None:
     world = World(key_shared_look_ahead_msg_in_replay_threshold_per_consumer=10)
     slow, first = await world.join(permits=1)
     _, second = await world.join()
@@ -140,7 +140,7 @@ async def test_only_so_much_is_read_ahead_of_a_consumer_that_waits() -> None:
 
 @pytest.mark.parametrize(("bound", "value"), [("PARKED_MAX", 5), ("PARKED_BYTES_MAX", 300)])
 @simulated
-async def test_what_waits_beyond_what_memory_may_hold_is_read_again_once(
+async def test_parked_entries_beyond_the_memory_bound_are_read_again_once(
     bound: str, value: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -163,7 +163,7 @@ async def test_what_waits_beyond_what_memory_may_hold_is_read_again_once(
 
 
 @simulated
-async def test_what_waits_keeps_no_buffer_alive_that_is_much_larger() -> None:
+async def test_parked_entries_keep_no_much_larger_buffer_alive() -> None:
     world = World()
     await world.join(permits=1)
     await world.join(permits=1_000_000)
@@ -189,7 +189,7 @@ def _count_replays(world: World, patch: pytest.MonkeyPatch) -> list[Position]:
 
 
 @simulated
-async def test_what_was_given_back_comes_before_what_is_new_of_its_key() -> None:
+async def test_redelivered_messages_precede_new_ones_of_their_key() -> None:
     world = World()
     consumer, client = await world.join()
     world.publish(["a", "b"])
@@ -202,7 +202,7 @@ async def test_what_was_given_back_comes_before_what_is_new_of_its_key() -> None
 
 
 @simulated
-async def test_what_was_read_and_not_sent_comes_after_what_was_given_back() -> None:
+async def test_unsent_entries_follow_redelivered_ones() -> None:
     world = World()
     for _ in range(2):
         world.reading.append(1, 5, keys=["a"])
@@ -217,7 +217,7 @@ async def test_what_was_read_and_not_sent_comes_after_what_was_given_back() -> N
 
 
 @simulated
-async def test_all_of_a_batch_goes_by_its_first_key() -> None:
+async def test_a_batch_is_routed_by_its_first_key() -> None:
     world = World()
     _, client = await world.join()
     world.reading.append(2, 5, keys=["a", "b"])
@@ -226,7 +226,7 @@ async def test_all_of_a_batch_goes_by_its_first_key() -> None:
 
 
 @simulated
-async def test_ranges_that_consumers_name() -> None:
+async def test_sticky_ranges_are_those_that_consumers_name() -> None:
     world = World()
     low = KeyPolicy(True, False, ((0, 32767),))
     _, first = await world.join(policy=low)
@@ -250,7 +250,7 @@ async def test_ranges_that_consumers_name() -> None:
         (UNORDERED, ORDERED, "allows out of order delivery while .* consumer does not allow it."),
     ],
 )
-def test_consumers_that_want_different_things_cannot_share(
+def test_consumers_with_different_key_policies_are_refused(
     present: KeyPolicy, other: KeyPolicy, why: str
 ) -> None:
     @simulated
@@ -267,7 +267,7 @@ def test_consumers_that_want_different_things_cannot_share(
 
 
 @simulated
-async def test_without_the_ring_who_comes_takes_half_of_the_widest_range() -> None:
+async def test_without_the_ring_a_new_consumer_takes_half_of_the_widest_range() -> None:
     world = World(subscription_key_shared_use_consistent_hashing=False)
     first, _ = await world.join()
     second, _ = await world.join()
@@ -282,7 +282,7 @@ async def test_without_the_ring_who_comes_takes_half_of_the_widest_range() -> No
 
 
 @simulated
-async def test_stats_name_ranges_and_what_drains() -> None:
+async def test_statistics_show_ranges_and_draining_hashes() -> None:
     world = World()
     old, _ = await world.join()
     world.publish()
@@ -306,7 +306,7 @@ async def test_stats_name_ranges_and_what_drains() -> None:
 
 
 @simulated
-async def test_a_socket_that_takes_nothing_holds_up_its_own_keys_only() -> None:
+async def test_a_full_socket_delays_its_own_keys_only() -> None:
     world = World()
     joined = [await world.join() for _ in range(8)]
     _, client = joined[0]
@@ -324,7 +324,7 @@ async def test_a_socket_that_takes_nothing_holds_up_its_own_keys_only() -> None:
 
 
 @simulated
-async def test_a_key_that_comes_back_before_it_was_drained_goes_on_at_once_and_in_order() -> None:
+async def test_a_key_that_moves_back_before_it_drained_continues_at_once_in_order() -> None:
     world = World()
     _, first = await world.join()
     world.publish()
@@ -384,7 +384,7 @@ async def pass_all(world: World, way: str) -> None:
 @pytest.mark.parametrize("way", ["skip", "clear", "expire"])
 @pytest.mark.parametrize("end", ["acknowledges", "leaves", "gives all back", "gives each back"])
 @simulated
-async def test_a_key_stays_where_messages_of_it_are_still_worked_on_though_they_were_passed(
+async def test_a_key_stays_with_a_consumer_that_holds_skipped_messages_of_it(
     joins_first: bool, way: str, end: str
 ) -> None:
     world = World()
@@ -412,7 +412,7 @@ async def test_a_key_stays_where_messages_of_it_are_still_worked_on_though_they_
 
 
 @simulated
-async def test_what_was_passed_counts_as_out_nowhere() -> None:
+async def test_skipped_messages_do_not_count_as_unacknowledged() -> None:
     world = World()
     old, first = await world.join()
     world.publish(times=3)
@@ -423,9 +423,7 @@ async def test_what_was_passed_counts_as_out_nowhere() -> None:
 
 
 @simulated
-async def test_a_key_that_moved_is_free_when_its_last_chunk_is_acknowledged_and_not_before() -> (
-    None
-):
+async def test_a_moved_key_is_released_when_its_last_chunk_is_acknowledged() -> None:
     world = World()
     old, first = await world.join()
     pieces = [
@@ -473,7 +471,7 @@ def slots(*entries: bytes) -> list[int]:
     return facts_of(run).slots(run, slot_of)
 
 
-def test_the_key_is_the_ordering_key_or_the_key_and_without_one_messages_are_spread() -> None:
+def test_the_ordering_key_precedes_the_key_and_messages_without_one_are_spread() -> None:
     assert slots(
         entry_of(b"", partition_key="a"),
         entry_of(b"", partition_key="b", ordering_key=b"a"),
@@ -482,7 +480,7 @@ def test_the_key_is_the_ordering_key_or_the_key_and_without_one_messages_are_spr
     ) == [slot_of(b"a"), slot_of(b"a"), slot_of(b"a"), slot_of(b"raw-0")]
 
 
-def test_what_cannot_be_read_goes_together() -> None:
+def test_entries_without_readable_metadata_have_the_slot_of_an_empty_key() -> None:
     broken = bytearray(entry_of(b"", partition_key="a"))
     start, stop = metadata_span(bytes(broken), 0, len(broken)) or (0, 0)
     broken[start:stop] = b"\xff" * (stop - start)

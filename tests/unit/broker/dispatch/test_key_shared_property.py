@@ -33,7 +33,7 @@ from tests.unit.broker.dispatch.test_shared_property import LIMITS, STEP, take_s
     parked=st.integers(0, 4),
     steps=st.lists(STEP, max_size=40),
 )
-def test_every_key_comes_in_order_and_nobody_waits_without_a_reason(
+def test_every_key_is_delivered_in_order_and_no_entry_waits_without_a_reason(
     tail_bytes: int,
     out_of_order: bool,
     limits: tuple[int, ...],

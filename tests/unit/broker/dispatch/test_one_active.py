@@ -29,7 +29,9 @@ async def test_a_second_exclusive_consumer_is_refused(bench: Bench) -> None:
     assert len(client.received) == 2
 
 
-async def test_a_better_consumer_begins_at_the_first_unacknowledged(bench: Bench) -> None:
+async def test_a_consumer_of_higher_priority_begins_at_the_first_unacknowledged_entry(
+    bench: Bench,
+) -> None:
     worse, before = await bench.join(SubscriptionType.FAILOVER, name="a", priority=1)
     await bench.publish(6)
     bench.subscription.acknowledge(worse, before.received[:2])
@@ -52,7 +54,7 @@ async def test_statistics_show_consumers_by_priority_and_name(bench: Bench) -> N
     assert [consumer.name for consumer in bench.subscription.consumers] == ["b", "c", "d", "a"]
 
 
-async def test_all_are_told_when_a_handover_is_done_and_who_comes_at_once(bench: Bench) -> None:
+async def test_consumers_are_notified_after_a_handover_and_a_new_one_at_once(bench: Bench) -> None:
     _, first = await bench.join(SubscriptionType.FAILOVER, name="b", priority=1)
     assert first.kinds == ["ACTIVE_CONSUMER_CHANGE"]
     _, idle = await bench.join(SubscriptionType.FAILOVER, name="a", priority=2)
@@ -64,7 +66,7 @@ async def test_all_are_told_when_a_handover_is_done_and_who_comes_at_once(bench:
 
 
 @simulated
-async def test_consumers_that_keep_coming_do_not_put_the_handover_off() -> None:
+async def test_new_consumers_do_not_postpone_a_handover() -> None:
     reading = Reading(DataPathSettings(active_consumer_failover_delay_time_millis=1000))
     for priority in (9, 8, 7, 6):  # the handover begins with the second
         await reading.join(Client(), kind=SubscriptionType.FAILOVER, priority=priority)
@@ -74,7 +76,7 @@ async def test_consumers_that_keep_coming_do_not_put_the_handover_off() -> None:
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "is-outranked"])
 @simulated
-async def test_a_read_that_ends_late_strands_nobody_after_a_switch(leaves: bool) -> None:
+async def test_a_read_that_ends_after_a_handover_goes_to_the_active_consumer(leaves: bool) -> None:
     reading = Reading(
         DataPathSettings(active_consumer_failover_delay_time_millis=1000), tail_bytes=1
     )

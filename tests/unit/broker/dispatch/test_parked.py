@@ -47,7 +47,7 @@ def held(parked: Parked) -> int:
     return sum({id(view.run.buf): view.run.held for _, view in parked}.values())
 
 
-def test_a_small_entry_does_not_keep_the_read_alive_that_it_came_with() -> None:
+def test_a_small_entry_does_not_keep_the_buffer_of_its_read_alive() -> None:
     parked, owner = Parked(), consumer()
     for n in range(40):
         parked.add(owner, Pick(run_of(1000, 1000, 1000 * n), [500]))
@@ -91,7 +91,7 @@ def test_one_entry_has_room_however_large_it_is(monkeypatch: pytest.MonkeyPatch)
     assert not parked.has_room(view)
 
 
-def test_what_was_taken_and_not_sent_comes_first_again() -> None:
+def test_entries_put_back_are_taken_first_again() -> None:
     parked, owner = Parked(), consumer()
     first, second = View(run_of(4, 8), 0, 4), View(run_of(2, 8, first=4), 0, 2)
     for view in (first, second):
@@ -111,7 +111,9 @@ def test_what_was_taken_and_not_sent_comes_first_again() -> None:
         max_size=30,
     )
 )
-def test_it_is_a_bounded_queue_for_each_consumer(steps: list[tuple[str, int, list[int]]]) -> None:
+def test_parked_entries_are_a_bounded_queue_for_each_consumer(
+    steps: list[tuple[str, int, list[int]]],
+) -> None:
     parked, owners = Parked(), [consumer(), consumer()]
     model: list[list[Any]] = [[], []]
     for at, (step, number, indexes) in enumerate(steps):

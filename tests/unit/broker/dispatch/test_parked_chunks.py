@@ -33,7 +33,7 @@ async def publish_chunks(bench: Bench, count: int) -> None:
     await until(lambda: bench.publisher.receipts == count)
 
 
-async def test_what_waited_for_a_consumer_that_left_goes_to_another_in_order(bench: Bench) -> None:
+async def test_chunks_parked_for_a_detached_consumer_go_to_another_in_order(bench: Bench) -> None:
     owner, first = await bench.join(SubscriptionType.SHARED, permits=2, priority=0)
     _, second = await bench.join(SubscriptionType.SHARED, priority=1)
     await publish_chunks(bench, 4)
@@ -43,7 +43,7 @@ async def test_what_waited_for_a_consumer_that_left_goes_to_another_in_order(ben
     assert second.received == sorted(second.received)
 
 
-async def test_what_waits_goes_to_its_consumer_as_soon_as_it_can_receive(bench: Bench) -> None:
+async def test_parked_chunks_are_sent_as_soon_as_their_consumer_can_receive(bench: Bench) -> None:
     owner, first = await bench.join(SubscriptionType.SHARED, permits=1, priority=0)
     _, second = await bench.join(SubscriptionType.SHARED, priority=1)
     await publish_chunks(bench, 3)

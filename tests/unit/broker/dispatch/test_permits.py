@@ -17,7 +17,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
-async def test_no_entry_goes_out_without_a_permit(bench: Bench, kind: SubscriptionType) -> None:
+async def test_no_entry_is_sent_without_a_permit(bench: Bench, kind: SubscriptionType) -> None:
     consumer, client = await bench.join(kind, permits=0)
     await bench.publish(6)
     assert client.received == []
@@ -51,7 +51,9 @@ class Asked(Client):
         """Always."""
 
 
-async def test_one_that_joins_or_asks_for_more_does_not_look_at_all_others(bench: Bench) -> None:
+async def test_a_consumer_that_attaches_or_sends_permits_does_not_visit_all_others(
+    bench: Bench,
+) -> None:
     for _ in range(100):
         await bench.join(SubscriptionType.SHARED, client=Asked(), permits=1000)
     Asked.asked = 0

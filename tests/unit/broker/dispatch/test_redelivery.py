@@ -21,13 +21,13 @@ def test_pending_counts_messages_not_entries() -> None:
     assert pending.messages == 6
 
 
-def test_an_entry_is_taken_off_once() -> None:
+def test_an_entry_is_removed_from_the_pending_ones_once() -> None:
     pending = PendingAcks()
     pending.add(_view(0, 2))
     assert [pending.discard(3, 1), pending.discard(3, 1), pending.discard(9, 9)] == [1, 0, 0]
 
 
-def test_a_partly_acknowledged_batch_counts_what_is_left() -> None:
+def test_a_partly_acknowledged_batch_counts_its_other_messages() -> None:
     pending = PendingAcks()
     pending.add(_view(0, 1, [10]))
     assert pending.lower(3, 0, 4) == 6
@@ -57,7 +57,7 @@ def test_replay_gives_each_position_once_smallest_first(
     assert out == sorted(set(positions))
 
 
-def test_what_was_acknowledged_meanwhile_is_not_replayed() -> None:
+def test_entries_acknowledged_in_between_are_not_replayed() -> None:
     queue = ReplayQueue()
     queue.add([Position(1, 1), Position(1, 2)])
     queue.discard(Position(1, 1))
@@ -77,7 +77,7 @@ def test_redelivery_counts_are_none_until_one_is_raised() -> None:
     assert counts.of(_view(0, 3)) is None
 
 
-def test_those_pending_among_others_are_found_without_a_look_at_each_that_is_not() -> None:
+def test_pending_positions_are_found_without_a_check_of_each_other_one() -> None:
     class Counted(set[int]):
         looks = 0
 

@@ -102,13 +102,13 @@ async def test_a_rewind_under_a_read_is_not_lost(source: EntrySource) -> None:
     assert not source.holds
 
 
-async def test_without_a_rewind_what_was_read_is_kept(source: EntrySource) -> None:
+async def test_without_a_rewind_read_entries_are_kept(source: EntrySource) -> None:
     cursor = await begun(source)
     await ended(source, cursor)
     assert (cursor.rewinds, source.holds) == (0, True)
 
 
-async def test_a_seek_drops_what_was_read_and_not_sent(source: EntrySource) -> None:
+async def test_a_seek_drops_unsent_entries(source: EntrySource) -> None:
     source.give_back(view())
     await source.settle()
     assert not source.holds
@@ -124,7 +124,7 @@ async def test_a_reset_does_not_wait_for_a_read_that_was_cancelled_before_it_beg
     assert source.idle
 
 
-async def test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken(
+async def test_replayed_entries_are_read_as_earlier_ones_are_taken(
     source: EntrySource,
 ) -> None:
     cursor: Any = source.cursor

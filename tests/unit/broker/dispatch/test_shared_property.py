@@ -84,7 +84,7 @@ def act_as_reader(model: SharedModel, what: str, a: int, b: int) -> None:
     suppress_health_check=list(HealthCheck),
 )
 @given(limits=LIMITS, set_aside=st.integers(1, 4), steps=st.lists(STEP, max_size=40))
-def test_everything_comes_and_nobody_waits_without_a_reason(
+def test_every_entry_is_delivered_and_none_waits_without_a_reason(
     tail_bytes: int, limits: tuple[int, ...], set_aside: int, steps: list[tuple[str, int, int]]
 ) -> None:
     reader_max, all_max, turn, batch = limits

@@ -115,7 +115,7 @@ async def test_a_longer_period_allows_as_much_in_one_go() -> None:
 
 
 @simulated
-async def test_what_arrives_late_goes_out_at_once_while_tokens_are_there() -> None:
+async def test_late_entries_are_sent_at_once_while_tokens_remain() -> None:
     shelf, client = reading(), Client()
     apply(shelf, subscription=MaxRate(messages=100))
     await shelf.join(client, 1000)
@@ -127,7 +127,7 @@ async def test_what_arrives_late_goes_out_at_once_while_tokens_are_there() -> No
 
 
 @simulated
-async def test_a_removed_rate_lets_all_go_on_at_once_and_a_new_one_binds() -> None:
+async def test_a_removed_rate_resumes_dispatch_at_once_and_a_new_one_binds() -> None:
     shelf, client = reading(), Client()
     apply(shelf, dispatch=MaxRate(messages=1, period_s=3600))
     shelf.publish(900)
@@ -146,7 +146,7 @@ async def test_a_removed_rate_lets_all_go_on_at_once_and_a_new_one_binds() -> No
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED])
 @simulated
-async def test_without_a_rate_nobody_is_said_to_wait_for_one(kind: SubscriptionType) -> None:
+async def test_without_a_rate_no_subscription_is_paused_for_one(kind: SubscriptionType) -> None:
     shelf, client = reading(), Client()
     apply(shelf, dispatch=MaxRate(messages=1))
     shelf.publish(10)
@@ -159,7 +159,7 @@ async def test_without_a_rate_nobody_is_said_to_wait_for_one(kind: SubscriptionT
 
 
 @simulated
-async def test_a_subscriptions_own_rate_goes_before_that_of_each() -> None:
+async def test_a_subscriptions_own_rate_precedes_the_rate_of_all_subscriptions() -> None:
     shelf, client = reading(), Client()
     apply(
         shelf,
@@ -172,7 +172,7 @@ async def test_a_subscriptions_own_rate_goes_before_that_of_each() -> None:
 
 
 @simulated
-async def test_who_is_not_behind_may_be_left_alone() -> None:
+async def test_consumers_without_a_backlog_may_be_exempt_from_the_rate() -> None:
     shelf = reading(
         dispatch_throttling_on_non_backlog_consumer_enabled=False,
         managed_ledger_cursor_backlogged_threshold=100,
@@ -191,7 +191,7 @@ async def test_who_is_not_behind_may_be_left_alone() -> None:
 
 
 @simulated
-async def test_what_comes_again_counts_too_and_comes_in_the_end() -> None:
+async def test_redelivered_messages_count_for_the_rate_and_are_delivered() -> None:
     shelf, client = reading(), Client()
     apply(shelf, subscription=MaxRate(messages=20))
     shelf.publish(20)
@@ -206,7 +206,7 @@ async def test_what_comes_again_counts_too_and_comes_in_the_end() -> None:
 
 
 @simulated
-async def test_a_rate_on_top_of_what_is_published_follows_it() -> None:
+async def test_a_relative_rate_is_added_to_the_publish_rate() -> None:
     shelf, client = reading(), Client()
     apply(shelf, subscription=MaxRate(messages=50, relative=True))
     shelf.topic.published.messages.per_second = 100.0

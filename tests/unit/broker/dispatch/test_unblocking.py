@@ -39,7 +39,7 @@ async def _stopped(policies: TopicPolicies, **batches: int) -> tuple[Reading, Co
 
 @BOTH
 @simulated
-async def test_by_acknowledgements(policies: TopicPolicies) -> None:
+async def test_acknowledgements_unblock(policies: TopicPolicies) -> None:
     reading, consumer, client = await _stopped(policies, entries=10)
     enough = 5 if policies is CONSUMER else 6
     reading.subscription.acknowledge(consumer, client.received[: enough - 1])
@@ -51,7 +51,7 @@ async def test_by_acknowledgements(policies: TopicPolicies) -> None:
 
 @BOTH
 @simulated
-async def test_by_acknowledgements_of_parts_of_batches(policies: TopicPolicies) -> None:
+async def test_acknowledgements_of_parts_of_batches_unblock(policies: TopicPolicies) -> None:
     reading, consumer, client = await _stopped(policies, entries=2, messages=5)
     first, second = client.received
     reading.subscription.acknowledge_partly(consumer, first, [0b00011])
@@ -64,7 +64,7 @@ async def test_by_acknowledgements_of_parts_of_batches(policies: TopicPolicies) 
 
 @BOTH
 @simulated
-async def test_by_acknowledgements_through_another_consumer(policies: TopicPolicies) -> None:
+async def test_acknowledgements_through_another_consumer_unblock(policies: TopicPolicies) -> None:
     reading, _, client = await _stopped(policies, entries=10)
     other = await reading.join(Client())
     reading.subscription.acknowledge_partly(other, client.received[0], [1])
@@ -74,7 +74,9 @@ async def test_by_acknowledgements_through_another_consumer(policies: TopicPolic
 
 @BOTH
 @simulated
-async def test_parts_of_batches_through_another_consumer(policies: TopicPolicies) -> None:
+async def test_parts_of_batches_acknowledged_through_another_consumer_unblock(
+    policies: TopicPolicies,
+) -> None:
     reading, _, client = await _stopped(policies, entries=1, messages=10)
     other = await reading.join(Client())
     reading.subscription.acknowledge_partly(other, client.received[0], [0b01111])
@@ -83,7 +85,7 @@ async def test_parts_of_batches_through_another_consumer(policies: TopicPolicies
 
 @BOTH
 @simulated
-async def test_by_giving_back(policies: TopicPolicies) -> None:
+async def test_redelivery_requests_unblock(policies: TopicPolicies) -> None:
     reading, consumer, client = await _stopped(policies, entries=10)
     reading.subscription.redeliver(consumer, client.received[:6], None)
     await asyncio.sleep(1)
@@ -92,7 +94,7 @@ async def test_by_giving_back(policies: TopicPolicies) -> None:
 
 @BOTH
 @simulated
-async def test_by_leaving(policies: TopicPolicies) -> None:
+async def test_a_consumer_that_leaves_unblocks_the_subscription(policies: TopicPolicies) -> None:
     reading, consumer, _ = await _stopped(policies, entries=10)
     other = Client()
     await reading.join(other, 1000)
@@ -105,7 +107,7 @@ async def test_by_leaving(policies: TopicPolicies) -> None:
 
 @BOTH
 @simulated
-async def test_by_skipping(policies: TopicPolicies) -> None:
+async def test_skipped_messages_unblock(policies: TopicPolicies) -> None:
     reading, _, client = await _stopped(policies, entries=10)
     await reading.subscription.moves.skip(4)
     assert len(client.received) == 10
@@ -115,7 +117,7 @@ async def test_by_skipping(policies: TopicPolicies) -> None:
 
 @BOTH
 @simulated
-async def test_by_clearing(policies: TopicPolicies) -> None:
+async def test_a_cleared_backlog_unblocks(policies: TopicPolicies) -> None:
     reading, consumer, client = await _stopped(policies, entries=10)
     await reading.subscription.moves.clear()
     assert consumer.unacked == 0
@@ -126,7 +128,7 @@ async def test_by_clearing(policies: TopicPolicies) -> None:
 
 @BOTH
 @simulated
-async def test_by_expiry(policies: TopicPolicies) -> None:
+async def test_expired_messages_unblock(policies: TopicPolicies) -> None:
     reading, _, client = await _stopped(policies, entries=10)
     reading.subscription.moves.pass_over(client.received[5])
     assert client.received == reading.shelf.places
@@ -134,7 +136,7 @@ async def test_by_expiry(policies: TopicPolicies) -> None:
 
 @BOTH
 @simulated
-async def test_by_a_reset(policies: TopicPolicies) -> None:
+async def test_a_reset_unblocks(policies: TopicPolicies) -> None:
     reading, _, client = await _stopped(policies, entries=10)
     await reading.subscription.moves.reset(client.received[8])
     again = Client()
@@ -144,7 +146,7 @@ async def test_by_a_reset(policies: TopicPolicies) -> None:
 
 @BOTH
 @simulated
-async def test_an_administrator_who_does_not_wait_frees_them_all_the_same(
+async def test_a_skip_unblocks_when_its_request_times_out(
     policies: TopicPolicies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading, _, client = await _stopped(policies, entries=10)
@@ -159,7 +161,7 @@ async def test_an_administrator_who_does_not_wait_frees_them_all_the_same(
 
 
 @simulated
-async def test_no_more_than_the_limit_goes_out_but_for_the_last_batch() -> None:
+async def test_only_the_last_batch_may_exceed_the_limit() -> None:
     reading, client = Reading(DataPathSettings(), policies=SUBSCRIPTION), Client()
     reading.publish(7, messages=4)
     consumer = await reading.join(client, 1000)
@@ -167,7 +169,7 @@ async def test_no_more_than_the_limit_goes_out_but_for_the_last_batch() -> None:
 
 
 @simulated
-async def test_at_the_limit_without_permits_it_still_waits_for_half() -> None:
+async def test_a_consumer_at_the_limit_without_permits_waits_for_half_of_it() -> None:
     reading, client = Reading(DataPathSettings(), policies=SUBSCRIPTION), Client()
     consumer = await reading.join(client, 10)
     reading.publish(13)
@@ -180,7 +182,7 @@ async def test_at_the_limit_without_permits_it_still_waits_for_half() -> None:
 
 
 @simulated
-async def test_at_a_limit_of_one_the_next_comes_after_each() -> None:
+async def test_a_limit_of_one_delivers_the_next_after_each_acknowledgement() -> None:
     policies = TopicPolicies(
         dispatch=DispatchPolicies(unacked_per_consumer=1, unacked_per_subscription=1)
     )

@@ -36,7 +36,7 @@ def test_slots_agree_with_published_vectors(key: str, slot: int, on_ring: int) -
     assert (slot_of(key.encode()), ring_slot_of(key.encode())) == (slot, on_ring)
 
 
-def test_the_ring_is_apaches() -> None:
+def test_the_ring_equals_that_of_apaches_broker() -> None:
     """Compare with the statistics of Apache's broker for consumers alpha, beta, alpha, gamma."""
     ring: KeyRing[int] = KeyRing(POINTS)
     for member, name in enumerate(("alpha", "beta", "alpha", "gamma")):
@@ -57,7 +57,7 @@ def test_all_slots_have_an_owner_and_shares_are_of_like_size() -> None:
     assert max(shares.values()) < 2 * min(shares.values())
 
 
-def test_a_change_moves_no_key_between_those_who_stay() -> None:
+def test_a_change_moves_no_key_between_remaining_members() -> None:
     ring = ring_of("a", "b", "c")
     before = [ring.owner(slot) for slot in ALL]
     ring.add("d", "d", KeyPolicy())
@@ -79,7 +79,7 @@ def test_members_of_one_name_share_the_keys() -> None:
 
 
 @pytest.mark.parametrize("names", [("a",), ("a", "b", "c")])
-def test_ranges_are_what_owners_have(names: tuple[str, ...]) -> None:
+def test_ranges_agree_with_the_owners_of_slots(names: tuple[str, ...]) -> None:
     ring = ring_of(*names)
     ranges = list(ring.ranges())
     assert [ranges[0][1], ranges[-1][2]] == [1, SLOTS - 1]
@@ -91,7 +91,7 @@ def shares(halves: KeyHalves[int]) -> list[tuple[int, int]]:
     return [(member, end) for member, _, end in halves.ranges()]
 
 
-def test_who_comes_takes_the_lower_half_of_the_widest_range() -> None:
+def test_a_new_member_takes_the_lower_half_of_the_widest_range() -> None:
     """Compare with the statistics of Apache's broker."""
     halves: KeyHalves[int] = KeyHalves()
     assert halves.owner(1) is None
@@ -102,7 +102,7 @@ def test_who_comes_takes_the_lower_half_of_the_widest_range() -> None:
     assert [halves.owner(slot) for slot in (1, 8192, 8193, 49152, 65535)] == [4, 4, 2, 3, 0]
 
 
-def test_a_range_that_is_left_goes_to_who_is_above_and_the_topmost_to_who_is_below() -> None:
+def test_a_freed_range_goes_to_the_member_above_and_the_topmost_to_the_one_below() -> None:
     halves: KeyHalves[int] = KeyHalves()
     for member in range(7):
         halves.add(member, "", KeyPolicy())
@@ -118,7 +118,7 @@ def test_a_range_that_is_left_goes_to_who_is_above_and_the_topmost_to_who_is_bel
     assert halves.owner(1) is None
 
 
-def test_nobody_comes_where_no_range_can_be_halved() -> None:
+def test_a_member_is_refused_where_no_range_can_be_halved() -> None:
     halves: KeyHalves[int] = KeyHalves(4)
     for member in range(4):
         assert halves.conflict(KeyPolicy()) is None
@@ -126,7 +126,7 @@ def test_nobody_comes_where_no_range_can_be_halved() -> None:
     assert halves.conflict(KeyPolicy()) is not None
 
 
-def test_nobody_has_what_nobody_wants() -> None:
+def test_slots_outside_all_ranges_have_no_owner() -> None:
     assert KeyRing(POINTS).owner(7) is None
     ranges: KeyMap[str] = KeyRanges()
     ranges.add("a", "a", KeyPolicy(True, False, ((100, 200), (300, 300))))
@@ -176,7 +176,7 @@ class Counted(dict[int, tuple[int, str]]):
         return super().__getitem__(start)
 
 
-def test_a_conflict_is_searched_with_one_look_for_each_range_that_is_wanted() -> None:
+def test_a_conflict_is_searched_with_one_lookup_per_requested_range() -> None:
     ranges: KeyRanges[str] = KeyRanges()
     ranges.add("a", "a", KeyPolicy(True, False, tuple((4 * i, 4 * i + 1) for i in range(1000))))
     ranges._ranges = counted = Counted(ranges._ranges)

@@ -17,7 +17,7 @@ def member(name: str) -> Consumer:
     return Consumer(Client(), 1, name, kind, settings=SETTINGS, partition=-1, now_ms=0)
 
 
-def test_of_a_key_that_waits_only_what_is_before_goes_out() -> None:
+def test_only_entries_before_the_first_waiting_one_of_a_key_are_sent() -> None:
     for out_of_order, behind in ((False, None), (True, "a")):
         sticky = Sticky(KeyPolicy(out_of_order=out_of_order), SETTINGS)
         sticky.add(member("a"))

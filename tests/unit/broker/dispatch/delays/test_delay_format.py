@@ -10,7 +10,7 @@ NUMBERS = st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=50)
 
 
 @given(numbers=NUMBERS, count=st.integers(1, 3))
-def test_columns_come_back(numbers: list[int], count: int) -> None:
+def test_columns_are_read_back(numbers: list[int], count: int) -> None:
     assert [list(column) for column in unpack(pack(*[numbers] * count), count)] == [numbers] * count
 
 
@@ -31,7 +31,7 @@ def test_an_entry_that_is_cut_off_is_refused(cut: int) -> None:
     "entry",
     [b"", b"MDX2" + pack([1])[4:], MAGIC + b"\x01\0\0\0not zlib", MAGIC + b"\x09" + pack([1])[5:]],
 )
-def test_what_is_no_index_is_refused(entry: bytes) -> None:
+def test_an_entry_that_is_no_index_is_refused(entry: bytes) -> None:
     with pytest.raises(DelayIndexError):
         unpack(entry, 1)
 

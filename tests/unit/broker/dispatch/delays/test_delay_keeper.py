@@ -41,7 +41,9 @@ async def _rest() -> None:
 
 
 @simulated
-async def test_what_is_stored_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_entries_in_the_stored_index_are_not_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reading, consumer, _ = await _joined()
     reading.publish(100, delay_ms=HOUR_MS)
     reading.publish(5)
@@ -65,7 +67,7 @@ async def test_what_is_stored_is_not_read_again(monkeypatch: pytest.MonkeyPatch)
 
 
 @simulated
-async def test_of_many_each_comes_once_and_in_its_time_whoever_is_there() -> None:
+async def test_each_message_is_delivered_once_at_its_time_while_consumers_change() -> None:
     reading, consumer, client = await _joined()
     start_s = reading.shelf.clock.monotonic_s()
     due_s = {}
@@ -102,7 +104,7 @@ async def test_many_runs_become_few() -> None:
 
 
 @simulated
-async def test_what_falls_due_during_a_merge_comes_once() -> None:
+async def test_messages_due_during_a_merge_are_delivered_once() -> None:
     reading, _, client = await _joined()
     for i in range(300):
         reading.publish(3, delay_ms=200 + (i * 7919) % 3000)
@@ -112,7 +114,7 @@ async def test_what_falls_due_during_a_merge_comes_once() -> None:
 
 
 @simulated
-async def test_a_ledger_that_is_lost_has_its_entries_read_again() -> None:
+async def test_entries_of_a_lost_index_ledger_are_read_again() -> None:
     reading, consumer, _ = await _joined()
     reading.publish(60, delay_ms=5000)
     await _rest()
@@ -130,7 +132,7 @@ async def test_a_ledger_that_is_lost_has_its_entries_read_again() -> None:
 
 
 @simulated
-async def test_a_part_that_is_lost_sends_the_consumers_away_and_all_comes() -> None:
+async def test_a_lost_index_part_disconnects_consumers_and_no_message_is_lost() -> None:
     reading, consumer, client = await _joined()
     reading.publish(60, delay_ms=5000)
     await _rest()
@@ -147,7 +149,7 @@ async def test_a_part_that_is_lost_sends_the_consumers_away_and_all_comes() -> N
 
 
 @simulated
-async def test_while_nothing_can_be_stored_all_comes_in_its_time() -> None:
+async def test_messages_are_delivered_at_their_time_while_no_index_can_be_stored() -> None:
     reading, _, client = await _joined()
     reading.index.failing = True
     reading.publish(100, delay_ms=2000)
@@ -160,7 +162,7 @@ async def test_while_nothing_can_be_stored_all_comes_in_its_time() -> None:
 
 
 @simulated
-async def test_what_is_in_memory_has_a_bound_also_when_nothing_can_be_stored() -> None:
+async def test_the_index_in_memory_is_bounded_while_it_cannot_be_stored() -> None:
     reading, _, client = await _joined()
     reading.index.failing = True
     reading.publish(1000, delay_ms=HOUR_MS)
@@ -174,7 +176,7 @@ async def test_what_is_in_memory_has_a_bound_also_when_nothing_can_be_stored() -
 
 
 @simulated
-async def test_skipping_deletes_what_was_stored_of_it() -> None:
+async def test_skipping_deletes_the_stored_index_of_the_entries() -> None:
     reading, _, client = await _joined()
     reading.publish(100, delay_ms=HOUR_MS)
     await _rest()
@@ -190,7 +192,7 @@ async def test_skipping_deletes_what_was_stored_of_it() -> None:
 
 
 @simulated
-async def test_a_slow_consumer_has_no_more_than_it_takes_taken_out() -> None:
+async def test_no_more_due_entries_are_taken_out_than_a_slow_consumer_receives() -> None:
     roomy = replace(SETTINGS, delayed_delivery_min_index_count_per_bucket=500)
     reading, client = Reading(roomy), Client()
     consumer = await reading.join(client, 1)

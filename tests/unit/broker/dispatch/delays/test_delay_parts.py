@@ -47,7 +47,7 @@ async def _all_of(columns: AsyncIterator[Columns]) -> Rows:
 
 @pytest.mark.parametrize("part_max", [1, 7, 100])
 @simulated
-async def test_a_run_comes_back_with_the_places_of_its_entries(part_max: int) -> None:
+async def test_a_run_is_read_back_with_the_positions_of_its_entries(part_max: int) -> None:
     rows = _rows(1, 40)
     reader, packing = await _stored(Run.of(rows, part_max), part_max)
     run, spans = await open_run(reader)
@@ -67,7 +67,7 @@ async def test_a_run_comes_back_with_the_places_of_its_entries(part_max: int) ->
 
 
 @simulated
-async def test_what_is_stored_leaves_memory_but_for_the_present_part() -> None:
+async def test_a_stored_run_keeps_only_its_current_part_in_memory() -> None:
     rows = _rows(2, 100)
     for taken in (0, 9, 10, 35, 99):
         run = Run.of(rows, 10)
@@ -85,7 +85,7 @@ async def test_what_is_stored_leaves_memory_but_for_the_present_part() -> None:
 
 @pytest.mark.parametrize("over_ms", [-1, 0, 20, 49, 60])
 @simulated
-async def test_a_run_begins_behind_what_was_taken_elsewhere(over_ms: int) -> None:
+async def test_a_run_begins_behind_entries_taken_elsewhere(over_ms: int) -> None:
     rows = _rows(3, 100)
     reader, packing = await _stored(Run.of(rows, 10), 10)
     run = Run(packing.firsts, packing.ends, packing.last)
@@ -99,7 +99,7 @@ async def test_a_run_begins_behind_what_was_taken_elsewhere(over_ms: int) -> Non
 
 
 @simulated
-async def test_several_are_merged_in_order_and_without_what_is_not_wanted() -> None:
+async def test_runs_are_merged_in_order_without_unwanted_entries() -> None:
     rows = _rows(4, 90)
     parts: Sequence[Rows] = [sorted(rows[i::3]) for i in range(3)]
     runs: list[tuple[Run, LedgerReader]] = []
@@ -125,13 +125,13 @@ async def test_several_are_merged_in_order_and_without_what_is_not_wanted() -> N
     ],
 )
 @simulated
-async def test_what_is_no_index_is_refused(parts: list[bytes]) -> None:
+async def test_an_entry_that_is_no_index_is_refused(parts: list[bytes]) -> None:
     with pytest.raises(DelayIndexError):
         await open_run(cast(LedgerReader, ShelfReader(1, parts)))
 
 
 @simulated
-async def test_packing_lets_others_go_on() -> None:
+async def test_packing_lets_other_tasks_run() -> None:
     turns = 0
 
     async def count() -> None:

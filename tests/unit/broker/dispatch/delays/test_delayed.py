@@ -38,7 +38,7 @@ async def _rest() -> None:
 
 
 @simulated
-async def test_a_message_waits_for_its_time_and_not_those_behind_it() -> None:
+async def test_a_delayed_message_does_not_delay_those_behind_it() -> None:
     reading = Reading(SETTINGS)
     reading.publish(3, delay_ms=400)
     reading.publish(2)
@@ -60,7 +60,7 @@ async def test_a_message_waits_for_its_time_and_not_those_behind_it() -> None:
 
 
 @simulated
-async def test_what_was_held_back_is_held_back_again_for_the_next_consumer() -> None:
+async def test_delayed_messages_stay_delayed_for_the_next_consumer() -> None:
     reading, first, _ = await _joined()
     reading.publish(2, delay_ms=HOUR_MS)
     reading.publish(2, delay_ms=200)
@@ -83,7 +83,7 @@ async def test_exclusive_delivers_at_once_whatever_the_delivery_time() -> None:
 
 
 @simulated
-async def test_many_for_later_hold_up_nothing_behind_them() -> None:
+async def test_many_delayed_messages_do_not_delay_those_behind_them() -> None:
     reading, _, client = await _joined()
     reading.publish(100, delay_ms=HOUR_MS)
     await _rest()
@@ -96,7 +96,7 @@ async def test_many_for_later_hold_up_nothing_behind_them() -> None:
 
 
 @simulated
-async def test_of_many_each_comes_once_and_in_its_time() -> None:
+async def test_each_delayed_message_is_delivered_once_at_its_time() -> None:
     reading, _, client = await _joined()
     due_s = {}
     start_s = reading.shelf.clock.monotonic_s()
@@ -113,7 +113,7 @@ async def test_of_many_each_comes_once_and_in_its_time() -> None:
 
 
 @simulated
-async def test_what_is_due_close_together_goes_together() -> None:
+async def test_messages_due_close_together_are_delivered_together() -> None:
     reading = Reading(
         SETTINGS, policies=TopicPolicies(dispatch=DispatchPolicies(delay_tick_ms=1000))
     )
@@ -134,7 +134,7 @@ async def test_what_is_due_close_together_goes_together() -> None:
 
 
 @simulated
-async def test_not_strictly_messages_come_up_to_a_tick_early() -> None:
+async def test_without_strict_times_messages_are_delivered_up_to_a_tick_early() -> None:
     settings = replace(SETTINGS, is_delayed_delivery_deliver_at_time_strict=False)
     reading = Reading(
         settings, policies=TopicPolicies(dispatch=DispatchPolicies(delay_tick_ms=1000))
@@ -151,7 +151,7 @@ async def test_not_strictly_messages_come_up_to_a_tick_early() -> None:
 
 
 @simulated
-async def test_without_delayed_delivery_nothing_waits_any_more() -> None:
+async def test_disabling_delayed_delivery_releases_all_messages() -> None:
     reading, _, client = await _joined()
     reading.publish(40, delay_ms=HOUR_MS)
     await _rest()
@@ -170,7 +170,7 @@ async def test_without_delayed_delivery_nothing_waits_any_more() -> None:
 
 
 @simulated
-async def test_clearing_and_skipping_take_entries_out() -> None:
+async def test_clearing_and_skipping_remove_delayed_entries() -> None:
     reading, _, client = await _joined()
     reading.publish(30, delay_ms=HOUR_MS)
     await _rest()
@@ -188,7 +188,7 @@ async def test_clearing_and_skipping_take_entries_out() -> None:
 
 
 @simulated
-async def test_expiry_takes_out_what_is_before_it_and_the_rest_comes() -> None:
+async def test_expiry_removes_earlier_delayed_entries_and_later_ones_are_delivered() -> None:
     reading, _, client = await _joined()
     reading.publish(40, delay_ms=1000)
     reading.subscription.moves.pass_over(reading.shelf.places[33])
@@ -197,7 +197,7 @@ async def test_expiry_takes_out_what_is_before_it_and_the_rest_comes() -> None:
 
 
 @simulated
-async def test_single_acknowledgements_take_entries_out_and_make_room() -> None:
+async def test_single_acknowledgements_remove_delayed_entries_and_free_memory() -> None:
     reading, consumer, client = await _joined()
     reading.publish(30, delay_ms=HOUR_MS)
     for position in reading.shelf.places[:28]:
@@ -212,7 +212,7 @@ async def test_single_acknowledgements_take_entries_out_and_make_room() -> None:
 
 
 @simulated
-async def test_no_alarm_is_left_behind() -> None:
+async def test_no_timer_is_left_behind() -> None:
     reading, consumer, _ = await _joined()
     reading.publish(2, delay_ms=HOUR_MS)
     loop = asyncio.get_running_loop()
@@ -222,7 +222,7 @@ async def test_no_alarm_is_left_behind() -> None:
 
 
 @simulated
-async def test_what_was_given_back_or_left_behind_comes_at_once() -> None:
+async def test_due_messages_are_redelivered_at_once() -> None:
     reading, consumer, client = await _joined()
     reading.publish(20, delay_ms=1000)
     reading.publish(20, delay_ms=HOUR_MS)
@@ -240,7 +240,7 @@ async def test_what_was_given_back_or_left_behind_comes_at_once() -> None:
 
 
 @simulated
-async def test_a_clock_set_back_sets_aside_again_what_is_given_back() -> None:
+async def test_a_clock_set_back_delays_redelivered_messages_again() -> None:
     reading, consumer, client = await _joined()
     reading.publish(3, delay_ms=1000)
     await asyncio.sleep(2)
@@ -253,7 +253,7 @@ async def test_a_clock_set_back_sets_aside_again_what_is_given_back() -> None:
     assert len(client.received) == 6
 
 
-def test_its_size_follows_what_is_in_memory() -> None:
+def test_the_reported_size_follows_the_index_in_memory() -> None:
     index = DelayIndex(100, 10)
     sizes = [index.size]
     for number in range(101):
