@@ -121,7 +121,7 @@ class Machine:
     def __init__(
         self, name: str, kind: str, epoch_ms: int, disk_s: float, process: "Process | None" = None
     ) -> None:
-        """``process``: what runs on it, where ``kind`` does not say so."""
+        """Describe a machine. ``process``: its program, for kinds other than bookie and broker."""
         self.name = name
         self.kind = kind
         self.process = process
@@ -137,7 +137,7 @@ class Machine:
         self.stop: asyncio.Event | None = None
         self.clock = LoopClock(epoch_ms)
         self.excuses: tuple[type[Exception], ...] = ()
-        """Errors its process may end with after what was done to its disk."""
+        """Errors that its process may end with after damage to its disk."""
 
     @property
     def incarnation(self) -> str:
@@ -148,13 +148,13 @@ Process = Callable[[Machine], Coroutine[Any, Any, None]]
 
 
 class Cluster:
-    """Starts, kills and watches machines. ``failures`` collects processes that ended for no reason they may have."""
+    """The machines of a run: starts, kills and watches them. ``failures``: processes that ended without an excuse."""
 
     def __init__(self, loop: SimLoop, shape: Shape) -> None:
         self.loop = loop
         self.shape = shape
         self.world = World(loop)
-        self._outside = contextvars.copy_context()  # what a dying node asks for must outlive it
+        self._outside = contextvars.copy_context()  # work requested by a dying node must outlive it
         self.metadata = FollowedServer(LoopClock(EPOCH_MS))
         self.tree = self.metadata.tree = TappedTree()
         self.clients: list[str] = []
@@ -190,7 +190,7 @@ class Cluster:
     # -- processes
 
     def start(self, machine: Machine) -> None:
-        """Start the machine's process anew; nothing when it runs."""
+        """Start the machine's process again; do nothing when it runs."""
         if machine.node is not None:
             return
         machine.starts += 1
@@ -218,8 +218,8 @@ class Cluster:
         torn: bool = False,
         silent: bool = False,
     ) -> None:
-        """End the process as ``kill -9`` does, or with the machine's power: what was not synced is lost, by chance in
-        parts when ``torn``; peers receive no reset when ``silent``."""
+        """End the process as ``kill -9`` does, or cut the machine's power: unsynced bytes are lost then, only parts
+        of them, by chance, when ``torn``; peers receive no reset when ``silent``."""
         node = machine.node
         if node is None:
             return

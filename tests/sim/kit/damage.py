@@ -67,7 +67,7 @@ def _victim(n: Nemesis) -> Machine | None:
 
 
 def rot(n: Nemesis) -> None:
-    """Bits of some file flip, where something is written."""
+    """Flip bits of a file, in written bytes."""
     machine = _victim(n)
     if machine is None:
         return

@@ -43,7 +43,7 @@ class _Inode:
             self.dirty[sector] = None
 
     def _settle_run(self, first: int, behind: int) -> None:
-        """Sectors ``first .. behind - 1`` reach the disk."""
+        """Make sectors ``first .. behind - 1`` durable."""
         start = first * SECTOR
         part = self.data[start : behind * SECTOR]
         if len(self.durable) < start:
@@ -245,7 +245,7 @@ class FaultDisk:
         return self.plan(operation, path) if self.plan is not None else None
 
     def crash(self, keep: Keep = lambda: False) -> None:
-        """Lose what was not synced; forget the plan. Everything opened before must not be used again."""
+        """Drop unsynced bytes and the plan. Files and indexes opened before must not be used again."""
         self.plan = None
         self.opened_indexes.clear()
         names = dict(self._durable_files)
@@ -359,7 +359,7 @@ class FaultDisk:
         return [(path, offset) for path, offset in places if offset >= 0]
 
     def damage(self, path: str, offset: int, flip: int = 1) -> None:
-        """Bit rot: flip bits of one byte, durably."""
+        """Flip bits of one byte durably, as bit rot does."""
         inode = self._files[path]
         if offset < len(inode.data):
             inode.data[offset] ^= flip
@@ -367,7 +367,7 @@ class FaultDisk:
             inode.durable[offset] ^= flip
 
     def drop_dirty(self, path: str) -> None:
-        """After a failed sync: what was written stays to be read, and no later sync brings it to the disk."""
+        """Keep written bytes readable after a failed sync, though no later sync makes them durable."""
         self._files[path].dirty.clear()
 
     def rot(self, rng: random.Random) -> None:

@@ -26,7 +26,7 @@ def whole_rack(n: Nemesis) -> None:
 
 
 def stop(n: Nemesis) -> None:
-    """SIGTERM: an orderly end, then a new process."""
+    """Stop a process as SIGTERM does, and start a new one."""
     if (machine := n.machine()) and machine.stop is not None:
         machine.stop.set()
         n.cluster.count("stops")

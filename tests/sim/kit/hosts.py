@@ -60,7 +60,7 @@ class Hosts:
         await self._run.reach("end every call", self._idle, END_S, self._why)
 
     async def audit(self, work: Callable[[Machine, LedgerClient], Awaitable[None]]) -> None:
-        """Have ``work`` done by a process on a machine of its own, whose clock is right."""
+        """Run ``work`` in a process on a separate machine, whose clock is right."""
         machine = Machine("auditor", "host", EPOCH_MS, 0.001)
 
         async def do() -> None:

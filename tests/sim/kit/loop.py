@@ -41,7 +41,7 @@ NODE: contextvars.ContextVar[Node] = contextvars.ContextVar("node", default=WORL
 
 
 class _Numbered:
-    """Hash by the order in which hashes are first asked for, not by address: sets iterate alike in every run."""
+    """A hash by the order of first use, not by address: sets iterate alike in every run."""
 
     _count = 0
     _number = 0
@@ -131,7 +131,7 @@ class SimLoop(asyncio.BaseEventLoop):
         pass
 
     def _check_closed(self) -> None:
-        """Tasks that were cut short may still call us when the interpreter ends and frees them: nothing happens."""
+        """Do nothing: interrupted tasks may still call this when the interpreter frees them at its end."""
 
     def run_in_executor(self, *_: Any) -> Any:  # type: ignore[override]
         raise RuntimeError("a thread in simulated code: use a Lane")

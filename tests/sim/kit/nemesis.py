@@ -15,13 +15,13 @@ from tests.sim.kit.loop import Node
 
 METADATA_CALLS = "metadata calls"
 RATES = {"whole_rack": 0.3, "lose_disk": 0.3, METADATA_CALLS: 0.2}
-"""Relative to the others'; of metadata calls it is the greatest part of all calls that goes wrong."""
+"""Rates relative to those of the others; of metadata calls, the greatest share of calls that fail or are late."""
 
 Act = Callable[["Nemesis"], None]
 
 
 class Nemesis:
-    """Runs the chosen faults until ``stop``, then heals everything."""
+    """The chosen faults of a run, until ``heal`` ends them."""
 
     def __init__(
         self,

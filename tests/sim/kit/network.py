@@ -19,7 +19,7 @@ CLIENT_HELLO, SERVER_HELLO = b"\x16\x03\x01client hello", b"\x16\x03\x01server h
 TOGETHER_S = 0.01
 """Greatest time between two writes that may be read together, in seconds."""
 LATENCIES_S = (0.0001, 0.0002, 0.0005, 0.002)
-"""One way, up to twice as long; drawn anew whenever bytes leave while none are under way."""
+"""One-way latencies, doubled at most; drawn again whenever bytes leave while none are under way."""
 
 
 class World:
@@ -35,7 +35,7 @@ class World:
         self.slow: dict[str, float] = {}
         self.slow_pairs: dict[tuple[str, str], float] = {}
         self.tail_loss = 0.0
-        """Chance that what is under way when a process dies or closes a connection is never read."""
+        """Chance that bytes under way are never read when a process dies or closes a connection."""
         self.half_open: dict[str, list[Pipe]] = {}
         self.segment_chance = 0.05
         self.untrusted: set[str] = set()
@@ -290,7 +290,7 @@ class Pipe(asyncio.Transport):
     # -- the wire
 
     def deliver(self, part: bytes | None) -> None:
-        """Bytes, or None for the end of the connection, are on their way to this end."""
+        """Put bytes, or None for the end of the connection, on their way to this end."""
         if self.dead or self.closed:
             return
         self.queue.append((self.world.loop.now, part))

@@ -1,4 +1,4 @@
-"""Plays one run, whatever it is, and says what it broke."""
+"""One run of any kind, and its violations."""
 
 import contextlib
 import gc
@@ -30,15 +30,15 @@ class Result:
 
 
 class StandsStill(SystemExit):
-    """Simulated code runs on and on without giving the loop back."""
+    """Simulated code runs without returning to the loop."""
 
 
 CPU_S_MAX = 30
-"""A run that takes more stands still: the longest take a tenth."""
+"""CPU seconds after which a run counts as an endless loop; the longest runs take a tenth."""
 
 
 class Played(Protocol):
-    """One run. Made inside the loop; ``result.plan`` says what was drawn."""
+    """One run. It is made inside the loop; ``result.plan`` describes what was drawn."""
 
     async def main(self) -> None:
         """Make the run. Violations noticed on the way are added to the result."""
@@ -51,7 +51,7 @@ Make = Callable[[SimLoop, Result, bool], Played]
 
 
 class _Errors(logging.Handler):
-    """Keeps what simulated code logs: lines for ``--verbose``, and ERROR as a violation."""
+    """The log of simulated code: lines for ``--verbose``, and ERROR as a violation."""
 
     def __init__(self, loop: SimLoop, verbose: bool) -> None:
         super().__init__(logging.DEBUG if verbose else logging.ERROR)

@@ -1,6 +1,6 @@
-"""A scenario is a value, drawn from the seed: machines, what is done with them, what goes wrong, for how long. A run
-plays it: sets its workloads up, starts them, breaks things, heals, brings every workload to rest and asks each what was
-broken."""
+"""Scenarios and their runs. A scenario is a value drawn from the seed: machines, workloads, faults and their duration.
+A run sets its workloads up, starts them, causes faults, heals them, brings every workload to rest and collects the
+violations."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ from tests.sim.kit.play import Result, play
 from tests.sim.plants.planting import Patches, applied
 
 LIMIT_S = 1000.0
-"""Simulated seconds that no run takes."""
+"""Simulated seconds after which a run fails."""
 WATCH_S = 0.25
 
 
@@ -40,13 +40,13 @@ class Plan(Protocol):
     """The work of one workload, as a value."""
 
     def setup(self, run: "Run") -> Workload:
-        """Make what there is before the first machine starts: clients, hosts, observers (``run.cluster``), fault
+        """Make the objects needed before the first machine starts: clients, hosts, observers (``run.cluster``), fault
         classes of its own (``run.faults``), bounds of shipped code (``run.limits``)."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """All that a seed decides before its run begins."""
+    """The choices of a seed before its run begins."""
 
     shape: Shape
     workloads: tuple[Plan, ...]
@@ -109,8 +109,8 @@ class Run:
     async def reach(
         self, what: str, done: Callable[[], object], bound_s: float, why: Callable[[], list[str]]
     ) -> bool:
-        """Wait until ``done``; False, and a violation, when that takes longer than ``bound_s``: ``why`` says what is
-        missing."""
+        """Wait until ``done``; False, and a violation, when that takes longer than ``bound_s``. ``why`` returns
+        what is missing."""
         until = self.loop.now + bound_s
         while not done():
             if self.loop.now > until:
@@ -136,5 +136,5 @@ def first_of(violations: list[str], name: str) -> list[str]:
 
 
 def play_scenario(draw: Draw, seed: int, *, verbose: bool = False) -> Result:
-    """Run one seed of a scenario. Nothing is raised: whatever went wrong is in the result."""
+    """Run one seed of a scenario. Raises nothing: failures are in the result."""
     return play(seed, partial(Run, draw), LIMIT_S, verbose=verbose)

@@ -39,7 +39,7 @@ def client_of(cluster: Cluster, name: str) -> PulsarClient:
 
 
 class Keeper:
-    """``stored``: each topic's entries in order, once they were ``read``."""
+    """A reader of all entries. ``stored``: each topic's entries in order, after ``read``."""
 
     def __init__(self, run: Run, topics: Sequence[str]) -> None:
         self._run = run

@@ -136,7 +136,7 @@ async def test_a_drain_hands_over_every_other_bundle_when_one_fails_unexpectedly
         async def release(bundle: str, unload: object) -> None:
             if bundle == "b0":
                 raise ZeroDivisionError("planted")
-            for _ in range(20):  # longer than the failure takes
+            for _ in range(20):  # longer than the failure lasts
                 await asyncio.sleep(0)
             released.append(bundle)
 

@@ -36,7 +36,7 @@ async def limited(bench: AdminBench, limit: int, **policies: Any) -> None:
 
 
 async def used(bench: AdminBench, name: str) -> None:
-    """Have a client use a topic, which makes it when there is none."""
+    """Use a topic as a client does, which creates it when it does not exist."""
     running = bench.broker.running
     await running.assignment.place(topic(name), authoritative=True)
     await running.registry.get(topic(name), create=True)
@@ -47,7 +47,7 @@ async def present(bench: AdminBench) -> list[str]:
 
 
 async def refused(*makers: Any) -> list[BaseException]:
-    """Return the errors of those that were refused, all having started at once."""
+    """Start all creations at once, and return the errors of the refused ones."""
     ends = await asyncio.gather(*makers, return_exceptions=True)
     return [end for end in ends if isinstance(end, BaseException)]
 

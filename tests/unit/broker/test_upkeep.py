@@ -22,7 +22,7 @@ TOPICS = 4 * TURN_TOPICS
 
 
 class Topic:
-    """A topic that records what is done to it. ``rounds`` counts the visits of jobs."""
+    """A topic that records the calls of jobs. ``rounds`` counts their visits."""
 
     closing = False
     in_use = False
@@ -46,7 +46,7 @@ class Topic:
 
 @dataclass
 class Registry:
-    """Topics, and the namespaces whose topics were listed; None for those of all."""
+    """Topics, and the namespaces whose topics were listed; None for all namespaces."""
 
     all: list[Topic]
     listed: list[NamespaceName | None] = field(default_factory=list)

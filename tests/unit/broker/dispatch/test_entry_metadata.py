@@ -19,7 +19,7 @@ PREFIX = "org.apache.pulsar.common.intercept."
 
 
 class Raw(Client):
-    """Keeps what it is sent as it came."""
+    """A connection that keeps the bytes sent to it."""
 
     def __init__(self, takes: bool) -> None:
         super().__init__()

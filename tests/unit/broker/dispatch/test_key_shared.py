@@ -32,7 +32,7 @@ STICKY = KeyPolicy(True, False, ((0, 9),))
 
 
 class World:
-    """A subscription, its consumers and what they got."""
+    """A subscription, its consumers and the messages that they received."""
 
     def __init__(self, **settings: int) -> None:
         self.reading = Reading(DataPathSettings(**settings))

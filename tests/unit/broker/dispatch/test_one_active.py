@@ -1,4 +1,4 @@
-"""Subscriptions with one active consumer: who it is, and where the next one begins (D8)."""
+"""Subscriptions with one active consumer: its choice, and the position where the next one begins (D8)."""
 
 import asyncio
 from collections.abc import AsyncIterator

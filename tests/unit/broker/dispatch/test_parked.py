@@ -23,7 +23,7 @@ def consumer() -> Consumer:
 
 
 def run_of(entries: int, size: int, first: int = 0) -> Slice:
-    """Entries of ``size`` bytes, each its number, two messages in every third."""
+    """Return entries of ``size`` bytes that hold their numbers; every third one has two messages."""
     buf = b"".join((first + i).to_bytes(size, "big") for i in range(entries))
     spans = [at for i in range(entries) for at in (i * size, (i + 1) * size)]
     counts = [2 if i % 3 == 0 else 1 for i in range(entries)]

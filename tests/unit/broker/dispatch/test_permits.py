@@ -1,4 +1,4 @@
-"""No message goes out without a permit (D1)."""
+"""No message is sent without a permit (D1)."""
 
 from collections.abc import AsyncIterator
 
@@ -37,7 +37,7 @@ async def test_permits_add_up_while_there_is_nothing_to_send(bench: Bench) -> No
 
 
 class Asked(Client):
-    """Counts how often it is asked whether it takes more."""
+    """A connection that counts the checks of whether it can send."""
 
     asked = 0
 
@@ -48,7 +48,7 @@ class Asked(Client):
 
     @can_send.setter
     def can_send(self, _: bool) -> None:
-        """Always."""
+        """Ignore the assignment: this connection can always send."""
 
 
 async def test_a_consumer_that_attaches_or_sends_permits_does_not_visit_all_others(

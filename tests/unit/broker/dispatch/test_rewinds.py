@@ -24,7 +24,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 class SlowCursor:
-    """Reads take until ``answer``; ``rewinds`` counts."""
+    """A cursor whose reads last until ``answer``; ``rewinds`` counts rewinds."""
 
     name = "s"
     has_partial_batches = False

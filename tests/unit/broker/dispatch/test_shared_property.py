@@ -25,7 +25,7 @@ STEP = st.tuples(st.sampled_from(ROUNDS.split()), st.integers(0, 7), st.integers
 
 
 async def take_step(model: SharedModel, what: str, a: int, b: int) -> None:
-    """See ``STEP``."""
+    """Do a step as ``STEP`` draws it."""
     if what == "publish":
         model.publish(1 + a, 1, None)
     elif what == "batch":

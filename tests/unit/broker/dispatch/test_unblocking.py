@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("policies", [CONSUMER, SUBSCRIPTION], ids=["consu
 
 
 async def _stopped(policies: TopicPolicies, **batches: int) -> tuple[Reading, Consumer, Client]:
-    """Ten messages out, three more that wait."""
+    """Return a paused subscription with ten unacknowledged messages, its consumer and its client."""
     reading, client = Reading(DataPathSettings(), policies=policies), Client()
     consumer = await reading.join(client, 1000)
     reading.publish(**batches)

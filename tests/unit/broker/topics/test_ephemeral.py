@@ -78,7 +78,7 @@ async def test_messages_beyond_the_permits_are_dropped(
     assert bench.publisher.receipts == 5
     assert dropped(bench) == 2
     bench.topic.subscriptions["s"].flow(consumer, 10)
-    assert len(client.received) == 3  # what was dropped does not come later
+    assert len(client.received) == 3  # dropped messages are not delivered later
     bench.send(2)
     assert len(client.received) == 5
     assert (consumer.permits, consumer.unacked, consumer.out.messages.total) == (8, 0, 5)

@@ -29,7 +29,7 @@ OTHER = TopicName.parse("persistent://public/default/other")
 
 
 class Burst:
-    """A connection with producers, and what it sends at once."""
+    """A connection with producers, and the sends of one burst."""
 
     def __init__(self, bench: Bench) -> None:
         self.client = Client()
@@ -42,7 +42,7 @@ class Burst:
         return producer
 
     def send(self, *sends: tuple[int, int, int]) -> None:
-        """Producer id, sequence id and messages of each."""
+        """Send one burst; each send is producer id, sequence id and number of messages."""
         data = b"".join(
             client_commands.send(
                 owner,
@@ -114,7 +114,7 @@ async def test_a_burst_that_cannot_be_stored_is_refused_send_by_send(bench: Benc
 
 
 class Gate:
-    """A stage that refuses runs, keeps them back, and notes what is stored."""
+    """A stage that refuses runs, holds them, and records those that are stored."""
 
     def __init__(
         self, place: StagePlace = StagePlace.SIZE, refuses: bool = False, keeps: bool = False

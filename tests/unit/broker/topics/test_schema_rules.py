@@ -86,7 +86,7 @@ async def test_policies_decide_who_may_add_and_who_must_have_one(bench: Bench) -
 
 
 async def test_topics_written_by_brokers_are_under_no_policy_of_users(bench: Bench) -> None:
-    """Else topics of such a namespace could not get policies of their own."""
+    """Exempt them: topics of such a namespace could get no own policies otherwise."""
     system = await bench.registry.get(CHANGE_EVENTS, create=True)
     strict = replace(
         system.policies,

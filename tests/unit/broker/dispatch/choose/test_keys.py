@@ -74,7 +74,7 @@ def test_members_of_one_name_share_the_keys() -> None:
     assert min(Counter(ring.owner(slot) for slot in ALL).values()) > SLOTS // 10
     kept = [ring.owner(slot) for slot in ALL]
     ring.remove(0)
-    ring.add(9, "same", KeyPolicy())  # it takes the place of the one that left
+    ring.add(9, "same", KeyPolicy())  # it replaces the removed member
     assert [9 if owner == 0 else owner for owner in kept] == [ring.owner(slot) for slot in ALL]
 
 

@@ -1,4 +1,4 @@
-"""Entries of an index ledger: what is packed is unpacked, and what is none is refused."""
+"""Entries of an index ledger: packed columns are unpacked, and other entries are refused."""
 
 import pytest
 from hypothesis import given

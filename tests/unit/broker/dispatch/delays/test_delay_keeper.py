@@ -1,4 +1,4 @@
-"""Runs of waiting entries are stored, merged and deleted; what is lost is read again; nothing comes twice or early."""
+"""Runs of delayed entries are stored, merged, deleted and read again when lost; none is delivered twice or early."""
 
 import asyncio
 from collections import Counter
