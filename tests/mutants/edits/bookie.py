@@ -414,7 +414,9 @@ EDITS = (
             return
         """,
         "self._on_fatal(error)",
-        ("unit/bookie/storage/test_journal.py::test_a_failed_sync_answers_no_request_then_or_later",),
+        (
+            "unit/bookie/storage/test_journal.py::test_a_failed_sync_answers_no_request_then_or_later",
+        ),
         "B8",
     ),
     Edit(
@@ -422,9 +424,7 @@ EDITS = (
         "bookie/storage/files.py::SystemFile.pwritev",
         "if written != size:",
         "if not written:",
-        (
-            "unit/bookie/storage/test_short_writes.py::test_a_short_write_is_continued",
-        ),
+        ("unit/bookie/storage/test_short_writes.py::test_a_short_write_is_continued",),
         "I19",
     ),
     Edit(
@@ -432,9 +432,7 @@ EDITS = (
         "bookie/storage/files.py::DirectFile._write",
         "while done < size:",
         "if done < size:",
-        (
-            "unit/bookie/storage/test_short_writes.py::test_a_short_direct_write_is_continued",
-        ),
+        ("unit/bookie/storage/test_short_writes.py::test_a_short_direct_write_is_continued",),
         "I19",
     ),
     Edit(

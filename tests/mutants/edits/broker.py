@@ -590,7 +590,9 @@ EDITS = (
         "engine/net/transport.py::Connection.flush",
         "if not out or transport is None or self._starting_tls:",
         "if not out or transport is None:",
-        ("unit/net/test_start_tls.py::test_a_peer_that_never_begins_the_handshake_is_disconnected",),
+        (
+            "unit/net/test_start_tls.py::test_a_peer_that_never_begins_the_handshake_is_disconnected",
+        ),
         "T1",
     ),
     Edit(

@@ -221,9 +221,7 @@ EDITS = (
         f"{STORE}::CursorStore._fits",
         "return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX",
         "return True",
-        (
-            f"{INVARIANTS}::test_i38_many_partly_acknowledged_batches_survive_at_any_size",
-        ),
+        (f"{INVARIANTS}::test_i38_many_partly_acknowledged_batches_survive_at_any_size",),
         "I38",
     ),
     Edit(
@@ -339,9 +337,7 @@ EDITS = (
         "engine/managed/stored/removal.py::mark_deleted",
         "await node.write(marked.encode())",
         "pass",
-        (
-            "unit/managed/test_deletions.py::test_m17_a_topics_interrupted_deletion_is_finished",
-        ),
+        ("unit/managed/test_deletions.py::test_m17_a_topics_interrupted_deletion_is_finished",),
     ),
     Edit(
         "node-gone-before-its-ledgers",
@@ -355,9 +351,7 @@ EDITS = (
         for ledger_id in record.ledgers:
             await ledgers.delete(ledger_id)
         """,
-        (
-            "unit/managed/test_deletions.py::test_m17_a_cursors_interrupted_deletion_is_finished",
-        ),
+        ("unit/managed/test_deletions.py::test_m17_a_cursors_interrupted_deletion_is_finished",),
     ),
     Edit(
         "new-partitions-without-subscriptions",

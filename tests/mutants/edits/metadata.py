@@ -27,7 +27,9 @@ EDITS = (
         f"{CACHED}::CachedStore.put",
         "if accounted is not None: accounted.add(path, before, value)",
         "if accounted is not None: accounted.add(path, value, value)",
-        ("unit/metadata/test_account.py::test_each_write_is_listed_with_the_old_and_the_new_value",),
+        (
+            "unit/metadata/test_account.py::test_each_write_is_listed_with_the_old_and_the_new_value",
+        ),
     ),
     Edit(
         "a-bundle-nobody-used-is-cut-without-boundaries",

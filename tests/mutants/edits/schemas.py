@@ -46,7 +46,9 @@ EDITS = (
         f"{STORED}.last_node",
         "except (StoreUnavailableError, SessionExpiredError, LostVersionError):",
         "except LostVersionError:",
-        (f"{LOST}::test_known_schemas_are_accepted_while_the_store_is_unavailable_and_new_ones_are_retriable",),
+        (
+            f"{LOST}::test_known_schemas_are_accepted_while_the_store_is_unavailable_and_new_ones_are_retriable",
+        ),
         "S3",
     ),
     Edit(
