@@ -5,7 +5,6 @@ All changes are made by compare-and-set (J1).
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +18,7 @@ from kombu.exceptions import OperationalError
 from engine.base.errors import InvalidField, NotFound
 from gateway.jobs import outputs
 from gateway.jobs.models import JobRun, RunState
+from gateway.services.clock import now_ms
 from spark_jobs.analysis import Analysis
 from spark_jobs.catalogue import ANALYSES
 
@@ -34,10 +34,6 @@ SEND_S = 2.0
 _sender = ThreadPoolExecutor(1, thread_name_prefix="to-redis")
 EXECUTE, WARM = "jobs.execute", "jobs.warm"  # Names of the tasks in ``gateway.jobs.tasks``.
 ERROR_CHARACTERS_MAX = 2_000
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def declared(*, analysis: str) -> Analysis:

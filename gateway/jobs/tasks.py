@@ -18,6 +18,7 @@ from engine.base.tasks import contained
 from gateway.celery import app
 from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
+from gateway.services.clock import now_ms
 from gateway.services.health.parts import WORKER_KEY_S, WORKER_PERIOD_S
 from gateway.standalone.plan import WORKER_KEY
 
@@ -241,9 +242,7 @@ def _recover_runs_for_ever() -> None:
             if not swept_s or time.monotonic() - swept_s > SWEEP_S:
                 outputs.sweep()
                 limits = settings.ENVIRONMENT
-                outputs.prune(
-                    days=limits.run_days, runs_max=limits.runs_max, now_ms=services.now_ms()
-                )
+                outputs.prune(days=limits.run_days, runs_max=limits.runs_max, now_ms=now_ms())
                 swept_s = time.monotonic()
         except Exception:
             log.warning("recovering lost runs failed", exc_info=True)

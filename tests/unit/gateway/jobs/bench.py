@@ -15,6 +15,7 @@ from django.db import connections
 
 from gateway.jobs import outputs, services, spark, tasks
 from gateway.jobs.models import JobRun, RunState
+from gateway.services.clock import now_ms
 from tests.support.admin.clusters import cluster_without_link
 from tests.support.admin.gateway_client import Answer, Gateway
 
@@ -127,7 +128,7 @@ class Bench:
     def age(self) -> None:
         """Expire all leases, and the time after which a waiting run is sent again."""
         JobRun.objects.exclude(state__in=OVER).update(
-            lease_until_ms=0, created_at=services.now_ms() - LONG_AGO_MS
+            lease_until_ms=0, created_at=now_ms() - LONG_AGO_MS
         )
 
     def recover(self) -> list[str]:

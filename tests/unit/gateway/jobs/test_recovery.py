@@ -6,6 +6,7 @@ from kombu.exceptions import OperationalError
 from gateway.celery import app
 from gateway.jobs import services, tasks
 from gateway.jobs.models import JobRun, RunState
+from gateway.services.clock import now_ms
 from tests.unit.gateway.jobs.bench import Bench, Shown
 
 
@@ -61,7 +62,7 @@ def test_a_run_whose_worker_is_silent_shows_it_until_it_is_retried(bench: Bench)
         run=stored(run), stage="waiting for Spark to begin the first task", done=0, total=3
     )
     assert Shown(run).body["stage"].startswith("waiting for Spark")
-    renewed = services.now_ms() - 5_500
+    renewed = now_ms() - 5_500
     JobRun.objects.filter(id=run.id).update(lease_until_ms=renewed + services.LEASE_MS)
     assert Shown(run).body["stage"] == (
         "its worker has not answered for 5 s; if it does not return, the run is tried again"
