@@ -16,10 +16,10 @@ from pathlib import Path
 
 from bookie.server import Bookie
 from bookie.settings import PROGRAM, ProcessSettings
-from bookie.storage.files import SystemDisk, ThreadLane
 from bookie.storage.logs.log_files import FULL_ERRORS
 from engine.base import log as logs
 from engine.base.clock import SystemClock
+from engine.base.disk.files import SystemDisk, ThreadLane
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.log import LEVELS

@@ -6,7 +6,7 @@ bookie with lost disks cannot return under its old id (I22, B6).
 
 from dataclasses import replace
 
-from bookie.storage.files import Disk
+from engine.base.disk.files import Disk
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.metadata import paths

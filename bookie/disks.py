@@ -9,9 +9,9 @@ from typing import NamedTuple
 from bookie.cookies import read_local_cookies
 from bookie.settings import BookieSettings
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk, Lane
 from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.write_cache import WriteCache
+from engine.base.disk.files import Disk, Lane
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ from bookie.storage.compaction import (
     switch,
 )
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk, Lane
 from bookie.storage.gc import (
     TOMBSTONE_MS,
     find_deleted,
@@ -34,6 +33,7 @@ from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter, Locati
 from bookie.storage.logs.log_files import FULL_ERRORS
 from bookie.storage.recover import Storage
 from engine.base.clock import Clock
+from engine.base.disk.files import Disk, Lane
 from engine.metadata import paths
 from engine.metadata.store import (
     MetadataStore,

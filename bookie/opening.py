@@ -13,9 +13,9 @@ from bookie.cookies import (
     write_local_cookies,
 )
 from bookie.settings import BookieSettings
-from bookie.storage.files import Disk
 from bookie.storage.logs.log_files import log_ids
 from bookie.storage.recover import Limits, Storage, format_storage, open_storage
+from engine.base.disk.files import Disk
 from engine.metadata.store import MetadataStore
 
 log = logging.getLogger(__name__)

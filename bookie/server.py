@@ -17,8 +17,8 @@ from bookie.presence import Presence
 from bookie.requests.connection import BookieConnection
 from bookie.serving import Serving
 from bookie.settings import BookieSettings
-from bookie.storage.files import Disk, Lane
 from engine.base.clock import Clock
+from engine.base.disk.files import Disk, Lane
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore

@@ -11,12 +11,12 @@ from bookie.mode import Mode
 from bookie.requests.requests import Requests
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
-from bookie.storage.files import Disk, Lane
 from bookie.storage.index.index import BookieIndex
 from bookie.storage.journal.journal import Journal
 from bookie.storage.read_queue import ReadQueue, StoredEntries
 from bookie.storage.recover import Storage
 from engine.base.clock import Clock
+from engine.base.disk.files import Disk, Lane
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import NamedTuple
 
 from bookie.storage.errors import DiskFullError
-from bookie.storage.files import Disk, Lane
 from bookie.storage.index.index import BookieIndex, LedgerRecord, Placed
 from bookie.storage.index.manifest import Manifest, encode_end, encode_ledger, encode_limbo
 from bookie.storage.journal.journal import Journal, JournalWriter, as_full
@@ -23,6 +22,7 @@ from bookie.storage.logs.entry_log_format import Block, blocks_of
 from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.mark import Checkpoint, write_mark
 from bookie.storage.write_cache import Generation
+from engine.base.disk.files import Disk, Lane
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from struct import Struct
 from typing import NamedTuple
 
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk
 from bookie.storage.index.manifest import Place
 from bookie.storage.journal.journal_format import Mark
 from engine.base.crc32c import crc32c
+from engine.base.disk.files import Disk
 
 MARK_NAME = "lastMark"
 MAGIC = b"MGMARK02"

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Lane
 from bookie.storage.index.index import BookieIndex
 from bookie.storage.logs.entry_log import EntryLogReader, Location
 from bookie.storage.logs.entry_log_format import StoredBlock
 from bookie.storage.runs import Stored
+from engine.base.disk.files import Lane
 from engine.base.loop import last_call
 
 JOB_READS_MAX = 64

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bookie.storage.files import Disk, File
 from bookie.storage.index.index import DELETED, FENCED, LIMBO, BookieIndex, LedgerRecord, Placed
 from bookie.storage.index.manifest import ManifestState
 from bookie.storage.journal.journal_format import Mark
@@ -26,6 +25,7 @@ from bookie.storage.logs.entry_log_format import (
 )
 from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.runs import MASTER_KEY_BYTES, cut_frames
+from engine.base.disk.files import Disk, File
 from engine.base.slices import FRAME_PREFIX
 
 log = logging.getLogger(__name__)

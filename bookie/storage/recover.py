@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from bookie.storage.checkpoint import Flusher, begin_flush
 from bookie.storage.errors import DamagedError, JournalDamagedError
-from bookie.storage.files import Disk, Index
 from bookie.storage.index.index import BookieIndex
 from bookie.storage.index.manifest import Manifest, ManifestState, read_manifest
 from bookie.storage.journal.journal import JournalWriter, read_headers
@@ -32,6 +31,7 @@ from bookie.storage.mark import Checkpoint, read_mark, write_mark
 from bookie.storage.rebuild import rebuild_index
 from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import WriteCache
+from engine.base.disk.files import Disk, Index
 
 log = logging.getLogger(__name__)
 

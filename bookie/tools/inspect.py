@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from bookie.storage.compaction import candidates
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk, SystemDisk
 from bookie.storage.index.index import DELETED, FENCED, LIMBO, PINNED, BookieIndex, LedgerRecord
 from bookie.storage.index.manifest import read_manifest
 from bookie.storage.journal.journal import read_headers
@@ -30,6 +29,7 @@ from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.mark import read_mark
 from bookie.storage.rebuild import read_log
 from bookie.storage.runs import cut_frames
+from engine.base.disk.files import Disk, SystemDisk
 from engine.base.errors import MagnetarError
 
 FLAGS = ((FENCED, "fenced"), (LIMBO, "limbo"), (DELETED, "deleted"))

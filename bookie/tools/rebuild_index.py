@@ -10,9 +10,9 @@ import argparse
 import sys
 
 from bookie.storage.errors import DamagedError, StorageError
-from bookie.storage.files import Disk, SystemDisk
 from bookie.storage.index.manifest import read_manifest
 from bookie.storage.mark import read_mark
+from engine.base.disk.files import Disk, SystemDisk
 from engine.base.errors import MagnetarError
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
-from bookie.storage.files import SystemDisk, ThreadLane
 from bookie.tools.inspect import index_lines, journal_lines, log_lines
 from engine.base.clock import SystemClock
+from engine.base.disk.files import SystemDisk, ThreadLane
 from engine.base.entropy import RandomEntropy
 from engine.metadata.memory import MemoryServer
 from engine.net.network import LoopNetwork

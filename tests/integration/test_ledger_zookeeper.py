@@ -9,8 +9,8 @@ import pytest
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
-from bookie.storage.files import SystemDisk, ThreadLane
 from engine.base.clock import SystemClock
+from engine.base.disk.files import SystemDisk, ThreadLane
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.metadata import paths

@@ -7,8 +7,8 @@ import pytest
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
-from bookie.storage.files import SystemDisk, ThreadLane
 from engine.base.clock import SystemClock
+from engine.base.disk.files import SystemDisk, ThreadLane
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.ledger.client import LedgerClient

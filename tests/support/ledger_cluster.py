@@ -12,8 +12,8 @@ from typing import Any
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
-from bookie.storage.files import Disk, SystemDisk, ThreadLane
 from engine.base.clock import Clock, LoopClock, SystemClock
+from engine.base.disk.files import Disk, SystemDisk, ThreadLane
 from engine.base.entropy import RandomEntropy
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
-from bookie.storage.files import SystemDisk, ThreadLane
 from engine.base.clock import SystemClock
+from engine.base.disk.files import SystemDisk, ThreadLane
 from engine.base.entropy import RandomEntropy
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryServer

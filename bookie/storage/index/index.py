@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from bookie.storage.files import Index
 from bookie.storage.logs.entry_log import Location
 from bookie.storage.runs import MASTER_KEY_BYTES
+from engine.base.disk.files import Index
 
 IDENTITY_KEY = b"i"
 LIMBO_KEY = b"s"

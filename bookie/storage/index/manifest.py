@@ -11,9 +11,9 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk, File
 from bookie.storage.index.index import LedgerRecord, decode_ledger
 from engine.base.crc32c import crc32c
+from engine.base.disk.files import Disk, File
 
 FILE_MAGIC = b"MGMANIF1"
 VERSION = 1

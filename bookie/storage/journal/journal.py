@@ -10,7 +10,6 @@ from functools import partial
 from itertools import count
 
 from bookie.storage.errors import DiskFullError, StorageError
-from bookie.storage.files import Disk, File, Lane
 from bookie.storage.journal.journal_format import (
     BLOCK,
     FileHeader,
@@ -21,6 +20,7 @@ from bookie.storage.journal.journal_format import (
     encode_group,
 )
 from bookie.storage.logs.log_files import FULL_ERRORS
+from engine.base.disk.files import Disk, File, Lane
 from engine.base.loop import last_call
 
 ZERO_BYTES = 1 << 20

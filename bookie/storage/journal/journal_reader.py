@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bookie.storage.errors import JournalDamagedError
-from bookie.storage.files import Disk, File
 from bookie.storage.journal.journal_format import (
     BLOCK,
     FileHeader,
@@ -14,6 +13,7 @@ from bookie.storage.journal.journal_format import (
     padded,
 )
 from engine.base.crc32c import crc32c
+from engine.base.disk.files import Disk, File
 
 SCAN_BYTES = 1 << 20
 HEAD_BYTES = 64 << 10

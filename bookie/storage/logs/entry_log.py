@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk, File
 from bookie.storage.logs.entry_log_format import (
     FILE_HEADER_BYTES,
     PAGE,
@@ -19,6 +18,7 @@ from bookie.storage.logs.entry_log_format import (
     padding,
 )
 from bookie.storage.logs.log_files import FULL_ERRORS, LogFiles
+from engine.base.disk.files import Disk, File
 
 WRITE_BYTES = 1 << 20
 """Size up to which blocks are gathered, written and padded together."""

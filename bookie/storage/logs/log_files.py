@@ -8,8 +8,8 @@ from contextlib import suppress
 from itertools import count
 
 from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk, File
 from bookie.storage.logs.entry_log_format import encode_file_header
+from engine.base.disk.files import Disk, File
 
 FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 

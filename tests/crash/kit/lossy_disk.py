@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from bookie.storage.files import File, Index, RocksIndex, SystemDisk
+from engine.base.disk.files import File, Index, RocksIndex, SystemDisk
 
 BLOCK = 4096
 LINKS, INDEX_KEPT, POWER_CUT, LAST_WORDS = "links", "index", "power-cut", "last-words.json"

@@ -421,7 +421,7 @@ EDITS = (
     ),
     Edit(
         "short-write-ignored",
-        "bookie/storage/files.py::SystemFile.pwritev",
+        "engine/base/disk/files.py::SystemFile.pwritev",
         "if written != size:",
         "if not written:",
         ("unit/bookie/storage/test_short_writes.py::test_a_short_write_is_continued",),
@@ -429,7 +429,7 @@ EDITS = (
     ),
     Edit(
         "short-direct-write-ignored",
-        "bookie/storage/files.py::DirectFile._write",
+        "engine/base/disk/files.py::DirectFile._write",
         "while done < size:",
         "if done < size:",
         ("unit/bookie/storage/test_short_writes.py::test_a_short_direct_write_is_continued",),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from bookie.storage.files import settle
+from engine.base.disk.files import settle
 
 SECTOR = 512
 T = TypeVar("T")
@@ -223,7 +223,7 @@ class _IndexStore:
 
 
 class FaultDisk:
-    """Implements ``bookie.storage.files.Disk``. ``capacity_bytes`` bounds the sizes of all files together."""
+    """Implements ``engine.base.disk.files.Disk``. ``capacity_bytes`` bounds the sizes of all files together."""
 
     def __init__(self, capacity_bytes: int = PLENTY) -> None:
         self.capacity_bytes = capacity_bytes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bookie.storage.codes import Code
-from bookie.storage.files import Lane
+from engine.base.disk.files import Lane
 from engine.wire import bookie_v3 as v3
 from tests.support.bookies import KEY, Machine, add, read
 from tests.unit.bookie.requests.test_v3 import lac_body

@@ -7,10 +7,10 @@ import pytest
 
 from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError, StorageError
-from bookie.storage.files import SystemDisk
 from bookie.storage.gc import forget_ledgers
 from bookie.storage.recover import Storage, format_storage, open_storage
 from bookie.tools import inspect, rebuild_index
+from engine.base.disk.files import SystemDisk
 from tests.support.storages import IDENTITY, LIMITS, add, fence, flush, frame, read
 
 DISK = SystemDisk()

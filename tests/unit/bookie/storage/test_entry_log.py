@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bookie.storage.files import STAGING_BYTES, SystemDisk
 from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.logs.entry_log_format import PAGE, blocks_of
 from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.runs import cut_frames
 from bookie.tools.inspect import log_lines
+from engine.base.disk.files import STAGING_BYTES, SystemDisk
 from tests.support.bookies import add
 
 

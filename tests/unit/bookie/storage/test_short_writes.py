@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bookie.storage.files import DIRECT_BLOCK, STAGING_BYTES, DirectFile, SystemFile
+from engine.base.disk.files import DIRECT_BLOCK, STAGING_BYTES, DirectFile, SystemFile
 
 
 def opened(path: Path, kind: type[SystemFile]) -> SystemFile:
