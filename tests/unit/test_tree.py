@@ -44,7 +44,11 @@ SAME_FILE_NAME = {
 }
 """File names that engine, bookie and the console may have several times, with the meaning of each."""
 
-SAME_CLASS_NAME: dict[str, str] = {}
+SAME_CLASS_NAME: dict[str, str] = {
+    "AddWatch": "a request of ZooKeeper's protocol; the ledger's is a watch of an addition",
+    "MultiRead": "a request of ZooKeeper's protocol, on the server's side and in kazoo's form",
+    "Stat": "ZooKeeper's state of a node; the store's is the part that every store has",
+}
 """Names that several public classes of engine and bookie may have, with the reason."""
 
 WORLD = {"asyncio", "logging", "os", "random", "socket", "subprocess", "threading", "time"}

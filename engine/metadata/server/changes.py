@@ -13,7 +13,7 @@ class NodePut(NamedTuple):
     """A node with its whole state, except its children, which are other nodes."""
 
     path: str
-    data: bytes
+    data: bytes | None
     acl: Acl
     czxid: int
     mzxid: int
@@ -30,7 +30,7 @@ class DataSet(NamedTuple):
     """New data of an existing node."""
 
     path: str
-    data: bytes
+    data: bytes | None
     mzxid: int
     mtime: int
     version: int

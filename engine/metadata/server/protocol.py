@@ -1,7 +1,8 @@
 """Requests, answers and codes of ZooKeeper's client protocol as values, apart from their bytes (``codec``).
 
 Source: the public protocol of Apache ZooKeeper 3.9 (zookeeper.jute). Times are milliseconds, versions 32-bit signed
-numbers that wrap around, transaction ids (zxid) 64-bit.
+numbers that wrap around, transaction ids (zxid) 64-bit. Data of a node are None when the client sent jute's null, which
+the protocol keeps apart from empty data.
 """
 
 from enum import IntEnum, IntFlag
@@ -44,7 +45,7 @@ class Op(IntEnum):
     """Element of a multi's answer only."""
 
 
-class Code(IntEnum):
+class ErrorCode(IntEnum):
     """Error codes of answers."""
 
     OK = 0
@@ -127,7 +128,7 @@ class Create(NamedTuple):
 
     op: Op
     path: str
-    data: bytes
+    data: bytes | None
     acl: Acl
     flags: int
     """A CreateMode, unchecked."""
@@ -151,7 +152,7 @@ class GetData(NamedTuple):
 
 class SetData(NamedTuple):
     path: str
-    data: bytes
+    data: bytes | None
     version: int
 
 
@@ -271,6 +272,8 @@ class ConnectRequest(NamedTuple):
     session_id: int
     password: bytes
     read_only: bool = False
+    has_read_only: bool = True
+    """Presence of ``read_only`` in the frame: clients older than 3.4 do not send it. The answer has it then too."""
 
 
 class ConnectAnswer(NamedTuple):
@@ -281,7 +284,7 @@ class ConnectAnswer(NamedTuple):
     password: bytes
 
 
-# Answers. A failed request has only a Code; the answers of writes and reads:
+# Answers. A failed request has only a ErrorCode; the answers of writes and reads:
 
 
 class Created(NamedTuple):
@@ -292,7 +295,7 @@ class Created(NamedTuple):
 
 
 class Data(NamedTuple):
-    data: bytes
+    data: bytes | None
     stat: Stat
 
 
@@ -327,12 +330,12 @@ class Identities(NamedTuple):
 
 
 class MultiAnswer(NamedTuple):
-    """One result for each operation: its answer with its request's Op, or a Code.
+    """One result for each operation: its answer with its request's Op, or a ErrorCode.
 
     A failed MULTI has only codes (OK, the failing operation's, RUNTIME_INCONSISTENCY). MULTI_READ's are independent.
     """
 
-    results: tuple["tuple[Op, Answer | None] | Code", ...]
+    results: tuple["tuple[Op, Answer | None] | ErrorCode", ...]
 
 
 Answer = (
@@ -358,3 +361,5 @@ class Event(NamedTuple):
 
     type: EventType
     path: str
+    zxid: int = -1
+    """Transaction that fired it; -1 when none did (a watch removed, or set again after the change)."""
