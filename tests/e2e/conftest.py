@@ -18,10 +18,10 @@ from tests.support.instance import Instance, healthy_instance
 from tests.support.life.life import Life, living_instance
 
 PROVOKED = (r"(gateway|worker) ended \(signal 9\)",)
-"""A test kills them, and asks that the console comes back."""
+"""Log lines of processes that a test kills to check that the console recovers."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# What a page shows in the end, however busy the machine is.
+# A busy machine delays what a page shows in the end; it must not fail a test.
 expect.set_options(timeout=60_000)
 
 
@@ -29,25 +29,25 @@ expect.set_options(timeout=60_000)
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     often = {"MAGNETAR_MESSAGE_EXPIRY_CHECK_INTERVAL_IN_MINUTES": "1"}
     folder = tmp_path_factory.mktemp("e2e")
-    with healthy_instance(folder, PROVOKED, **often) as made:
-        yield made
+    with healthy_instance(folder, PROVOKED, **often) as healthy:
+        yield healthy
 
 
 @pytest.fixture(scope="session")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    """An instance that is used: what pages show is to be tested on this one."""
-    with living_instance(tmp_path_factory.mktemp("life")) as made:
-        yield made
+    """An instance with traffic, for tests of what pages show."""
+    with living_instance(tmp_path_factory.mktemp("life")) as lively:
+        yield lively
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    executable = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if executable is None:
         pytest.skip("no Chromium on this machine: apt install chromium")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(
-            executable_path=found,
+        browser_process = playwright.chromium.launch(
+            executable_path=executable,
             args=[
                 "--no-sandbox",
                 "--disable-gpu",
@@ -55,32 +55,34 @@ def browser() -> Iterator[Browser]:
                 "--no-first-run",
             ],
         )
-        yield made
-        made.close()
+        yield browser_process
+        browser_process.close()
 
 
 @pytest.fixture
 def context(browser: Browser, instance: Instance) -> Iterator[BrowserContext]:
-    made = browser.new_context(base_url=instance.http, viewport={"width": 1440, "height": 900})
-    yield made
-    made.close()
+    new_context = browser.new_context(
+        base_url=instance.http, viewport={"width": 1440, "height": 900}
+    )
+    yield new_context
+    new_context.close()
 
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
     """A page that fails its test on an uncaught error or a console error of our own scripts."""
-    made = context.new_page()
+    new_page = context.new_page()
     problems: list[str] = []
-    made.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
+    new_page.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
 
-    def heard(line: ConsoleMessage) -> None:
-        # Chromium writes refused calls there, too: those are for the page to show
+    def record(line: ConsoleMessage) -> None:
+        # Chromium logs refused calls as errors, too; the page has to show those itself.
         of_api = line.text.startswith("Failed to load") and "/api/v1/" in line.location["url"]
         if line.type == "error" and not of_api:
             problems.append(f"console: {line.text}")
 
-    made.on("console", heard)
-    yield made
+    new_page.on("console", record)
+    yield new_page
     assert problems == []
 
 

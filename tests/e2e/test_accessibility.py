@@ -1,5 +1,5 @@
 """No axe violations and no sideways scrolling: every page and dialog, light at three widths and dark at one (colours do
-not depend on the width), on an instance that is used."""
+not depend on the width), on an instance with traffic."""
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -17,7 +17,7 @@ SETTLED = """
     playState !== "running" || effect.getComputedTiming().endTime === Infinity)
 ))))
 """
-"""What follows the width and the colours was drawn, and no transition is under way."""
+"""JavaScript: the page was drawn with its new width and colours, and no transition is under way."""
 AXE = """
 ([where, tags]) => axe.run(where, {runOnly: {type: "tag", values: tags}, resultTypes: ["violations"]})
   .then(({violations}) => violations.map(({id, nodes}) => [id, nodes.slice(0, 3).map((node) => node.html)]))
@@ -25,8 +25,8 @@ AXE = """
 
 
 def violations(page: Page, name: str, axe_source: str, within: str = "html") -> list[str]:
-    """Of what is on the screen ``within`` this selector."""
-    found = []
+    """Return the violations inside the selector ``within``, at each look."""
+    problems = []
     page.evaluate(axe_source)
     for scheme, width in LOOKS:
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -34,11 +34,11 @@ def violations(page: Page, name: str, axe_source: str, within: str = "html") -> 
         page.wait_for_function(SETTLED)
         where = f"{name} {scheme} {width} px"
         for rule, nodes in page.evaluate(AXE, [within, RULES]):
-            found.append(f"{where} {rule}: {[node[:160] for node in nodes]}")
+            problems.append(f"{where} {rule}: {[node[:160] for node in nodes]}")
         overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         if overflow > 0:
-            found.append(f"{where} scrolls sideways by {overflow} px")
-    return found
+            problems.append(f"{where} scrolls sideways by {overflow} px")
+    return problems
 
 
 @pytest.mark.timeout(600)
@@ -49,7 +49,7 @@ def test_no_axe_violations(browser: Browser, life: Life, axe_source: str, kind: 
     page = context.new_page()
     steps = {name: (path, None) for name, path in PAGES.items()} if kind == "pages" else DIALOGS
     within = "html" if kind == "pages" else "[role=dialog]"
-    found = []
+    problems = []
     for name, (path, step) in steps.items():
         page.emulate_media(color_scheme="light")
         page.set_viewport_size({"width": WIDTHS[0], "height": 900})
@@ -58,6 +58,6 @@ def test_no_axe_violations(browser: Browser, life: Life, axe_source: str, kind: 
         if step is not None:
             step(page)
             expect(page.get_by_role("dialog")).to_be_visible(timeout=PATIENCE_MS)
-        found += violations(page, name, axe_source, within)
+        problems += violations(page, name, axe_source, within)
     context.close()
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)

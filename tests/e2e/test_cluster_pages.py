@@ -1,5 +1,5 @@
-"""Brokers, bundles, bookies and settings in a browser: what is shown is true, what is changed is changed as previewed,
-and while a part is away nothing is said to be done that is not known to be."""
+"""Brokers, bundles, bookies and settings in a browser: the pages are true, a change does what its preview showed, and
+while a part is unavailable no change is reported as done unless that is known."""
 
 import re
 import subprocess
@@ -18,20 +18,20 @@ INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
 
 
 def bundles_of(life: Life, namespace: str) -> list[str]:
-    """Ranges, by the admin REST."""
-    status, found = life.instance.rest("GET", f"/admin/v2/namespaces/{namespace}/bundles")
+    """Return the ranges of a namespace's bundles, from the admin REST."""
+    status, answer = life.instance.rest("GET", f"/admin/v2/namespaces/{namespace}/bundles")
     assert status == 200
-    edges: list[str] = found["boundaries"]
+    edges: list[str] = answer["boundaries"]
     return [f"{low}_{high}" for low, high in pairwise(edges)]
 
 
 def owned_by(life: Life) -> dict[str, str]:
-    """Bundle → broker."""
-    found = {}
+    """Return the owner of each bundle: bundle → broker."""
+    owners = {}
     for broker in life.instance.rest("GET", "/admin/v2/brokers")[1]:
         path = f"/admin/v2/brokers/{CLUSTER}/{broker}/ownedNamespaces"
-        found |= dict.fromkeys(life.instance.rest("GET", path)[1], broker)
-    return found
+        owners |= dict.fromkeys(life.instance.rest("GET", path)[1], broker)
+    return owners
 
 
 def row(page: Page, text: str) -> Locator:
@@ -46,13 +46,13 @@ def open_change(page: Page, life: Life, namespace: str, bundle: str) -> Locator:
     return dialog
 
 
-def an_owned(life: Life, namespace: str) -> tuple[str, str]:
-    """A range, and its owner."""
+def owned_bundle(life: Life, namespace: str) -> tuple[str, str]:
+    """Return the range of a bundle that has an owner, and the owner."""
     owners = owned_by(life)
     return next(
-        (each, owners[f"{namespace}/{each}"])
-        for each in bundles_of(life, namespace)
-        if f"{namespace}/{each}" in owners
+        (bundle, owners[f"{namespace}/{bundle}"])
+        for bundle in bundles_of(life, namespace)
+        if f"{namespace}/{bundle}" in owners
     )
 
 
@@ -79,7 +79,7 @@ def test_the_pages_show_every_broker_bundle_and_bookie(page: Page, life: Life) -
 
 
 @pytest.mark.timeout(300)
-def test_a_topic_leads_to_its_owners_bundles_and_the_palette_to_the_page(
+def test_a_topic_links_to_its_owners_bundles_and_the_palette_opens_the_page(
     page: Page, life: Life
 ) -> None:
     page.goto(life.instance.http + console_path(INVOICES))
@@ -96,8 +96,8 @@ def test_a_topic_leads_to_its_owners_bundles_and_the_palette_to_the_page(
 
 
 @pytest.mark.timeout(300)
-def test_a_bundle_is_unloaded_and_the_receipt_says_who_has_it(page: Page, life: Life) -> None:
-    bundle, owner = an_owned(life, NAMESPACE)
+def test_a_bundle_is_unloaded_and_the_receipt_names_its_owner(page: Page, life: Life) -> None:
+    bundle, owner = owned_bundle(life, NAMESPACE)
     dialog = open_change(page, life, NAMESPACE, bundle)
     expect(dialog).to_contain_text(f"{owner} closes its topics and releases it")
     dialog.get_by_role("button", name="Unload bundle").click()
@@ -112,10 +112,10 @@ def test_a_bundle_is_unloaded_and_the_receipt_says_who_has_it(page: Page, life: 
 
 
 @pytest.mark.timeout(300)
-def test_a_bundle_is_split_where_it_was_shown_and_its_commands_do_the_same(
+def test_a_bundle_is_split_as_previewed_and_its_commands_do_the_same(
     page: Page, life: Life
 ) -> None:
-    bundle, _ = an_owned(life, NAMESPACE)
+    bundle, _ = owned_bundle(life, NAMESPACE)
     dialog = open_change(page, life, NAMESPACE, bundle)
     dialog.get_by_label("What to do").select_option("split")
     dialog.get_by_label("Where to split").select_option("topics")
@@ -142,10 +142,10 @@ def test_a_bundle_is_split_where_it_was_shown_and_its_commands_do_the_same(
 
 
 def run_command(dialog: Locator) -> None:
-    """What the dialog says that its change is as a curl command."""
+    """Run the curl command that the dialog shows for its change."""
     dialog.get_by_text("As a command").click()
-    made = dialog.get_by_role("region", name="curl command").inner_text()
-    subprocess.run(["/bin/sh", "-c", made], check=True, capture_output=True, timeout=60)
+    command = dialog.get_by_role("region", name="curl command").inner_text()
+    subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True, timeout=60)
 
 
 @pytest.mark.timeout(300)
@@ -187,7 +187,7 @@ def test_a_setting_is_changed_for_all_brokers_as_previewed(page: Page, life: Lif
 
 
 @pytest.mark.timeout(300)
-def test_a_bookies_rack_is_told_as_previewed_and_its_commands_do_the_same(
+def test_a_bookies_rack_is_set_as_previewed_and_its_commands_do_the_same(
     page: Page, life: Life
 ) -> None:
     rest = "/admin/v2/bookies/racks-info"
@@ -241,7 +241,7 @@ def test_all_bundles_of_a_namespace_are_unloaded_and_the_receipt_counts_them(
 
 
 @pytest.mark.timeout(300)
-def test_what_a_broker_owns_is_unloaded_by_the_command_and_then_not_by_the_old_preview(
+def test_bundles_of_a_broker_are_unloaded_by_the_command_and_the_old_preview_is_refused(
     page: Page, life: Life
 ) -> None:
     owners = owned_by(life)
@@ -256,10 +256,11 @@ def test_what_a_broker_owns_is_unloaded_by_the_command_and_then_not_by_the_old_p
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("To move all of them away, stop it")
     dialog.get_by_text("As a command").click()
-    made = dialog.get_by_role("region", name="curl command").inner_text()
-    done = subprocess.run(["/bin/sh", "-c", made], capture_output=True, timeout=60, check=True)
+    command = dialog.get_by_role("region", name="curl command").inner_text()
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=60, check=True)
     assert b"error" not in done.stderr, done.stderr
-    # clients may have come back to the same broker by now: two parts are other bundles whoever has them
+    # Clients may have reconnected, so the same broker may own the bundles again. A split makes other bundles of them,
+    # regardless of the owner.
     cut = next(name for name, owner in owners.items() if owner == broker)
     assert life.instance.rest("PUT", f"/admin/v2/namespaces/{cut}/split")[0] == 204
     dialog.get_by_role("button", name=f"Unload {mine} bund").click()
@@ -270,7 +271,7 @@ def test_what_a_broker_owns_is_unloaded_by_the_command_and_then_not_by_the_old_p
 
 
 @pytest.mark.timeout(300)
-def test_a_broker_killed_under_a_dialog_is_not_said_to_have_given_up_its_bundle(
+def test_a_broker_killed_under_a_dialog_is_not_reported_to_have_released_its_bundle(
     page: Page, life: Life
 ) -> None:
     owner = life.instance.rest("GET", "/admin/v2/brokers")[1][-1]
@@ -280,8 +281,8 @@ def test_a_broker_killed_under_a_dialog_is_not_said_to_have_given_up_its_bundle(
     expect(dialog.get_by_role("button", name="Unload bundle")).to_be_enabled()
     with life.without("broker-2"):
         dialog.get_by_role("button", name="Unload bundle").click()
-        said = dialog.locator("[role=alert], [role=status]").last
-        expect(said).to_contain_text(
+        outcome = dialog.locator("[role=alert], [role=status]").last
+        expect(outcome).to_contain_text(
             re.compile("not known whether it was done|Nothing was changed")
         )
         expect(dialog).not_to_contain_text("released the bundle")
@@ -294,13 +295,13 @@ def test_a_broker_killed_under_a_dialog_is_not_said_to_have_given_up_its_bundle(
 
 
 def blamed_part(life: Life) -> tuple[int, str]:
-    """Return the status of the bundles' call, and the part that it blames."""
+    """Return the status of the bundles' call, and the part that it names as unavailable."""
     status, answer = life.instance.rest("GET", f"/api/v1/clusters/{CLUSTER}/bundles")
     return status, answer.get("hop", "")
 
 
 @pytest.mark.timeout(300)
-def test_without_the_metadata_store_the_pages_name_it_and_show_no_numbers_of_their_own(
+def test_without_the_metadata_store_the_pages_name_it_and_show_no_numbers(
     page: Page, life: Life
 ) -> None:
     page.goto(f"{life.instance.http}/c/{CLUSTER}/bundles")
@@ -309,7 +310,7 @@ def test_without_the_metadata_store_the_pages_name_it_and_show_no_numbers_of_the
         expect(page.locator(STATUS)).to_contain_text("Metadata store")
         expect(page.get_by_role("grid", name="Bundles")).to_be_visible()
         expect(page.get_by_text("Stale").last).to_be_visible()
-        # The map of bundles is kept for a moment, and answered until then.
+        # The map of bundles is cached for a moment, and answered from the cache until then.
         until_blocking(lambda: blamed_part(life) == (503, "store"), "503 for the metadata store")
         opened = page.context.new_page()
         opened.goto(f"{life.instance.http}/c/{CLUSTER}/bundles")

@@ -1,4 +1,4 @@
-"""A subscription's position changed in a browser: what is confirmed is what was shown, and it can be taken back."""
+"""A subscription's position changed in a browser: the change is the one that was previewed, and can be undone."""
 
 import time
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ WAIT_MS = 30_000
 @pytest.fixture(scope="module")
 def client(instance: Instance) -> Iterator[pulsar.Client]:
     quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-    made = pulsar.Client(instance.url, logger=quiet)
-    yield made
-    made.close()
+    new_client = pulsar.Client(instance.url, logger=quiet)
+    yield new_client
+    new_client.close()
 
 
 def publish(client: pulsar.Client, topic: str, count: int) -> None:
@@ -30,9 +30,9 @@ def publish(client: pulsar.Client, topic: str, count: int) -> None:
 
 
 def opened(instance: Instance, client: pulsar.Client, page: Page, topic: str, count: int) -> None:
-    """The page of the topic's subscriptions; ``s`` has all of its ``count`` messages before it."""
-    kept = {"retentionTimeInMinutes": 600, "retentionSizeInMB": 100}
-    instance.rest("POST", "/admin/v2/namespaces/public/default/retention", kept)
+    """Open the page of the topic's subscriptions; all ``count`` messages are in the backlog of ``s``."""
+    retention = {"retentionTimeInMinutes": 600, "retentionSizeInMB": 100}
+    instance.rest("POST", "/admin/v2/namespaces/public/default/retention", retention)
     earliest = {"ledgerId": -1, "entryId": -1}
     instance.rest("PUT", f"{ADMIN}/{topic}/subscription/s", earliest)
     publish(client, topic, count)
@@ -40,7 +40,7 @@ def opened(instance: Instance, client: pulsar.Client, page: Page, topic: str, co
 
 
 def red(page: Page, name: str) -> bool:
-    """Whether a button warns: it is more red than anything else."""
+    """Return whether a button warns: its background is mostly red."""
     colour: str = page.get_by_role("button", name=name).evaluate(
         "element => getComputedStyle(element).backgroundColor"
     )
@@ -48,7 +48,7 @@ def red(page: Page, name: str) -> bool:
     return r > 2 * max(g, b)
 
 
-def test_what_came_while_the_dialog_was_open_is_kept_and_the_rest_comes_back(
+def test_messages_published_while_the_dialog_is_open_are_kept_and_a_skip_is_undone(
     instance: Instance, client: pulsar.Client, page: Page
 ) -> None:
     opened(instance, client, page, "dialog", 300)
@@ -72,7 +72,7 @@ def test_what_came_while_the_dialog_was_open_is_kept_and_the_rest_comes_back(
     expect(dialog).to_contain_text("300 messages discarded", timeout=WAIT_MS)
 
 
-def test_a_reset_ahead_is_red_whatever_it_is_called(
+def test_a_reset_that_discards_messages_has_a_red_button(
     instance: Instance, client: pulsar.Client, page: Page
 ) -> None:
     opened(instance, client, page, "ahead", 100)
@@ -84,7 +84,7 @@ def test_a_reset_ahead_is_red_whatever_it_is_called(
     assert red(page, "Discard 100 messages")
 
 
-def test_what_changed_while_the_dialog_was_open_is_shown_and_previewed_again(
+def test_a_change_made_while_the_dialog_is_open_is_shown_and_previewed_again(
     instance: Instance, client: pulsar.Client, page: Page
 ) -> None:
     opened(instance, client, page, "moved", 100)
@@ -102,7 +102,7 @@ def test_what_changed_while_the_dialog_was_open_is_shown_and_previewed_again(
     expect(page.get_by_role("button", name="Discard 120 messages")).to_be_enabled()
 
 
-def test_skipping_some_is_not_offered_on_partitions(
+def test_skipping_a_number_is_not_offered_on_partitioned_topics(
     instance: Instance, client: pulsar.Client, page: Page
 ) -> None:
     instance.rest("PUT", f"{ADMIN}/parted/partitions", 2)
@@ -111,7 +111,7 @@ def test_skipping_some_is_not_offered_on_partitions(
     expect(page.get_by_role("button", name="Skip… on s")).to_have_count(0)
 
 
-def test_a_consumer_is_disconnected_and_comes_back_and_its_subscription_is_deleted(
+def test_a_disconnected_consumer_reconnects_and_its_subscription_is_deleted(
     instance: Instance, client: pulsar.Client, page: Page
 ) -> None:
     topic = "persistent://public/default/ended"
@@ -124,7 +124,7 @@ def test_a_consumer_is_disconnected_and_comes_back_and_its_subscription_is_delet
     dialog.get_by_role("button", name="Disconnect", exact=True).click()
     expect(dialog).to_contain_text("The consumer was disconnected", timeout=WAIT_MS)
     dialog.get_by_role("button", name="Close").last.click()
-    assert consumer.receive(timeout_millis=WAIT_MS).data() == b"v", "its client came back"
+    assert consumer.receive(timeout_millis=WAIT_MS).data() == b"v", "its client did not reconnect"
 
     page.get_by_role("button", name="Delete… on s").click()
     expect(dialog).to_contain_text("1 consumer is connected", timeout=WAIT_MS)

@@ -1,5 +1,5 @@
-"""What the console says while parts of an instance are killed or frozen under it: never less than the truth, and which
-part it is. ``INCIDENTS=all`` walks every part, each way, on every route."""
+"""The console while parts of an instance are killed or frozen: no backlog is shown too low, and the part is named.
+``INCIDENTS=all`` tries every part, killed and frozen, on every route."""
 
 import os
 import re
@@ -27,9 +27,9 @@ PAGES = {
 }
 SHOWN = """() => Object.values(sessionStorage).some(
   (look) => /\\[".*","([≈≥] )?[1-9]/.test(look))"""
-"""The page has shown a backlog."""
+"""JavaScript: the page has shown a backlog."""
 ROUNDING = 0.99
-"""Of figures such as 12.1K."""
+"""Tolerance for rounded figures such as 12.1K."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def context(browser: Browser, life: Life) -> BrowserContext:
 
 
 def floors(life: Life) -> dict[str, int]:
-    """What a page may call a backlog → what it must at least be, by whatever name the page uses for it."""
+    """Return the least true value of each backlog, by all names that pages use for it."""
     waiting = life.waiting()
     known = {**waiting, "overview": sum(waiting.values()), "at rest": waiting[AT_REST.topic]}
     known |= {s.path.split("/", 2)[2]: waiting[s.topic] for s in STORIES if s.role in KEPT}
@@ -47,16 +47,19 @@ def floors(life: Life) -> dict[str, int]:
 
 
 def too_low(seen: list[Look], floor: dict[str, int], of_page: int) -> list[str]:
-    """Backlogs below the truth without a mark, and zeros even with one. ``of_page``: of those without a name."""
-    found = []
+    """Return the backlogs shown below their true value without a mark, and zeros even with one.
+
+    ``of_page`` is the least true value of a backlog without a name.
+    """
+    problems = []
     for look in seen:
         for whose, text, marked in look.figures:
             shown, least = number(text), floor.get(whose, of_page if whose == "Backlog" else 0)
             if shown is None or shown >= least * ROUNDING:
                 continue
             if shown == 0 or not (marked or look.is_stale):
-                found.append(f"{whose}: {text!r}, not {least}, under {look.status!r}")
-    return found
+                problems.append(f"{whose}: {text!r}, not {least}, under {look.status!r}")
+    return problems
 
 
 def until_well(page: Page) -> None:
@@ -68,10 +71,10 @@ def until_well(page: Page) -> None:
 @pytest.mark.parametrize(
     "parts", [("broker-1",), ("gateway",), ("broker-1", "broker-2", "gateway")], ids="+".join
 )
-def test_no_backlog_is_shown_below_the_truth_without_a_mark(
+def test_no_backlog_is_shown_too_low_without_a_mark(
     life: Life, context: BrowserContext, parts: tuple[str, ...]
 ) -> None:
-    """They are killed and come back by themselves; pages stay open, one is loaded again and again."""
+    """Kill parts, which restart by themselves; pages stay open, one is loaded repeatedly."""
     floor = floors(life)
     pages = {name: watched(context, path) for name, path in PAGES.items()}
     loaded_again = watched(context, PAGES["topics"])
@@ -88,15 +91,15 @@ def test_no_backlog_is_shown_below_the_truth_without_a_mark(
     for part in parts:
         life.instance.wait_running(part)
     try_goto(loaded_again, PAGES["topics"])
-    found = []
+    problems = []
     for name, page in (*pages.items(), ("loaded again", loaded_again)):
         until_well(page)
         seen = looks(page)
         assert any(look.figures for look in seen), name
-        problems = too_low(seen, floor, floor.get(name, floor[INVOICES.topic]))
-        found += [f"{name}: {problem}" for problem in problems]
+        low = too_low(seen, floor, floor.get(name, floor[INVOICES.topic]))
+        problems += [f"{name}: {problem}" for problem in low]
     context.close()
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
 
 
 HOPS = {
@@ -129,7 +132,7 @@ def away(life: Life, part: str, way: str) -> AbstractContextManager[None]:
     ("part", "way"),
     [(p, w) for p in HOPS for w in WAYS if EVERYTHING or (p, w) in QUICK],
 )
-def test_the_missing_part_is_named_on_every_page_and_forgotten_when_it_is_back(
+def test_an_unavailable_part_is_named_on_every_page_until_it_is_available(
     life: Life, context: BrowserContext, part: str, way: str
 ) -> None:
     routes = (

@@ -1,5 +1,5 @@
-"""What an operator sees and does on an instance that is used: problems by rank, a still page, keys, every width, every
-name, and a change that does what was previewed."""
+"""The pages of an operator on an instance with traffic: problems by rank, no layout shifts, keys, every width, every
+name, and a change that does what its preview showed."""
 
 import re
 import threading
@@ -42,27 +42,29 @@ LISTED = (
     "ledger/refunds",
     "fleet/positions",
 )
-"""Each may be among the five or not, as they grow; the list has all."""
+"""Topics that need attention. The overview shows five problems and may leave some of these out; the list has all."""
 INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
 TOPICS = f"/c/{CLUSTER}/topics"
 
 
 @pytest.fixture
 def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
-    made = browser.new_context(base_url=life.instance.http, viewport={"width": 1280, "height": 800})
-    yield made
-    made.close()
+    new_context = browser.new_context(
+        base_url=life.instance.http, viewport={"width": 1280, "height": 800}
+    )
+    yield new_context
+    new_context.close()
 
 
 def unlisted(life: Life) -> list[str]:
-    """Topics that need attention and are not in the list of those."""
+    """Return the topics that need attention but are missing in the list of those."""
     path = f"/api/v1/clusters/{CLUSTER}/topics?attention=any&limit=100"
     names = [row["name"] for row in life.instance.rest("GET", path)[1]["rows"]]
     return [topic for topic in LISTED if not any(name.endswith(topic) for name in names)]
 
 
 @pytest.mark.timeout(300)
-def test_the_worst_comes_first_with_its_cause_and_what_is_healthy_is_not_named(
+def test_the_worst_problem_is_first_with_its_cause_and_no_healthy_topic_is_listed(
     life: Life, page: Page
 ) -> None:
     page.goto("/")
@@ -84,8 +86,8 @@ def test_the_worst_comes_first_with_its_cause_and_what_is_healthy_is_not_named(
 
 
 @pytest.mark.timeout(300)
-def test_live_pages_stand_still(life: Life, browser: Browser, page: Page) -> None:
-    """Each in a window of its own: one in the background is not laid out."""
+def test_live_pages_do_not_shift_their_layout(life: Life, browser: Browser, page: Page) -> None:
+    """Open each page in its own window: a browser does not lay out a page in the background."""
     page.goto("/")
     settled = page.get_by_role("region", name="Needs attention").get_by_role("listitem")
     expect(settled).to_have_count(5)
@@ -109,7 +111,7 @@ def test_live_pages_stand_still(life: Life, browser: Browser, page: Page) -> Non
     assert max(shifted.values()) <= CLS_MAX, shifted
 
 
-def test_escape_gives_the_focus_back_and_back_goes_back(page: Page, life: Life) -> None:
+def test_escape_restores_the_focus_and_back_restores_the_page(page: Page, life: Life) -> None:
     page.goto(console_path(INVOICES))
     page.get_by_role("link", name=re.compile("^Subscriptions")).click()
     opener = page.get_by_role("button", name=re.compile("^Skip all"))
@@ -148,9 +150,9 @@ def test_the_sorted_column_is_on_the_screen(life: Life, page: Page, width: int) 
 
 
 @pytest.mark.timeout(300)
-def test_every_name_is_shown_as_it_is_and_leads_to_its_topic(life: Life, page: Page) -> None:
-    asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+def test_every_name_is_shown_unchanged_and_links_to_its_topic(life: Life, page: Page) -> None:
+    alerts: list[str] = []
+    page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
     for story in small_topics()[: len(HOSTILE)]:
         local = story.topic.split("/", 4)[4]
         page.goto(f"{TOPICS}?q={quote(local, safe='')}")
@@ -161,12 +163,12 @@ def test_every_name_is_shown_as_it_is_and_leads_to_its_topic(life: Life, page: P
         page.goto(console_path(story, "subscriptions"))
         card = page.get_by_role("heading", level=2).filter(has_text=local)
         expect(card.first).to_be_visible()
-    assert asked == []
+    assert alerts == []
 
 
 @contextmanager
 def arriving(url: str, topic: str, per_s: int) -> Iterator[list[int]]:
-    """Messages arrive within; how many were confirmed is in the list afterwards."""
+    """Publish messages while the context is open; the yielded list holds the number of confirmed ones."""
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     client.subscribe(topic, "behind", pulsar.ConsumerType.Shared).close()
     producer = client.create_producer(topic, batching_enabled=False, block_if_queue_full=True)
@@ -193,10 +195,10 @@ def arriving(url: str, topic: str, per_s: int) -> Iterator[list[int]]:
 
 
 def cursor(life: Life, topic: str) -> dict[str, object]:
-    """Where the subscription stands: what is acknowledged, as the broker keeps it."""
+    """Return the acknowledged positions of the subscription, as the broker stores them."""
     _, stats = life.instance.rest("GET", f"/admin/v2/{topic.replace('://', '/')}/internalStats")
-    kept = stats["cursors"]["behind"]
-    return {key: kept[key] for key in ("markDeletePosition", "individuallyDeletedMessages")}
+    stored = stats["cursors"]["behind"]
+    return {key: stored[key] for key in ("markDeletePosition", "individuallyDeletedMessages")}
 
 
 def backlog(life: Life, topic: str) -> int:
@@ -205,7 +207,7 @@ def backlog(life: Life, topic: str) -> int:
 
 
 @pytest.mark.timeout(300)
-def test_what_is_skipped_under_load_is_what_was_previewed_and_can_be_undone(
+def test_a_skip_under_load_discards_what_was_previewed_and_can_be_undone(
     life: Life, page: Page
 ) -> None:
     topic = "persistent://public/default/rush"

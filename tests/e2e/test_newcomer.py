@@ -1,4 +1,5 @@
-"""What a newcomer does, in a real browser on a real instance: publish, see it move, analyse, read the result."""
+"""The first steps of a newcomer, in a real browser on a real instance: publish, watch the topic, analyse, read the
+result."""
 
 import json
 import re
@@ -22,7 +23,7 @@ SCREENSHOTS = Path(__file__).parents[2] / "test-results"
 
 @contextmanager
 def traffic(url: str, topic: str, subscription: str = "my-sub") -> Iterator[pulsar.Client]:
-    """Twenty messages a second with keys, and a subscription that only falls behind."""
+    """Publish twenty messages a second with keys, on a topic with a subscription without consumers."""
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     client.subscribe(topic, subscription, pulsar.ConsumerType.Shared).close()
     producer = client.create_producer(topic, producer_name=f"p-{time.time_ns()}")
@@ -45,9 +46,9 @@ def traffic(url: str, topic: str, subscription: str = "my-sub") -> Iterator[puls
 
 
 def number_of(text: str) -> int:
-    found = re.search(r"[\d,]+", text)
-    assert found, text
-    return int(found.group().replace(",", ""))
+    match = re.search(r"[\d,]+", text)
+    assert match, text
+    return int(match.group().replace(",", ""))
 
 
 def test_the_readme_program_publishes_and_consumes(instance: Instance) -> None:
@@ -60,7 +61,7 @@ def test_the_readme_program_publishes_and_consumes(instance: Instance) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
+def test_a_topics_backlog_grows_in_the_console_and_a_click_profiles_it(
     page: Page, instance: Instance
 ) -> None:
     with traffic(instance.url, TOPIC):
@@ -86,7 +87,7 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
     shown: list[float] = []
     deadline = time.monotonic() + RUN_TIMEOUT_MS / 1000
     while not page.get_by_text("succeeded", exact=True).first.is_visible():
-        # read in one step: it is gone as soon as the run has ended
+        # Read in one step: the bar disappears as soon as the run has ended.
         shown += page.get_by_role("progressbar").evaluate_all(
             "bars => bars.slice(0, 1).map(bar => bar.ariaValueNow).filter(Boolean).map(Number)"
         )
@@ -148,16 +149,16 @@ def test_a_run_survives_the_gateway_and_the_worker_and_can_be_cancelled(instance
     _, second = instance.rest("POST", "/api/v1/runs", body)
     path = f"/api/v1/runs/{second['id']}"
     wait_for(instance, path, lambda r: r["state"] == "running" and r["stage"] != "starting", 60)
-    asked = time.monotonic()
+    requested_at = time.monotonic()
     status, _ = instance.rest("POST", path + "/cancel")
     assert status == 200
     ended = wait_for(instance, path, lambda r: r["state"] not in ("queued", "running"), 30)
     assert ended["state"] == "cancelled"
-    assert time.monotonic() - asked < 10
+    assert time.monotonic() - requested_at < 10
 
 
 def wait_for(instance: Instance, path: str, done, timeout_s: float):  # type: ignore[no-untyped-def]
-    """Poll a run until ``done(run)``; progress must not go back on the way."""
+    """Poll a run until ``done(run)``; its progress must not decrease meanwhile."""
     until = time.monotonic() + timeout_s
     best = (0, 0)
     while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Policies set in a browser: what the dialog says that goes is what goes, on a topic and on a namespace."""
+"""Policies set in a browser, on a topic and on a namespace: the dialog announces exactly what will be deleted."""
 
 from typing import Any
 
@@ -43,9 +43,7 @@ def cluster(instance: Instance) -> str:
 
 
 @pytest.mark.timeout(400)
-def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
-    page: Page, instance: Instance
-) -> None:
+def test_a_topics_ttl_expires_the_previewed_messages(page: Page, instance: Instance) -> None:
     topic = "default/ttl-here"
     done(instance, "PUT", f"{ADMIN}/{topic}")
     done(instance, "PUT", f"{ADMIN}/{topic}/subscription/reader", EARLIEST)
@@ -74,7 +72,7 @@ def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
     until_blocking(lambda: reader()["msgBacklog"] == 0, poll_s=0.2)
     assert reader()["totalMsgExpired"] == 7
 
-    # and back to the brokers': somebody else's change is seen first
+    # Removed, so that the brokers' value applies; another user's change in between is shown first.
     ttl.get_by_role("button", name="Remove…").click()
     remove = dialog.get_by_role("button", name="Remove", exact=True)
     expect(remove).to_be_enabled()
@@ -87,7 +85,7 @@ def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
     expect(dialog.get_by_role("status")).to_contain_text("is not set here any more")
     assert instance.rest("GET", f"{ADMIN}/{topic}/messageTTL?applied=true") == (200, 0)
 
-    # and back to theirs
+    # The value of the other user, restored.
     dialog.get_by_role("button", name="Restore the previous value…").click()
     expect(preview).to_contain_text("From never (0), set by the brokers, to 5 s")
     dialog.get_by_role("button", name="Save").click()
@@ -96,9 +94,7 @@ def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
 
 
 @pytest.mark.timeout(400)
-def test_a_namespaces_retention_frees_the_bytes_that_it_was_said_to(
-    page: Page, instance: Instance
-) -> None:
+def test_a_namespaces_retention_frees_the_previewed_bytes(page: Page, instance: Instance) -> None:
     done(instance, "PUT", "/admin/v2/namespaces/public/kept")
     done(instance, "POST", "/admin/v2/namespaces/public/kept/retention", KEEP)
     for name in ("kept/a", "kept/own"):
@@ -110,7 +106,7 @@ def test_a_namespaces_retention_frees_the_bytes_that_it_was_said_to(
         publish(instance, name, 1)
     done(instance, "POST", f"{ADMIN}/kept/own/retention", KEEP)
     before = stats(instance, "kept/a")["storageSize"]
-    kept = stats(instance, "kept/own")["storageSize"]
+    kept_bytes = stats(instance, "kept/own")["storageSize"]
 
     page.goto(f"/c/{cluster(instance)}/tenants/public/kept")
     dialog = page.get_by_role("dialog")
@@ -125,9 +121,9 @@ def test_a_namespaces_retention_frees_the_bytes_that_it_was_said_to(
     dialog.get_by_role("textbox", name="Retention time").fill("0")
     with page.expect_response(
         lambda answer: answer.request.method == "POST" and answer.status == 200
-    ) as asked:
+    ) as preview_response:
         dialog.get_by_role("textbox", name="Retention size").fill("0")
-    effects = asked.value.json()["effects"]
+    effects = preview_response.value.json()["effects"]
     assert (effects["topics"], effects["counted"]) == (1, 1)
     assert 0 < effects["bytes"] < before
     preview = dialog.locator("[data-preview]")
@@ -139,11 +135,11 @@ def test_a_namespaces_retention_frees_the_bytes_that_it_was_said_to(
     until_blocking(
         lambda: stats(instance, "kept/a")["storageSize"] == before - effects["bytes"], poll_s=0.2
     )
-    assert stats(instance, "kept/own")["storageSize"] == kept
+    assert stats(instance, "kept/own")["storageSize"] == kept_bytes
 
 
 @pytest.mark.timeout(300)
-def test_the_tab_and_its_dialog_are_for_everybody(
+def test_the_policies_tab_and_its_dialog_have_no_axe_violations(
     browser: Browser, instance: Instance, axe_source: str
 ) -> None:
     topic = "default/for-everybody"
@@ -154,10 +150,10 @@ def test_the_tab_and_its_dialog_are_for_everybody(
     page = context.new_page()
     page.goto(f"/c/{cluster(instance)}/t/public/{topic}/policies")
     expect(policy(page, "Message TTL")).to_be_visible()
-    found = violations(page, "policies", axe_source)
+    problems = violations(page, "policies", axe_source)
     policy(page, "Message TTL").get_by_role("button", name="Set…").click()
     page.get_by_role("dialog").get_by_role("textbox", name="Message TTL").fill("1")
     expect(page.get_by_role("button", name="Save and lose 3 messages")).to_be_enabled()
-    found += violations(page, "policy dialog", axe_source)
+    problems += violations(page, "policy dialog", axe_source)
     context.close()
-    assert found == []
+    assert problems == []

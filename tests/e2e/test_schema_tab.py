@@ -1,5 +1,5 @@
-"""The Schema tab on an instance that is used: versions and who has them, two side by side, a candidate judged and tried
-on the messages that are there, and registered as it was confirmed."""
+"""The Schema tab on an instance with traffic: versions and the clients that use them, two versions side by side, a
+candidate checked and tried on stored messages, and registered as it was confirmed."""
 
 import json
 import re
@@ -20,10 +20,12 @@ SCHEMA = console_path(DESCRIBED, "schema")
 
 @pytest.fixture
 def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
-    made = browser.new_context(base_url=life.instance.http, viewport={"width": 1280, "height": 800})
-    made.set_default_timeout(PATIENCE_MS)
-    yield made
-    made.close()
+    new_context = browser.new_context(
+        base_url=life.instance.http, viewport={"width": 1280, "height": 800}
+    )
+    new_context.set_default_timeout(PATIENCE_MS)
+    yield new_context
+    new_context.close()
 
 
 def order(*more: dict[str, Any]) -> str:
@@ -45,7 +47,7 @@ def attempt(page: Page, definition: str, messages: int = 100) -> None:
     expect(page.get_by_role("region", name="Rehearsal")).to_be_visible()
 
 
-def test_versions_say_who_came_with_them_and_back_goes_back(life: Life, page: Page) -> None:
+def test_versions_name_their_producers_and_back_restores_the_view(life: Life, page: Page) -> None:
     page.goto(console_path(DESCRIBED))
     page.get_by_role("link", name="Schema").click()
     rows = page.get_by_role("region", name="Versions").get_by_role("row")
@@ -74,13 +76,13 @@ def test_a_dropped_default_is_named_with_field_producer_and_exact_count(
     page.goto(SCHEMA)
     attempt(page, order(WITH_DEFAULT), 1_000)
     expect(page.get_by_text("It may follow version 2.")).to_be_visible()
-    came = page.get_by_role("region", name="Result")
+    result = page.get_by_role("region", name="Result")
     counts = rf"Decode\s*{FIRST + OLD + NEW}\s*Do not decode\s*{RAW}\s*Left out\s*0"
-    expect(came).to_contain_text(re.compile(counts))
+    expect(result).to_contain_text(re.compile(counts))
     attempt(page, order(CURRENCY), 1_000)
     expect(page.get_by_text("It may not follow version 2.")).to_be_visible()
-    expect(came).to_contain_text(re.compile(r"field currency"))
-    broken = came.get_by_role("row")
+    expect(result).to_contain_text(re.compile(r"field currency"))
+    broken = result.get_by_role("row")
     for producer, version, count in (
         ("cart", "version 2", NEW),
         ("cart-old", "version 1", OLD),
@@ -91,14 +93,16 @@ def test_a_dropped_default_is_named_with_field_producer_and_exact_count(
     expect(broken.filter(has_text="legacy")).to_contain_text(re.compile(rf"{RAW}\s*legacy"))
     expect(page.get_by_role("button", name="Register…")).to_be_disabled()
     stats = life.instance.rest("GET", f"{admin_path(DESCRIBED)}/stats")[1]
-    assert stats["subscriptions"].keys() == {DESCRIBED.subscription}, "nothing stays behind"
+    assert stats["subscriptions"].keys() == {DESCRIBED.subscription}, (
+        "a rehearsal left a subscription"
+    )
 
 
 def own_topic(life: Life, local: str) -> Story:
-    made = Story(f"persistent://shop/returns/{local}", "", None)
-    status, answer = life.instance.rest("PUT", admin_path(made))
+    story = Story(f"persistent://shop/returns/{local}", "", None)
+    status, answer = life.instance.rest("PUT", admin_path(story))
     assert status == 204, answer
-    return made
+    return story
 
 
 def upload(life: Life, story: Story, definition: str) -> None:
@@ -108,7 +112,7 @@ def upload(life: Life, story: Story, definition: str) -> None:
     assert status == 200, answer
 
 
-def test_what_is_registered_is_what_was_confirmed(
+def test_a_schema_is_registered_as_confirmed(
     life: Life, page: Page, context: BrowserContext
 ) -> None:
     story = own_topic(life, "registered")
@@ -136,11 +140,11 @@ def test_what_is_registered_is_what_was_confirmed(
     expect(page.get_by_text("No schema", exact=True)).to_be_visible()
     expect(watching.get_by_text("No schema", exact=True)).to_be_visible()
     audited = life.instance.rest("GET", "/api/v1/audit?q=returns/registered/schemas")[1]["rows"]
-    assert [row["method"] for row in audited] == ["DELETE", "POST"], "questions are no changes"
+    assert [row["method"] for row in audited] == ["DELETE", "POST"], "reads are audited as changes"
 
 
 @pytest.mark.timeout(300)
-def test_the_part_that_does_not_answer_is_named(life: Life, page: Page) -> None:
+def test_an_unavailable_part_is_named(life: Life, page: Page) -> None:
     page.goto(SCHEMA)
     expect(page.get_by_role("link", name="Version 2")).to_be_visible()
     with life.frozen("zookeeper"):

@@ -20,7 +20,7 @@ COLUMNS = "key,value,value_bytes,compression,batch_index,chunk_id,entry_bytes"
 
 
 def published(instance: Instance, topic: str) -> list[tuple[str, bytes]]:
-    """Messages of all codecs, batched and single, and one in chunks; what was sent, in no order."""
+    """Publish messages of all codecs, batched and single, and one in chunks; return them in no order."""
     chance = random.Random(7)
     client = pulsar.Client(instance.url, logger=SILENT)
     client.subscribe(topic, "keep").close()
@@ -52,10 +52,10 @@ def spark(instance: Instance) -> Iterator[Any]:
     from spark_jobs.pulsar_source.source import PulsarDataSource
 
     instance.control("start", "spark")
-    made = SparkSession.builder.remote(f"sc://127.0.0.1:{instance.ports['SPARK']}").create()
-    made.dataSource.register(PulsarDataSource)
-    yield made
-    made.stop()
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{instance.ports['SPARK']}").create()
+    session.dataSource.register(PulsarDataSource)
+    yield session
+    session.stop()
 
 
 def read(spark: Any, instance: Instance, topic: str, columns: str, **more: str) -> Any:
@@ -72,15 +72,15 @@ def test_spark_and_its_python_are_warmed_up_as_by_a_worker(spark: Any) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_rows_and_a_profile_say_what_was_published(instance: Instance, spark: Any) -> None:
+def test_rows_and_a_profile_match_the_published_messages(instance: Instance, spark: Any) -> None:
     topic = "persistent://public/default/every-codec"
     sent = published(instance, topic)
     rows = read(spark, instance, topic, COLUMNS, entriesPerPartition="300").collect()
     assert list(rows[0].asDict()) == COLUMNS.split(",")
-    whole = [row for row in rows if row.chunk_id is None]
-    assert Counter((row.key, bytes(row.value)) for row in whole) == Counter(sent[:-1])
-    assert all(row.value_bytes == len(row.value) for row in whole)
-    assert {row.compression for row in whole} == {"NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"}
+    unchunked = [row for row in rows if row.chunk_id is None]
+    assert Counter((row.key, bytes(row.value)) for row in unchunked) == Counter(sent[:-1])
+    assert all(row.value_bytes == len(row.value) for row in unchunked)
+    assert {row.compression for row in unchunked} == {"NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"}
     chunks = [row for row in rows if row.chunk_id is not None]
     assert [row.value_bytes for row in chunks] == [len(sent[-1][1])] + [0] * (len(chunks) - 1)
 
@@ -94,7 +94,7 @@ def test_rows_and_a_profile_say_what_was_published(instance: Instance, spark: An
     assert facts["value_bytes"] == sum(len(value) for _, value in sent)
     assert facts["stored_bytes"] >= sum(row.entry_bytes for row in rows if row.batch_index <= 0)
     assert (facts["size_max"], facts["keys"]) == (len(sent[-1][1]), 11)
-    ranked = sorted(Counter(key for key, _ in sent).items(), key=lambda one: (-one[1], one[0]))
+    ranked = sorted(Counter(key for key, _ in sent).items(), key=lambda item: (-item[1], item[0]))
     keys = next(t["rows"] for t in done["result"]["tables"] if t["key"] == "top_keys")
     assert [tuple(row[:2]) for row in keys] == ranked[:3], (keys, ranked)
     codecs = next(t["rows"] for t in done["result"]["tables"] if t["key"] == "compression")
@@ -116,7 +116,7 @@ class Priced(Record):  # type: ignore[misc]
 
 
 class Encoded(Schema):  # type: ignore[misc]
-    """Bytes that somebody encoded by an Avro definition."""
+    """A schema for values that are already encoded by an Avro definition."""
 
     def __init__(self) -> None:
         at = {"type": "long", "logicalType": "timestamp-millis"}
@@ -150,14 +150,14 @@ def test_values_are_decoded_by_the_version_that_each_message_names(
     client.close()
 
     names = "value,schema_version,decoded,decode_error,key"
-    found = read(spark, instance, orders, names)
-    rows = {bytes(row.value): row for row in found.collect()}
+    loaded = read(spark, instance, orders, names)
+    rows = {bytes(row.value): row for row in loaded.collect()}
     assert len(rows) == 4
     raw = rows.pop(b"raw")
     assert (raw.schema_version, raw.decoded) == (None, None)
     assert raw.decode_error == "its producer named no schema version"
     assert Counter(row.schema_version for row in rows.values()) == {0: 2, 1: 1}
-    typed = found.select(
+    typed = loaded.select(
         from_json("decoded", "id BIGINT, customer STRING, price INT").alias("order")
     ).select("order.*")
     assert sorted(tuple(row) for row in typed.where("id IS NOT NULL").collect()) == [

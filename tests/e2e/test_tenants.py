@@ -1,4 +1,4 @@
-"""What an operator does with tenants and namespaces, in a real browser on a real instance."""
+"""Tenants and namespaces, administered in a real browser on a real instance."""
 
 import re
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ def preview(page: Page):  # type: ignore[no-untyped-def]
 
 @contextmanager
 def refused(page: Page, status: int) -> Iterator[None]:
-    """A call within is answered so."""
+    """Check that a call made while the context is open is answered with ``status``."""
     with page.expect_response(lambda answer: answer.status == status):
         yield
 
 
 @pytest.mark.timeout(200)
-def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
+def test_a_tenant_with_a_namespace_is_created_set_up_and_deleted(
     page: Page, instance: Instance
 ) -> None:
     page.goto("/")
@@ -52,7 +52,7 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="orders", level=1)).to_be_visible()
 
-    # a TTL of its own: from the brokers' to the namespace's
+    # The namespace's own TTL instead of the brokers'.
     ttl = policy(page, "Message TTL")
     expect(ttl.get_by_text("broker", exact=True)).to_be_visible()
     ttl.get_by_role("button", name="Set…").click()
@@ -71,7 +71,7 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     expect(ttl).to_contain_text("10 min (600 seconds)")
     assert instance.rest("GET", f"{NAMESPACE}/messageTTL") == (200, 600)
 
-    # retention: what the server refuses is said at the field, and a conflicting change before it is saved over
+    # Retention: a refusal is shown at the field, and a conflicting change before it is overwritten.
     policy(page, "Retention").get_by_role("button", name="Set…").click()
     page.get_by_role("textbox", name="Retention time").fill("60")
     expect(page.get_by_text("a zero limit needs the other")).to_be_visible()
@@ -90,14 +90,14 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     page.keyboard.press("Escape")
     expect(policy(page, "Retention").get_by_text("namespace", exact=True)).to_be_visible()
 
-    # and back to the brokers'
+    # Removed, so that the brokers' TTL applies again.
     ttl.get_by_role("button", name="Remove…").click()
     expect(preview(page)).to_contain_text("to never (0), set by the brokers,")
     page.get_by_role("button", name="Remove", exact=True).click()
     page.get_by_role("button", name="Close", exact=True).last.click()
     expect(ttl.get_by_text("broker", exact=True)).to_be_visible()
 
-    # what stands in the way is said before anything is tried
+    # The dialog lists what prevents the deletion before anything is tried.
     topic = "/admin/v2/persistent/acme/orders/in-the-way"
     assert instance.rest("PUT", topic)[0] == 204
     page.get_by_role("link", name="acme").click()

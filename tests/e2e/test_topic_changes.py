@@ -1,4 +1,4 @@
-"""A topic made, changed and deleted in a browser: what is confirmed is what was shown, and each has its command."""
+"""A topic created, changed and deleted in a browser: a change does what its preview showed, and has its command."""
 
 import subprocess
 
@@ -23,13 +23,13 @@ def publish(life: Life, topic: str, count: int) -> None:
 
 @pytest.fixture
 def here(page: Page, life: Life) -> Page:
-    """The browser on the living instance."""
+    """The list of topics on the instance with traffic."""
     page.goto(life.instance.http + TOPICS)
     return page
 
 
 @pytest.mark.timeout(300)
-def test_a_topic_is_made_given_properties_and_deleted_with_what_was_shown(
+def test_a_topic_is_created_given_properties_and_deleted_as_previewed(
     here: Page, life: Life
 ) -> None:
     page = here
@@ -109,13 +109,13 @@ def test_the_curl_of_a_dialog_does_what_its_button_does(here: Page, life: Life) 
     dialog.get_by_label("Name", exact=True).fill("it's 100%")
     dialog.get_by_label("Properties").fill("team=ops")
     dialog.get_by_text("As a command").click()
-    made = dialog.get_by_role("region", name="curl command").inner_text()
-    subprocess.run(["/bin/sh", "-c", made], check=True, capture_output=True, timeout=60)
+    create_command = dialog.get_by_role("region", name="curl command").inner_text()
+    subprocess.run(["/bin/sh", "-c", create_command], check=True, capture_output=True, timeout=60)
     path = f"{ADMIN}/it%27s%20100%25"
     assert life.instance.rest("GET", f"{path}/properties") == (200, {"team": "ops"})
     page.goto(f"{life.instance.http}/c/{CLUSTER}/t/archive/2025-q4/it's%20100%25/manage")
     page.get_by_role("button", name="Delete…", exact=True).click()
     dialog.get_by_text("As a command").click()
-    gone = dialog.get_by_role("region", name="curl command").inner_text()
-    subprocess.run(["/bin/sh", "-c", gone], check=True, capture_output=True, timeout=60)
+    delete_command = dialog.get_by_role("region", name="curl command").inner_text()
+    subprocess.run(["/bin/sh", "-c", delete_command], check=True, capture_output=True, timeout=60)
     assert life.instance.rest("GET", f"{path}/stats")[0] == 404

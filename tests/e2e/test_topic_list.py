@@ -24,7 +24,7 @@ AGAIN_MS = 30_000
 
 @pytest.fixture(scope="module", autouse=True)
 def topics(instance: Instance) -> Iterator[None]:
-    """A dozen topics with awkward names, and a partitioned one that is produced to."""
+    """Fourteen topics, two of them with awkward names, and a partitioned one with a producer."""
     for number in range(12):
         name = f"{ADMIN}/listed-rather-long-name-of-number-{number}"
         assert instance.rest("PUT", name)[0] in (204, 409)
@@ -41,22 +41,22 @@ def topics(instance: Instance) -> Iterator[None]:
 
 
 def headers(page: Page) -> list[dict[str, Any]]:
-    """Of the columns shown: the text, whether it is cut, and whether the column is within the window."""
-    found: list[dict[str, Any]] = page.get_by_role("columnheader").evaluate_all(
-        """(all) => all.map((each) => ({
-          text: each.firstChild.textContent, sort: each.getAttribute("aria-sort"),
-          cut: each.scrollWidth > each.clientWidth,
-          inside: each.getBoundingClientRect().right <= innerWidth && each.getBoundingClientRect().left >= 0,
+    """Return the columns shown: text, sort order, whether it is cut, and whether it is within the window."""
+    columns: list[dict[str, Any]] = page.get_by_role("columnheader").evaluate_all(
+        """(all) => all.map((head) => ({
+          text: head.firstChild.textContent, sort: head.getAttribute("aria-sort"),
+          cut: head.scrollWidth > head.clientWidth,
+          inside: head.getBoundingClientRect().right <= innerWidth && head.getBoundingClientRect().left >= 0,
         }))"""
     )
-    return found
+    return columns
 
 
 def cut_states(page: Page) -> list[str]:
-    """Of all words that a badge of the list may say: those that its column has no room for."""
+    """Return the words of a state badge that do not fit into its column."""
     problems = page.get_by_label("State", exact=True).locator("option").all_inner_texts()
     words = [*problems, "Not known", "Last known", "At rest", "Active", "Idle"]
-    found: list[str] = page.evaluate(
+    cut: list[str] = page.evaluate(
         """(words) => {
           const heads = [...document.querySelectorAll("[role=columnheader]")];
           const column = heads.findIndex((head) => head.textContent === "State");
@@ -72,7 +72,7 @@ def cut_states(page: Page) -> list[str]:
         }""",
         [word for word in words if word not in ("Any state", "Needs attention")],
     )
-    return found
+    return cut
 
 
 def row_count(page: Page, rows: int) -> None:
@@ -83,7 +83,7 @@ def row_count(page: Page, rows: int) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("scheme", "widths"), [("light", WIDTHS), ("dark", WIDTHS[:1])])
-def test_what_matters_is_shown_at_every_width(
+def test_important_columns_are_shown_at_every_width(
     browser: Browser, instance: Instance, axe_source: str, scheme: str, widths: tuple[int, ...]
 ) -> None:
     problems = []
@@ -99,9 +99,9 @@ def test_what_matters_is_shown_at_every_width(
             page.goto(f"{LIST}?sort={sort}")
             expect(page.get_by_role("gridcell").first).to_be_visible(timeout=AGAIN_MS)
             shown = headers(page)
-            missing = {*ALWAYS, title} - {each["text"] for each in shown if each["inside"]}
-            cut = [each["text"] for each in shown if each["cut"]]
-            sorted_by = [each["text"] for each in shown if each["sort"] == "descending"]
+            missing = {*ALWAYS, title} - {column["text"] for column in shown if column["inside"]}
+            cut = [column["text"] for column in shown if column["cut"]]
+            sorted_by = [column["text"] for column in shown if column["sort"] == "descending"]
             if missing or cut or sorted_by != [title]:
                 problems.append(f"{width}px {sort}: {missing=} {cut=} {sorted_by=}")
             if states := cut_states(page):
@@ -159,7 +159,7 @@ def test_tenant_and_namespace_are_picked(page: Page) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_chosen_columns_are_kept_by_browser_and_address(
+def test_chosen_columns_are_kept_in_the_browser_and_the_address(
     context: BrowserContext, browser: Browser, instance: Instance
 ) -> None:
     page = context.new_page()
@@ -167,18 +167,18 @@ def test_chosen_columns_are_kept_by_browser_and_address(
     page.get_by_role("button", name="Columns").click()
     page.get_by_role("checkbox", name="Tenant").check()
     page.get_by_role("checkbox", name="Consumers").uncheck()
-    shown = [each["text"] for each in headers(page)]
+    shown = [column["text"] for column in headers(page)]
     assert "Tenant" in shown
     assert "Consumers" not in shown
     link = page.url
     other = context.new_page()
     other.goto(LIST)
     expect(other.get_by_role("columnheader", name="Tenant")).to_be_visible(timeout=AGAIN_MS)
-    assert [each["text"] for each in headers(other)] == shown
+    assert [column["text"] for column in headers(other)] == shown
     stranger = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     stranger.goto(link if link.startswith("http") else f"{instance.http}{link}")
     expect(stranger.get_by_role("columnheader", name="Tenant")).to_be_visible(timeout=AGAIN_MS)
-    assert [each["text"] for each in headers(stranger)] == shown
+    assert [column["text"] for column in headers(stranger)] == shown
     stranger.context.close()
 
 
@@ -262,9 +262,7 @@ def test_a_partitioned_topic_shows_its_partitions_and_one_producer(page: Page) -
 
 
 @pytest.mark.timeout(300)
-def test_many_partitions_are_in_the_document_only_around_what_is_in_sight(
-    page: Page, instance: Instance
-) -> None:
+def test_only_visible_partitions_are_in_the_document(page: Page, instance: Instance) -> None:
     topic, count = "persistent://public/default/many-parts", 150
     path = f"{ADMIN}/many-parts/partitions"
     assert instance.rest("PUT", path, count)[0] in (204, 409)
@@ -291,7 +289,7 @@ def test_many_partitions_are_in_the_document_only_around_what_is_in_sight(
 
 
 @pytest.mark.timeout(120)
-def test_the_palette_does_things_by_keyboard_alone(
+def test_the_palette_works_by_keyboard_alone(
     browser: Browser, instance: Instance, axe_source: str
 ) -> None:
     context = browser.new_context(base_url=instance.http, bypass_csp=True)
@@ -300,12 +298,12 @@ def test_the_palette_does_things_by_keyboard_alone(
     expect(page.get_by_role("gridcell").first).to_be_visible(timeout=AGAIN_MS)
     options = page.locator("#palette-list [data-action]")
 
-    def ask(text: str) -> None:
+    def search(text: str) -> None:
         page.keyboard.press("Control+k")
         expect(page.get_by_label("Open a topic or a place").last).to_be_focused()
         page.keyboard.type(text)
 
-    ask("skip all parts listed")
+    search("skip all parts listed")
     expect(options.first).to_contain_text("Skip all…", timeout=AGAIN_MS)
     page.keyboard.press("Enter")
     expect(options.first).to_contain_text("Skip all… readers", timeout=AGAIN_MS)
@@ -317,7 +315,7 @@ def test_the_palette_does_things_by_keyboard_alone(
     page.keyboard.press("Escape")
     expect(page).to_have_url(re.compile("/listed-parts/subscriptions$"))
 
-    ask("long 11")
+    search("long 11")
     expect(options.first).to_contain_text("number-11", timeout=AGAIN_MS)
     page.keyboard.press("Tab")
     expect(options).to_contain_text(
@@ -327,10 +325,10 @@ def test_the_palette_does_things_by_keyboard_alone(
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/analyses.*number-11"))
 
-    ask("default public")
+    search("default public")
     expect(options.filter(has_text="namespace").first).to_be_visible(timeout=AGAIN_MS)
     page.keyboard.press("Escape")
-    ask("create tenant")
+    search("create tenant")
     expect(options).to_have_count(1, timeout=AGAIN_MS)
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="New tenant")).to_be_visible(timeout=AGAIN_MS)
@@ -338,7 +336,7 @@ def test_the_palette_does_things_by_keyboard_alone(
 
 
 @pytest.mark.timeout(120)
-def test_numbers_that_change_move_nothing(page: Page, instance: Instance) -> None:
+def test_changing_numbers_do_not_shift_the_layout(page: Page, instance: Instance) -> None:
     page.add_init_script(
         """window.__shift = 0; new PerformanceObserver((list) => {
           for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.__shift += entry.value;

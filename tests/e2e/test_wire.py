@@ -1,4 +1,4 @@
-"""What crosses the wire when a browser opens a page for the first time, as its network layer counts it."""
+"""Budgets of a page's first load: requests and bytes received, as the browser's network layer counts them."""
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -19,11 +19,11 @@ ROUTES = (
 SCRIPTS_KB_MAX = 250
 SHEETS_KB_MAX = 20
 REQUESTS_MAX = 12
-"""The document, its files, what it asks the API, and the live socket."""
+"""Bound of the requests for the document, its files and the API, with the live socket."""
 
 
 class Load:
-    """Opens ``route`` in a browser that has nothing cached. Sizes are bytes received, headers included, by the kind of
+    """One load of ``route`` in a browser without a cache. Sizes are bytes received, headers included, by the kind of
     resource."""
 
     def __init__(self, browser: Browser, base_url: str, route: str) -> None:
@@ -59,13 +59,15 @@ def _url(event: dict[str, object]) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_first_load_keeps_its_budgets(browser: Browser, instance: Instance, route: str) -> None:
+def test_a_first_load_stays_within_its_budgets(
+    browser: Browser, instance: Instance, route: str
+) -> None:
     topic = "/admin/v2/persistent/public/default/wire"
     assert instance.rest("PUT", topic)[0] in (204, 409)
     assert instance.rest("PUT", f"{topic}/subscription/s")[0] in (204, 409)
     load = Load(browser, instance.http, route)
-    told = "\n".join([*load.requests, str(load.sizes)])
-    print(told)
-    assert load.sizes["Script"] <= SCRIPTS_KB_MAX * 1024, told
-    assert load.sizes["Stylesheet"] <= SHEETS_KB_MAX * 1024, told
-    assert len(load.requests) <= REQUESTS_MAX, told
+    traffic = "\n".join([*load.requests, str(load.sizes)])
+    print(traffic)
+    assert load.sizes["Script"] <= SCRIPTS_KB_MAX * 1024, traffic
+    assert load.sizes["Stylesheet"] <= SHEETS_KB_MAX * 1024, traffic
+    assert len(load.requests) <= REQUESTS_MAX, traffic

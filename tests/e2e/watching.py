@@ -1,4 +1,4 @@
-"""What a page says of backlogs and of itself, looked at ten times a second, by a script inside the page."""
+"""Backlogs and status line of a page, sampled ten times a second by a script inside the page."""
 
 import json
 import re
@@ -24,10 +24,10 @@ LOOK = """
     }
     for (const label of document.querySelectorAll("main dt")) {
       if (text(label) !== "Backlog") continue;
-      const said = label.nextElementSibling;
+      const value = label.nextElementSibling;
       const card = label.closest("section[aria-label^=Subscription]");
       const name = card ? card.getAttribute("aria-label") : "Backlog";
-      found.push([name, text(said).split("\\n")[0], marks.test(text(label.parentElement))]);
+      found.push([name, text(value).split("\\n")[0], marks.test(text(label.parentElement))]);
     }
     return found;
   }
@@ -48,7 +48,7 @@ _UNITS = {"": 1, "K": 1e3, "M": 1e6, "B": 1e9}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One moment at which something had changed: the status line, and (whose, figure, marked) of each backlog."""
+    """A sample in which something had changed: the status line, and (name, figure, marked) of each backlog."""
 
     at_ms: int
     status: str
@@ -56,12 +56,12 @@ class Look:
 
     @property
     def is_stale(self) -> bool:
-        """The page says of all its numbers that they are old, or that it has none yet."""
+        """True while the page marks all its numbers as old, or has none yet."""
         return not re.search(r"\bLive\b", self.status)
 
 
 def watched(context: BrowserContext, path: str) -> Page:
-    """A page on which a script looks from its first moment on."""
+    """Open a page whose script samples it from the beginning."""
     page = context.new_page()
     page.add_init_script(LOOK)
     page.goto(path)
@@ -69,17 +69,17 @@ def watched(context: BrowserContext, path: str) -> Page:
 
 
 def looks(page: Page) -> list[Look]:
-    """What was seen since the page was opened, over reloads."""
-    kept: dict[str, str] = page.evaluate("({...sessionStorage})")
-    found = []
-    for key in sorted(key for key in kept if key.startswith("look ")):
-        status, figures = json.loads(kept[key])
-        found.append(Look(int(key.split()[1]), status, [tuple(one) for one in figures]))
-    return found
+    """Return the samples since the page was opened; they survive reloads."""
+    stored: dict[str, str] = page.evaluate("({...sessionStorage})")
+    seen = []
+    for key in sorted(key for key in stored if key.startswith("look ")):
+        status, figures = json.loads(stored[key])
+        seen.append(Look(int(key.split()[1]), status, [tuple(figure) for figure in figures]))
+    return seen
 
 
 def try_goto(page: Page, path: str) -> bool:
-    """Open it, unless nobody serves it just now."""
+    """Open a page; return False when the gateway is unavailable."""
     try:
         page.goto(path)
     except Error:
@@ -88,6 +88,6 @@ def try_goto(page: Page, path: str) -> bool:
 
 
 def number(text: str) -> float | None:
-    """``12,003``, ``≈ 12,000 (40 entries)`` or ``12K`` as a number, none where no figure is shown."""
-    found = re.match(r"(?:[≈≥] )?([\d,.]+)\s?([KMB]?)\b", text)
-    return float(found[1].replace(",", "")) * _UNITS[found[2]] if found else None
+    """Return ``12,003``, ``≈ 12,000 (40 entries)`` or ``12K`` as a number; None when no figure is shown."""
+    match = re.match(r"(?:[≈≥] )?([\d,.]+)\s?([KMB]?)\b", text)
+    return float(match[1].replace(",", "")) * _UNITS[match[2]] if match else None

@@ -24,7 +24,6 @@ PENDING: tuple[str, ...] = (
     "tests/crash/nemesis.py",
     "tests/crash/torture.py",
     "tests/crash/traffic.py",
-    "tests/e2e",
     "tests/fuzz",
     "tests/integration",
     "tests/interop",
