@@ -1,5 +1,5 @@
-"""What a console says needs attention, of a real instance: among many small subscriptions that come and go the most
-harmful situation first, with its cause."""
+"""The console's list of what needs attention, on a real instance: the most harmful situation is first, with its cause,
+among many small subscriptions that connect and disconnect."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ CAUSES = {
     Role.DELAYED: "delayed",
     Role.AT_REST: "no-consumer",
 }
-"""Roles that do not drain, and why."""
+"""Cause of the lag of each role whose backlog does not shrink."""
 MORE = {
     "persistent://shop/returns/standby": "standby",
     "persistent://shop/returns/held": "held",
@@ -40,12 +40,12 @@ QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 def attention(instance: Instance) -> dict[str, Any]:
     status, body = instance.rest("GET", f"/api/v1/clusters/{CLUSTER}/overview")
     assert status == 200, body
-    found: dict[str, Any] = body["attention"]
-    return found
+    items: dict[str, Any] = body["attention"]
+    return items
 
 
 def lag(instance: Instance, topic: str, subscription: str) -> Any:
-    """The cause that the subscription's card shows; None: it drains."""
+    """Return the cause that the subscription's card shows; None while its backlog shrinks."""
     domain, _, rest = topic.partition("://")
     tenant, namespace, local = rest.split("/", 2)
     path = (
@@ -53,12 +53,16 @@ def lag(instance: Instance, topic: str, subscription: str) -> Any:
     )
     status, body = instance.rest("GET", path)
     assert status == 200, body
-    found = [one["lag"] for one in body["subscriptions"] if one["name"] == subscription]
-    return found[0]["cause"] if found and found[0] else None
+    lags = [
+        subscription_row["lag"]
+        for subscription_row in body["subscriptions"]
+        if subscription_row["name"] == subscription
+    ]
+    return lags[0]["cause"] if lags and lags[0] else None
 
 
 class Restless:
-    """Clients of the topics in ``MORE``."""
+    """Clients of the topics in ``MORE``, some of which reconnect all the time."""
 
     def __init__(self, url: str) -> None:
         self._client = pulsar.Client(url, logger=QUIET)
@@ -79,14 +83,14 @@ class Restless:
                 producer.send_async(b"%d" % number, lambda *sent: None)
             producer.flush()
         self._threads = [
-            Thread(target=self._again, args=one)
-            for one in ((held, kinds.Exclusive), (restless, kinds.Shared))
+            Thread(target=self._reconnect, args=arguments)
+            for arguments in ((held, kinds.Exclusive), (restless, kinds.Shared))
         ]
         for thread in self._threads:
             thread.start()
 
-    def _again(self, topic: str, kind: Any) -> None:
-        """Connect, or try to, again and again."""
+    def _reconnect(self, topic: str, kind: Any) -> None:
+        """Connect, or try to, repeatedly."""
         while not self._ended.wait(1.0):
             try:
                 self._client.subscribe(topic, "s", kind, receiver_queue_size=10).close()
@@ -127,9 +131,9 @@ def test_each_situation_has_its_cause_and_the_most_harmful_is_first(life: Life) 
         assert lag(instance, story.topic, story.subscription) is None
 
     worst = first(instance)
-    assert worst["topic"] == "persistent://shop/orders/invoices", "12,000, and more arrives"
+    assert worst["topic"] == "persistent://shop/orders/invoices", "not the largest growing backlog"
     assert (worst["cause"], worst["severity"]) == ("no-consumer", "error")
-    story = next(one for one in STORIES if one.topic == worst["topic"])
+    story = next(candidate for candidate in STORIES if candidate.topic == worst["topic"])
     path = f"{admin_path(story)}/subscription/{story.subscription}"
     assert instance.rest("DELETE", path)[0] == 204
     until_blocking(
@@ -140,6 +144,6 @@ def test_each_situation_has_its_cause_and_the_most_harmful_is_first(life: Life) 
 
 
 def first(instance: Instance) -> Any:
-    """The first item about a subscription."""
+    """Return the first item about a subscription."""
     items = [item for item in attention(instance)["items"] if item["topic"]]
     return items[0]

@@ -1,4 +1,4 @@
-"""A real bookie process on real files: what it answered is there after kill -9, and SIGTERM ends it with status 0."""
+"""A real bookie process on real files: confirmed adds survive kill -9, and SIGTERM ends it with status 0."""
 
 import asyncio
 import random
@@ -29,7 +29,7 @@ asyncio.run(run_bookie(sys.argv[1]))
 
 
 async def run_bookie(directory: str) -> None:
-    """The child: a bookie with fresh metadata that knows its cookie, since the parent removes none."""
+    """Run a bookie in the child process; its metadata is new, except for the cookie of an earlier start."""
     store = MemoryServer().session()
     await prepare(store, directory)
     bookie = Bookie(
@@ -57,7 +57,7 @@ async def run_bookie(directory: str) -> None:
 
 
 async def prepare(store, directory: str) -> None:  # type: ignore[no-untyped-def]
-    """Metadata lives in the child's memory here: after the first start, restore what the store would have kept."""
+    """Restore what a metadata store would have kept since the first start: here it is in the child's memory."""
     from engine.metadata import paths
 
     cookie = Path(directory) / "ledgers" / "current" / "VERSION"
@@ -79,7 +79,7 @@ async def start(directory: Path) -> tuple[asyncio.subprocess.Process, Client]:
 
 
 @pytest.mark.slow
-async def test_nothing_answered_is_lost_by_kill_9(tmp_path: Path) -> None:
+async def test_no_confirmed_add_is_lost_by_kill_9(tmp_path: Path) -> None:
     draw = random.Random(3)
     answered: dict[tuple[int, int], bytes] = {}
     following = dict.fromkeys(range(3), 0)

@@ -66,10 +66,10 @@ async def subscribe(admin: AdminClient, properties: dict[str, str] | None = None
 
 @pytest.fixture
 async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
-    made = BrokerInstance(tmp_path)
-    await made.cluster.start("b0")
-    yield made
-    await made.close()
+    brokers = BrokerInstance(tmp_path)
+    await brokers.cluster.start("b0")
+    yield brokers
+    await brokers.close()
 
 
 async def test_a_topic_is_administered_from_creation_to_deletion(instance: BrokerInstance) -> None:
@@ -107,27 +107,29 @@ async def backlog(admin: AdminClient) -> int:
     return int((await stats_of(admin, TOPIC))["subscriptions"]["s"]["msgBacklog"])
 
 
-async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: BrokerInstance) -> None:
+async def test_a_change_of_the_cursor_does_what_its_preview_showed(
+    instance: BrokerInstance,
+) -> None:
     await instance.broker()
     admin = instance.admin
     await subscribe(admin)
     await instance.publish(TOPIC, 10)
-    said = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "skip", count=3))
+    preview = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "skip", count=3))
     await admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 3))
-    assert (said["lost"], await backlog(admin)) == (3, 7)
+    assert (preview["lost"], await backlog(admin)) == (3, 7)
     assert base64.b64decode((await admin.call(PEEK, Peek(TOPIC, "s")))["body"]) == b"m3"
     at = 1_000 + 6 * 1000  # m6 was published then
-    said = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "reset", timestamp_ms=at))
+    preview = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "reset", timestamp_ms=at))
     await admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", timestamp_ms=at))
-    assert (said["lost"], await backlog(admin)) == (3, 4)
-    said = await admin.call(
+    assert (preview["lost"], await backlog(admin)) == (3, 4)
+    preview = await admin.call(
         PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "reset", position=EARLIEST_MESSAGE)
     )
     await admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", position=EARLIEST_MESSAGE))
-    assert (said["again"], await backlog(admin)) == (6, 10)
-    said = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "skip-all"))
+    assert (preview["again"], await backlog(admin)) == (6, 10)
+    preview = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "skip-all"))
     await admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
-    assert (said["lost"], await backlog(admin)) == (10, 0)
+    assert (preview["lost"], await backlog(admin)) == (10, 0)
     with pytest.raises(Conflict, match="Expire message by timestamp not issued"):
         await admin.call(EXPIRE_MESSAGES, ExpireMessages(TOPIC, "s", 1))
     await admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", position=EARLIEST_MESSAGE))
@@ -135,7 +137,7 @@ async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Brok
     assert await backlog(admin) == 0
 
 
-async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(
+async def test_any_broker_returns_the_owner_and_a_stopped_one_hands_over(
     instance: BrokerInstance,
 ) -> None:
     both = [await instance.broker(), await instance.broker()]
@@ -149,8 +151,8 @@ async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(
     owners = {name: instance.owner(name) for name in names}
     assert set(map(id, owners.values())) == set(map(id, both))
     for name in names:
-        found = await admin.call(LOOKUP, OnTopic(name))
-        assert found["brokerUrl"] == owners[name].record.service_url
+        answer = await admin.call(LOOKUP, OnTopic(name))
+        assert answer["brokerUrl"] == owners[name].record.service_url
     leaving = owners[names[0]]
     await instance.stop(leaving)
     assert [address.id for address in await admin.brokers()] != [leaving.record.id]
@@ -169,37 +171,37 @@ async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(
 async def test_a_broker_without_session_stops_and_another_takes_over(
     instance: BrokerInstance,
 ) -> None:
-    one = await instance.broker(timeout_s=0.6)
+    old = await instance.broker(timeout_s=0.6)
     await subscribe(instance.admin)
     await instance.publish(TOPIC, 5)
-    two = await instance.broker()
+    new = await instance.broker()
     session = instance.brokers[0][1].session_id
     instance.cluster.server.partition(session)
     gone = asyncio.Event()
     store = instance.cluster.store
-    bundle = one.running.ownership.owned()[0]
+    bundle = old.running.ownership.owned()[0]
     store.watch(f"/namespace/{bundle}", lambda _: gone.set())
     await gone.wait()
-    assert not one.ready
-    assert not one.running.ownership.serves(TOPIC)
-    address = BrokerAddress(two.record.id, two.record.web_url, two.record.service_url)
+    assert not old.ready
+    assert not old.running.ownership.serves(TOPIC)
+    address = BrokerAddress(new.record.id, new.record.web_url, new.record.service_url)
     args = TopicStats(TOPIC)
     stats: dict[str, Any] = {}
 
     async def answered() -> bool:
-        """The old owner's address is listed until its node is seen gone."""
+        """Return whether the new owner answers; it refuses until it sees that the old owner's node was deleted."""
         nonlocal stats
         with contextlib.suppress(NotReady, Conflict):
             stats = await instance.admin.call_on(address, TOPIC_STATS, args)
         return bool(stats)
 
     await until(answered)
-    assert stats["ownerBroker"] == two.record.id
+    assert stats["ownerBroker"] == new.record.id
     assert stats["subscriptions"]["s"]["msgBacklog"] == 5
     instance.cluster.server.heal(session)
-    while not one.ready:
+    while not old.ready:
         await asyncio.sleep(0.02)
-    assert one.running.registry.loaded(TOPIC) is None
+    assert old.running.registry.loaded(TOPIC) is None
     assert len(await instance.admin.brokers()) == 2
 
 
@@ -220,7 +222,7 @@ async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: Broke
         await stats_of(instance.admin, parent.partition_at(7))
 
 
-async def test_a_bundle_is_split_and_unloaded_by_its_owner_whoever_is_asked(
+async def test_a_bundle_is_split_and_unloaded_only_by_its_owner(
     instance: BrokerInstance,
 ) -> None:
     both = [await instance.broker(), await instance.broker()]
@@ -232,7 +234,7 @@ async def test_a_bundle_is_split_and_unloaded_by_its_owner_whoever_is_asked(
     await instance.publish(TOPIC, 3)
     loaded = both[1].running.registry.loaded(TOPIC)
     addresses = await admin.brokers()
-    (other,) = [one for one in addresses if one.id == both[0].record.id]
+    (other,) = [address for address in addresses if address.id == both[0].record.id]
 
     async def ask_the_other(args: SplitBundle) -> None:
         with pytest.raises(Conflict, match="is not broker"):
@@ -253,7 +255,11 @@ async def test_a_bundle_is_split_and_unloaded_by_its_owner_whoever_is_asked(
     await admin.call(SPLIT_BUNDLE, SplitBundle(namespace, parts[1], unload=True))
     assert both[1].running.registry.loaded(TOPIC) is None
     assert await backlog(admin) == 5
-    (owned,) = [one for one in instance.owner(TOPIC).running.ownership.owned() if one.holds(edge)]
+    (owned,) = [
+        candidate
+        for candidate in instance.owner(TOPIC).running.ownership.owned()
+        if candidate.holds(edge)
+    ]
     args_of = OnBundle(namespace, owned.range)
     owner = instance.owner(TOPIC)
     await admin.call(UNLOAD_BUNDLE, args_of)
@@ -262,7 +268,7 @@ async def test_a_bundle_is_split_and_unloaded_by_its_owner_whoever_is_asked(
         await admin.call(SPLIT_BUNDLE, SplitBundle(namespace, parts[0], "bogus"))
 
 
-async def test_a_taken_port_is_reported_and_nothing_is_left_behind(
+async def test_a_port_in_use_is_reported_and_no_broker_is_left_registered(
     instance: BrokerInstance,
 ) -> None:
     first = await instance.broker()

@@ -1,4 +1,4 @@
-"""A cached store over a real ZooKeeper that is killed, comes back, and has to end watches."""
+"""A cached store over a real ZooKeeper: stop and restart of the server, and removal of watches."""
 
 import asyncio
 import socket
@@ -18,15 +18,15 @@ LOST = (StoreUnavailableError, SessionExpiredError)
 
 @pytest.fixture
 async def stores(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[Any]:
-    made: list[MetadataStore] = []
+    opened: list[MetadataStore] = []
 
     async def store_of() -> MetadataStore:
         url = f"zk:{zookeeper_hosts}/cached-{tmp_path.name}"
-        made.append(await connect(url, session_timeout_s=4.0))
-        return made[-1]
+        opened.append(await connect(url, session_timeout_s=4.0))
+        return opened[-1]
 
     yield store_of
-    for store in made:
+    for store in opened:
         await store.close()
 
 
@@ -42,7 +42,7 @@ async def written(store: MetadataStore, path: str, value: bytes) -> None:
 
 
 async def seen(store: MetadataStore, path: str, value: bytes) -> None:
-    """Reads until the value is there; nothing else that once was newer may come between."""
+    """Read until the value is ``value``."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -53,7 +53,7 @@ async def seen(store: MetadataStore, path: str, value: bytes) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_what_was_kept_before_a_crash_is_asked_anew(
+async def test_entries_cached_before_a_server_crash_are_read_again(
     stores: Any, zookeeper_server: ZooKeeperProcess
 ) -> None:
     cached, other = CachedStore(await stores()), await stores()
@@ -77,7 +77,7 @@ async def test_what_was_kept_before_a_crash_is_asked_anew(
 
 
 def watches(hosts: str) -> int:
-    """Paths that the server's sessions watch."""
+    """Return the number of paths that the server's sessions watch."""
     host, _, port = hosts.partition(":")
     with socket.create_connection((host, int(port)), 5) as connection:
         connection.sendall(b"wchs")
@@ -87,7 +87,7 @@ def watches(hosts: str) -> int:
     return int(answer.decode().partition("watching ")[2].split()[0])
 
 
-async def test_the_server_forgets_the_watches_of_what_had_to_make_room(
+async def test_watches_of_evicted_entries_are_removed_from_the_server(
     stores: Any, zookeeper_hosts: str
 ) -> None:
     store = await stores()

@@ -1,4 +1,5 @@
-"""The console's numbers over real brokers: while topics move, and while brokers, gateway and metadata go and come."""
+"""The console's numbers over real brokers: while topics change their owner, and while brokers, the gateway and the
+metadata store are unavailable."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +29,7 @@ ENTRIES = 10
 
 
 class Gateway:
-    """Another process's collector, on this loop."""
+    """The collector of a gateway process, run on the test's loop."""
 
     def __init__(self, instance: BrokerInstance) -> None:
         self.store: MemoryStore = instance.cluster.server.session(10.0)
@@ -44,7 +45,7 @@ class Gateway:
         return snapshot.topics.row(str(TOPIC), snapshot.taken)
 
     async def until(self, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        """The topic's row when ``condition`` holds for it; it is there once all the time before."""
+        """Return the topic's row once ``condition`` holds for it; until then the topic must be listed exactly once."""
         async with asyncio.timeout(30):
             while True:
                 snapshot = await self.collector.snapshot()
@@ -63,21 +64,21 @@ async def instance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[BrokerInstance]:
     monkeypatch.setattr(collecting, "INTERVAL_S", 0.1)
-    made = BrokerInstance(tmp_path)
-    await made.cluster.start("b0")
-    await made.broker()
-    await made.broker()
-    await made.admin.call(CREATE_SUBSCRIPTION, CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE))
-    await made.publish(TOPIC, ENTRIES)
-    yield made
-    await made.close()
+    running = BrokerInstance(tmp_path)
+    await running.cluster.start("b0")
+    await running.broker()
+    await running.broker()
+    await running.admin.call(CREATE_SUBSCRIPTION, CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE))
+    await running.publish(TOPIC, ENTRIES)
+    yield running
+    await running.close()
 
 
 @pytest.fixture
 async def gateway(instance: BrokerInstance) -> AsyncIterator[Gateway]:
-    made = Gateway(instance)
-    yield made
-    await made.close()
+    collecting_gateway = Gateway(instance)
+    yield collecting_gateway
+    await collecting_gateway.close()
 
 
 def loaded(row: dict[str, Any]) -> bool:
@@ -85,7 +86,7 @@ def loaded(row: dict[str, Any]) -> bool:
 
 
 async def kill(instance: BrokerInstance, broker: BrokerService) -> None:
-    """What others see of it: nothing is written or answered any more; its session is still there."""
+    """Make a broker look killed: it writes and answers nothing any more, and its session has not expired yet."""
     for topic in broker.running.registry.topics():
         topic.log.abandon()
     await broker.running.upkeep.close()
@@ -93,7 +94,7 @@ async def kill(instance: BrokerInstance, broker: BrokerService) -> None:
     await broker._http.close()
 
 
-async def test_a_topic_that_moves_is_there_once_with_its_backlog(
+async def test_a_topic_that_changes_its_owner_is_listed_once_with_its_backlog(
     instance: BrokerInstance, gateway: Gateway
 ) -> None:
     await gateway.until(loaded)
@@ -107,7 +108,7 @@ async def test_a_topic_that_moves_is_there_once_with_its_backlog(
     await gateway.until(loaded)
 
 
-async def test_of_a_killed_broker_the_numbers_stay_and_are_read_from_what_is_stored(
+async def test_numbers_of_a_killed_broker_stay_and_are_read_from_storage(
     instance: BrokerInstance, gateway: Gateway
 ) -> None:
     counted = (await gateway.until(loaded))["at"]
@@ -118,7 +119,8 @@ async def test_of_a_killed_broker_the_numbers_stay_and_are_read_from_what_is_sto
     row = await gateway.until(lambda row: row["known"] != "live")
     assert (row["known"], row["backlog"]) == ("last", ENTRIES)
     row = await gateway.until(lambda row: row["known"] == "at_rest" and row["at"] > counted)
-    assert row["backlog"] == ENTRIES, "read by the other broker, which has not loaded it"
+    # Read from storage by the other broker, which has not loaded the topic.
+    assert row["backlog"] == ENTRIES
     lines = {line["id"]: line for line in (await gateway.collector.snapshot()).brokers}
     assert (lines[owner.record.id]["state"], lines[owner.record.id]["topics"]) == ("down", 1)
     await instance.admin.call(LAST_MESSAGE_ID, OnTopic(TOPIC))
@@ -127,7 +129,7 @@ async def test_of_a_killed_broker_the_numbers_stay_and_are_read_from_what_is_sto
     await gateway.until(lambda _: len(_lines(gateway)) == 1)
 
 
-async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_named(
+async def test_the_last_numbers_of_a_silent_broker_stay_and_its_hop_is_named(
     instance: BrokerInstance, gateway: Gateway
 ) -> None:
     await gateway.until(loaded)
@@ -135,15 +137,15 @@ async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_n
     await kill(instance, owner)
     await gateway.until(lambda _: _state(gateway, owner) == "down")
     row = await gateway.until(lambda row: row["known"] == "last")
-    assert (row["backlog"], row["loaded"]) == (ENTRIES, None), "as it was, with its age"
+    assert (row["backlog"], row["loaded"]) == (ENTRIES, None)
     totals = (await gateway.collector.snapshot()).topics.totals
     assert (totals["backlog"], totals["last"], totals["unknown"]) == (ENTRIES, 1, 0)
     [hop] = [hop for hop in gateway.collector.health.hops.bad if hop.kind is Kind.BROKER]
     assert (hop.id, hop.state) == (owner.record.id, HopState.DOWN)
-    heard = gateway.collector._brokers._followed[owner.record.id].last_seen
-    await until(lambda: gateway.collector.known_until() == heard)  # the store was heard since
-    # What is shown is as of when all were heard.
-    await stays(lambda: gateway.collector.known_until() == heard, 0.5)
+    last_seen = gateway.collector._brokers._followed[owner.record.id].last_seen
+    # The metadata store answered since; the numbers are as old as the part that has been silent the longest.
+    await until(lambda: gateway.collector.known_until() == last_seen)
+    await stays(lambda: gateway.collector.known_until() == last_seen, 0.5)
 
 
 def _lines(gateway: Gateway) -> list[dict[str, Any]]:
@@ -155,7 +157,7 @@ def _state(gateway: Gateway, broker: BrokerService) -> str:
     return next(str(line["state"]) for line in _lines(gateway) if line["id"] == broker.record.id)
 
 
-async def test_a_gateway_that_starts_again_has_the_numbers_at_once(
+async def test_a_restarted_gateway_has_the_numbers_at_once(
     instance: BrokerInstance, gateway: Gateway
 ) -> None:
     await gateway.until(loaded)
@@ -166,7 +168,7 @@ async def test_a_gateway_that_starts_again_has_the_numbers_at_once(
     await other.close()
 
 
-async def test_brokers_are_heard_while_the_metadata_is_away(
+async def test_numbers_of_brokers_arrive_while_the_metadata_store_is_unavailable(
     instance: BrokerInstance, gateway: Gateway
 ) -> None:
     await gateway.until(loaded)
@@ -182,7 +184,7 @@ def _is_named(gateway: Gateway, kind: Kind) -> bool:
     return any(hop.kind is kind for hop in gateway.collector.health.hops.bad)
 
 
-async def test_numbers_are_as_old_as_the_brokers_count(
+async def test_the_age_of_numbers_is_that_of_the_brokers_count(
     instance: BrokerInstance, gateway: Gateway
 ) -> None:
     row = await gateway.until(loaded)

@@ -1,5 +1,5 @@
-"""What the console says while parts of an instance are killed or stand still: no backlog below the truth without a
-mark, the part that does not answer is named, and all of it clears by itself."""
+"""The console while parts of an instance are killed or frozen: no backlog is shown too low without a mark, the part
+that does not answer is named, and the marks disappear without intervention."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ TOPICS = [f"persistent://public/default/waits-{number}" for number in range(6)]
 PARTITIONED = "persistent://public/default/parts"
 ENTRIES = 20
 NAMED_S = 60.0
-"""A hop is named within 2 s on a machine that has time; this one may have none."""
+"""Bound of the time until a hop is named: 2 s on an idle machine, and this one may be busy."""
 CLEARED_S = 60.0
 PERIOD_S = 0.1
 
@@ -29,16 +29,18 @@ PERIOD_S = 0.1
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     session = {"MAGNETAR_METADATA_STORE_SESSION_TIMEOUT_MILLIS": "6000"}
-    with running_instance(tmp_path_factory.mktemp("truth"), brokers=2, **session) as made:
-        assert made.rest("PUT", "/admin/v2/persistent/public/default/parts/partitions", 4)[0] == 204
-        fill(made)
-        yield made
+    with running_instance(tmp_path_factory.mktemp("truth"), brokers=2, **session) as running:
+        assert (
+            running.rest("PUT", "/admin/v2/persistent/public/default/parts/partitions", 4)[0] == 204
+        )
+        fill(running)
+        yield running
 
 
 def fill(instance: Instance) -> None:
     client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     for topic in (*TOPICS, PARTITIONED):
-        client.subscribe(topic, "nobody").close()
+        client.subscribe(topic, "unread").close()
         producer = client.create_producer(topic, batching_enabled=False)
         for number in range(ENTRIES):
             producer.send(b"%d" % number)
@@ -47,14 +49,14 @@ def fill(instance: Instance) -> None:
 
 
 class Watcher(threading.Thread):
-    """Asks for what the console shows, again and again, and notes every lie."""
+    """A thread that requests the console's numbers repeatedly and records every wrong answer."""
 
     def __init__(self, instance: Instance) -> None:
         super().__init__(daemon=True)
         self._instance = instance
         self._ended = threading.Event()
-        self.lies: list[str] = []
-        self.asked = 0
+        self.wrong: list[str] = []
+        self.requests = 0
         self.slowest_s = 0.0
 
     def run(self) -> None:
@@ -69,11 +71,11 @@ class Watcher(threading.Thread):
                 began = time.monotonic()
                 status, body = self._instance.rest("GET", path, timeout_s=30)
                 self.slowest_s = max(self.slowest_s, time.monotonic() - began)
-                self.asked += 1
+                self.requests += 1
                 if status == 200:
                     look(body)
                 elif status != 503 or not body.get("hop"):
-                    self.lies.append(f"{path}: {status} {body}")
+                    self.wrong.append(f"{path}: {status} {body}")
 
     def end(self) -> None:
         self._ended.set()
@@ -83,13 +85,13 @@ class Watcher(threading.Thread):
         totals = body["totals"]
         marked = totals["unknown"] + totals["last"]
         if totals["backlog"] < ENTRIES * (len(TOPICS) + 1) and not marked:
-            self.lies.append(f"overview: {totals}")
+            self.wrong.append(f"overview: {totals}")
 
     def _topics(self, body: Any) -> None:
         rows = {row["name"]: row for row in body["rows"]}
         for name in (*TOPICS, PARTITIONED):
             if name not in rows:
-                self.lies.append(f"{name} is missing")
+                self.wrong.append(f"{name} is missing")
             else:
                 self._row(rows[name])
 
@@ -97,13 +99,13 @@ class Watcher(threading.Thread):
         self._row(body["row"])
 
     def _row(self, row: Any) -> None:
-        told = row["backlog"]
-        if told is None and row["known"] != "no":
-            self.lies.append(f"null without a mark: {row}")
-        if told is not None and told < ENTRIES and row["known"] not in ("last", "no"):
-            self.lies.append(f"below the truth: {row}")
-        if told is None:
-            self.lies.append(f"a figure that was known is gone: {row}")
+        backlog = row["backlog"]
+        if backlog is None and row["known"] != "no":
+            self.wrong.append(f"null without a mark: {row}")
+        if backlog is not None and backlog < ENTRIES and row["known"] not in ("last", "no"):
+            self.wrong.append(f"below the truth: {row}")
+        if backlog is None:
+            self.wrong.append(f"a figure that was known is gone: {row}")
 
 
 @contextmanager
@@ -115,15 +117,15 @@ def watched(instance: Instance) -> Iterator[Watcher]:
         yield watcher
     finally:
         watcher.end()
-    assert watcher.asked > 0
-    assert watcher.lies == []
+    assert watcher.requests > 0
+    assert watcher.wrong == []
 
 
 def health(instance: Instance) -> Any:
     began = time.monotonic()
     status, body = instance.rest("GET", "/api/v1/health")
     assert status == 200
-    assert time.monotonic() - began < 5, "nothing is waited for"
+    assert time.monotonic() - began < 5, "the answer waited for a part"
     return body
 
 
@@ -136,7 +138,7 @@ def bad(instance: Instance) -> list[tuple[str, str]]:
 
 
 def settled(instance: Instance) -> bool:
-    """Whether every topic is listed with live numbers; a partitioned one is, up to a second after it was made."""
+    """Return whether every topic is listed with live numbers; a partitioned one is a second after its creation."""
     status, body = instance.rest("GET", f"{C}/topics?limit=100")
     known = {row["name"]: row["known"] for row in body["rows"]} if status == 200 else {}
     if not {*TOPICS, PARTITIONED} <= known.keys() or {"last", "no"} & {*known.values()}:
@@ -154,12 +156,12 @@ def until(instance: Instance, condition: Callable[[], object], timeout_s: float)
 
 def owner(instance: Instance, topic: str) -> str:
     local = urllib.parse.quote(topic.rpartition("/")[2])
-    found = instance.rest("GET", f"{C}/topics/persistent/public/default/{local}")
-    return str(found[1]["owner"])
+    answer = instance.rest("GET", f"{C}/topics/persistent/public/default/{local}")
+    return str(answer[1]["owner"])
 
 
 def registered(instance: Instance) -> list[str]:
-    """Brokers whose sessions have not ended."""
+    """Return the brokers whose sessions have not ended."""
     status, brokers = instance.rest("GET", "/admin/v2/brokers/standalone")
     assert status == 200, brokers
     return list(brokers)
@@ -172,7 +174,7 @@ def child_of(instance: Instance, broker_id: str) -> str:
 
 
 @contextmanager
-def standing_still(instance: Instance, *names: str) -> Iterator[None]:
+def frozen(instance: Instance, *names: str) -> Iterator[None]:
     pids = [int(instance.child(name)["pid"]) for name in names]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -183,13 +185,16 @@ def standing_still(instance: Instance, *names: str) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_a_broker_that_stands_still(instance: Instance) -> None:
-    """Its session ends meanwhile, and the other broker reads what is stored. It has most of the topics that no page
-    asks for, so that it is missed although the watched topic finds another broker."""
+def test_a_frozen_broker_is_named_and_its_backlogs_stay_true(instance: Instance) -> None:
+    """Freeze a broker until its session ends and the other broker reads its topics from storage.
+
+    The broker owns most of the topics that no page requests. The gateway must notice it although the topic that is
+    requested has another owner.
+    """
     owners = [owner(instance, topic) for topic in TOPICS[1:]]
     broker = max(owners, key=owners.count)
     with watched(instance):
-        with standing_still(instance, child_of(instance, broker)):
+        with frozen(instance, child_of(instance, broker)):
             until(instance, lambda: ("broker", broker) in bad(instance), NAMED_S)
             first = health(instance)
             until(instance, lambda: broker not in registered(instance), CLEARED_S)
@@ -201,7 +206,7 @@ def test_a_broker_that_stands_still(instance: Instance) -> None:
     assert hop["advice"]
 
 
-def test_a_broker_that_is_killed(instance: Instance) -> None:
+def test_a_killed_broker_leaves_its_backlogs_true(instance: Instance) -> None:
     broker = owner(instance, TOPICS[1]) or health(instance)["hops"][1]["id"]
     child = child_of(instance, broker)
     with watched(instance):
@@ -213,44 +218,44 @@ def test_a_broker_that_is_killed(instance: Instance) -> None:
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
 
 
-def test_the_metadata_store_stands_still_then_is_killed(instance: Instance) -> None:
+def test_a_frozen_then_killed_metadata_store_is_named(instance: Instance) -> None:
     with watched(instance) as watcher:
-        with standing_still(instance, "zookeeper"):
+        with frozen(instance, "zookeeper"):
             until(instance, lambda: ("store", "") in bad(instance), NAMED_S)
             stale = health(instance)
-            # Freshness is that of the oldest source.
+            # The numbers are as old as their oldest source.
             stays_blocking(lambda: health(instance)["at"] == stale["at"], 2.0)
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
         instance.control("stop", "zookeeper")
         until(instance, lambda: ("store", "") in bad(instance), NAMED_S)
-        seen = watcher.asked
-        until(instance, lambda: watcher.asked > seen + 15, CLEARED_S)
+        seen = watcher.requests
+        until(instance, lambda: watcher.requests > seen + 15, CLEARED_S)
         instance.control("start", "zookeeper")
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
 
 
 def state_of(instance: Instance, hop: str) -> str:
-    states: dict[str, str] = {each["hop"]: each["state"] for each in health(instance)["hops"]}
+    states: dict[str, str] = {row["hop"]: row["state"] for row in health(instance)["hops"]}
     return states[hop]
 
 
-def test_parts_that_carry_no_numbers(instance: Instance) -> None:
+def test_unavailable_parts_without_numbers_are_named(instance: Instance) -> None:
     wanted = {"redis", "bookie"}
     with watched(instance):
-        with standing_still(instance, "redis", "bookie-1"):
+        with frozen(instance, "redis", "bookie-1"):
             until(instance, lambda: wanted <= {hop for hop, _ in bad(instance)}, NAMED_S)
             until(instance, lambda: state_of(instance, "spark") == "unknown", NAMED_S)
         until(instance, lambda: not bad(instance), CLEARED_S)
-        with standing_still(instance, "worker"):
+        with frozen(instance, "worker"):
             until(instance, lambda: bad(instance) == [("spark", "")], NAMED_S)
         for name, hop in (("bookie-1", "bookie"), ("worker", "spark"), ("redis", "redis")):
             instance.control("stop", name)
-            until(instance, lambda hop=hop: hop in {found for found, _ in bad(instance)}, NAMED_S)
+            until(instance, lambda hop=hop: hop in {kind for kind, _ in bad(instance)}, NAMED_S)
             instance.control("start", name)
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
 
 
-def test_a_gateway_that_starts_while_the_metadata_store_is_away(instance: Instance) -> None:
+def test_a_gateway_that_starts_without_the_metadata_store_names_it(instance: Instance) -> None:
     instance.control("stop", "zookeeper")
     child = instance.child("gateway")
     os.kill(int(child["pid"]), signal.SIGKILL)
@@ -268,6 +273,6 @@ def test_a_gateway_that_starts_while_the_metadata_store_is_away(instance: Instan
         status, body = instance.rest("GET", f"{C}/{page}")
         assert (status, body["hop"]) == (503, "store")
         assert "ZooKeeper" in body["reason"]
-        assert time.monotonic() - began < 8, "2 s on a machine that has time"
+        assert time.monotonic() - began < 8, "it takes 2 s on an idle machine"
     instance.control("start", "zookeeper")
     until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)

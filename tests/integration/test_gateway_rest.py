@@ -41,7 +41,7 @@ FOR_SUBSCRIPTIONS: list[tuple[str, str, str | None]] = [
     ),
     ("PUT", f"{TOPICS}/t1/ns1/tp/subscription/a%252Fb", None),
 ]
-# The recorded server had messages, clients or topics there that this replay does not make.
+# The recorded server had messages, clients or topics that this replay does not create.
 OTHER_STATE = {
     "earliest 1", "latest 1", "latest 2 (batch entry)", "beyond", "batch", "delayed", "active",
     "force (active clients)",
@@ -54,21 +54,21 @@ OTHER_STATE_AT = {
     ("DELETE", f"{TOPICS}/t1/ns1/tp/partitions"),
     ("POST", f"{TOPICS}/t1/ns1/pt3/subscription/psub/expireMessages/1"),
 }
-# Pulsar creates a subscription when one peeks it, accepts skipping -2 messages, and fails with 500 over what is stored
-# of a topic that is missing; we do none of these.
+# Pulsar creates a subscription that is peeked, accepts skipping -2 messages, and answers 500 for the stored data of a
+# missing topic; this gateway does none of these.
 OURS = {"missing sub (gets created)": 404, "negative": 400, "missing topic (fails)": 404}
 
 
 @pytest.fixture(scope="module")
 def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
-    with shared_instance.used(PROVOKED) as made:
-        yield made
+    with shared_instance.used(PROVOKED) as shared:
+        yield shared
 
 
 def call(
     instance: Instance, method: str, target: str, body: str | None = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
-    """A request whose target goes out as given."""
+    """Send a request with its target unchanged; return status, headers with lower-case names, and body."""
     connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=60)
     try:
         connection.request(method, target, body.encode() if body is not None else None, headers)
@@ -81,12 +81,12 @@ def call(
 
 def make(instance: Instance, steps: list[tuple[str, str, str | None]]) -> None:
     for method, target, body in steps:
-        status, _, said = call(instance, method, target, body, **JSON)
-        assert status in (204, 409), (target, said)
+        status, _, answer = call(instance, method, target, body, **JSON)
+        assert status in (204, 409), (target, answer)
 
 
 def shape(value: Any) -> Any:
-    """Names and types; numbers, ids and times differ from run to run."""
+    """Return names and types only, since numbers, ids and times differ from run to run."""
     if isinstance(value, dict):
         return {name: shape(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -150,8 +150,8 @@ def busy(instance: Instance) -> Iterator[str]:
 
 def recorded_stats() -> dict[str, Any]:
     samples = json.loads((GOLDEN / "topics.json").read_text())["samples"]
-    found = next(s for s in samples if s["case"] == "ok" and s["request"].endswith("/tp/stats"))
-    body: dict[str, Any] = found["body"]
+    sample = next(s for s in samples if s["case"] == "ok" and s["request"].endswith("/tp/stats"))
+    body: dict[str, Any] = sample["body"]
     return body
 
 
@@ -168,7 +168,7 @@ def test_stats_have_every_member_that_pulsar_sends(instance: Instance, busy: str
     )
 
 
-def test_a_peeked_message_comes_raw_with_its_metadata_in_headers(
+def test_a_peeked_message_is_returned_raw_with_its_metadata_in_headers(
     instance: Instance, busy: str
 ) -> None:
     target = f"{TOPICS}/public/default/busy/subscription/s/position/1"
@@ -185,7 +185,7 @@ def test_a_topic_in_use_is_not_deleted(instance: Instance, busy: str) -> None:
 
 
 def wait_for_row(instance: Instance, topic: str, **wanted: Any) -> dict[str, Any]:
-    """The row of a topic once it has these values; fails after 60 s."""
+    """Return the row of a topic once it has these values; fail after 60 s."""
     row: dict[str, Any] = {}
     until = time.monotonic() + 60
     while time.monotonic() < until:
@@ -197,7 +197,7 @@ def wait_for_row(instance: Instance, topic: str, **wanted: Any) -> dict[str, Any
     raise AssertionError(f"{topic}: wanted {wanted}, last {row}")
 
 
-def test_the_console_sees_producers_consumers_and_backlog(instance: Instance, busy: str) -> None:
+def test_the_console_shows_producers_consumers_and_backlog(instance: Instance, busy: str) -> None:
     wait_for_row(instance, busy, backlog=15, producers=1, consumers=1, subscriptions=1)
     body = instance.rest(
         "GET", "/api/v1/clusters/standalone/topics/persistent/public/default/busy"
@@ -211,7 +211,7 @@ def test_the_console_sees_producers_consumers_and_backlog(instance: Instance, bu
     assert [bookie["state"] for bookie in overview["bookies"]] == ["writable"]
 
 
-def test_a_previewed_change_does_what_it_said(instance: Instance, busy: str) -> None:
+def test_a_change_does_what_its_preview_showed(instance: Instance, busy: str) -> None:
     where = "/api/v1/clusters/standalone/topics/persistent/public/default/busy/subscriptions/s"
     preview = instance.rest("POST", f"{where}/skip", {"preview": True, "count": 4})[1]
     assert preview["affected"] == 4
@@ -229,7 +229,7 @@ def test_a_previewed_change_does_what_it_said(instance: Instance, busy: str) -> 
     assert (audit["target"], audit["status"]) == (f"{where}/skip", 200)
 
 
-def test_the_live_feed_pushes_what_the_get_says(instance: Instance, busy: str) -> None:
+def test_the_live_feed_pushes_the_rows_that_a_get_returns(instance: Instance, busy: str) -> None:
     url = f"ws://127.0.0.1:{instance.ports['HTTP']}/api/v1/live"
     place = {"cluster": "standalone", "domain": "persistent", "tenant": "public"}
     topic = {**place, "namespace": "default", "topic": "busy"}
@@ -237,22 +237,22 @@ def test_the_live_feed_pushes_what_the_get_says(instance: Instance, busy: str) -
         command = {"op": "subscribe", "id": "t", "channel": "topic", "params": topic}
         feed.send(json.dumps(command))
 
-        def told() -> Any:
+        def pushed_row() -> Any:
             while (message := json.loads(feed.recv(30))).get("id") != "t":
                 assert message["op"] == "beat"
             return message["data"]["row"]
 
-        first = told()
+        first = pushed_row()
         assert first["name"] == busy
         skip_all = "/api/v1/clusters/standalone/topics/persistent/public/default/busy/subscriptions/s/skip-all"
         token = instance.rest("POST", skip_all, {"preview": True})[1]["token"]
         instance.rest("POST", skip_all, {"token": token})
         backlog = first["backlog"]
         while backlog:
-            backlog = told()["backlog"]
+            backlog = pushed_row()["backlog"]
 
 
-def test_a_reader_that_does_not_read_is_cut_off(instance: Instance) -> None:
+def test_a_client_that_does_not_read_the_live_feed_is_disconnected(instance: Instance) -> None:
     namespace = f"{TOPICS}/public/default"
     for number in range(40):
         instance.rest("PUT", f"{namespace}/many-{number}-{'x' * 200}/partitions", 1)
@@ -263,7 +263,7 @@ def test_a_reader_that_does_not_read_is_cut_off(instance: Instance) -> None:
     until = time.monotonic() + 60
     with connect(url, sock=plain, max_queue=1, close_timeout=1) as feed:
 
-        def ask_without_reading() -> None:
+        def subscribe_without_reading() -> None:
             while time.monotonic() < until:
                 for number in range(32):
                     command = {"op": "subscribe", "id": str(number), "channel": "topics"}
@@ -272,22 +272,24 @@ def test_a_reader_that_does_not_read_is_cut_off(instance: Instance) -> None:
                 time.sleep(0.05)
 
         with pytest.raises(ConnectionClosed):
-            ask_without_reading()
+            subscribe_without_reading()
 
 
-def test_metrics_of_gateway_and_broker_come_as_one_document(instance: Instance) -> None:
+def test_metrics_of_gateway_and_broker_are_one_document(instance: Instance) -> None:
     from prometheus_client.parser import text_string_to_metric_families
 
     for target in ("/metrics", "/metrics/"):
         status, headers, body = call(instance, "GET", target, accept="text/plain")
         assert status == 200
         assert headers["content-type"].startswith("text/plain; version=0.0.4")
-        found = {one.name: one for one in text_string_to_metric_families(body.decode())}
-        assert "magnetar_gateway_requests" in found
-        assert [sample.value for sample in found["magnetar_gateway_broker_up"].samples] == [1.0]
-        # described also while no topic is loaded
-        assert found["pulsar_topics_count"].type == found["pulsar_msg_backlog"].type == "gauge"
-        assert found["pulsar_broker_topics_count"].samples
+        families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+        assert "magnetar_gateway_requests" in families
+        assert [sample.value for sample in families["magnetar_gateway_broker_up"].samples] == [1.0]
+        # Described also while no topic is loaded.
+        assert (
+            families["pulsar_topics_count"].type == families["pulsar_msg_backlog"].type == "gauge"
+        )
+        assert families["pulsar_broker_topics_count"].samples
 
 
 def test_promtool_reads_the_pages_of_the_gateway_and_of_a_bookie(instance: Instance) -> None:

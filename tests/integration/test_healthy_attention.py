@@ -1,4 +1,4 @@
-"""What a console says needs attention: nothing of topics that are well."""
+"""The console's list of what needs attention does not list healthy topics."""
 
 import time
 from collections.abc import Iterator
@@ -12,26 +12,26 @@ from tests.support.instances.shared import SharedInstance
 
 TOPICS = [f"persistent://public/default/healthy-{number}" for number in range(3)]
 HELD_BACK_S = 25.0
-"""Brokers and gateway hold a cause back for ten seconds each."""
+"""Duration of the test: brokers and gateway hold a cause back for ten seconds each."""
 SETTLED_S = 120.0
-"""At most so long until an empty list means that there is nothing."""
+"""Bound of the time until the list is settled: before that, an empty list may be incomplete."""
 
 
 @pytest.fixture(scope="module")
 def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
-    with shared_instance.used() as made:
-        yield made
+    with shared_instance.used() as shared:
+        yield shared
 
 
 def attention(instance: Instance) -> dict[str, Any]:
     status, body = instance.rest("GET", "/api/v1/clusters/standalone/overview")
     assert status == 200, body
-    found: dict[str, Any] = body["attention"]
-    return found
+    items: dict[str, Any] = body["attention"]
+    return items
 
 
-def test_topics_that_are_well_need_no_attention(instance: Instance) -> None:
-    """300 messages a second, consumers of all types, for longer than any cause is held back."""
+def test_healthy_topics_need_no_attention(instance: Instance) -> None:
+    """Publish 300 messages a second to consumers of three types, for longer than any cause is held back."""
     client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     kinds = (
         pulsar.ConsumerType.Shared,
@@ -45,17 +45,17 @@ def test_topics_that_are_well_need_no_attention(instance: Instance) -> None:
                 message_listener=lambda consumer, message: consumer.acknowledge(message),
             )
         producers = [client.create_producer(topic) for topic in TOPICS]
-        began = asked = time.monotonic()
+        began = requested_at = time.monotonic()
         is_settled = False
         while not is_settled or time.monotonic() < began + HELD_BACK_S:
             assert time.monotonic() < began + SETTLED_S
             for producer in producers:
                 producer.send_async(b"x" * 100, lambda *sent: None, partition_key=str(time.time()))
             time.sleep(0.01)  # time: the rate of what is published
-            if time.monotonic() > asked + 1:
-                asked = time.monotonic()
-                found = attention(instance)
-                assert [item for item in found["items"] if item["topic"] in TOPICS] == []
-                is_settled = found["settled"]
+            if time.monotonic() > requested_at + 1:
+                requested_at = time.monotonic()
+                answer = attention(instance)
+                assert [item for item in answer["items"] if item["topic"] in TOPICS] == []
+                is_settled = answer["settled"]
     finally:
         client.close()

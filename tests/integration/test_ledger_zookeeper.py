@@ -1,4 +1,4 @@
-"""Ledgers with their metadata in a real ZooKeeper, and what happens to sessions when the server goes away."""
+"""Ledgers with their metadata in a real ZooKeeper, and sessions while its server is unavailable."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,20 +28,22 @@ from tests.support.ledger_cluster import PATIENT, Listener, payloads_of, run_of
 @pytest.fixture
 async def stores(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[Any]:
     """``await stores()`` opens a session below a chroot of this test."""
-    made: list[MetadataStore] = []
+    opened: list[MetadataStore] = []
     url = f"zk:{zookeeper_hosts}/integration-{tmp_path.name}"
 
     async def store_of(session_timeout_s: float = 4.0) -> MetadataStore:
         store = await connect(url, session_timeout_s=session_timeout_s)
-        made.append(store)
+        opened.append(store)
         return store
 
     yield store_of
-    for store in made:
+    for store in opened:
         await store.close()
 
 
-async def test_ledger_life_on_zookeeper(stores: Any, tmp_path: Path) -> None:
+async def test_ledgers_are_created_recovered_and_deleted_on_zookeeper(
+    stores: Any, tmp_path: Path
+) -> None:
     def client_on(store: MetadataStore) -> LedgerClient:
         return LedgerClient(
             store=store,
@@ -61,35 +63,35 @@ async def test_ledger_life_on_zookeeper(stores: Any, tmp_path: Path) -> None:
         lanes=ThreadLane,
     )
     await bookie.start()
-    one, two = client_on(await stores()), client_on(await stores())
+    writer, other = client_on(await stores()), client_on(await stores())
     try:
         listener = Listener()
-        closed = await one.create(1, 1, 1, listener=listener)
+        closed = await writer.create(1, 1, 1, listener=listener)
         closed.append(run_of(b"a", b"b"))
         await closed.close()
-        left = await one.create(1, 1, 1, listener=listener)
+        left = await writer.create(1, 1, 1, listener=listener)
         left.append(run_of(b"c", b"d", b"e"))
         await listener.reach(3)
         assert paths.ledger(closed.ledger_id) == f"/ledgers/00/0000/L{closed.ledger_id:04d}"
-        reader = await two.open(closed.ledger_id, recover=False)
+        reader = await other.open(closed.ledger_id, recover=False)
         assert payloads_of(await reader.read(0, 1, 100)) == [b"a", b"b"]
-        reader = await two.open(left.ledger_id, recover=True)
+        reader = await other.open(left.ledger_id, recover=True)
         assert payloads_of(await reader.read(0, 2, 100)) == [b"c", b"d", b"e"]
-        await two.delete(closed.ledger_id)
+        await other.delete(closed.ledger_id)
     finally:
-        await one.close()
-        await two.close()
+        await writer.close()
+        await other.close()
         await bookie.stop()
 
 
-async def test_sessions_survive_a_short_absence_of_the_server(
+async def test_a_session_survives_a_short_outage_of_the_server(
     stores: Any, zookeeper_server: Any
 ) -> None:
     store = await stores()
     states: list[SessionState] = []
-    told: list[str] = []
+    notified: list[str] = []
     store.on_state(states.append)
-    store.watch("/w", told.append)
+    store.watch("/w", notified.append)
     await store.create("/mine", b"me", ephemeral=True)
     session_id = store.session_id
     zookeeper_server.stop()
@@ -100,19 +102,19 @@ async def test_sessions_survive_a_short_absence_of_the_server(
     async with asyncio.timeout(60):
         while store.state is not SessionState.CONNECTED:
             await asyncio.sleep(0.01)
-        while not told:
+        while not notified:
             await asyncio.sleep(0.01)
     assert SessionState.SUSPENDED in states
-    found = await store.exists("/mine")
-    if store.session_id == session_id:  # the server came back in time
-        assert found is not None
-        assert found.ephemeral_owner == session_id
+    stat = await store.exists("/mine")
+    if store.session_id == session_id:  # the server was available again before the session expired
+        assert stat is not None
+        assert stat.ephemeral_owner == session_id
     else:
-        assert found is None or found.ephemeral_owner == session_id
+        assert stat is None or stat.ephemeral_owner == session_id
     assert await store.exists("/w") is None
 
 
-async def test_a_lost_server_ends_in_expiry_and_a_new_session(
+async def test_a_long_outage_of_the_server_ends_in_expiry_and_a_new_session(
     stores: Any, zookeeper_server: Any
 ) -> None:
     store = await stores(1.0)
@@ -138,6 +140,6 @@ async def test_a_lost_server_ends_in_expiry_and_a_new_session(
         while await store.exists("/mine") is not None:
             await asyncio.sleep(0.05)
     await store.create("/mine", b"me", ephemeral=True)
-    found = await store.exists("/mine")
-    assert found is not None
-    assert found.ephemeral_owner == store.session_id
+    stat = await store.exists("/mine")
+    assert stat is not None
+    assert stat.ephemeral_owner == store.session_id

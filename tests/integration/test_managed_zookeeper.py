@@ -1,4 +1,5 @@
-"""A topic whose metadata lies in a real ZooKeeper: taken over after a crash, nothing confirmed is lost or repeated."""
+"""A topic whose metadata is in a real ZooKeeper: when another broker takes it over, no confirmed entry is lost or
+repeated."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.support.managed_cluster import EAGER, NAME, Sink, drain, numbered, pu
 
 
 class World:
-    """Sessions below a chroot of one test, and brokers on them."""
+    """Sessions below a chroot of one test, and brokers that use them."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -68,28 +69,28 @@ class World:
 
 @pytest.fixture
 async def world(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[World]:
-    made = World(f"zk:{zookeeper_hosts}/managed-{tmp_path.name}")
+    new_world = World(f"zk:{zookeeper_hosts}/managed-{tmp_path.name}")
     bookie = Bookie(
         BookieSettings(data_dir=str(tmp_path / "b"), bookie_port=0, bookie_id="b0"),
         clock=SystemClock(),
         entropy=RandomEntropy(),
         network=LoopNetwork(),
-        store=await made.store(),
+        store=await new_world.store(),
         disk=SystemDisk(),
         lanes=ThreadLane,
     )
     await bookie.start()
-    yield made
-    for factory in made._factories:
+    yield new_world
+    for factory in new_world._factories:
         for ledger in factory.opened.values():
             ledger.abandon()
     await bookie.stop()
-    await made.close()
+    await new_world.close()
 
 
 async def test_a_topic_is_taken_over_with_its_cursor(world: World) -> None:
-    one, two = await world.broker(), await world.broker()
-    old = await one.open(NAME, rolling(10), {"k": "v"})
+    first, second = await world.broker(), await world.broker()
+    old = await first.open(NAME, rolling(10), {"k": "v"})
     cursor = await old.open_cursor("s/1", InitialPosition.EARLIEST)
     sink = await publish(old, 0, 35, batch=3)
     places = [Position(*place) for place in sink.positions]
@@ -98,29 +99,29 @@ async def test_a_topic_is_taken_over_with_its_cursor(world: World) -> None:
     cursor.acknowledge_batch(places[7], [0b10])
     await cursor.persisted()
 
-    new = await two.open(NAME, rolling(10))
+    new = await second.open(NAME, rolling(10))
     refused = Sink()
     old.append(run_of(b"late"), refused)
     await refused.settle(1)
     assert isinstance(refused.failures[0][1], ManagedLedgerFencedError)
 
-    taken = new.cursors["s/1"]
-    assert taken.ack_set(places[7]) == [0b10]
-    assert await drain(taken) == numbered(5, 15) + numbered(30, 5)
+    cursor_after = new.cursors["s/1"]
+    assert cursor_after.ack_set(places[7]) == [0b10]
+    assert await drain(cursor_after) == numbered(5, 15) + numbered(30, 5)
     await publish(new, 35, 5)
-    assert await drain(taken) == numbered(35, 5)
-    await taken.clear()
+    assert await drain(cursor_after) == numbered(35, 5)
+    await cursor_after.clear()
     await new.trim()
-    info = await two.info(NAME)
+    info = await second.info(NAME)
     assert len(info.ledgers) == 1
     assert info.properties == {"k": "v"}
-    await two.delete(NAME)
-    assert not await two.exists(NAME)
+    await second.delete(NAME)
+    assert not await second.exists(NAME)
     with pytest.raises(ManagedLedgerFencedError):
         await old.trim()
 
 
-async def test_nodes_lie_where_apache_looks_for_them(world: World) -> None:
+async def test_nodes_are_stored_at_the_paths_of_apache_pulsar(world: World) -> None:
     broker = await world.broker()
     ledger = await broker.open("public/default/persistent/a%2Fb+c", rolling(10))
     await ledger.open_cursor("x y~", InitialPosition.LATEST)

@@ -1,4 +1,5 @@
-"""Two gateways behind one port: they share the work, each can be told apart, and one may go while the other serves."""
+"""Two gateways behind one port: they share the work, have their own ports as well, and one may stop while the other
+serves."""
 
 import http.client
 import json
@@ -22,10 +23,10 @@ NAMES = ("gateway-1", "gateway-2")
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("gateways"), gateways=2) as made:
+    with running_instance(tmp_path_factory.mktemp("gateways"), gateways=2) as running:
         for name in NAMES:
-            made.wait_running(name)
-        yield made
+            running.wait_running(name)
+        yield running
 
 
 def own_port(instance: Instance, name: str) -> int:
@@ -34,7 +35,7 @@ def own_port(instance: Instance, name: str) -> int:
 
 
 def called(port: int, method: str, path: str) -> tuple[int, bytes]:
-    """A request on a connection of its own."""
+    """Send a request on a new connection; return status and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(method, path)
@@ -45,43 +46,48 @@ def called(port: int, method: str, path: str) -> tuple[int, bytes]:
 
 
 def answered(instance: Instance, name: str) -> float:
-    """How many GETs this gateway answered with 200."""
+    """Return the number of GET requests that this gateway answered with 200."""
     status, text = called(own_port(instance, name), "GET", "/metrics")
     assert status == 200
-    found = re.search(
+    match = re.search(
         rb'^magnetar_gateway_requests_total\{.*method="GET",status="200".*\} ([\d.]+)', text, re.M
     )
-    return float(found[1]) if found else 0.0
+    return float(match[1]) if match else 0.0
 
 
-def test_both_answer_on_the_one_port(instance: Instance) -> None:
-    """Whoever is awake first takes a connection: one that is busy just then may take none of forty, not for long."""
+def test_both_gateways_answer_on_the_shared_port(instance: Instance) -> None:
+    """Send requests until both gateways answered some of them.
+
+    The first process that wakes up accepts a connection: a busy one may accept none of forty, but not for long.
+    """
     end = time.monotonic() + 60
     before = [answered(instance, name) for name in NAMES]
-    asked, grown = 0, [0.0, 0.0]
-    while min(grown) < 5:
-        assert time.monotonic() < end, f"of {asked} requests each answered {grown}"
-        _ask_forty_at_once(instance)
-        asked += 40
-        grown = [answered(instance, name) - was for name, was in zip(NAMES, before, strict=True)]
-        assert sum(grown) >= asked
+    requests, answered_by = 0, [0.0, 0.0]
+    while min(answered_by) < 5:
+        assert time.monotonic() < end, f"of {requests} requests each answered {answered_by}"
+        _send_forty_at_once(instance)
+        requests += 40
+        answered_by = [
+            answered(instance, name) - was for name, was in zip(NAMES, before, strict=True)
+        ]
+        assert sum(answered_by) >= requests
 
 
-def _ask_forty_at_once(instance: Instance) -> None:
-    open_ones = [
+def _send_forty_at_once(instance: Instance) -> None:
+    connections = [
         http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=30)
         for _ in range(40)
     ]
-    for connection in open_ones:
+    for connection in connections:
         connection.connect()
-    for connection in open_ones:
+    for connection in connections:
         connection.request("GET", "/admin/v2/clusters")
-    for connection in open_ones:
+    for connection in connections:
         assert connection.getresponse().status == 200
         connection.close()
 
 
-def test_what_one_changed_the_other_tells_and_both_are_in_the_audit_log(instance: Instance) -> None:
+def test_a_change_of_one_gateway_is_read_from_the_other_and_audited(instance: Instance) -> None:
     ports = [own_port(instance, name) for name in NAMES]
     for number, port in enumerate(ports):
         topic = f"/admin/v2/persistent/public/default/made-by-{number}"
@@ -92,11 +98,11 @@ def test_what_one_changed_the_other_tells_and_both_are_in_the_audit_log(instance
     assert all(b"made-by-%d" % number in audit for number in (0, 1))
 
 
-def test_one_may_be_killed_or_restarted_while_the_other_serves(instance: Instance) -> None:
+def test_one_gateway_serves_while_the_other_is_killed_or_restarted(instance: Instance) -> None:
     port = instance.ports["HTTP"]
     for name, verb in (("gateway-1", "kill"), ("gateway-2", "stop")):
         instance.control(verb, name)
-        for _ in range(50):  # each on a connection of its own: none is refused, none hangs
+        for _ in range(50):  # on 50 connections: none is refused, none hangs
             assert called(port, "GET", "/admin/v2/clusters")[0] == 200
         if verb == "stop":
             instance.control("start", name)
@@ -124,14 +130,16 @@ def test_a_change_whose_gateway_is_killed_has_no_outcome_in_the_audit_log(
     instance.wait_running("gateway-1")
 
 
-def test_history_goes_on_and_keeps_its_points_when_a_gateway_is_killed(instance: Instance) -> None:
+def test_history_continues_and_keeps_its_points_when_a_gateway_is_killed(
+    instance: Instance,
+) -> None:
     before = history(instance, 1)
     instance.control("kill", "gateway-1")
     assert history(instance, len(before) + 1)[: len(before)] == before
     instance.wait_running("gateway-1")
 
 
-def test_the_port_is_not_shared_with_strangers(instance: Instance, tmp_path: Any) -> None:
+def test_the_port_is_not_shared_with_other_programs(instance: Instance, tmp_path: Any) -> None:
     for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
         with socket.socket() as stranger:
             stranger.setsockopt(socket.SOL_SOCKET, option, 1)
@@ -139,7 +147,7 @@ def test_the_port_is_not_shared_with_strangers(instance: Instance, tmp_path: Any
                 stranger.bind(("127.0.0.1", instance.ports["HTTP"]))
     other = Instance(tmp_path, gateways=2)
     other.ports["HTTP"] = instance.ports["HTTP"]
-    other.start()  # it seems healthy at once: the first one answers
+    other.start()  # it seems healthy at once, because the other instance answers on its port
     try:
         assert other.process is not None
         assert other.process.wait(60) == 1

@@ -1,4 +1,4 @@
-"""The supervisor's manners on a real instance: what stops, returns, recovers; and one line for whatever is wrong."""
+"""The supervisor on a real instance: stops, starts, recoveries, and one line of output for each refusal."""
 
 import json
 import os
@@ -23,8 +23,8 @@ from tests.support.waiting import stays_blocking, until_blocking
 
 TOPIC = "persistent://public/default/manners"
 COMPLAINT = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|\bWARN(ING)?\b")
-# of the machine, and for its owner to mend; of the Java runtime, which says it to everybody; of ZooKeeper when it is
-# asked whether it serves in the moment before it has a database
+# Redis warns of a setting of the machine, the Java runtime warns at every start, and ZooKeeper logs an error when its
+# health is requested in the moment before it has a database.
 OF_THE_MACHINE = (
     "WARNING Memory overcommit",
     "WARNING: Using incubator modules",
@@ -33,9 +33,9 @@ OF_THE_MACHINE = (
 
 
 def alive(data_dir: Path) -> list[int]:
-    """Processes that were started for an instance's data, the supervisor among them."""
+    """Return the processes that were started for an instance's data, the supervisor among them."""
     mark = f"MAGNETAR_DATA_DIR={data_dir}".encode()
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -43,8 +43,8 @@ def alive(data_dir: Path) -> list[int]:
             except OSError:
                 continue
             if mark in environment.split(b"\0"):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def publish_and_consume(instance: Instance, subscription: str) -> None:
@@ -59,8 +59,8 @@ def publish_and_consume(instance: Instance, subscription: str) -> None:
         client.close()
 
 
-def publish_to_nobody(instance: Instance, count: int) -> None:
-    """Messages for the subscription ``moved``, which nobody consumes yet."""
+def publish_unread(instance: Instance, count: int) -> None:
+    """Publish messages for the subscription ``moved``, which has no consumer yet."""
     client = quiet_client(instance.url)
     try:
         client.subscribe(TOPIC, "moved").close()
@@ -84,7 +84,7 @@ def complaints(instance: Instance) -> list[str]:
 
 
 def refused(data_dir: Path, *options: str, **settings: str) -> str:
-    """What ``run`` prints when it does not start."""
+    """Run an instance that must refuse to start; return the line that it prints."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
     env |= {"MAGNETAR_DATA_DIR": str(data_dir), "MAGNETAR_PORT_OFFSET": "12000", **settings}
     done = subprocess.run(
@@ -103,14 +103,14 @@ def refused(data_dir: Path, *options: str, **settings: str) -> str:
 
 
 @pytest.mark.parametrize("name", PORTS)
-def test_a_taken_port_is_named_with_a_way_out(name: str, tmp_path: Path) -> None:
+def test_a_port_in_use_is_named_with_a_remedy(name: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         others = dict(zip(PORTS, map(str, free_ports(len(PORTS), gap=20)), strict=True))
         ports = {
             f"MAGNETAR_{key}_PORT": value for key, value in {**others, name: str(port)}.items()
         }
-        if name == "GATEWAY_HTTP":  # one gateway alone has none of its own
+        if name == "GATEWAY_HTTP":  # a single gateway has no port of its own
             ports["MAGNETAR_GATEWAYS"] = "2"
         line = refused(tmp_path, **ports)
     assert f"port {port} (" in line
@@ -135,7 +135,7 @@ def test_a_taken_port_is_named_with_a_way_out(name: str, tmp_path: Path) -> None
         ),
     ],
 )
-def test_nonsense_is_refused_by_its_name(
+def test_invalid_settings_are_refused_by_name(
     options: list[str], settings: dict[str, str], text: str, tmp_path: Path
 ) -> None:
     assert text in refused(tmp_path, *options, **settings)
@@ -151,24 +151,24 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o555)
-    # root may write everywhere but into the kernel's own tree
+    # Root may write everywhere but into the kernel's own tree.
     folder = Path("/sys/kernel/magnetar") if os.geteuid() == 0 else closed / "data"
     assert f"cannot write to {folder}: " in refused(folder)
 
 
 def test_a_setting_that_a_child_refuses_ends_the_instance(tmp_path: Path) -> None:
-    """Each part ends with the same status: here the one that starts first."""
+    """Start an instance whose bookie refuses a setting; it starts first, and all children exit with the same status."""
     instance = Instance(tmp_path / "data", MAGNETAR_BOOKIE_FLUSH_INTERVAL_S="-1")
     with pytest.raises(RuntimeError, match="did not become healthy"):
         instance.start(40)
     assert instance.process is not None
     assert instance.process.returncode == 1
-    said = (instance.data_dir / "supervisor.log").read_text()
-    assert "bookie-1 refuses its settings (exit 78: " in said, said
+    log = (instance.data_dir / "supervisor.log").read_text()
+    assert "bookie-1 refuses its settings (exit 78: " in log, log
     assert not alive(instance.data_dir)
 
 
-def test_status_of_nothing_says_how_to_start(tmp_path: Path) -> None:
+def test_status_without_an_instance_explains_how_to_start_one(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "manage.py", "standalone", "status"],
         cwd=ROOT,
@@ -188,9 +188,9 @@ def test_status_of_nothing_says_how_to_start(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with running_instance(tmp_path_factory.mktemp("manners")) as made:
-        made.wait_running("worker")
-        yield made
+    with running_instance(tmp_path_factory.mktemp("manners")) as running:
+        running.wait_running("worker")
+        yield running
 
 
 def test_a_second_instance_on_the_same_data_is_refused(instance: Instance) -> None:
@@ -246,7 +246,7 @@ def test_a_stopped_child_stays_down_and_start_returns_when_it_serves(
     child = instance.child(name)
     assert (child["state"], child["pid"]) == ("stopped", None)
     restarts = child["restarts"]
-    # Longer than the first back-off: nothing may bring it back.
+    # Longer than the first back-off: the supervisor must not restart a child that was stopped.
     stays_blocking(lambda: instance.child(name)["state"] == "stopped", 1.5)
     answer = instance.control("start", name)
     assert answer["children"][0]["state"] == "running"
@@ -255,9 +255,7 @@ def test_a_stopped_child_stays_down_and_start_returns_when_it_serves(
 
 
 @pytest.mark.parametrize("name", ["zookeeper", "redis"])
-def test_everything_recovers_from_the_death_of_what_it_stands_on(
-    instance: Instance, name: str
-) -> None:
+def test_the_instance_recovers_from_a_killed_dependency(instance: Instance, name: str) -> None:
     others = {c["name"]: c["pid"] for c in instance.control("status")["children"]}
     instance.control("kill", name)
     until_blocking(lambda: instance.child(name)["restarts"] > 0)
@@ -270,14 +268,14 @@ def test_everything_recovers_from_the_death_of_what_it_stands_on(
     assert {other for other in now if now[other] != others[other]} == {name}
 
 
-def test_points_of_the_charts_are_there_after_the_gateway_was_killed(instance: Instance) -> None:
+def test_points_of_the_charts_survive_a_killed_gateway(instance: Instance) -> None:
     before = history(instance, 1)
     instance.kill("gateway")
     instance.wait_running("gateway")
     assert history(instance, len(before))[: len(before)] == before
 
 
-def test_ctrl_c_ends_everything_in_seconds_without_a_complaint_and_its_data_can_be_moved(
+def test_ctrl_c_stops_the_instance_in_seconds_without_a_warning_and_its_data_can_be_moved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     instance = Instance(tmp_path / "data")
@@ -285,7 +283,7 @@ def test_ctrl_c_ends_everything_in_seconds_without_a_complaint_and_its_data_can_
     try:
         instance.wait_running("worker")
         publish_and_consume(instance, "normal")
-        publish_to_nobody(instance, 50)
+        publish_unread(instance, 50)
         assert json.dumps(instance.rest("GET", "/api/v1/clusters/standalone/overview"))
         assert instance.process is not None
         began = time.monotonic()
@@ -309,7 +307,7 @@ def test_ctrl_c_ends_everything_in_seconds_without_a_complaint_and_its_data_can_
         client.close()
 
 
-def test_a_killed_supervisor_takes_its_children_along_and_the_next_goes_on(
+def test_children_end_with_a_killed_supervisor_and_the_next_instance_continues(
     instance: Instance,
 ) -> None:
     publish_and_consume(instance, "before")

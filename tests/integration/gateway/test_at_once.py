@@ -1,5 +1,5 @@
-"""Many clients that change one thing at once: every change that was answered as done is there afterwards, and none is
-turned away because of the others."""
+"""Many clients that change one object at once: every confirmed change is stored, and none is refused because of the
+others."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +51,7 @@ Calls = list[tuple[str, str, Any]]
 
 @pytest.fixture(scope="module")
 def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
-    with shared_instance.used() as made:
+    with shared_instance.used() as shared:
         tenant = {"allowedClusters": ["standalone", "crowded"]}
         for path, body in (
             (C, {"serviceUrl": "http://127.0.0.1:1"}),
@@ -59,8 +59,8 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
             (N, None),
             (T, None),
         ):
-            assert made.rest("PUT", path, body)[0] in (200, 204)
-        yield made
+            assert shared.rest("PUT", path, body)[0] in (200, 204)
+        yield shared
 
 
 def each(count: int, call: Callable[[int], tuple[str, str, Any]]) -> Calls:
@@ -77,7 +77,7 @@ CROWDS: dict[str, tuple[Calls, str, Callable[[Any], Any], Any]] = {
     "permissions of a topic": (
         each(CLIENTS, lambda i: ("POST", f"{T}/permissions/t{i}", ["consume"])),
         f"{T}/permissions",
-        lambda found: sorted(role for role in found if role.startswith("t")),
+        lambda roles: sorted(role for role in roles if role.startswith("t")),
         sorted(f"t{i}" for i in range(CLIENTS)),
     ),
     "permissions of subscriptions": (
@@ -127,14 +127,14 @@ CROWDS: dict[str, tuple[Calls, str, Callable[[Any], Any], Any]] = {
             ),
         ),
         "/admin/v2/bookies/racks-info",
-        lambda found: sorted(info["rack"] for info in found["g"].values()),
+        lambda groups: sorted(info["rack"] for info in groups["g"].values()),
         sorted(f"/r{i}" for i in range(CLIENTS)),
     ),
 }
 
 
 def all_at_once(instance: Instance, calls: Calls) -> list[str]:
-    """Those that were not done."""
+    """Make all calls concurrently; return those that were refused."""
     with ThreadPoolExecutor(len(calls)) as clients:
         answers = clients.map(lambda call: instance.rest(*call, timeout_s=60), calls)
     return [
@@ -146,22 +146,22 @@ def all_at_once(instance: Instance, calls: Calls) -> list[str]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("crowd", CROWDS)
-def test_nothing_is_lost(instance: Instance, crowd: str) -> None:
-    calls, path, told, wanted = CROWDS[crowd]
+def test_no_concurrent_change_is_lost(instance: Instance, crowd: str) -> None:
+    calls, path, extract, wanted = CROWDS[crowd]
     assert all_at_once(instance, calls) == []
-    assert told(instance.rest("GET", path)[1]) == wanted
+    assert extract(instance.rest("GET", path)[1]) == wanted
 
 
 @pytest.mark.timeout(180)
-def test_different_policies_set_at_once_all_hold(instance: Instance) -> None:
+def test_different_policies_set_concurrently_are_all_stored(instance: Instance) -> None:
     calls: Calls = [(verb, f"{N}/{name}", value) for name, (verb, value) in POLICIES.items()]
     assert all_at_once(instance, calls) == []
-    found = {name: instance.rest("GET", f"{N}/{name}")[1] for name in POLICIES}
-    assert found == {name: value for name, (_, value) in POLICIES.items()}
+    stored = {name: instance.rest("GET", f"{N}/{name}")[1] for name in POLICIES}
+    assert stored == {name: value for name, (_, value) in POLICIES.items()}
 
 
 @pytest.mark.timeout(180)
-def test_different_policies_of_a_topic_set_at_once_all_hold(instance: Instance) -> None:
+def test_different_policies_of_a_topic_set_concurrently_are_all_stored(instance: Instance) -> None:
     def call(name: str) -> tuple[str, str, Any]:
         return ("POST", f"{T}/{name}{'?messageTTL=9' if name == 'messageTTL' else ''}", 9)
 
@@ -170,7 +170,7 @@ def test_different_policies_of_a_topic_set_at_once_all_hold(instance: Instance) 
 
 
 @pytest.mark.timeout(180)
-def test_bundles_split_at_once_cover_everything(instance: Instance) -> None:
+def test_bundles_split_concurrently_cover_all_hashes(instance: Instance) -> None:
     before = instance.rest("GET", f"{N}/bundles")[1]["boundaries"]
     pairs = list(pairwise(before))
     assert (

@@ -1,4 +1,4 @@
-"""Every call of the admin REST that changes something leaves one record: who, what, before, after, its request id."""
+"""One audit record for each call of the admin REST that changes state: actor, target, request id, before and after."""
 
 import json
 import re
@@ -74,9 +74,9 @@ VALUES: dict[str, Any] = {
     "offloadDeletionLagMs": 1000,
     "backlogQuota": {"limitSize": 1000, "policy": "producer_exception"},
 }
-"""Of each policy, by the last part of its path."""
+"""Values of each policy, by the last part of its path."""
 STAYS = ("replication", "allowedClusters")
-"""What is put is what is there already: nothing to tell."""
+"""Policies that are set to their present value, so that nothing changes."""
 BEFORE = f"""
 PUT /admin/v2/clusters/auditedc {{"serviceUrl":"http://127.0.0.1:1"}}
 POST /admin/v2/clusters/auditedc {{"serviceUrl":"http://127.0.0.1:2","authenticationParameters":"hush"}}
@@ -171,20 +171,20 @@ QUIET = re.compile(
 NOT_BUILT = {
     f"POST {N}/persistence/bookieAffinity": "groups of bookies",
     f"POST {N}/offloadPolicies": "drivers of offloading",
-    f"POST {T}/offloadPolicies": "likewise",
-    f"PUT {T}/offload": "likewise",
+    f"POST {T}/offloadPolicies": "drivers of offloading",
+    f"PUT {T}/offload": "drivers of offloading",
 }
-"""Changes that are refused whatever is asked."""
+"""Changes that are refused regardless of their body, by the reason."""
 ELSEWHERE = re.compile(
     r"/admin/(v3/|v2/(functions|worker)/"
     r"|(namespaces|schemas|brokers|broker-stats|clusters|properties|resource-quotas)(/|$)"
     r"|.*(compatibility|version|analyzeBacklog|backlogSize)$)"
 )
-"""What a Pulsar without workers refuses, older paths of the same views, and questions."""
+"""Calls that a Pulsar without workers refuses, older paths of the same resources, and calls that only read."""
 
 
 class Seen(NamedTuple):
-    """A call and what the log has of it."""
+    """A call and its records in the audit log."""
 
     line: str
     status: int
@@ -197,15 +197,15 @@ class Seen(NamedTuple):
 
 @pytest.fixture(scope="module")
 def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
-    with shared_instance.used() as made:
-        status, quota = made.rest("GET", "/admin/v2/resource-quotas")
+    with shared_instance.used() as shared:
+        status, quota = shared.rest("GET", "/admin/v2/resource-quotas")
         assert status == 200
-        yield made
-        assert made.rest("POST", "/admin/v2/resource-quotas", quota)[0] == 204
+        yield shared
+        assert shared.rest("POST", "/admin/v2/resource-quotas", quota)[0] == 204
 
 
-def asked(instance: Instance, line: str) -> Seen:
-    """Make the call of ``METHOD path body`` and look its request id up."""
+def call(instance: Instance, line: str) -> Seen:
+    """Make the call ``METHOD path body`` and look up the records with its request id."""
     method, path, *body = line.split(" ", 2)
     identity = uuid.uuid4().hex
     headers = {"X-Request-Id": identity, "Content-Type": "application/json"}
@@ -213,20 +213,20 @@ def asked(instance: Instance, line: str) -> Seen:
     request = Request(instance.http + path, data, headers, method=method)
     try:
         with urlopen(request, timeout=60) as reply:
-            status, answered = reply.status, reply.headers["X-Request-Id"]
+            status, answered_id = reply.status, reply.headers["X-Request-Id"]
             reply.read()
     except HTTPError as error:
         with error:
-            status, answered = error.code, error.headers["X-Request-Id"]
+            status, answered_id = error.code, error.headers["X-Request-Id"]
     target = quote(path.partition("?")[0], safe="")
     rows = instance.rest("GET", f"/api/v1/audit?q={target}&limit=50")[1]["rows"]
     records = [row for row in rows if row["request_id"] == identity]
-    assert answered == identity or not records, line
+    assert answered_id == identity or not records, line
     return Seen(line, status, records)
 
 
 def publish(instance: Instance) -> None:
-    """Messages to skip and to expire, a while before that is done."""
+    """Publish messages that are skipped and expired later."""
     client = pulsar.Client(instance.url)
     for topic in ("t", "pt"):
         producer = client.create_producer(f"persistent://audited/ns/{topic}")
@@ -236,20 +236,20 @@ def publish(instance: Instance) -> None:
 
 
 def mutating() -> list[tuple[str, str]]:
-    """Return method and template of every call that is built and changes something. Publishing is none: it is not
-    audited, as for any other client."""
+    """Return method and path template of every implemented call that changes something. Publishing by REST is left out:
+    it is not audited, like publishing by any other client."""
     paths = openapi.document()["paths"]
-    found = [(method.upper(), path) for path, calls in paths.items() for method in calls]
+    calls_by_path = [(method.upper(), path) for path, calls in paths.items() for method in calls]
     return [
         (method, path)
-        for method, path in found
+        for method, path in calls_by_path
         if method != "GET" and not path.startswith("/topics/")
     ]
 
 
 def of_policies() -> list[str]:
-    """Each policy set and removed, at both levels, by the verbs that it has."""
-    found = []
+    """Return the calls that set and remove each policy, of the namespace and of the topic, by the verbs that it has."""
+    lines = []
     for path, calls in openapi.document()["paths"].items():
         name = path.rpartition("/")[2]
         base = {"/admin/v2/namespaces/{tenant}/{namespace}/": N}
@@ -259,15 +259,15 @@ def of_policies() -> list[str]:
             continue
         query = f"?messageTTL={VALUES[name]}" if path.endswith("{topic}/messageTTL") else ""
         verb = "PUT" if "put" in calls else "POST"
-        found.append(f"{verb} {where}/{name}{query} {json.dumps(VALUES[name])}")
+        lines.append(f"{verb} {where}/{name}{query} {json.dumps(VALUES[name])}")
         if "delete" in calls:
-            found.append(f"DELETE {where}/{name}")
+            lines.append(f"DELETE {where}/{name}")
     removed = [
         f"DELETE {N}/removeOffloadPolicies",
         f"DELETE {N}/persistence/bookieAffinity",
         f"DELETE {T}/offloadPolicies",
     ]
-    return found + removed
+    return lines + removed
 
 
 MADE = [line for line in BEFORE.split("\n") if line]
@@ -280,7 +280,7 @@ def test_every_change_leaves_one_record_with_before_and_after(instance: Instance
     for number, line in enumerate(SCRIPT):
         if number == len(MADE):
             publish(instance)
-        seen = asked(instance, line)
+        seen = call(instance, line)
         method, path, *body = line.split(" ", 2)
         if not 200 <= seen.status < 300 or len(seen.records) != 1:
             wrong.append(str(seen))
@@ -291,61 +291,63 @@ def test_every_change_leaves_one_record_with_before_and_after(instance: Instance
         assert (record["method"], record["target"], record["status"]) == (method, path, seen.status)
         assert record["given"] == "" if not body else record["given"]
         quiet = path.endswith(STAYS) or QUIET.search(path) or "ffloadPolicies" in path
-        if not quiet and not any(one["before"] != one["after"] for one in seen.changes):
+        if not quiet and not any(change["before"] != change["after"] for change in seen.changes):
             wrong.append(f"no change: {seen}")
         where = path.partition("?")[0]
         if method == "DELETE" and f" {where} " in before.line.replace("?", " ") and before.changes:
             (put, *_), (removed, *_) = before.changes, seen.changes
-            was = put["after"].get("value") if put["where"] == "set_topic_policy" else put["after"]
-            if not re.search("properties|schema$", path) and was != removed["before"]:
+            stored = (
+                put["after"].get("value") if put["where"] == "set_topic_policy" else put["after"]
+            )
+            if not re.search("properties|schema$", path) and stored != removed["before"]:
                 wrong.append(f"{line}\n  put     {put}\n  removed {removed}")
         if MOVES.search(path):
-            moved = [(one["before"], one["after"]["now"]) for one in seen.changes]
+            moved = [(change["before"], change["after"]["now"]) for change in seen.changes]
             assert moved, line
             assert all(re.fullmatch(r"\d+:-?\d+", place) for pair in moved for place in pair), moved
         before = seen
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_call_that_changes_something_was_made() -> None:
+def test_the_script_covers_every_mutating_call() -> None:
     shapes = {
         (method, path): re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)))
         for method, path in mutating()
         if not ELSEWHERE.match(path)
     }
     calls = [line.partition("?")[0].split(" ")[:2] for line in [*SCRIPT, *NOT_BUILT]]
-    made = {
+    covered = {
         key
         for key, pattern in shapes.items()
         if any(method == key[0] and pattern.fullmatch(path) for method, path in calls)
     }
-    assert set(shapes) - made == set()
+    assert set(shapes) - covered == set()
 
 
-def test_what_is_refused_leaves_its_status_and_no_change(instance: Instance) -> None:
+def test_a_refused_call_is_audited_with_its_status_and_no_change(instance: Instance) -> None:
     wrong = []
     for method, path in mutating():
         path = re.sub(r"{(\w+)}", r"no-\1", path)
-        seen = asked(instance, f"{method} {path} {{}}")
+        seen = call(instance, f"{method} {path} {{}}")
         if re.search("/(compatibility|version|analyzeBacklog|backlogSize)$", path):
-            assert not seen.records, "a question is no change"
+            assert not seen.records, "a read is audited as a change"
         elif 200 <= seen.status < 300:
-            continue  # what is not there needs no change, or it was made out of nothing
+            continue  # removing a missing object is accepted, and some calls create what is missing
         elif [record["status"] for record in seen.records] != [seen.status] or seen.changes:
             wrong.append(str(seen))
     for line in NOT_BUILT:
-        seen = asked(instance, line)
+        seen = call(instance, line)
         if [record["status"] for record in seen.records] != [seen.status] or seen.changes:
             wrong.append(str(seen))
     assert not wrong, "\n".join(wrong)
 
 
-def test_secrets_are_not_kept(instance: Instance) -> None:
+def test_secrets_are_not_audited(instance: Instance) -> None:
     path = "/admin/v2/clusters/secretive"
     secret = {"serviceUrl": "http://127.0.0.1:2", "authenticationParameters": "hush"}
-    seen = asked(instance, f"PUT {path} {json.dumps(secret)}")
+    seen = call(instance, f"PUT {path} {json.dumps(secret)}")
     assert seen.status == 200
-    kept = json.dumps(seen.records)
-    assert "hush" not in kept
-    assert "(hidden)" in kept
-    assert asked(instance, f"DELETE {path}").changes[0]["after"] is None
+    logged = json.dumps(seen.records)
+    assert "hush" not in logged
+    assert "(hidden)" in logged
+    assert call(instance, f"DELETE {path}").changes[0]["after"] is None

@@ -1,5 +1,7 @@
-"""Every call of the console's OpenAPI document and of the admin REST, tried by schemathesis with good and bad values:
-no answer but those that are documented, and none that says that something broke."""
+"""Every call of the console's OpenAPI document and of the admin REST, made by schemathesis with good and bad values.
+
+All answers are documented, and none reports an internal error.
+"""
 
 import json
 import os
@@ -15,26 +17,26 @@ from tests.support.instance import ROOT, Instance
 from tests.support.instances.shared import SharedInstance
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "1"))
-"""Of each call of the admin REST, ten times as many of the console's; raise it for a long search."""
+"""Examples of each call of the admin REST; the console's calls get ten times as many. Raise it for a long search."""
 CONSOLE = ROOT / "frontend" / "openapi.json"
 CHECKS = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
 
 
 @pytest.fixture(scope="module")
 def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
-    # What is drawn may change what holds for the whole cluster.
-    with shared_instance.used(spoiled=True) as made:
+    # The random calls may change settings of the whole cluster, so that other tests get a new instance.
+    with shared_instance.used(spoiled=True) as shared:
         tenant = {"allowedClusters": ["standalone"]}
-        assert made.rest("PUT", "/admin/v2/tenants/fuzzed", tenant)[0] == 204
-        assert made.rest("PUT", "/admin/v2/namespaces/fuzzed/ns")[0] == 204
+        assert shared.rest("PUT", "/admin/v2/tenants/fuzzed", tenant)[0] == 204
+        assert shared.rest("PUT", "/admin/v2/namespaces/fuzzed/ns")[0] == 204
         topic = "/admin/v2/persistent/fuzzed/ns/t"
-        assert made.rest("PUT", topic)[0] == 204
-        assert made.rest("PUT", f"{topic}/subscription/s")[0] == 204
-        yield made
+        assert shared.rest("PUT", topic)[0] == 204
+        assert shared.rest("PUT", f"{topic}/subscription/s")[0] == 204
+        yield shared
 
 
 def complaints(instance: Instance, document: Path, *checks: str, examples: int) -> str:
-    """What schemathesis found, empty for nothing. ``examples``: drawn of each call, the same ones each time."""
+    """Return the report of schemathesis, empty without a finding. It makes ``examples`` of each call by one seed."""
     names = document.with_name("names.toml")
     names.write_text('[parameters]\n"path.cluster" = "standalone"\n')
     command = [Path(sys.executable).with_name("schemathesis"), "--config-file", names, "run"]
@@ -46,13 +48,15 @@ def complaints(instance: Instance, document: Path, *checks: str, examples: int) 
     return "" if done.returncode == 0 else done.stdout[-6000:]
 
 
-def test_the_console_answers_what_it_documents(instance: Instance, tmp_path: Path) -> None:
+def test_the_console_answers_as_documented(instance: Instance, tmp_path: Path) -> None:
     document = tmp_path / "console.json"
     document.write_text(CONSOLE.read_text())
     assert complaints(instance, document, *CHECKS, examples=10 * EXAMPLES) == ""
 
 
-def test_no_call_of_the_admin_rest_breaks(instance: Instance, tmp_path: Path) -> None:
+def test_no_call_of_the_admin_rest_fails_with_an_internal_error(
+    instance: Instance, tmp_path: Path
+) -> None:
     document = tmp_path / "admin.json"
     document.write_text(json.dumps(openapi.document()))
     assert complaints(instance, document, "status_code_conformance", examples=EXAMPLES) == ""

@@ -1,4 +1,4 @@
-"""WebSocket producers of a real instance while what stands behind the gateway dies."""
+"""WebSocket producers and consumers of a real instance while a broker or a bookie is killed."""
 
 import base64
 import json
@@ -22,9 +22,11 @@ ANSWER_S = 60.0
 def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
     with killed_instance.harmed() as made:
         assert made.rest("PUT", "/admin/v2/namespaces/public/sockets")[0] == 204
-        # Without a subscription a ledger that is full or failed is deleted.
-        kept = {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1}
-        assert made.rest("POST", "/admin/v2/namespaces/public/sockets/retention", kept)[0] == 204
+        # Without a subscription or retention, a ledger that is full or failed would be deleted.
+        retention = {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1}
+        assert (
+            made.rest("POST", "/admin/v2/namespaces/public/sockets/retention", retention)[0] == 204
+        )
         yield made
 
 
@@ -45,8 +47,8 @@ def test_a_socket_survives_and_every_message_is_answered_and_stored(
             if number == COUNT // 3:
                 os.kill(instance.child(victim)["pid"], signal.SIGKILL)
         answers = [json.loads(producer.recv(ANSWER_S)) for _ in range(COUNT)]
-    assert [one["context"] for one in answers] == [str(number) for number in range(COUNT)]
-    assert {one["result"] for one in answers} == {"ok"}
+    assert [answer["context"] for answer in answers] == [str(number) for number in range(COUNT)]
+    assert {answer["result"] for answer in answers} == {"ok"}
     seen: dict[int, None] = {}
     with connect(f"{where}/reader/{topic}?messageId=earliest") as reader:
         while len(seen) < COUNT:
@@ -56,7 +58,7 @@ def test_a_socket_survives_and_every_message_is_answered_and_stored(
     assert list(seen) == list(range(COUNT)), "out of order"
 
 
-def test_sockets_outlive_a_killed_broker(instance: Instance) -> None:
+def test_sockets_survive_a_killed_broker(instance: Instance) -> None:
     topic = "persistent/public/sockets/sockets-outlive"
     path = f"consumer/{topic}/s?subscriptionType=Shared"
     with opened(instance, path) as consumer, opened(instance, f"producer/{topic}") as producer:
@@ -69,9 +71,10 @@ def test_sockets_outlive_a_killed_broker(instance: Instance) -> None:
         os.kill(instance.child("broker-1")["pid"], signal.SIGKILL)
         producer.send(json.dumps({"payload": encoded(b"after")}))
         last = json.loads(producer.recv(60))
-        assert last["result"] == "ok", "it waits for the broker"
+        assert last["result"] == "ok", "it did not wait for the broker"
         left = {*(b"%d" % number for number in range(10, 20)), b"after"}
-        while left:  # what was acknowledged comes again if the broker had not stored that yet
+        # Acknowledged messages are delivered again if the killed broker had not stored the acknowledgement yet.
+        while left:
             frame = json.loads(consumer.recv(60))
             left.discard(base64.b64decode(frame["payload"]))
             consumer.send(json.dumps({"messageId": frame["messageId"]}))

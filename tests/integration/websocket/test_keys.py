@@ -1,4 +1,4 @@
-"""A gateway that holds keys: it encrypts for its producers and decrypts for its consumers, as official clients do."""
+"""A gateway with keys: it encrypts for its producers and decrypts for its consumers, as official clients do."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
 
 
 @pytest.mark.parametrize("query", ["", "&batchingEnabled=true&compressionType=ZSTD"])
-def test_both_sides_open_what_the_other_encrypted(
+def test_gateway_and_client_decrypt_each_others_messages(
     instance: Instance, sealer: Sealer, query: str, tmp_path: Path
 ) -> None:
     where = f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v2"
@@ -57,7 +57,7 @@ def test_both_sides_open_what_the_other_encrypted(
         client.close()
 
 
-def test_a_key_that_is_not_there_refuses_the_handshake(instance: Instance) -> None:
+def test_a_handshake_with_a_missing_key_is_refused(instance: Instance) -> None:
     where = f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v2/producer/persistent/public/default/x"
     with pytest.raises(InvalidStatus) as caught, connect(f"{where}?encryptionKeys=..%2Fmine"):
         pass

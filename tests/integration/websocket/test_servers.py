@@ -1,5 +1,5 @@
-"""What depends on the server of the gateway, under each of the two: the hand-over of a handshake, large frames, clients
-that do not read, ends of connections. Frames and endpoints are ours under both: ``test_sockets.py``."""
+"""WebSocket behaviour that depends on the ASGI server, under Daphne and uvicorn: the handshake, large frames, clients
+that do not read, ends of connections. Frames and endpoints do not depend on it: see ``test_sockets.py``."""
 
 import http.client
 import itertools
@@ -40,26 +40,26 @@ def instance(
     shared_instance: SharedInstance,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Instance]:
-    """Under Daphne the shared one; under uvicorn one of its own, with two gateways behind the one port."""
+    """The shared instance under Daphne; its own instance under uvicorn, with two gateways behind one port."""
     used = (
         shared_instance.used(PROVOKED)
         if request.param == "daphne"
         else healthy_instance(tmp_path_factory.mktemp("servers"), PROVOKED, gateways=2, **SECOND)
     )
-    with used as made:
+    with used as gateway_instance:
         tenant = {"allowedClusters": ["standalone"]}
-        assert made.rest("PUT", "/admin/v2/tenants/servers", tenant)[0] == 204
-        assert made.rest("PUT", "/admin/v2/namespaces/servers/ns")[0] == 204
-        yield made
+        assert gateway_instance.rest("PUT", "/admin/v2/tenants/servers", tenant)[0] == 204
+        assert gateway_instance.rest("PUT", "/admin/v2/namespaces/servers/ns")[0] == 204
+        yield gateway_instance
 
 
 @pytest.fixture
 def topic() -> str:
-    """Path of a topic of the test's own."""
+    """Path of a topic that only this test uses."""
     return f"{NS}/t{next(_numbers)}"
 
 
-def test_everything_of_a_message_arrives(instance: Instance, topic: str) -> None:
+def test_all_fields_of_a_message_arrive(instance: Instance, topic: str) -> None:
     with opened(instance, f"consumer/{topic}/s") as consumer:
         frame = {
             "payload": encoded(b"hello"),
@@ -86,7 +86,9 @@ def test_everything_of_a_message_arrives(instance: Instance, topic: str) -> None
     assert "encryptionContext" not in got
 
 
-def test_a_gigabyte_is_announced_and_none_of_it_is_kept(instance: Instance, topic: str) -> None:
+def test_a_frame_of_a_gigabyte_is_refused_without_buffering_it(
+    instance: Instance, topic: str
+) -> None:
     children = instance.control("status")["children"]
     gateways = [child["pid"] for child in children if child["name"].startswith("gateway")]
 
@@ -103,7 +105,7 @@ def test_a_gigabyte_is_announced_and_none_of_it_is_kept(instance: Instance, topi
             while sent < 64 << 20:
                 sent += producer.socket.send(b"x" * (1 << 20))
         except OSError:
-            pass  # the server went away, which is the point
+            pass  # the server closed the connection, as it should
         until_blocking(lambda: not stats(instance, topic)["publishers"])
         assert resident_kb() - before < 30_000
 
@@ -122,12 +124,12 @@ def test_messages_above_a_mebibyte_are_delivered(instance: Instance, topic: str)
         assert payloads(consumer, 3) == [big] * 3
 
 
-def test_names_with_a_slash_travel_encoded(instance: Instance, topic: str) -> None:
+def test_names_with_a_slash_are_sent_encoded(instance: Instance, topic: str) -> None:
     with opened(instance, f"consumer/{topic}/a%2Fb"):
         assert list(stats(instance, topic)["subscriptions"]) == ["a/b"]
 
 
-def test_a_foreign_page_is_refused(instance: Instance, topic: str) -> None:
+def test_a_foreign_origin_is_refused(instance: Instance, topic: str) -> None:
     status, _ = refused(instance, f"producer/{topic}", origin="http://evil.example")
     assert status == 403
     own = f"http://127.0.0.1:{instance.ports['HTTP']}"
@@ -145,7 +147,7 @@ def test_a_plain_get_is_the_wrong_method(instance: Instance, topic: str, path: s
     assert answer.status == 405
 
 
-def test_nothing_is_left_of_many_sockets(instance: Instance, topic: str) -> None:
+def test_many_closed_sockets_leave_no_producer_or_consumer(instance: Instance, topic: str) -> None:
     path = f"consumer/{topic}/s?subscriptionType=Shared"
 
     def session(number: int) -> None:
@@ -155,7 +157,7 @@ def test_nothing_is_left_of_many_sockets(instance: Instance, topic: str) -> None
             opened(instance, f"reader/{topic}", close_timeout=0.1) as reader,
         ):
             asked(producer, {"payload": "eA=="})
-            if number % 2:  # gone without a word
+            if number % 2:  # disconnected without a closing handshake
                 for socket in (producer, consumer, reader):
                     socket.socket.close()
 
@@ -187,7 +189,7 @@ def test_a_refused_handshake_has_its_status_and_text(
 
 
 @pytest.mark.parametrize(("count", "code"), [(0, 1007), (None, 1006)])
-def test_a_socket_is_closed_with_a_code_or_hung_up(
+def test_a_socket_is_closed_with_a_code_or_without_one(
     instance: Instance, topic: str, count: Any, code: int
 ) -> None:
     with opened(instance, f"consumer/{topic}/s?pullMode=true") as consumer:

@@ -1,4 +1,4 @@
-"""Pulsar's WebSocket endpoints of a real instance: what recorded sessions with Apache saw, and what must not happen."""
+"""Pulsar's WebSocket endpoints of a real instance: answers of recorded sessions with Apache Pulsar, and misuse."""
 
 import base64
 import itertools
@@ -52,18 +52,18 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
 
 @pytest.fixture
 def topic() -> str:
-    """Path of a topic of the test's own: ``persistent/ws/one/tN``."""
+    """Path of a topic that only this test uses: ``persistent/ws/one/tN``."""
     return f"{NS}/t{next(_numbers)}"
 
 
 # Producer
 
 
-def test_a_non_persistent_topic_carries_what_somebody_waits_for(
+def test_a_non_persistent_topic_delivers_to_connected_consumers(
     instance: Instance, topic: str
 ) -> None:
     topic = f"non-{topic}"
-    published(instance, topic, b"nobody waits")
+    published(instance, topic, b"dropped")
     with (
         opened(instance, f"consumer/{topic}/s") as consumer,
         opened(instance, f"reader/{topic}?messageId=earliest") as reader,
@@ -81,13 +81,13 @@ def test_a_recorded_session_gets_the_recorded_answers(instance: Instance, topic:
             if (sent["dir"], answer["dir"]) != ("C>S", "S>C"):
                 continue
             got, want = asked(producer, sent["frame"]), json.loads(answer["frame"])
-            for frame in (got, want):  # ids and Java's texts differ
+            for frame in (got, want):  # ids and the texts of Java exceptions differ
                 frame.pop("messageId", None)
                 frame["errorMsg"] = "errorMsg" in frame
             assert got == want, sent["frame"]
 
 
-def test_frame_errors_say_what_is_wrong_and_keep_the_socket(instance: Instance, topic: str) -> None:
+def test_frame_errors_are_reported_and_keep_the_socket(instance: Instance, topic: str) -> None:
     bad: list[tuple[Any, str, str]] = [
         ({"payload": "eA==", "eventTime": "nonsense", "context": "a"}, "send-error:7", "eventTime"),
         ({"payload": "eA==", "eventTime": "2026-01-02T03:04:05"}, "send-error:7", "offset"),
@@ -129,7 +129,7 @@ def test_a_message_above_a_mebibyte_closes_with_1009(
         assert asked(producer, most)["result"] == "ok"
         size = (1 << 18) + 1
         parts = ["x" * size * 4] if pieces == 1 else ["x" * size] * pieces
-        with suppress(ConnectionClosed):  # told before the last piece is out
+        with suppress(ConnectionClosed):  # the server may close before the last piece is sent
             producer.send(parts[0] if pieces == 1 else iter(parts))
         code, reason = closing(producer)
     assert code == 1009
@@ -182,7 +182,7 @@ def test_a_thousand_messages_through_one_socket(instance: Instance, topic: str) 
 # Consumer
 
 
-def test_push_mode_keeps_to_the_queue_size(instance: Instance, topic: str) -> None:
+def test_push_mode_sends_no_more_than_the_queue_size(instance: Instance, topic: str) -> None:
     with opened(instance, f"consumer/{topic}/s"):
         pass
     ids = published(instance, topic, *(b"%d" % number for number in range(6)))
@@ -200,7 +200,7 @@ def test_push_mode_keeps_to_the_queue_size(instance: Instance, topic: str) -> No
         assert asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
 
 
-def test_redelivered_messages_use_no_budget_for_good(instance: Instance, topic: str) -> None:
+def test_redelivered_messages_release_their_budget(instance: Instance, topic: str) -> None:
     with opened(instance, f"consumer/{topic}/s?receiverQueueSize=4") as consumer:
         ids = published(instance, topic, b"0", b"1")
         assert [received(consumer)["messageId"] for _ in ids] == ids
@@ -213,7 +213,9 @@ def test_redelivered_messages_use_no_budget_for_good(instance: Instance, topic: 
         assert [received(consumer)["messageId"] for _ in more] == more
 
 
-def test_a_refused_message_comes_again_with_its_count(instance: Instance, topic: str) -> None:
+def test_a_negatively_acknowledged_message_is_redelivered_with_its_count(
+    instance: Instance, topic: str
+) -> None:
     path = f"consumer/{topic}/s?subscriptionType=Shared&negativeAckRedeliveryDelay=100"
     with opened(instance, path) as consumer:
         published(instance, topic, b"x")
@@ -251,7 +253,7 @@ def test_pull_mode_sends_what_was_permitted(instance: Instance, topic: str) -> N
         ("x", 1006),
     ],
 )
-def test_nonsense_permits_end_the_socket(
+def test_invalid_permits_close_the_socket(
     instance: Instance, topic: str, count: Any, code: int
 ) -> None:
     with opened(instance, f"consumer/{topic}/s?pullMode=true") as consumer:
@@ -272,7 +274,7 @@ def test_nonsense_permits_end_the_socket(
         ("[]", 1006),
     ],
 )
-def test_an_unusable_answer_ends_only_its_own_socket(
+def test_an_unusable_answer_closes_only_its_own_socket(
     instance: Instance, topic: str, frame: Any, code: int
 ) -> None:
     with (
@@ -298,7 +300,7 @@ def test_unsubscribing_is_silent_and_removes_the_subscription(
 
 
 @pytest.mark.parametrize("kind", ["Shared", "Exclusive", "Key_Shared"])
-def test_what_a_closed_socket_held_goes_to_the_next(
+def test_messages_held_by_a_closed_socket_are_delivered_to_the_next(
     instance: Instance, topic: str, kind: str
 ) -> None:
     path = f"consumer/{topic}/s?subscriptionType={kind}"
@@ -384,7 +386,7 @@ def test_several_topics_in_one_socket(instance: Instance) -> None:
         assert got == set(names)
 
 
-def test_what_a_client_encrypts_is_opened_by_whoever_has_the_key(
+def test_a_message_encrypted_by_a_client_is_decrypted_with_the_key(
     instance: Instance, topic: str, tmp_path: Path
 ) -> None:
     sealer = Sealer(tmp_path)
@@ -416,7 +418,7 @@ def test_what_a_client_encrypts_is_opened_by_whoever_has_the_key(
 # Reader
 
 
-def test_a_reader_wants_answers_to_go_on(instance: Instance, topic: str) -> None:
+def test_a_reader_continues_only_after_acknowledgements(instance: Instance, topic: str) -> None:
     ids = published(instance, topic, b"0", b"1", b"2", b"3")
     with opened(instance, f"reader/{topic}?messageId=earliest&receiverQueueSize=2") as reader:
         assert [received(reader)["messageId"] for _ in range(2)] == ids[:2]
@@ -426,7 +428,7 @@ def test_a_reader_wants_answers_to_go_on(instance: Instance, topic: str) -> None
         assert asked(reader, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
 
 
-def test_a_reader_starts_behind_an_id_or_at_the_end(instance: Instance, topic: str) -> None:
+def test_a_reader_starts_after_a_message_id_or_at_the_end(instance: Instance, topic: str) -> None:
     ids = published(instance, topic, b"0", b"1")
     with (
         opened(instance, f"reader/{topic}?messageId={quote(ids[0], safe='')}") as behind,
@@ -524,7 +526,7 @@ def official(instance: Instance) -> Iterator[pulsar.Client]:
 
 @pytest.mark.parametrize("codec", ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"])
 @pytest.mark.parametrize("form", ["single", "batched", "chunked"])
-def test_a_socket_gets_what_the_official_client_published(
+def test_a_socket_receives_messages_of_the_official_client(
     instance: Instance, official: pulsar.Client, topic: str, codec: str, form: str
 ) -> None:
     chunked = form == "chunked"
@@ -559,8 +561,8 @@ def test_a_socket_gets_what_the_official_client_published(
             {"n": str(number), "ü": "ö"} for number in range(3)
         ]
         assert frames[2]["eventTime"] == "1970-01-01T00:00:01.002Z"
-        found = [received(reader) for _ in contents]
-        assert found == frames
+        read_frames = [received(reader) for _ in contents]
+        assert read_frames == frames
         for frame in frames:
             consumer.send(json.dumps({"messageId": frame["messageId"]}))
         until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
@@ -594,14 +596,14 @@ def test_a_socket_reads_all_partitions(
         )
 
 
-def test_what_is_not_answered_in_time_comes_again(instance: Instance, topic: str) -> None:
+def test_a_message_not_acknowledged_in_time_is_redelivered(instance: Instance, topic: str) -> None:
     path = f"consumer/{topic}/s?subscriptionType=Shared&ackTimeoutMillis=1000"
     with opened(instance, path) as consumer:
         published(instance, topic, b"x")
         assert [received(consumer)["redeliveryCount"] for _ in range(3)] == [0, 1, 2]
 
 
-def test_a_subscription_that_is_not_durable_goes_with_its_socket(
+def test_a_non_durable_subscription_is_deleted_with_its_socket(
     instance: Instance, topic: str
 ) -> None:
     path = f"consumer/{topic}/s?subscriptionMode=NonDurable&subscriptionInitialPosition=Earliest"
@@ -610,7 +612,7 @@ def test_a_subscription_that_is_not_durable_goes_with_its_socket(
         assert payloads(consumer, 2) == [b"0", b"1"]
         assert instance.rest("PUT", f"/admin/v2/{topic}/unload")[0] == 204
         published(instance, topic, b"2")
-        assert payloads(consumer, 1) == [b"2"], "it goes on where it was"
+        assert payloads(consumer, 1) == [b"2"], "it did not continue at its position"
     until_blocking(lambda: "s" not in stats(instance, topic)["subscriptions"])
 
 
@@ -622,7 +624,7 @@ def test_a_higher_priority_is_served_first(instance: Instance, topic: str) -> No
         assert silent(second)
 
 
-def test_sockets_that_ask_get_values_by_the_schema_of_each_message(
+def test_sockets_receive_values_decoded_by_the_schema_of_each_message_on_request(
     instance: Instance, topic: str
 ) -> None:
     class Order(Record):  # type: ignore[misc]
