@@ -5,19 +5,19 @@ import re
 import subprocess
 from pathlib import Path
 
-# the lean settings of tests/oracle/peer.py: half the CPU of a start
+# The settings of tests/oracle/peer.py: they halve the CPU time of a start.
 LEAN = {"PEER_GC": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "PEER_MEM": "-Xms32m -Xmx512m"}
 
 
 class Shell:
-    """Commands for pulsar-shell, which runs them all in one JVM: starting one each would take minutes."""
+    """Commands for pulsar-shell, which runs all of them in one JVM: one JVM per command would take minutes."""
 
     def __init__(self, url: str, http: str, folder: Path) -> None:
         self._folder = folder
         self._target = f"webServiceUrl={http}\nbrokerServiceUrl={url}\n"
 
     def run(self, commands: list[str]) -> list[str]:
-        """What each command printed."""
+        """Run the commands; return the output of each."""
         script, conf = self._folder / "commands", self._folder / "client.conf"
         script.write_text("\n".join(commands) + "\n")
         conf.write_text(self._target)

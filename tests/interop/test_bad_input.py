@@ -1,7 +1,7 @@
-"""What peers must never send, sent to a real broker and a real bookie.
+"""Invalid input, sent to a real broker and a real bookie.
 
-The sender is answered or closed, the log has one line of it, and a producer and a consumer on other connections notice
-nothing.
+The sender is answered or disconnected, the log has one line about it, and a producer and a consumer on another
+connection are not affected.
 """
 
 import itertools
@@ -32,12 +32,14 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     folder = tmp_path_factory.mktemp("bad")
-    with running_instance(folder, MAGNETAR_KEEP_ALIVE_INTERVAL_SECONDS=str(KEEP_ALIVE_S)) as made:
-        yield made
+    with running_instance(
+        folder, MAGNETAR_KEEP_ALIVE_INTERVAL_SECONDS=str(KEEP_ALIVE_S)
+    ) as running:
+        yield running
 
 
 class Innocent:
-    """A producer and a consumer that were connected before anything bad happened."""
+    """A producer and a consumer that are connected before any invalid input is sent."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
@@ -49,21 +51,21 @@ class Innocent:
         self._numbers = itertools.count()
 
     def _connected(self) -> tuple[str, str]:
-        status, found = self._instance.rest(
+        status, answer = self._instance.rest(
             "GET", "/admin/v2/persistent/public/default/innocent/stats"
         )
-        assert status == 200, found
-        consumer = found["subscriptions"]["s"]["consumers"][0]
-        return found["publishers"][0]["connectedSince"], consumer["connectedSince"]
+        assert status == 200, answer
+        consumer = answer["subscriptions"]["s"]["consumers"][0]
+        return answer["publishers"][0]["connectedSince"], consumer["connectedSince"]
 
     def check(self) -> None:
-        """Messages still flow, on the same connection."""
+        """Check that messages are still delivered, on the same connection."""
         value = b"%d" % next(self._numbers)
         self._producer.send(value)
         message = self._consumer.receive(5000)
         assert message.data() == value
         self._consumer.acknowledge(message)
-        assert self._connected() == self._since, "the innocent were disconnected"
+        assert self._connected() == self._since, "other clients were disconnected"
 
     def close(self) -> None:
         self._client.close()
@@ -71,14 +73,14 @@ class Innocent:
 
 @pytest.fixture(scope="module")
 def innocent(instance: Instance) -> Iterator[Innocent]:
-    made = Innocent(instance)
-    yield made
-    made.close()
+    new_innocent = Innocent(instance)
+    yield new_innocent
+    new_innocent.close()
 
 
 @contextmanager
 def unharmed(instance: Instance, innocent: Innocent, name: str = "broker-1") -> Iterator[None]:
-    """Neither the process, its memory nor the innocent suffer from what is done inside."""
+    """Check that the process, its memory and the other clients are not affected while the context is open."""
     before = instance.child(name)
     size = resident_kb(before["pid"])
     yield
@@ -99,14 +101,14 @@ def log_lines(instance: Instance, name: str, word: str) -> list[str]:
 
 
 def only_line(instance: Instance, name: str, address: str) -> str:
-    """The one log line about a peer, once it is there."""
+    """Return the log line about a peer once it is written; fail when there are several."""
     end = time.monotonic() + 60
-    while not (found := log_lines(instance, name, f"{address}")) and time.monotonic() < end:
+    while not (lines := log_lines(instance, name, f"{address}")) and time.monotonic() < end:
         time.sleep(0.02)
     time.sleep(0.05)
-    found = log_lines(instance, name, f"{address}")
-    assert len(found) == 1, found
-    return found[0]
+    lines = log_lines(instance, name, f"{address}")
+    assert len(lines) == 1, lines
+    return lines[0]
 
 
 def address_of(sock: socket.socket) -> str:
@@ -115,13 +117,13 @@ def address_of(sock: socket.socket) -> str:
 
 
 def raw(instance: Instance, port: str = "BROKER") -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", instance.ports[port]), 5)
-    made.settimeout(KEEP_ALIVE_S * 4)
-    return made
+    sock = socket.create_connection(("127.0.0.1", instance.ports[port]), 5)
+    sock.settimeout(KEEP_ALIVE_S * 4)
+    return sock
 
 
 def is_closed(sock: socket.socket) -> bool:
-    """Whether the peer closes, whatever it sends before; TimeoutError when it does not."""
+    """Read until the peer closes and return True. Raises TimeoutError when it does not close."""
     try:
         while sock.recv(1 << 16):
             pass
@@ -134,31 +136,31 @@ def wire(instance: Instance) -> Wire:
     return Wire(instance.ports["BROKER"], answers_pings=True)
 
 
-def sock_of(one: Wire) -> socket.socket:
-    return one._socket
+def sock_of(connection: Wire) -> socket.socket:
+    return connection._socket
 
 
-def looking(instance: Instance) -> Wire:
-    """A connection to the owner of the topic, which exists."""
-    one = wire(instance).open()
+def owner_connection(instance: Instance) -> Wire:
+    """Create the topic and return a connection to its owner."""
+    connection = wire(instance).open()
     instance.rest("PUT", f"/admin/v2/{TOPIC.replace('://', '/')}")
-    answer = one.ask("lookupTopic", topic=TOPIC, request_id=0)
+    answer = connection.ask("lookupTopic", topic=TOPIC, request_id=0)
     assert answer["lookupTopicResponse"]["response"] == "Connect", answer
-    return one
+    return connection
 
 
-def producing(instance: Instance) -> Wire:
-    """A connection with producer 1 on a topic."""
-    one = looking(instance)
-    answer = one.ask("producer", topic=TOPIC, producer_id=1, request_id=1)
+def producer_connection(instance: Instance) -> Wire:
+    """Return a connection with producer 1 on the topic."""
+    connection = owner_connection(instance)
+    answer = connection.ask("producer", topic=TOPIC, producer_id=1, request_id=1)
     assert answer["type"] == "PRODUCER_SUCCESS", answer
-    return one
+    return connection
 
 
-def consuming(instance: Instance, subscription: str) -> Wire:
-    """A connection with consumer 1 on the topic."""
-    one = looking(instance)
-    answer = one.ask(
+def consumer_connection(instance: Instance, subscription: str) -> Wire:
+    """Return a connection with consumer 1 on the topic."""
+    connection = owner_connection(instance)
+    answer = connection.ask(
         "subscribe",
         topic=TOPIC,
         subscription=subscription,
@@ -167,7 +169,7 @@ def consuming(instance: Instance, subscription: str) -> Wire:
         request_id=1,
     )
     assert answer["type"] == "SUCCESS", answer
-    return one
+    return connection
 
 
 CONNECT = command_frame("connect", client_version="bad", protocol_version=20)
@@ -205,7 +207,7 @@ AFTER_CONNECT = {
 
 
 @pytest.mark.parametrize("name", BEFORE_CONNECT)
-def test_nonsense_before_connect_closes_the_connection(
+def test_invalid_input_before_connect_closes_the_connection(
     instance: Instance, innocent: Innocent, name: str
 ) -> None:
     with unharmed(instance, innocent), raw(instance) as sock:
@@ -216,20 +218,22 @@ def test_nonsense_before_connect_closes_the_connection(
 
 
 @pytest.mark.parametrize("name", AFTER_CONNECT)
-def test_nonsense_after_connect_closes_the_connection(
+def test_invalid_input_after_connect_closes_the_connection(
     instance: Instance, innocent: Innocent, name: str
 ) -> None:
     with unharmed(instance, innocent):
-        one = wire(instance).open()
-        one.send(AFTER_CONNECT[name])
-        while one.frame() is not None:
+        connection = wire(instance).open()
+        connection.send(AFTER_CONNECT[name])
+        while connection.frame() is not None:
             pass
-        only_line(instance, "broker-1", address_of(sock_of(one)))
-        one.close()
+        only_line(instance, "broker-1", address_of(sock_of(connection)))
+        connection.close()
 
 
-def test_a_half_open_handshake_ends_at_its_deadline(instance: Instance, innocent: Innocent) -> None:
-    """Nothing, half a frame, and one byte now and then: none of them keeps a connection."""
+def test_an_incomplete_handshake_ends_at_its_deadline(
+    instance: Instance, innocent: Innocent
+) -> None:
+    """Send nothing, half a frame, and single bytes at intervals: none of these keeps a connection open."""
     with (
         unharmed(instance, innocent),
         raw(instance) as mute,
@@ -240,7 +244,7 @@ def test_a_half_open_handshake_ends_at_its_deadline(instance: Instance, innocent
         half.sendall(CONNECT[:-3])
         for byte in CONNECT[:6]:
             slow.sendall(bytes([byte]))
-            time.sleep(0.1)  # time: a byte now and then
+            time.sleep(0.1)  # time: the interval between bytes
         assert is_closed(mute)
         assert is_closed(half)
         assert is_closed(slow)
@@ -263,54 +267,58 @@ def test_a_wrong_checksum_is_refused_and_stores_nothing(
     entry[-1] ^= 1
     command = command_bytes("send", {"producer_id": 1, "sequence_id": 0})
     with unharmed(instance, innocent):
-        one = producing(instance)
-        one.send(frames.payload_frame(command, bytes(entry)))
-        answer = one.frame()
+        connection = producer_connection(instance)
+        connection.send(frames.payload_frame(command, bytes(entry)))
+        answer = connection.frame()
         assert answer is not None
         assert answer["send_error"]["error"] == "ChecksumError"
-        one.send(send_of(1, 1, b"good"))
-        answer = one.frame()
+        connection.send(send_of(1, 1, b"good"))
+        answer = connection.frame()
         assert answer is not None
         assert answer["type"] == "SEND_RECEIPT"
-        one.close()
+        connection.close()
 
 
 @pytest.mark.parametrize("permits", [0, 0xFFFFFFFF, 1 << 31])
-def test_flow_of_any_number_keeps_the_broker(
+def test_a_flow_with_unusual_permits_is_handled(
     instance: Instance, innocent: Innocent, permits: int
 ) -> None:
-    """0 ends the connection, as in Pulsar; what is a negative number there is only very many here."""
+    """Send unusual permits: 0 closes the connection, as in Pulsar; a number that is negative there is large here."""
     with unharmed(instance, innocent):
-        one = consuming(instance, f"flow-{permits}")
-        one.send(command_frame("flow", consumer_id=1, messagePermits=permits) * 100)
+        connection = consumer_connection(instance, f"flow-{permits}")
+        connection.send(command_frame("flow", consumer_id=1, messagePermits=permits) * 100)
         if permits == 0:
-            assert one.frame() is None
-            only_line(instance, "broker-1", address_of(sock_of(one)))
+            assert connection.frame() is None
+            only_line(instance, "broker-1", address_of(sock_of(connection)))
         else:
-            assert one.ask("consumerStats", consumer_id=1, request_id=7)["type"] == (
+            assert connection.ask("consumerStats", consumer_id=1, request_id=7)["type"] == (
                 "CONSUMER_STATS_RESPONSE"
             )
-        one.close()
+        connection.close()
 
 
-def test_acks_and_seeks_of_positions_that_never_were(
+def test_acks_and_seeks_of_positions_that_do_not_exist_are_handled(
     instance: Instance, innocent: Innocent
 ) -> None:
     top = (1 << 64) - 1
     with unharmed(instance, innocent):
-        one = consuming(instance, "positions")
+        connection = consumer_connection(instance, "positions")
         for ledger, entry in ((0, top), (top, 0), (top, top), (1 << 63, 1 << 63), (5, 1 << 40)):
             place = {"ledgerId": ledger, "entryId": entry}
-            one.say("ack", consumer_id=1, ack_type=pb.CommandAck.Individual, message_id=[place])
-            one.say("ack", consumer_id=1, ack_type=pb.CommandAck.Cumulative, message_id=[place])
-            one.say("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=[place])
-        answer = one.ask(
+            connection.say(
+                "ack", consumer_id=1, ack_type=pb.CommandAck.Individual, message_id=[place]
+            )
+            connection.say(
+                "ack", consumer_id=1, ack_type=pb.CommandAck.Cumulative, message_id=[place]
+            )
+            connection.say("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=[place])
+        answer = connection.ask(
             "seek", consumer_id=1, request_id=9, message_id={"ledgerId": top, "entryId": top}
         )
         while answer is not None and answer["type"] == "CLOSE_CONSUMER":
-            answer = one.frame()  # type: ignore[assignment]
+            answer = connection.frame()  # type: ignore[assignment]
         assert answer is None or answer["type"] in ("SUCCESS", "ERROR")
-        one.close()
+        connection.close()
 
 
 @pytest.mark.parametrize(
@@ -327,27 +335,29 @@ def test_acks_and_seeks_of_positions_that_never_were(
         "persistent://nobody/nothing/x",
     ],
 )
-def test_names_that_cannot_be_are_refused_by_an_error(
+def test_invalid_names_are_refused_with_an_error(
     instance: Instance, innocent: Innocent, topic: str
 ) -> None:
     with unharmed(instance, innocent):
-        one = wire(instance).open()
+        connection = wire(instance).open()
         for field, extra in (
             ("producer", {"producer_id": 1}),
             ("lookupTopic", {}),
             ("partitionMetadata", {}),
             ("subscribe", {"subscription": "s", "subType": 0, "consumer_id": 1}),
         ):
-            answer = one.ask(field, topic=topic, request_id=3, **extra)
-            said = next(body for key, body in answer.items() if key != "type")
-            assert said.get("error"), (field, answer)
-            assert said["request_id"] == "3"
-            assert len(said.get("message", "")) < 20_000
-        one.close()
+            answer = connection.ask(field, topic=topic, request_id=3, **extra)
+            response = next(body for key, body in answer.items() if key != "type")
+            assert response.get("error"), (field, answer)
+            assert response["request_id"] == "3"
+            assert len(response.get("message", "")) < 20_000
+        connection.close()
 
 
-def test_a_flood_of_requests_and_sockets(instance: Instance, innocent: Innocent) -> None:
-    """Many requests whose answers nobody reads, many sockets that say nothing: bounded, then gone."""
+def test_many_unread_requests_and_silent_sockets_use_bounded_memory(
+    instance: Instance, innocent: Innocent
+) -> None:
+    """Send many requests without reading their answers, and open many silent sockets: memory stays bounded."""
     with unharmed(instance, innocent):
         sockets = [raw(instance) for _ in range(300)]
         flood = raw(instance)
@@ -358,14 +368,14 @@ def test_a_flood_of_requests_and_sockets(instance: Instance, innocent: Innocent)
             for _ in range(200):
                 flood.sendall(request)
         except OSError:
-            pass  # the broker stopped reading, or ended it
+            pass  # the broker stopped reading, or closed the connection
         innocent.check()
         for sock in (flood, *sockets):
             sock.close()
 
 
-def test_junk_of_many_kinds(instance: Instance, innocent: Innocent) -> None:
-    """Valid frames with bytes changed, cut and repeated, by a fixed rule: any answer but a crash."""
+def test_altered_frames_do_not_crash_the_broker(instance: Instance, innocent: Innocent) -> None:
+    """Send valid frames with bytes changed, cut and repeated, by a fixed rule: any answer is accepted, but no crash."""
     valid = b"".join(
         (
             CONNECT,
@@ -413,7 +423,7 @@ BOOKIE = {
 
 
 @pytest.mark.parametrize("name", BOOKIE)
-def test_nonsense_at_a_bookie_ends_only_its_own_connection(
+def test_invalid_input_at_a_bookie_closes_only_its_own_connection(
     instance: Instance, innocent: Innocent, name: str
 ) -> None:
     with unharmed(instance, innocent, "bookie-1"), raw(instance, "BOOKIE") as sock:
@@ -424,12 +434,14 @@ def test_nonsense_at_a_bookie_ends_only_its_own_connection(
     assert not log_lines(instance, "bookie-1", "Traceback")
 
 
-def test_an_add_with_a_foreign_key_or_to_a_fenced_ledger_is_refused(
+def test_an_add_and_a_fence_with_a_wrong_ledger_key_are_refused(
     instance: Instance, innocent: Innocent
 ) -> None:
-    """Nobody without the ledger's key adds to it; the ledger of the innocent stays writable."""
-    _, found = instance.rest("GET", "/admin/v2/persistent/public/default/innocent/internalStats")
-    ledger = found["ledgers"][-1]["ledgerId"]
+    """Add and fence with a wrong ledger key: both are refused, and the ledger stays writable for its owner."""
+    _, internal_stats = instance.rest(
+        "GET", "/admin/v2/persistent/public/default/innocent/internalStats"
+    )
+    ledger = internal_stats["ledgers"][-1]["ledgerId"]
     with unharmed(instance, innocent, "bookie-1"), raw(instance, "BOOKIE") as sock:
         entry = struct.pack(">qqqq", ledger, 1 << 40, -1, 8) + b"checksum" + b"junk"
         sock.sendall(bookie_commands.add_request(ledger, 1 << 40, os.urandom(20), entry))
@@ -441,16 +453,20 @@ def test_an_add_with_a_foreign_key_or_to_a_fenced_ledger_is_refused(
         assert struct.unpack_from(">i", reply, 8)[0] == bookie_commands.ResultCode.EUA
 
 
-def test_nothing_bad_is_left(instance: Instance, innocent: Innocent) -> None:
-    """Sockets that broke the rules left no producer, consumer or connection behind."""
+def test_connections_with_invalid_input_leave_nothing_behind(
+    instance: Instance, innocent: Innocent
+) -> None:
+    """Check that connections with invalid input left no producer and no consumer behind."""
     end = time.monotonic() + 4 * KEEP_ALIVE_S
     while True:
-        status, found = instance.rest("GET", "/admin/v2/persistent/public/default/attacked/stats")
+        status, topic_stats = instance.rest(
+            "GET", "/admin/v2/persistent/public/default/attacked/stats"
+        )
         assert status == 200
-        held: list[Any] = [sub["consumers"] for sub in found["subscriptions"].values()]
-        if not found["publishers"] and not any(held):
+        consumers: list[Any] = [sub["consumers"] for sub in topic_stats["subscriptions"].values()]
+        if not topic_stats["publishers"] and not any(consumers):
             break
-        assert time.monotonic() < end, found
+        assert time.monotonic() < end, topic_stats
         time.sleep(0.1)
     innocent.check()
     for name in ("broker-1", "bookie-1"):

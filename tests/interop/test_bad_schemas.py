@@ -1,5 +1,7 @@
-"""Schemas that nobody honest brings, and parts of an instance that are away or lost while clients bring good ones: who
-asked is told so in Pulsar's words, whoever publishes already notices nothing, and nothing hangs."""
+"""Invalid schemas, and valid ones while parts of an instance are unavailable or their data is lost.
+
+The client is refused in Pulsar's words, producers that are already attached are not affected, and no request hangs.
+"""
 
 import base64
 import itertools
@@ -26,22 +28,22 @@ from tests.support.waiting import until_blocking
 from tests.unit.schema.test_hostile_definitions import DEFINITIONS
 
 PATIENCE_S = 90
-"""What no answer may take, on a machine with other things to do."""
+"""Bound of the time of any answer, on a busy machine."""
 POLL_S = 0.2
 LOST_BROKER = ("ServiceNotReady", "MetadataError")
-"""Errors that clients try again on."""
+"""Errors after which clients try again."""
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
 def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
-    with killed_instance.harmed() as made:
-        yield made
+    with killed_instance.harmed() as killed:
+        yield killed
 
 
 @pytest.fixture(scope="module")
 def publisher(instance: Instance) -> Iterator[Callable[[], None]]:
-    """Publishes one message by a schema and has it back, over a producer that is attached all the time."""
+    """A function that publishes a message by a schema and receives it, over a producer that stays attached."""
 
     class Value(pulsar.schema.Record):  # type: ignore[misc]
         number = pulsar.schema.Integer()
@@ -55,7 +57,8 @@ def publisher(instance: Instance) -> Iterator[Callable[[], None]]:
         number = next(_numbers)
         producer.send(Value(number=number))
         received = -1
-        while received < number:  # earlier ones may come again when the broker's session ended
+        # Earlier messages may be redelivered when the broker's session expired.
+        while received < number:
             message = consumer.receive(PATIENCE_S * 1000)
             received = message.value().number
             consumer.acknowledge(message)
@@ -71,8 +74,8 @@ def new_topic() -> str:
     return f"persistent://public/default/bad-{next(_numbers)}"
 
 
-class Asking:
-    """One connection that asks for schemas of one topic, which exists."""
+class SchemaConnection:
+    """A connection that requests schemas of one topic, which exists."""
 
     def __init__(self, instance: Instance, topic: str = "") -> None:
         self._instance = instance
@@ -104,12 +107,12 @@ class Asking:
         return wire
 
     def again(self) -> None:
-        """Connect and look up anew."""
+        """Connect and look up the topic again."""
         self.wire.close()
         self.wire = self._connected()
 
     def _ask(self, field: str, **body: Any) -> dict[str, Any]:
-        """The answer's body; that the broker lets go of producers is passed over."""
+        """Return the answer's body; notices that the broker closes producers or consumers are skipped."""
         answer = self.wire.ask(field, **body)
         while answer["type"] in ("CLOSE_PRODUCER", "CLOSE_CONSUMER"):
             more = self.wire.frame()
@@ -121,7 +124,7 @@ class Asking:
         return self._ask("lookupTopic", topic=self.topic, request_id=0)
 
     def produce(self, schema: pb.Schema) -> dict[str, Any]:
-        """The answer's body: ``schema_version``, or ``error`` and ``message``."""
+        """Attach a producer; return the answer's body: ``schema_version``, or ``error`` and ``message``."""
         at = next(_numbers)
         return self._ask("producer", topic=self.topic, producer_id=at, request_id=at, schema=schema)
 
@@ -138,29 +141,29 @@ class Asking:
         return self._ask("getSchema", topic=self.topic, request_id=next(_numbers))
 
 
-Connect = Callable[..., Asking]
+Connect = Callable[..., SchemaConnection]
 
 
 @pytest.fixture
 def connect(instance: Instance) -> Iterator[Connect]:
-    """Connections, closed in the end."""
-    made: list[Asking] = []
+    """A function that opens connections, which are closed after the test."""
+    opened: list[SchemaConnection] = []
 
-    def one(topic: str = "") -> Asking:
-        made.append(Asking(instance, topic))
-        return made[-1]
+    def open_connection(topic: str = "") -> SchemaConnection:
+        opened.append(SchemaConnection(instance, topic))
+        return opened[-1]
 
-    yield one
-    for each in made:
-        each.wire.close()
+    yield open_connection
+    for connection in opened:
+        connection.wire.close()
 
 
 def _body(answer: dict[str, Any]) -> dict[str, Any]:
-    (found,) = (body for key, body in answer.items() if key != "type")
-    said: dict[str, Any] = dict(found)
-    if "error_code" in said:
-        said["error"], said["message"] = said["error_code"], said["error_message"]
-    return said
+    (command,) = (value for key, value in answer.items() if key != "type")
+    body: dict[str, Any] = dict(command)
+    if "error_code" in body:
+        body["error"], body["message"] = body["error_code"], body["error_message"]
+    return body
 
 
 def avro(*names: str) -> pb.Schema:
@@ -169,69 +172,67 @@ def avro(*names: str) -> pb.Schema:
     return pb.Schema(name="R", type=pb.Schema.Avro, schema_data=json.dumps(document).encode())
 
 
-def test_definitions_that_are_none_are_refused_on_a_connection_that_goes_on(
+def test_invalid_definitions_are_refused_and_the_connection_stays_open(
     connect: Connect, publisher: Callable[[], None]
 ) -> None:
-    asking = connect()
+    connection = connect()
     refused = 0
     for data in DEFINITIONS.values():
         for kind in (pb.Schema.Avro, pb.Schema.Json, pb.Schema.ProtobufNative, pb.Schema.KeyValue):
             schema = pb.Schema(name="x", type=kind, schema_data=data)
-            for ask in (asking.produce, asking.create):
-                said = ask(schema)
-                if "error" in said:
-                    assert said["error"] == "IncompatibleSchema"
-                    assert len(said["message"]) < 2000
+            for request in (connection.produce, connection.create):
+                answer = request(schema)
+                if "error" in answer:
+                    assert answer["error"] == "IncompatibleSchema"
+                    assert len(answer["message"]) < 2000
                     refused += 1
     assert refused > 100
     publisher()
     assert (
-        "error" not in asking.produce(avro("a"))
-        or "exists schema type" in (asking.produce(avro("a"))["message"])
+        "error" not in connection.produce(avro("a"))
+        or "exists schema type" in (connection.produce(avro("a"))["message"])
     )
 
 
-def test_a_type_that_does_not_fit_is_refused(
-    connect: Connect, publisher: Callable[[], None]
-) -> None:
-    asking = connect()
-    assert "error" not in asking.produce(avro("a"))
+def test_an_incompatible_type_is_refused(connect: Connect, publisher: Callable[[], None]) -> None:
+    connection = connect()
+    assert "error" not in connection.produce(avro("a"))
     string = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
     text = pb.Schema(name="s", type=pb.Schema.Int32, schema_data=b"four")
     for schema in (string, text):
-        for ask in (asking.produce, asking.subscribe, asking.create):
-            said = ask(schema)
-            assert said["error"] == "IncompatibleSchema", said
+        for request in (connection.produce, connection.subscribe, connection.create):
+            answer = request(schema)
+            assert answer["error"] == "IncompatibleSchema", answer
     publisher()
 
 
-def test_a_definition_of_a_megabyte_is_kept_and_one_that_is_too_long_refused(
+def test_a_definition_of_a_megabyte_is_stored_and_one_that_is_too_long_is_refused(
     connect: Connect, publisher: Callable[[], None]
 ) -> None:
-    asking = connect()
+    connection = connect()
     big = avro(*(f"field_{i}" for i in range(24_000)))
     assert len(big.schema_data) > 1_000_000
-    assert "error" not in asking.produce(big)
-    assert asking.get()["schema"]["type"] == "Avro"
+    assert "error" not in connection.produce(big)
+    assert connection.get()["schema"]["type"] == "Avro"
     padded = pb.Schema(
         name="R",
         type=pb.Schema.Avro,
         schema_data=avro("a").schema_data + b" " * DEFINITION_BYTES_MAX,
     )
-    said = asking.produce(padded)
-    assert said["error"] == "IncompatibleSchema"
-    assert f"at most {DEFINITION_BYTES_MAX}" in said["message"]
+    answer = connection.produce(padded)
+    assert answer["error"] == "IncompatibleSchema"
+    assert f"at most {DEFINITION_BYTES_MAX}" in answer["message"]
     publisher()
     beyond = pb.Schema(name="R", type=pb.Schema.Avro, schema_data=b" " * (6 << 20))
     with suppress(ConnectionError):  # while the rest of the frame is sent, or after it
-        asking.wire.say("producer", topic=asking.topic, producer_id=0, request_id=0, schema=beyond)
-        assert asking.wire.frame() is None, "a frame above the limit was taken"
+        connection.wire.say(
+            "producer", topic=connection.topic, producer_id=0, request_id=0, schema=beyond
+        )
+        assert connection.wire.frame() is None, "a frame above the limit was accepted"
     publisher()
 
 
-def test_rest_refuses_what_is_none_by_its_field(
-    instance: Instance, publisher: Callable[[], None]
-) -> None:
+def test_rest_refuses_invalid_schemas(instance: Instance, publisher: Callable[[], None]) -> None:
     for name in ("rest", quote("тема"), "r%2Fest", "..."):
         path = f"/admin/v2/schemas/public/default/{name}/schema"
         for body in (
@@ -244,12 +245,12 @@ def test_rest_refuses_what_is_none_by_its_field(
             {"type": "AVRO", "schema": '"int"', "properties": {"x": "y" * DEFINITION_BYTES_MAX}},
             [],
         ):
-            status, said = instance.rest("POST", path, body)
-            assert 400 <= status < 500, (body if len(str(body)) < 200 else "long", status, said)
+            status, answer = instance.rest("POST", path, body)
+            assert 400 <= status < 500, (body if len(str(body)) < 200 else "long", status, answer)
     publisher()
 
 
-def test_what_rest_publishes_by_a_schema_is_what_the_official_client_reads(
+def test_messages_published_by_rest_with_a_schema_are_read_by_the_official_client(
     instance: Instance,
 ) -> None:
     class Order(pulsar.schema.Record):  # type: ignore[misc]
@@ -280,21 +281,21 @@ def test_what_rest_publishes_by_a_schema_is_what_the_official_client_reads(
     status, answer = instance.rest("POST", f"/topics/{path}", body)
     assert status == 200, answer
     results = answer["messagePublishResults"]
-    assert {one["errorCode"] for one in results} == {0}
-    published = [tuple(map(int, one["messageId"].split(":"))) for one in results]
+    assert {result["errorCode"] for result in results} == {0}
+    published = [tuple(map(int, result["messageId"].split(":"))) for result in results]
 
     received: dict[tuple[int, ...], Any] = {}
     for _ in results:
-        one = consumer.receive(PATIENCE_S * 1000)
-        consumer.acknowledge(one)
-        at = one.message_id()
-        received[at.ledger_id(), at.entry_id(), at.partition()] = one
+        item = consumer.receive(PATIENCE_S * 1000)
+        consumer.acknowledge(item)
+        at = item.message_id()
+        received[at.ledger_id(), at.entry_id(), at.partition()] = item
     assert received.keys() == set(published)
     for number, place in enumerate(published):
-        one = received[place]
-        assert (one.value().number, one.value().text) == (number, "é")
-        assert (one.partition_key(), one.properties()) == (f"k{number % 2}", {"a": "b"})
-        assert (one.event_timestamp(), one.producer_name()) == (123456, "over-http")
+        item = received[place]
+        assert (item.value().number, item.value().text) == (number, "é")
+        assert (item.partition_key(), item.properties()) == (f"k{number % 2}", {"a": "b"})
+        assert (item.event_timestamp(), item.producer_name()) == (123456, "over-http")
     assert len({place[2] for place in published[::2]}) == 1, "a key has one partition"
 
     body["messages"] = [message(10), {"payload": "{}"}]
@@ -310,40 +311,40 @@ def test_what_rest_publishes_by_a_schema_is_what_the_official_client_reads(
     client.close()
 
 
-def test_hostile_names_of_properties_come_back_as_they_were(
+def test_unusual_names_of_properties_are_returned_unchanged(
     connect: Connect, publisher: Callable[[], None]
 ) -> None:
     topic = f"{new_topic()}-тема ..%2f"
-    asking = connect(topic)
+    connection = connect(topic)
     schema = avro("a")
     hostile = {"../..": "\x00", "ключ": "я" * 10_240, "": "", "n" * 10_240: "\u202e"}
     schema.properties.extend(pb.KeyValue(key=key, value=hostile[key]) for key in hostile)
-    assert "error" not in asking.produce(schema)
-    found = asking.get()["schema"]["properties"]
-    assert {one["key"]: one["value"] for one in found} == hostile
+    assert "error" not in connection.produce(schema)
+    stored = connection.get()["schema"]["properties"]
+    assert {pair["key"]: pair["value"] for pair in stored} == hostile
     publisher()
 
 
 @pytest.mark.parametrize("part", ["bookie-1", "zookeeper"])
-def test_while_a_part_is_away_known_schemas_come_in_and_new_ones_are_told_to_try_again(
+def test_during_an_outage_known_schemas_are_accepted_and_new_ones_are_refused_for_a_retry(
     instance: Instance, connect: Connect, publisher: Callable[[], None], part: str
 ) -> None:
-    asking = connect()
-    assert "error" not in asking.produce(avro("a"))
+    connection = connect()
+    assert "error" not in connection.produce(avro("a"))
     instance.control("stop", part)
     try:
         began = time.monotonic()
-        for said in (asking.create(avro("a")), asking.get()):
-            # A session that is over before takes the topics along.
-            assert said.get("error", LOST_BROKER[0]) == LOST_BROKER[0], said
-            assert part == "zookeeper" or "error" not in said
-        said = asking.produce(avro("a", "b"))
-        assert said["error"] in LOST_BROKER, said
+        for response in (connection.create(avro("a")), connection.get()):
+            # A broker whose session expires meanwhile has released its topics.
+            assert response.get("error", LOST_BROKER[0]) == LOST_BROKER[0], response
+            assert part == "zookeeper" or "error" not in response
+        response = connection.produce(avro("a", "b"))
+        assert response["error"] in LOST_BROKER, response
         assert time.monotonic() - began < PATIENCE_S
     finally:
         instance.control("start", part)
         instance.wait_running(part)
-        asking.again()
+        connection.again()
 
     answer: dict[str, Any] = {}
 
@@ -351,10 +352,10 @@ def test_while_a_part_is_away_known_schemas_come_in_and_new_ones_are_told_to_try
         """Produce after a lookup, as clients do: a broker whose session ended serves no topic before one."""
         nonlocal answer
         try:
-            asking.look_up()
-            answer = asking.produce(avro("a", "b"))
+            connection.look_up()
+            answer = connection.produce(avro("a", "b"))
         except (OSError, AssertionError):  # the broker may have released its topics
-            asking.again()
+            connection.again()
             answer = {"error": "closed"}
         return "error" not in answer
 
@@ -362,13 +363,13 @@ def test_while_a_part_is_away_known_schemas_come_in_and_new_ones_are_told_to_try
     publisher()
 
 
-def test_a_lost_ledger_keeps_out_only_who_needs_it(
+def test_a_lost_ledger_refuses_only_the_clients_that_need_it(
     instance: Instance, connect: Connect, publisher: Callable[[], None]
 ) -> None:
-    asking = connect()
-    assert "error" not in asking.produce(avro("a"))
-    assert "error" not in asking.produce(avro("a", "b"))
-    name = schema_id(TopicName.parse(asking.topic))
+    connection = connect()
+    assert "error" not in connection.produce(avro("a"))
+    assert "error" not in connection.produce(avro("a", "b"))
+    name = schema_id(TopicName.parse(connection.topic))
     store = KazooClient(f"127.0.0.1:{instance.ports['ZOOKEEPER']}")
     store.start(PATIENCE_S)
     try:
@@ -380,14 +381,18 @@ def test_a_lost_ledger_keeps_out_only_who_needs_it(
     instance.control("kill", "broker-1")
     instance.control("start", "broker-1")
     instance.wait_running("broker-1")
-    asking.again()
+    connection.again()
     for known in (avro("a", "b"), avro("a")):
-        assert "error" not in asking.produce(known)
-    assert "error" not in asking.subscribe(avro("a", "b"))
-    for said in (asking.produce(avro("a", "c")), asking.get(), asking.subscribe(avro("a"))):
-        assert said["error"] == "MetadataError", said
-        assert "schema version 1 is lost" in said["message"]
+        assert "error" not in connection.produce(known)
+    assert "error" not in connection.subscribe(avro("a", "b"))
+    for answer in (
+        connection.produce(avro("a", "c")),
+        connection.get(),
+        connection.subscribe(avro("a")),
+    ):
+        assert answer["error"] == "MetadataError", answer
+        assert "schema version 1 is lost" in answer["message"]
     status, _ = instance.rest("DELETE", f"/admin/v2/schemas/{name}/schema")
     assert status == 200
-    assert "error" not in asking.produce(avro("a", "c"))
+    assert "error" not in connection.produce(avro("a", "c"))
     publisher()

@@ -1,4 +1,4 @@
-"""What a client may hold or hold up has bounds, and whoever breaks the rules harms nobody else."""
+"""Bounds of the resources that a client may use, and isolation of other clients from one that breaks the protocol."""
 
 import struct
 from collections.abc import Iterator
@@ -31,9 +31,9 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 
 @pytest.fixture
 def wire(tight: Standalone) -> Iterator[Wire]:
-    made = Wire(tight.port, answers_pings=True).open()
-    yield made
-    made.close()
+    new_wire = Wire(tight.port, answers_pings=True).open()
+    yield new_wire
+    new_wire.close()
 
 
 def _producer(wire: Wire, topic: str, producer_id: int = 1) -> None:
@@ -68,17 +68,17 @@ def _messages(wire: Wire, count: int) -> list[tuple[int, int]]:
         got = wire.frame()
         assert got is not None
         if got["type"] == "MESSAGE":
-            one = got["message"]["message_id"]
-            out.append((int(one["ledgerId"]), int(one["entryId"])))
+            message_id = got["message"]["message_id"]
+            out.append((int(message_id["ledgerId"]), int(message_id["entryId"])))
     return out
 
 
 def _quiet(wire: Wire, wait_s: float = 0.3) -> bool:
-    """Nothing comes."""
+    """Return whether no frame arrives within ``wait_s``."""
     return wire.silent(wait_s)
 
 
-def test_shared_stops_at_the_limit_of_unacknowledged_messages_and_goes_on_at_half(
+def test_shared_stops_at_the_limit_of_unacknowledged_messages_and_continues_at_half(
     tight: Standalone,
 ) -> None:
     topic = TOPIC.format("unacked")
@@ -106,7 +106,7 @@ def test_shared_stops_at_the_limit_of_unacknowledged_messages_and_goes_on_at_hal
     publisher.close()
 
 
-def test_a_message_more_than_permitted_is_not_sent(tight: Standalone) -> None:
+def test_no_more_messages_than_permitted_are_sent(tight: Standalone) -> None:
     topic = TOPIC.format("permits")
     wire = Wire(tight.port, answers_pings=True).open()
     assert _subscribe(wire, topic, 0)["type"] == "SUCCESS"
@@ -120,7 +120,7 @@ def test_a_message_more_than_permitted_is_not_sent(tight: Standalone) -> None:
     wire.close()
 
 
-def test_a_silent_holder_of_an_exclusive_subscription_makes_room(tight: Standalone) -> None:
+def test_an_unresponsive_exclusive_consumer_is_replaced(tight: Standalone) -> None:
     topic = TOPIC.format("silent")
     old = Wire(tight.port).open()
     assert _subscribe(old, topic, 0)["type"] == "SUCCESS"
@@ -130,7 +130,7 @@ def test_a_silent_holder_of_an_exclusive_subscription_makes_room(tight: Standalo
     old.close()
 
 
-def test_a_silent_holder_of_a_producer_name_makes_room(tight: Standalone) -> None:
+def test_an_unresponsive_producer_is_replaced_by_one_of_the_same_name(tight: Standalone) -> None:
     topic = TOPIC.format("silent-producer")
     wires = [Wire(tight.port).open() for _ in range(2)]
     for wire in wires:
@@ -150,7 +150,7 @@ def test_a_connection_that_never_answers_a_ping_is_closed(tight: Standalone) -> 
     wire.close()
 
 
-def test_a_connection_that_does_not_introduce_itself_is_closed(tight: Standalone) -> None:
+def test_a_connection_without_connect_is_closed(tight: Standalone) -> None:
     wire = Wire(tight.port)
     assert wire.frame() is None
     wire.close()
@@ -174,7 +174,7 @@ def test_producers_and_consumers_per_connection_are_bounded(wire: Wire) -> None:
     assert got["error"]["error"] == "TooManyRequests"
 
 
-def test_more_than_may_be_pending_is_read_only_when_there_is_room_and_all_is_stored(
+def test_publishes_beyond_the_pending_limit_are_stored_by_backpressure(
     wire: Wire,
 ) -> None:
     topic = TOPIC.format("pressure")
@@ -182,7 +182,7 @@ def test_more_than_may_be_pending_is_read_only_when_there_is_room_and_all_is_sto
     _publish(wire, 400, size=4000)
 
 
-def test_a_client_that_does_not_read_does_not_hold_up_another(tight: Standalone) -> None:
+def test_a_client_that_does_not_read_does_not_delay_another(tight: Standalone) -> None:
     topic = TOPIC.format("slow")
     slow, quick, publisher = (Wire(tight.port, answers_pings=True).open() for _ in range(3))
     assert _subscribe(slow, topic, 0)["type"] == "SUCCESS"
@@ -212,7 +212,7 @@ def test_a_client_that_does_not_read_does_not_hold_up_another(tight: Standalone)
     ],
     ids=["http", "zeros", "ones", "long command", "no body"],
 )
-def test_junk_ends_its_connection_only(tight: Standalone, junk: bytes) -> None:
+def test_invalid_bytes_close_only_their_own_connection(tight: Standalone, junk: bytes) -> None:
     other, bad = (
         Wire(tight.port, answers_pings=True).open(),
         Wire(tight.port, answers_pings=True).open(),
@@ -225,7 +225,7 @@ def test_junk_ends_its_connection_only(tight: Standalone, junk: bytes) -> None:
     bad.close()
 
 
-def test_rare_fields_of_a_send_that_are_not_served_are_refused_one_by_one(wire: Wire) -> None:
+def test_unsupported_fields_of_a_send_are_refused_one_by_one(wire: Wire) -> None:
     _producer(wire, TOPIC.format("rare"))
     position = {"ledgerId": 1, "entryId": 1}
     for i, (fields, error) in enumerate(
@@ -248,7 +248,7 @@ def test_rare_fields_of_a_send_that_are_not_served_are_refused_one_by_one(wire: 
     assert got["type"] == "SEND_RECEIPT"
 
 
-def test_a_cumulative_acknowledgement_behind_the_end_is_refused(wire: Wire) -> None:
+def test_a_cumulative_acknowledgement_after_the_end_is_refused(wire: Wire) -> None:
     topic = TOPIC.format("cumulative")
     assert _subscribe(wire, topic, 0)["type"] == "SUCCESS"
     got = wire.ask(
@@ -261,7 +261,7 @@ def test_a_cumulative_acknowledgement_behind_the_end_is_refused(wire: Wire) -> N
     assert got["ackResponse"]["error"] == "MetadataError"
 
 
-def test_what_comes_in_one_segment_with_connect_is_done_in_order(tight: Standalone) -> None:
+def test_commands_in_one_segment_with_connect_are_handled_in_order(tight: Standalone) -> None:
     topic = TOPIC.format("segment")
     wire = Wire(tight.port, answers_pings=True)
     first = [
@@ -274,7 +274,8 @@ def test_what_comes_in_one_segment_with_connect_is_done_in_order(tight: Standalo
     assert kinds == ["CONNECTED", "LOOKUP_RESPONSE"]
     got = wire.frame()
     assert got is not None
-    if got["type"] == "ERROR":  # it came before the lookup had made this broker the topic's owner
+    # PRODUCER may be handled before the lookup has made this broker the topic's owner.
+    if got["type"] == "ERROR":
         assert got["error"]["error"] == "ServiceNotReady"
         got = wire.ask("producer", topic=topic, producer_id=1, request_id=3)
     assert got["type"] == "PRODUCER_SUCCESS"

@@ -1,4 +1,4 @@
-"""The programs that the Connect page shows, just as it shows them: each sends a message to a broker and receives it."""
+"""The programs of the Connect page, exactly as it shows them: each sends a message to a broker and receives it."""
 
 import json
 import os
@@ -45,8 +45,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def text_of(compiled: Path, language: str, url: str, topic: str, authentication: bool) -> str:
     instance = {"brokerUrl": url, "httpUrl": "http://127.0.0.1:1", "topic": topic}
-    told = json.dumps(instance | {"authentication": authentication})
-    words = ["node", "--input-type=module", "-e", PRINT, told]
+    argument = json.dumps(instance | {"authentication": authentication})
+    words = ["node", "--input-type=module", "-e", PRINT, argument]
     done = subprocess.run(
         words, cwd=compiled, check=True, capture_output=True, text=True, timeout=RUN_S_MAX
     )
@@ -54,7 +54,7 @@ def text_of(compiled: Path, language: str, url: str, topic: str, authentication:
 
 
 def command(language: str, file: Path) -> list[str]:
-    """Skips where the language is not at hand."""
+    """Return the command that runs ``file``; skip the test without the language's tools."""
     if language == "python":
         return [sys.executable, str(file)]
     if language == "go":
@@ -71,13 +71,13 @@ def command(language: str, file: Path) -> list[str]:
 
 @pytest.mark.parametrize("authentication", [False, True], ids=["open", "token"])
 @pytest.mark.parametrize("language", FILES)
-def test_a_program_as_shown_says_hello(
+def test_a_program_of_the_connect_page_prints_its_message(
     standalone: Standalone, compiled: Path, tmp_path: Path, language: str, authentication: bool
 ) -> None:
     topic = f"public/default/connect-{language}-{authentication}".lower()
     file = tmp_path / FILES[language]
     file.write_text(text_of(compiled, language, standalone.url, topic, authentication))
-    env: Mapping[str, str] = {**os.environ, "PULSAR_TOKEN": "of-somebody"}
+    env: Mapping[str, str] = {**os.environ, "PULSAR_TOKEN": "of-a-client"}
     done = subprocess.run(
         command(language, file),
         env=env,

@@ -1,4 +1,5 @@
-"""A bookie or a broker goes away under the official client: nothing acknowledged is lost, the rest comes later."""
+"""A bookie or a broker stops while the official client is connected: no confirmed message is lost, and pending ones are
+stored later."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ QUIET = pulsar.LoggerLevel.Error
 
 @pytest.fixture
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """An instance of its own, to be broken."""
+    """An instance for one test, which stops its parts."""
     instance = Standalone(tmp_path_factory.mktemp("own"))
     yield instance
     instance.close()
@@ -37,9 +38,7 @@ def _drain(consumer: pulsar.Consumer, until: bytes, deadline_s: float = 60.0) ->
 
 
 @pytest.mark.parametrize("victim", ["bookie", "broker"])
-def test_messages_sent_while_it_was_away_are_stored_when_it_is_back(
-    own: Standalone, victim: str
-) -> None:
+def test_messages_sent_during_an_outage_are_stored_after_it(own: Standalone, victim: str) -> None:
     client = pulsar.Client(own.url, logger=pulsar.ConsoleLogger(QUIET))
     topic = "persistent://public/default/away"
     consumer = client.subscribe(topic, "s")
@@ -61,8 +60,11 @@ def test_messages_sent_while_it_was_away_are_stored_when_it_is_back(
     client.close()
 
 
-def test_a_first_subscription_that_was_refused_comes_again(own: Standalone) -> None:
-    """The C++ library keeps the connection of a refused SUBSCRIBE and, by itself, never asks again on it."""
+def test_a_refused_first_subscription_is_repeated(own: Standalone) -> None:
+    """Refuse the first SUBSCRIBE of a consumer twice; the broker's CLOSE_CONSUMER makes the client subscribe again.
+
+    By itself, the C++ library keeps the connection of a refused SUBSCRIBE and never subscribes again on it.
+    """
     assert own.broker is not None
     registry = own.broker.running.registry
     real, refused = registry.get, 0

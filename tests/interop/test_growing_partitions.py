@@ -1,4 +1,5 @@
-"""Partitions that are made later: what is published there before a durable subscription's consumers look is theirs."""
+"""Partitions that are added later: a durable subscription receives what is published there before its consumers notice
+them."""
 
 from collections.abc import Iterator
 
@@ -30,7 +31,7 @@ def admin(standalone: Standalone) -> Iterator[AdminClient]:
 
 
 def publish(standalone: Standalone, topic: str, count: int) -> list[bytes]:
-    """From a client that starts now, one message after the other on all partitions there are."""
+    """Publish ``count`` messages with a new client, in turn on all present partitions; return their payloads."""
     client = pulsar.Client(standalone.url, operation_timeout_seconds=8, logger=QUIET)
     producer = client.create_producer(
         topic,
@@ -38,14 +39,14 @@ def publish(standalone: Standalone, topic: str, count: int) -> list[bytes]:
         batching_enabled=False,
     )
     sent = [b"%d" % i for i in range(count)]
-    for one in sent:
-        producer.send(one)
+    for payload in sent:
+        producer.send(payload)
     client.close()
     return sent
 
 
 def received(standalone: Standalone, topic: str, count: int) -> list[bytes]:
-    """``count`` messages by a consumer that starts now and, if it made a subscription, would only want newer ones."""
+    """Return ``count`` messages received by a new consumer; a subscription that it created would start at the end."""
     client = pulsar.Client(standalone.url, operation_timeout_seconds=8, logger=QUIET)
     consumer = client.subscribe(topic, "s")
     got = []
@@ -57,7 +58,7 @@ def received(standalone: Standalone, topic: str, count: int) -> list[bytes]:
     return got
 
 
-def test_a_durable_subscription_gets_what_is_published_to_new_partitions_first(
+def test_a_durable_subscription_receives_the_first_messages_of_new_partitions(
     standalone: Standalone, admin: AdminClient, client: pulsar.Client, topic: str
 ) -> None:
     name = TopicName.parse(topic)
@@ -69,7 +70,7 @@ def test_a_durable_subscription_gets_what_is_published_to_new_partitions_first(
     assert sorted(received(standalone, topic, 8)) == sorted(sent)
 
 
-def test_a_durable_subscription_gets_what_is_published_to_partitions_made_again_first(
+def test_a_durable_subscription_receives_the_first_messages_of_recreated_partitions(
     standalone: Standalone, admin: AdminClient, client: pulsar.Client, topic: str
 ) -> None:
     name = TopicName.parse(topic)

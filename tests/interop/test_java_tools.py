@@ -45,7 +45,7 @@ def begin(instance: Instance, tool: str, *arguments: str) -> "subprocess.Popen[s
     )
 
 
-def said(process: "subprocess.Popen[str]", timeout_s: float = 90.0) -> str:
+def output(process: "subprocess.Popen[str]", timeout_s: float = 90.0) -> str:
     try:
         return process.communicate(timeout=timeout_s)[0]
     except subprocess.TimeoutExpired:
@@ -54,7 +54,7 @@ def said(process: "subprocess.Popen[str]", timeout_s: float = 90.0) -> str:
 
 
 def run(instance: Instance, tool: str, *arguments: str) -> str:
-    return said(begin(instance, tool, *arguments))
+    return output(begin(instance, tool, *arguments))
 
 
 ISOLATION = "admin ns-isolation-policy"
@@ -219,12 +219,12 @@ ADMIN: list[tuple[str, str]] = [  # a command and a pattern of what it prints
 ]
 
 
-def test_the_admin_tool_finds_what_it_expects(instance: Instance, tmp_path: Path) -> None:
+def test_the_admin_tool_prints_the_expected_output(instance: Instance, tmp_path: Path) -> None:
     printed = Shell(instance.url, instance.http, tmp_path).run([command for command, _ in ADMIN])
     wrong = []
     for (command, pattern), text in zip(ADMIN, printed, strict=True):
-        found = re.fullmatch(r"", text) if pattern == r"\Z" else re.search(pattern, text)
-        if found is None:
+        match = re.fullmatch(r"", text) if pattern == r"\Z" else re.search(pattern, text)
+        if match is None:
             wrong.append(f"{command}\n  expected {pattern}\n  printed {text[:400]}")
     assert not wrong, "\n".join(wrong)
 
@@ -255,8 +255,8 @@ def test_pulsar_perf_produces_and_consumes(instance: Instance, batching: list[st
     received = re.search(r"(\d+) records received", consumed)
     assert received is not None, consumed[-2000:]
     assert int(received[1]) >= count
-    _, found = instance.rest("GET", f"/admin/v2/{topic.replace('://', '/')}/stats")
-    assert found["msgInCounter"] == int(sent[1]), json.dumps(found)
+    _, stats = instance.rest("GET", f"/admin/v2/{topic.replace('://', '/')}/stats")
+    assert stats["msgInCounter"] == int(sent[1]), json.dumps(stats)
 
 
 BOOKKEEPER: list[
@@ -271,10 +271,10 @@ BOOKKEEPER: list[
 
 
 @pytest.mark.parametrize(("command", "pattern"), BOOKKEEPER, ids=["listbookies", "simpletest"])
-def test_bookkeeper_shell_finds_bookies_by_names(
+def test_bookkeeper_shell_resolves_bookies_by_name(
     instance: Instance, command: str, pattern: str
 ) -> None:
-    """Bookies of an instance have names for ids; the tool resolves them. More of it: ``tests/oracle``."""
+    """Run a command of the tool, which resolves bookie ids that are names. More of it: ``tests/oracle``."""
     zk = f"127.0.0.1:{instance.ports['ZOOKEEPER']}"
     done = subprocess.run(
         [sys.executable, str(PEER), "bk", "--zk", zk, "shell", *command.split()],

@@ -1,4 +1,5 @@
-"""The official client's Key_Shared consumers: keys stay together and in order while consumers come and go."""
+"""The official client's Key_Shared consumers: each key stays with one consumer and in order while consumers connect and
+disconnect."""
 
 import threading
 from collections import defaultdict
@@ -28,7 +29,7 @@ def _subscribe(
 
 
 class Worker(threading.Thread):
-    """Receives and acknowledges until told to stop; now and then gives a message back."""
+    """A consumer in a thread that receives and acknowledges until ``leave``."""
 
     def __init__(
         self, instance: Standalone, topic: str, seen: dict[str, list[tuple[int, str]]]
@@ -73,7 +74,7 @@ def _publish(client: pulsar.Client, topic: str, start: int, stop: int, batching:
 
 
 @pytest.mark.parametrize("batching", [False, True], ids=["single", "batched"])
-def test_keys_keep_their_order_while_consumers_come_and_go(
+def test_keys_keep_their_order_while_consumers_connect_and_disconnect(
     standalone: Standalone, client: pulsar.Client, topic: str, batching: bool
 ) -> None:
     seen: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -86,14 +87,16 @@ def test_keys_keep_their_order_while_consumers_come_and_go(
                 workers.pop(0).leave()
             workers.append(Worker(standalone, topic, seen))
         until_blocking(
-            lambda: {n for each in list(seen.values()) for n, _ in list(each)} == everything,
+            lambda: (
+                {n for deliveries in list(seen.values()) for n, _ in list(deliveries)} == everything
+            ),
             "all messages",
             poll_s=0.1,
         )
     finally:
         for worker in workers:
             worker.leave()
-    assert {n for each in seen.values() for n, _ in each} == everything
+    assert {n for deliveries in seen.values() for n, _ in deliveries} == everything
     for numbers in seen.values():
         first_seen = list(dict.fromkeys(n for n, _ in numbers))
         assert first_seen == sorted(first_seen)
@@ -117,7 +120,9 @@ def test_a_key_belongs_to_one_of_several_consumers(client: pulsar.Client, topic:
     assert set(owner.values()) == {0, 1, 2}
 
 
-def test_a_message_given_back_holds_up_its_own_key_only(client: pulsar.Client, topic: str) -> None:
+def test_a_negatively_acknowledged_message_delays_only_its_own_key(
+    client: pulsar.Client, topic: str
+) -> None:
     consumer = _subscribe(client, topic)
     producer = client.create_producer(topic)
     for i in range(40):
@@ -147,13 +152,13 @@ def test_sticky_ranges(client: pulsar.Client, topic: str) -> None:
     _publish(client, topic, 0, 100, batching=False)
     keys = []
     for consumer in (low, high):
-        found = set()
+        received_keys = set()
         while True:
             try:
-                found.add(consumer.receive(500).partition_key())
+                received_keys.add(consumer.receive(500).partition_key())
             except pulsar.Timeout:
                 break
-        keys.append(found)
+        keys.append(received_keys)
     assert all(keys)
     assert not keys[0] & keys[1]
     assert keys[0] | keys[1] == set(KEYS)

@@ -1,4 +1,4 @@
-"""The official client on non-persistent topics: now or never, and no id that means a place."""
+"""The official client on non-persistent topics: only connected consumers receive, and message ids are no positions."""
 
 import itertools
 from typing import Any
@@ -13,17 +13,17 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def topic() -> str:
-    """A topic nobody else uses."""
+    """Name of a topic that only this test uses."""
     return f"non-persistent://public/default/now-{next(_numbers)}"
 
 
 def _received(consumer: Any, count: int) -> list[bytes]:
-    found = []
+    payloads = []
     for _ in range(count):
         message = consumer.receive(RECEIVE_MS)
         consumer.acknowledge(message)
-        found.append(message.data())
-    return found
+        payloads.append(message.data())
+    return payloads
 
 
 def _nothing(consumer: Any) -> None:
@@ -32,11 +32,11 @@ def _nothing(consumer: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Type.Exclusive, Type.Failover, Type.Shared, Type.KeyShared])
-def test_a_consumer_that_is_there_gets_everything(
+def test_a_connected_consumer_receives_every_message(
     client: pulsar.Client, topic: str, kind: pulsar.ConsumerType
 ) -> None:
     producer = client.create_producer(topic)
-    producer.send(b"nobody is there")
+    producer.send(b"without a consumer")
     consumer = client.subscribe(
         topic, "s", consumer_type=kind, initial_position=pulsar.InitialPosition.Earliest
     )
@@ -57,7 +57,7 @@ def test_batches_and_compression(client: pulsar.Client, topic: str) -> None:
     assert _received(consumer, 50) == [b"%d" % number for number in range(50)]
 
 
-def test_what_a_full_queue_has_no_room_for_is_gone(client: pulsar.Client, topic: str) -> None:
+def test_messages_beyond_a_full_queue_are_dropped(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s", receiver_queue_size=5)
     producer = client.create_producer(topic, batching_enabled=False)
     for number in range(20):
@@ -68,7 +68,7 @@ def test_what_a_full_queue_has_no_room_for_is_gone(client: pulsar.Client, topic:
     assert _received(consumer, 1) == [b"next"]
 
 
-def test_each_subscription_gets_all_and_those_who_share_one_divide_it(
+def test_every_subscription_receives_all_messages_and_its_consumers_share_them(
     client: pulsar.Client, topic: str
 ) -> None:
     alone = client.subscribe(topic, "alone")
@@ -77,14 +77,14 @@ def test_each_subscription_gets_all_and_those_who_share_one_divide_it(
     for number in range(40):
         producer.send(b"%d" % number)
     assert len(_received(alone, 40)) == 40
-    found = []
+    shared = []
     for consumer in together:
-        found += _received(consumer, 20)
+        shared += _received(consumer, 20)
         _nothing(consumer)
-    assert len(set(found)) == 40
+    assert len(set(shared)) == 40
 
 
-def test_a_seek_leads_nowhere_and_there_is_no_last_message(
+def test_a_seek_has_no_effect_and_the_last_message_id_is_refused(
     client: pulsar.Client, topic: str
 ) -> None:
     consumer = client.subscribe(topic, "s")
@@ -99,13 +99,15 @@ def test_a_seek_leads_nowhere_and_there_is_no_last_message(
     assert _received(consumer, 1) == [b"2"]
 
 
-def test_a_reader_reads_what_comes(client: pulsar.Client, topic: str) -> None:
+def test_a_reader_receives_later_messages(client: pulsar.Client, topic: str) -> None:
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     client.create_producer(topic).send(b"x")
     assert reader.read_next(RECEIVE_MS).data() == b"x"
 
 
-def test_a_pattern_finds_them(client: pulsar.Client, topic: str) -> None:
+def test_a_pattern_subscription_matches_non_persistent_topics(
+    client: pulsar.Client, topic: str
+) -> None:
     producer = client.create_producer(topic)
     consumer = client.subscribe(
         pulsar.re.compile("non-persistent://public/default/now-.*"),

@@ -1,4 +1,4 @@
-"""What the official client meets where a topic has limits, a lifetime of messages, or a quota of backlog."""
+"""The official client on topics with limits, a TTL of messages, or a backlog quota."""
 
 import time
 from collections.abc import Callable, Coroutine
@@ -34,7 +34,7 @@ SIZE = 10_000
 
 
 class Policies:
-    """The broker of the tests, as administrators and the clock work on it."""
+    """Policies, administrative calls and periodic jobs of the broker, for one topic."""
 
     def __init__(self, standalone: Standalone, topic: str) -> None:
         self._standalone = standalone
@@ -48,7 +48,7 @@ class Policies:
         return topic
 
     def set(self, policies: TopicPolicies) -> None:
-        """Of a topic in use: they hold until the broker looks at the metadata again, in minutes."""
+        """Put policies of the loaded topic in force, until the broker reads the metadata again after minutes."""
 
         async def change() -> None:
             put_in_force(self.topic, policies)
@@ -56,18 +56,18 @@ class Policies:
         self._standalone.run(change())
 
     def administer(self, ask: Callable[[AdminOperations], Coroutine[Any, Any, None]]) -> None:
-        """An administrator's call. Raises AdminError."""
+        """Make an administrator's call. Raises AdminError."""
         assert self._standalone.broker is not None
         self._standalone.run(ask(self._standalone.broker.running.operations))
 
     def look(self, job: str) -> None:
-        """Let the broker do a job of the clock now."""
+        """Run a periodic job of the broker now."""
         assert self._standalone.broker is not None
         upkeep = self._standalone.broker.running.upkeep
-        (found,) = (each for each in upkeep.jobs if each.name == job)
+        (periodic,) = (candidate for candidate in upkeep.jobs if candidate.name == job)
 
         async def work() -> None:
-            await found.work(0.0)
+            await periodic.work(0.0)
 
         self._standalone.run(work())
 
@@ -83,7 +83,7 @@ def publish(producer: pulsar.Producer, count: int, start: int = 0) -> None:
 
 
 def drain(consumer: pulsar.Consumer, count: int) -> list[int]:
-    """Numbers of ``count`` messages, however long each takes, and of what follows at once; all acknowledged."""
+    """Receive and acknowledge ``count`` messages and those that follow at once; return their numbers."""
     out: list[int] = []
     while True:
         try:
@@ -94,7 +94,7 @@ def drain(consumer: pulsar.Consumer, count: int) -> list[int]:
         out.append(int(message.data().rstrip(b"\0")))
 
 
-def test_a_consumer_too_many_is_refused_and_comes_when_another_left(
+def test_a_consumer_beyond_the_limit_is_refused_until_another_disconnects(
     client: pulsar.Client, topic: str, policies: Policies
 ) -> None:
     shared = ConsumerType.Shared
@@ -114,7 +114,7 @@ def test_a_consumer_too_many_is_refused_and_comes_when_another_left(
     client.subscribe(topic, "s", consumer_type=shared)
 
 
-def test_producers_and_subscriptions_too_many_are_refused(
+def test_producers_and_subscriptions_beyond_the_limit_are_refused(
     client: pulsar.Client, topic: str, policies: Policies
 ) -> None:
     first = client.create_producer(topic)
@@ -144,7 +144,7 @@ def test_producers_and_subscriptions_too_many_are_refused(
     client.create_producer(topic)
 
 
-def test_messages_older_than_the_ttl_do_not_come_any_more(
+def test_messages_older_than_the_ttl_are_not_delivered(
     client: pulsar.Client, topic: str, policies: Policies
 ) -> None:
     client.subscribe(topic, "s", initial_position=InitialPosition.Earliest).close()
@@ -158,12 +158,12 @@ def test_messages_older_than_the_ttl_do_not_come_any_more(
     assert drain(client.subscribe(topic, "s"), 2) == [3, 4]
 
 
-def test_an_administrators_expiry_is_the_same_and_refused_when_nothing_is_old(
+def test_an_administrators_expiry_skips_old_messages_and_is_refused_without_any(
     client: pulsar.Client, topic: str, policies: Policies
 ) -> None:
     client.subscribe(topic, "s", initial_position=InitialPosition.Earliest).close()
     publish(client.create_producer(topic), 3)
-    time.sleep(1.1)  # time: longer than the age of a second that is asked for
+    time.sleep(1.1)  # time: longer than the requested age of a second
     args = ExpireMessages(policies.name, "s", 1)
     policies.administer(lambda operations: operations.cursors.expire_messages(args))
     assert policies.topic.subscriptions["s"].expired.total == 3
@@ -171,7 +171,7 @@ def test_an_administrators_expiry_is_the_same_and_refused_when_nothing_is_old(
         policies.administer(lambda operations: operations.cursors.expire_messages(args))
 
 
-def test_a_producer_is_refused_while_the_backlog_is_beyond_its_quota(
+def test_a_producer_is_refused_while_the_backlog_exceeds_its_quota(
     client: pulsar.Client, topic: str, policies: Policies
 ) -> None:
     consumer = client.subscribe(topic, "s")
@@ -191,7 +191,7 @@ def test_a_producer_is_refused_while_the_backlog_is_beyond_its_quota(
     client.create_producer(topic)
 
 
-def test_who_is_held_goes_on_by_itself_when_the_consumer_caught_up(
+def test_a_held_producer_continues_once_the_backlog_is_consumed(
     client: pulsar.Client, topic: str, policies: Policies
 ) -> None:
     consumer = client.subscribe(topic, "s")
@@ -210,7 +210,7 @@ def test_who_is_held_goes_on_by_itself_when_the_consumer_caught_up(
     assert received + drain(consumer, 6 - len(received)) == [0, 1, 2, 3, 4, 5]
 
 
-def test_eviction_costs_the_slowest_their_oldest_messages_and_no_producer(
+def test_eviction_skips_the_oldest_messages_of_the_slowest_subscription_and_disconnects_no_producer(
     client: pulsar.Client, topic: str, policies: Policies
 ) -> None:
     client.subscribe(topic, "slow", initial_position=InitialPosition.Earliest).close()
@@ -230,7 +230,7 @@ def test_eviction_costs_the_slowest_their_oldest_messages_and_no_producer(
     assert drain(quick, 1) == [20]
 
 
-def test_what_an_administrator_sets_for_a_namespace_binds_topics_in_use(
+def test_a_policy_set_for_a_namespace_applies_to_loaded_topics(
     standalone: Standalone, client: pulsar.Client
 ) -> None:
     namespace = namespace_name("public", "bound")

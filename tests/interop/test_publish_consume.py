@@ -84,7 +84,7 @@ def test_batches_of_every_compression_arrive(
 
 
 @pytest.mark.parametrize("kind", [pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Shared])
-def test_a_large_message_travels_in_chunks(
+def test_a_large_message_is_sent_in_chunks(
     client: pulsar.Client, topic: str, kind: pulsar.ConsumerType
 ) -> None:
     consumers = [client.subscribe(topic, "s", consumer_type=kind)]
@@ -154,7 +154,7 @@ def test_a_topic_of_a_missing_namespace_is_not_found(client: pulsar.Client) -> N
         client.create_producer("persistent://public/nowhere/x")
 
 
-def test_a_schema_is_taken_without_a_registry(client: pulsar.Client, topic: str) -> None:
+def test_a_schema_is_accepted_without_a_registry(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s", schema=pulsar.schema.StringSchema())
     client.create_producer(topic, schema=pulsar.schema.StringSchema()).send("text")
     assert consumer.receive(RECEIVE_MS).value() == "text"

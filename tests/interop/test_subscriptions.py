@@ -22,7 +22,7 @@ def _publish(client: pulsar.Client, topic: str, count: int) -> list[MessageId]:
 
 
 def _batch(client: pulsar.Client, topic: str, count: int) -> None:
-    """One entry with ``count`` messages."""
+    """Publish one batch with ``count`` messages."""
     producer = client.create_producer(
         topic,
         batching_enabled=True,
@@ -36,7 +36,7 @@ def _batch(client: pulsar.Client, topic: str, count: int) -> None:
 
 
 def _drain(consumer: pulsar.Consumer, count: int, quiet_ms: int = 400) -> list[bytes]:
-    """``count`` messages, however long each takes, and what follows them before ``quiet_ms`` of silence."""
+    """Return ``count`` messages, and those that follow before ``quiet_ms`` without a message."""
     out: list[bytes] = []
     while True:
         try:
@@ -47,7 +47,7 @@ def _drain(consumer: pulsar.Consumer, count: int, quiet_ms: int = 400) -> list[b
 
 
 def _wait_for_backlog(standalone: Standalone, topic: str, entries: int) -> None:
-    """Return when subscription ``s`` has so many unacknowledged entries. Raises TimeoutError."""
+    """Return when subscription ``s`` has ``entries`` unacknowledged entries. Raises TimeoutError."""
 
     async def wait() -> None:
         assert standalone.broker is not None
@@ -62,7 +62,7 @@ def _numbers(start: int, stop: int) -> list[bytes]:
     return [b"%d" % i for i in range(start, stop)]
 
 
-def test_an_exclusive_subscription_takes_one_consumer(client: pulsar.Client, topic: str) -> None:
+def test_an_exclusive_subscription_accepts_one_consumer(client: pulsar.Client, topic: str) -> None:
     first = client.subscribe(topic, "s")
     with pytest.raises(pulsar.ConsumerBusy):
         client.subscribe(topic, "s")
@@ -76,11 +76,11 @@ def test_shared_consumers_take_turns(client: pulsar.Client, topic: str) -> None:
     consumers = [client.subscribe(topic, "s", consumer_type=ConsumerType.Shared) for _ in range(3)]
     _publish(client, topic, 300)
     got = [_drain(consumer, 60) for consumer in consumers]
-    assert Counter(data for each in got for data in each) == Counter(_numbers(0, 300))
-    assert min(len(each) for each in got) >= 60
+    assert Counter(data for payloads in got for data in payloads) == Counter(_numbers(0, 300))
+    assert min(len(payloads) for payloads in got) >= 60
 
 
-def test_what_a_leaving_shared_consumer_held_goes_to_the_others(
+def test_messages_of_a_disconnected_shared_consumer_are_delivered_to_the_others(
     client: pulsar.Client, topic: str
 ) -> None:
     leaving = client.subscribe(topic, "s", consumer_type=ConsumerType.Shared)
@@ -106,7 +106,7 @@ def test_failover_has_one_active_consumer_and_the_next_starts_at_the_first_unack
     assert _drain(second, 0) == []
 
 
-def test_a_negative_acknowledgement_brings_the_message_back_counted(
+def test_a_negatively_acknowledged_message_is_redelivered_with_a_count(
     client: pulsar.Client, topic: str
 ) -> None:
     consumer = client.subscribe(
@@ -128,7 +128,7 @@ def test_a_negative_acknowledgement_brings_the_message_back_counted(
     assert _drain(consumer, 0) == []
 
 
-def test_an_unacknowledged_message_comes_back_after_the_ack_timeout(
+def test_an_unacknowledged_message_is_redelivered_after_the_ack_timeout(
     client: pulsar.Client, topic: str
 ) -> None:
     consumer = client.subscribe(
@@ -162,7 +162,7 @@ def test_a_cumulative_acknowledgement_covers_all_before(client: pulsar.Client, t
     assert _drain(consumer, 3) == _numbers(7, 10)
 
 
-def test_acknowledged_indexes_of_a_batch_do_not_come_back(
+def test_acknowledged_indexes_of_a_batch_are_not_redelivered(
     client: pulsar.Client, topic: str
 ) -> None:
     for kind in (ConsumerType.Exclusive, ConsumerType.Shared):
@@ -191,7 +191,9 @@ def test_a_batch_is_acknowledged_when_all_its_messages_are(
     assert _drain(client.subscribe(topic, "s"), 5) == _numbers(0, 5)
 
 
-def test_a_durable_subscription_starts_where_it_is_told(client: pulsar.Client, topic: str) -> None:
+def test_a_durable_subscription_starts_at_its_initial_position(
+    client: pulsar.Client, topic: str
+) -> None:
     _publish(client, topic, 5)
     assert _drain(client.subscribe(topic, "latest"), 0) == []
     early = client.subscribe(topic, "early", initial_position=InitialPosition.Earliest)
@@ -226,7 +228,7 @@ def test_seek_by_id_forgets_acknowledgements_from_there_on(
 
 
 @pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
-def test_a_consumer_goes_on_after_a_seek_to_the_end(
+def test_a_consumer_continues_after_a_seek_to_the_end(
     client: pulsar.Client, topic: str, kind: ConsumerType
 ) -> None:
     consumer = client.subscribe(topic, "s", kind)
@@ -246,9 +248,9 @@ def test_seek_by_time_starts_at_the_first_message_published_then(
     keeper = client.subscribe(topic, "keeper")
     consumer = client.subscribe(topic, "s")
     _publish(client, topic, 5)
-    time.sleep(0.05)  # time: what was published lies before the moment that is sought
+    time.sleep(0.05)  # time: the messages so far were published before the time of the seek
     since = int(time.time() * 1000)
-    time.sleep(0.05)  # time: and what follows behind it
+    time.sleep(0.05)  # time: the following messages are published after it
     _publish(client, topic, 3)
     assert len(_drain(consumer, 8)) == 8
     consumer.seek(since)
@@ -258,9 +260,7 @@ def test_seek_by_time_starts_at_the_first_message_published_then(
     keeper.close()
 
 
-def test_readers_start_at_earliest_latest_or_behind_an_id(
-    client: pulsar.Client, topic: str
-) -> None:
+def test_readers_start_at_earliest_latest_or_after_an_id(client: pulsar.Client, topic: str) -> None:
     keeper = client.subscribe(topic, "keeper")
     sent = _publish(client, topic, 10)
 
@@ -289,7 +289,7 @@ def test_a_reader_starts_inside_a_batch(client: pulsar.Client, topic: str) -> No
     assert got == _numbers(7, 10)
 
 
-def test_a_reader_of_an_empty_topic_has_nothing_until_something_comes(
+def test_a_reader_of_an_empty_topic_waits_for_its_first_message(
     client: pulsar.Client, topic: str
 ) -> None:
     reader = client.create_reader(topic, MessageId.earliest)

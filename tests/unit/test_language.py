@@ -25,7 +25,6 @@ PENDING: tuple[str, ...] = (
     "tests/crash/torture.py",
     "tests/crash/traffic.py",
     "tests/fuzz",
-    "tests/interop",
     "tests/sim/ledgers",
     "tests/sim/managed",
     "tests/sim/test_seeds.py",

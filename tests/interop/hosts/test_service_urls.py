@@ -1,4 +1,4 @@
-"""Service URLs that name several hosts, of which some are dead, as the official client takes them."""
+"""The official client with service URLs of several hosts, some of which do not answer."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
 
 @pytest.mark.parametrize("dead_first", [True, False])
 @pytest.mark.parametrize("scheme", ["http", "pulsar"])
-def test_one_of_its_hosts_is_enough(instance: Instance, scheme: str, dead_first: bool) -> None:
+def test_one_available_host_is_enough(instance: Instance, scheme: str, dead_first: bool) -> None:
     url = instance.http if scheme == "http" else instance.url
     alive, dead = url.partition("://")[2], f"127.0.0.1:{free_ports(1)[0]}"
     hosts = [dead, alive] if dead_first else [alive, dead]

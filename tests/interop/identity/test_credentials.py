@@ -1,4 +1,4 @@
-"""The official client against a broker whose authenticator is scripted: it renews credentials that end."""
+"""The official client and a broker with a scripted authenticator: the client renews credentials that expire."""
 
 import threading
 import time
@@ -13,12 +13,13 @@ from engine.wire.errors import REFUSALS, ServerError
 from tests.support.standalone import Standalone
 
 LIFE_S = 1.5
-"""Less than the time before the end at which new credentials are asked for, so that they are asked for at the end."""
+"""Lifetime of a token. It is shorter than the lead at which the broker requests new credentials, so that the broker
+requests them at the expiry."""
 TOPIC = "persistent://public/default/renewed"
 
 
 class Tokens:
-    """Issues tokens ``role:end`` and accepts those that have not ended."""
+    """Issuer and authenticator of tokens ``role:end``; expired ones are refused."""
 
     def __init__(self) -> None:
         self.accepted: list[Credentials] = []
@@ -44,7 +45,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]
     instance.close()
 
 
-def test_credentials_that_end_are_renewed_on_the_same_connection(standalone: Standalone) -> None:
+def test_expired_credentials_are_renewed_on_the_same_connection(standalone: Standalone) -> None:
     tokens = Tokens()
     assert standalone.broker is not None
     standalone.broker.running.context.authenticate = tokens.authenticate

@@ -1,4 +1,4 @@
-"""The official client by TLS: it trusts the broker's certificate or is refused, and shows one where it must."""
+"""The official client by TLS: it checks the broker's certificate, and presents its own where one is required."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def secured(
     request: pytest.FixtureRequest, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Standalone, bool]]:
-    """A broker with a port for TLS, and whether clients must show a certificate there."""
+    """A broker with a TLS port, and whether clients must present a certificate there."""
     files = authority.issue("broker", "127.0.0.1", "localhost")
     instance = Standalone(
         tmp_path_factory.mktemp("standalone"),
@@ -50,7 +50,7 @@ def client(standalone: Standalone, trusted: str, **given: Any) -> pulsar.Client:
     )
 
 
-def test_it_publishes_and_consumes_by_tls_what_others_see_without(
+def test_messages_published_by_tls_are_received_with_and_without_tls(
     secured: tuple[Standalone, bool], authority: Authority
 ) -> None:
     standalone, _ = secured
@@ -78,20 +78,20 @@ def test_a_client_that_does_not_trust_the_broker_does_not_connect(
     stranger.close()
 
 
-def test_a_client_without_a_certificate_is_refused_where_one_is_needed(
+def test_a_client_without_a_certificate_is_refused_where_one_is_required(
     secured: tuple[Standalone, bool], authority: Authority
 ) -> None:
     standalone, known = secured
-    nobody = client(standalone, authority.cert)
+    unidentified = client(standalone, authority.cert)
     if known:
         with pytest.raises(pulsar.PulsarException):
-            nobody.create_producer(TOPIC)
+            unidentified.create_producer(TOPIC)
     else:
-        nobody.create_producer(TOPIC)
-    nobody.close()
+        unidentified.create_producer(TOPIC)
+    unidentified.close()
 
 
-def test_a_certificate_that_is_not_trusted_is_refused_also_where_none_is_needed(
+def test_an_untrusted_certificate_is_refused_even_where_none_is_required(
     secured: tuple[Standalone, bool], authority: Authority, tmp_path: Path
 ) -> None:
     standalone, _ = secured
@@ -102,13 +102,13 @@ def test_a_certificate_that_is_not_trusted_is_refused_also_where_none_is_needed(
     unknown.close()
 
 
-def test_a_lookup_names_both_addresses(secured: tuple[Standalone, bool]) -> None:
+def test_a_lookup_returns_both_addresses(secured: tuple[Standalone, bool]) -> None:
     standalone, _ = secured
     broker = standalone.broker
     assert broker is not None
     topic = TopicName.parse(TOPIC)
-    found = standalone.run(
+    answer = standalone.run(
         broker.running.assignment.lookup(topic, authoritative=False, listener="")
     )
-    assert found.broker_url == f"pulsar://127.0.0.1:{broker.broker_port}"
-    assert found.broker_url_tls == f"pulsar+ssl://127.0.0.1:{broker.broker_port_tls}"
+    assert answer.broker_url == f"pulsar://127.0.0.1:{broker.broker_port}"
+    assert answer.broker_url_tls == f"pulsar+ssl://127.0.0.1:{broker.broker_port_tls}"

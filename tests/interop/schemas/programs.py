@@ -1,4 +1,4 @@
-"""Programs of small cases in several languages: started once, asked a case at a time, each answer bounded in time."""
+"""Programs of small cases in several languages: started once, given one case at a time, each answer bounded in time."""
 
 import json
 import os
@@ -21,20 +21,17 @@ from tests.support.instance import ROOT
 
 CASE_S_MAX = 60.0
 BUILD_S_MAX = 280.0
-"""Go compiles all that the client depends on when its cache is empty: a minute of CPU."""
+"""Bound of a build: with an empty cache Go compiles all dependencies of the client, which takes a minute of CPU."""
 HERE = Path(__file__).parent
 LANGUAGES = ("python", "java", "go")
 OUTCOMES: dict[str, dict[str, Any]] = json.loads((HERE / "outcomes.json").read_text())
-"""What each program observed of Apache Pulsar 4.0.8, by language and case."""
+"""Observations of each program with Apache Pulsar 4.0.8, by language and case."""
 Rest = Callable[[str, str, Any], int]
 """Method, path and body of a call; its status."""
 RETENTION = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}
 NAMESPACES: dict[str, tuple[str, str, Any]] = {
-    "schemas": (
-        "POST",
-        "retention",
-        RETENTION,
-    ),  # what nobody consumes yet stays for other programs
+    # Retention keeps messages without a subscription for the programs that read them later.
+    "schemas": ("POST", "retention", RETENTION),
     "schemas-enforced": ("POST", "schemaValidationEnforced", True),
     "schemas-fixed": ("POST", "isAllowAutoUpdateSchema", False),
     "schemas-backward": ("PUT", "schemaCompatibilityStrategy", "BACKWARD"),
@@ -45,7 +42,7 @@ PARTITIONED = ("java-partitioned", "go-partitioned", "python-partitioned")
 
 
 def prepare(rest: Rest, run: str) -> None:
-    """Make the namespaces and partitioned topics that cases use; ``run`` begins the names of all their topics."""
+    """Create the namespaces and partitioned topics of the cases; the names of all topics begin with ``run``."""
     for name, (method, policy, value) in NAMESPACES.items():
         assert rest("PUT", f"/admin/v2/namespaces/public/{name}", None) in (204, 409)
         assert rest(method, f"/admin/v2/namespaces/public/{name}/{policy}", value) == 204
@@ -55,7 +52,7 @@ def prepare(rest: Rest, run: str) -> None:
 
 
 def write_keys(folder: Path) -> Path:
-    """``public.pem`` and ``private.pem`` in ``folder``, as all clients read them."""
+    """Write ``public.pem`` and ``private.pem`` into ``folder``, in a format that all clients read."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -71,11 +68,11 @@ def write_keys(folder: Path) -> Path:
 
 
 class UnavailableError(Exception):
-    """What a language needs is not on this machine, and cannot be fetched."""
+    """The tools of a language are not on this machine, and cannot be fetched."""
 
 
 def command(language: str, folder: Path) -> list[str]:
-    """How the program is started, built in ``folder`` if need be. Raises UnavailableError."""
+    """Return the command that starts a program, built in ``folder`` if necessary. Raises UnavailableError."""
     if language == "python":
         return [sys.executable, "-m", "tests.interop.schemas.python_cases"]
     return _java(folder) if language == "java" else [build_go(HERE / "go", folder)]
@@ -93,7 +90,10 @@ def _java(folder: Path) -> list[str]:
 
 
 def build_go(source: Path, folder: Path) -> str:
-    """The program of ``source``, built in ``folder`` with the modules of the programs here. Raises UnavailableError."""
+    """Build the Go program of ``source`` in ``folder``, with the modules of the program of cases; return its path.
+
+    Raises UnavailableError.
+    """
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if go is None:
         raise UnavailableError("the Go client is not at hand: no go on PATH or in /usr/local/go")
@@ -123,10 +123,10 @@ def build_go(source: Path, folder: Path) -> str:
 
 
 class Program:
-    """A running program of cases. What it logs goes to ``log``."""
+    """A running program of cases; its log is written to ``log``."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
-        """``command``: with the broker's URL, the beginning of topics' names, and the folder of keys."""
+        """Start ``command``, which ends with the broker's URL, the prefix of topic names and the folder of keys."""
         self._log = log
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         with log.open("wb") as out:
@@ -144,12 +144,15 @@ class Program:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.startswith("#"):  # anything else is chatter of a library
+            if line.startswith("#"):  # anything else is output of a library
                 self._answers.put(line[1:])
         self._answers.put('{"error": "the program ended"}')
 
     def seen(self, case: str) -> Any:
-        """What the program observed in ``case``. Fails with the end of its log; a case that hangs ends the program."""
+        """Return what the program observed in ``case``.
+
+        Fails with the end of its log; the program is killed when it does not answer within ``CASE_S_MAX``.
+        """
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(case + "\n")
@@ -178,14 +181,14 @@ class Program:
             try:
                 pipe.close()
             except BrokenPipeError:
-                continue  # what it was not asked any more
+                continue  # a case that the ended program did not read is still buffered
 
 
 class Programs:
-    """One program for each language, started when it is first asked, and anew when it ended; ``close`` ends all."""
+    """One program for each language, started at its first use and again after it ended; ``close`` ends all."""
 
     def __init__(self, url: str, run: str, folder: Path) -> None:
-        """``run`` begins the names of all topics; ``folder`` takes keys, built programs and logs."""
+        """Write the keys. ``run`` is the prefix of all topic names; keys, built programs and logs are in ``folder``."""
         self._url = url
         self._run = run
         self._folder = folder
@@ -194,14 +197,14 @@ class Programs:
         self._started: dict[str, Program] = {}
 
     def __getitem__(self, language: str) -> Program:
-        """Raises UnavailableError."""
-        found = self._started.get(language)
-        if found is not None and found.running:
-            return found
+        """Return the running program of a language. Raises UnavailableError."""
+        running = self._started.get(language)
+        if running is not None and running.running:
+            return running
         if language not in self._commands:
             self._commands[language] = command(language, self._folder)
-        if found is not None:
-            found.close()
+        if running is not None:
+            running.close()
         words = [*self._commands[language], self._url, self._run, str(self._keys)]
         started = self._started[language] = Program(words, self._folder / f"{language}.log")
         return started

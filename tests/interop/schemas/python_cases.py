@@ -1,4 +1,5 @@
-"""What the official Python client observes of schemas: a case's name on a line in, a line of JSON out."""
+"""Cases of schemas with the official Python client: it reads the name of a case per line, and answers with a line of
+JSON."""
 
 import json
 import re
@@ -28,7 +29,7 @@ RECEIVE_MS = 20_000
 
 
 class First:
-    """A user's first form."""
+    """First form of a user."""
 
     class User(Record):  # type: ignore[misc]
         name = String(required=True)
@@ -36,7 +37,7 @@ class First:
 
 
 class Second:
-    """With a field that has a default: either form reads the other."""
+    """Form of a user with one more field, which has a default: this form and the first read each other."""
 
     class User(Record):  # type: ignore[misc]
         name = String(required=True)
@@ -45,7 +46,7 @@ class Second:
 
 
 class Third:
-    """No form of a user follows this one: its age is a text."""
+    """Form of a user that is incompatible with the others: its age is a text."""
 
     class User(Record):  # type: ignore[misc]
         name = String(required=True)
@@ -53,7 +54,7 @@ class Third:
 
 
 class Broken:
-    """With a default that is none of its type: Avro's own parser takes no such definition."""
+    """Form of a user with a default that does not have the field's type: Avro's own parser refuses the definition."""
 
     class User(Record):  # type: ignore[misc]
         name = String(required=True)
@@ -67,7 +68,7 @@ NATIVE = ProtobufNativeSchema(Timestamp)
 
 
 class Cases:
-    """Each method without a leading underscore is a case."""
+    """Methods of the cases: every method without a leading underscore is one."""
 
     def __init__(self, url: str, run: str, keys: str) -> None:
         quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
@@ -106,7 +107,11 @@ class Cases:
             crypto_failure_action=pulsar.ConsumerCryptoFailureAction.CONSUME,
         )
         sealed = blind.receive(RECEIVE_MS)
-        return [told(received(consumer)), sealed.encryption_context() is not None, version(sealed)]
+        return [
+            described(received(consumer)),
+            sealed.encryption_context() is not None,
+            version(sealed),
+        ]
 
     @property
     def _encrypting(self) -> dict[str, Any]:
@@ -121,7 +126,7 @@ class Cases:
             reader = self._client.create_reader(topic, pulsar.MessageId.earliest, schema=schema)
             while reader.has_message_available():
                 message = reader.read_next(RECEIVE_MS)
-                seen.append(told(message) if schema is JSON[1] else version(message))
+                seen.append(described(message) if schema is JSON[1] else version(message))
             reader.close()
 
         def other() -> None:
@@ -155,7 +160,7 @@ class Cases:
         self._write(second, topic, Second.User(name="bob", age=2, mail="b@x"))
         young = self._consumer(second, topic, "young")
         self._write(first, topic, First.User(name="cid", age=3))
-        return [told(received(one)) for _ in range(3) for one in (old, young)]
+        return [described(received(consumer)) for _ in range(3) for consumer in (old, young)]
 
     def protobuf_native(self) -> Any:
         topic = self._topic("native")
@@ -171,7 +176,7 @@ class Cases:
             self._consuming(other, topic),
         ]
 
-    # --- what is refused -------------------------------------------------------------------------
+    # --- refusals --------------------------------------------------------------------------------
 
     def incompatible(self) -> Any:
         seen = []
@@ -187,7 +192,10 @@ class Cases:
         return seen
 
     def broken(self) -> Any:
-        """Apache's broker does not answer such a definition unless it is the first: its clients wait for nothing."""
+        """Use a broken definition as the first and as a later version.
+
+        Apache's broker does not answer it as a later version: its clients wait until they give up.
+        """
         seen = []
         for name, forms, broken in (
             ("avro", AVRO, AvroSchema(Broken.User)),
@@ -234,7 +242,7 @@ class Cases:
     # --- topics ----------------------------------------------------------------------------------
 
     def partitioned(self) -> Any:
-        topic = self._topic("partitioned")  # of three partitions, made by who runs this
+        topic = self._topic("partitioned")  # created with three partitions by the test
         consumer = self._consumer(AVRO[1], topic, "s")
         producer = self._client.create_producer(
             topic,
@@ -244,7 +252,7 @@ class Cases:
         )
         for i in range(6):
             producer.send(First.User(name="ann", age=i))
-        seen = sorted(told(received(consumer)) for _ in range(6))
+        seen = sorted(described(received(consumer)) for _ in range(6))
         return [*seen, self._producing(AVRO[2], topic), self._consuming(AVRO[2], topic)]
 
     def several_topics(self) -> Any:
@@ -260,13 +268,13 @@ class Cases:
 
     def _both(self, schema: Any, topics: Any) -> Any:
         consumer = self._consumer(schema, topics, "s")
-        found = [received(consumer) for _ in range(2)]
-        return sorted(f"{one.topic_name()[-1]} {told(one)}" for one in found)
+        messages = [received(consumer) for _ in range(2)]
+        return sorted(f"{message.topic_name()[-1]} {described(message)}" for message in messages)
 
     # --- over a restart of the broker ------------------------------------------------------------
 
     def attach(self) -> Any:
-        """Producers of two versions, which send until ``after_restart``."""
+        """Start producers of two versions, which send until ``after_restart``."""
         topic = self._topic("attached")
         self._senders = [
             self._client.create_producer(topic, schema=schema, send_timeout_millis=0)
@@ -299,7 +307,7 @@ class Cases:
         seen: dict[int, str] = {}
         while len(seen) < self._count:
             message = received(self._attached)
-            seen[message.value().age] = told(message)
+            seen[message.value().age] = described(message)
         wrong = [
             seen.get(i)
             for i in range(self._count)
@@ -346,18 +354,18 @@ class Cases:
             consumer = self._consumer(schema, topic, "python", crypto_key_reader=self._keys)
             message = received(consumer)
             if kind in ("avro", "json", "encrypted"):
-                seen[kind] = told(message)
+                seen[kind] = described(message)
             else:
                 seen[kind] = f"{message.data().hex()} {version(message)}"
         return seen
 
-    # --- what cases are made of ------------------------------------------------------------------
+    # --- helpers of the cases --------------------------------------------------------------------
 
     def _topic(self, name: str) -> str:
         return f"persistent://public/schemas/{self._run}python-{name}"
 
     def _shared(self, name: str) -> str:
-        """One that programs in other languages use, too."""
+        """Return the name of a topic that programs in other languages use, too."""
         return f"persistent://public/schemas/{self._run}shared-{name}"
 
     def _consumer(self, schema: Any, topic: Any, name: str, **options: Any) -> pulsar.Consumer:
@@ -386,24 +394,22 @@ def received(consumer: pulsar.Consumer) -> pulsar.Message:
 
 
 def version(message: pulsar.Message) -> str:
-    found = message.schema_version()
-    return found.hex() if isinstance(found, bytes) else found.encode("latin-1").hex()
+    stored = message.schema_version()
+    return stored.hex() if isinstance(stored, bytes) else stored.encode("latin-1").hex()
 
 
-def told(message: pulsar.Message) -> str:
-    """A user as the consumer's schema reads it, and the version; of what its class cannot take, the error's name."""
+def described(message: pulsar.Message) -> str:
+    """Return a user as the consumer's schema reads it, and the version; the error's name for an unreadable user."""
     try:
         user = message.value()
     except Exception as error:
         return f"{type(error).__name__} {version(message)}"
     words = [user.name, str(user.age), getattr(user, "mail", None), version(message)]
     return " ".join(word for word in words if word)
-    words = [user.name, str(user.age), getattr(user, "mail", "")]
-    return " ".join(word for word in [*words, version(message)] if word)
 
 
 def refused(work: Callable[[], Any]) -> str:
-    """The client's own class of what was raised, "taken" when nothing was."""
+    """Return the name of the client's exception, "taken" when none was raised."""
     try:
         work()
     except pulsar.PulsarException as error:

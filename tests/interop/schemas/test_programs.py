@@ -1,7 +1,7 @@
-"""What the official clients in Python, Java and Go see of schemas, each case as they see it of Apache Pulsar.
+"""Schemas with the official clients in Python, Java and Go: every case has the outcome that it has with Apache Pulsar.
 
-``outcomes.json`` is what they observed there (``tests/oracle/client/test_schema_programs.py`` looks again); the cases
-are in ``python_cases.py``, ``java`` and ``go``.
+``outcomes.json`` holds the outcomes recorded there (``tests/oracle/client/test_schema_programs.py`` checks them); the
+cases are in ``python_cases.py``, ``java`` and ``go``.
 """
 
 import json
@@ -32,21 +32,21 @@ pytestmark = [pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
-    with killed_instance.harmed() as made:
-        prepare(lambda *call: made.rest(*call)[0], RUN)
-        yield made
+    with killed_instance.harmed() as killed:
+        prepare(lambda *call: killed.rest(*call)[0], RUN)
+        yield killed
 
 
 @pytest.fixture(scope="module")
 def programs(instance: Instance, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
-    made = Programs(instance.url, RUN, tmp_path_factory.mktemp("programs"))
-    yield made
-    made.close()
+    new_programs = Programs(instance.url, RUN, tmp_path_factory.mktemp("programs"))
+    yield new_programs
+    new_programs.close()
 
 
 @pytest.fixture(scope="module")
 def written(programs: Programs) -> Callable[[str], None]:
-    """Lets a language write what the others read, once."""
+    """A function that makes the program of a language write the messages that the others read, once."""
 
     @cache
     def write(language: str) -> None:
@@ -59,7 +59,7 @@ def written(programs: Programs) -> Callable[[str], None]:
     ("language", "case"),
     [(language, case) for language in LANGUAGES for case in OUTCOMES[language]],
 )
-def test_a_client_sees_what_it_sees_of_apache(
+def test_a_case_has_the_outcome_recorded_with_apache(
     programs: Programs, written: Callable[[str], None], language: str, case: str
 ) -> None:
     try:
@@ -71,16 +71,16 @@ def test_a_client_sees_what_it_sees_of_apache(
     assert program.seen(case) == OUTCOMES[language][case]
 
 
-def test_a_definition_that_is_none_is_refused_and_hurts_nothing_else(programs: Programs) -> None:
-    """A default that is none of its type. Apache's broker does not answer it where there is a schema already."""
+def test_an_invalid_definition_is_refused_without_affecting_others(programs: Programs) -> None:
+    """Use a default that does not have its field's type. Apache's broker does not answer it for a later version."""
     no = "IncompatibleSchema"
     assert programs["python"].seen("broken") == 2 * ["taken", no, no, "taken", "taken", no]
 
 
-def test_producers_of_several_versions_outlive_a_broker_that_is_killed(
+def test_producers_of_several_versions_survive_a_killed_broker(
     instance: Instance, programs: Programs
 ) -> None:
-    """Nothing is lost, and every message keeps the version it was written by."""
+    """Check that no message is lost, and that every message keeps the version by which it was written."""
     attached = []
     for language in LANGUAGES:
         try:
