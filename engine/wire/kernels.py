@@ -33,11 +33,19 @@ from engine.wire.bookie_kernels import (
     take_adds,
     take_read_replies,
 )
+from engine.wire.frames import (
+    BROKER_METADATA_MAGIC,
+    CHECKSUM_MAGIC,
+    metadata_span,
+    tagged,
+)
 from engine.wire.varints import LOW14, SHORT14, read_varint, skip_field, varint
 
 __all__ = [
     "BAD_CHECKSUM",
     "BATCH_MESSAGES_MAX",
+    "BROKER_METADATA_MAGIC",
+    "CHECKSUM_MAGIC",
     "LARGE_ENTRY_BYTES",
     "NEED",
     "OTHER",
@@ -56,15 +64,13 @@ __all__ = [
     "messages_in",
     "metadata_span",
     "stamped",
+    "tagged",
     "take_acks",
     "take_add_replies",
     "take_adds",
     "take_read_replies",
     "take_sends",
 ]
-
-CHECKSUM_MAGIC = 0x0E01
-BROKER_METADATA_MAGIC = 0x0E02
 
 _TOTAL = Struct(">I")
 _SIZES = Struct(">II")
@@ -475,7 +481,9 @@ def stamped(run: Slice, time_ms: int | None, index: int | None) -> Slice:
         placed.append(pos)
         pos += len(front) + len(number) + b - a
         placed.append(pos)
-    return Slice(b"".join(parts), placed, pos, counts)
+    stamped_run = Slice(b"".join(parts), placed, pos, counts)
+    stamped_run.facts = run.facts
+    return stamped_run
 
 
 def entry_stamp(entry: bytes) -> tuple[int | None, int | None]:
@@ -588,35 +596,13 @@ def _plain_ack(buf: bytes, pos: int, stop: int) -> tuple[int, list[Position], in
 def batch_sizes(buf: bytes, spans: list[int]) -> list[int] | None:
     """Return the number of messages by entry, as ``messages_in`` does; None when all are single."""
     sizes: list[int] | None = None
-    for i in range(0, len(spans), 2):
-        start, stop = spans[i], spans[i + 1]
-        span = metadata_span(buf, start, stop)
-        # Most metadata does not even contain the tag's byte, which one search in C shows.
-        if span is None or buf.find(b"\x58", span[0], span[1]) < 0:
-            continue
-        count = _messages_in_batch(buf, span[0], span[1])
+    for i in tagged(buf, spans, (b"\x58",)):  # num_messages_in_batch, field 11
+        count = messages_in(buf, spans[2 * i], spans[2 * i + 1])
         if count > 1:
             if sizes is None:
                 sizes = [1] * (len(spans) >> 1)
-            sizes[i >> 1] = count
+            sizes[i] = count
     return sizes
-
-
-def metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
-    """Return where an entry's MessageMetadata lies, behind broker metadata and checksum; None when the entry is
-    truncated."""
-    if pos + 10 <= stop:
-        magic, size = _MAGIC.unpack_from(buf, pos)
-        if magic == BROKER_METADATA_MAGIC:
-            pos += 6 + size
-            magic = _MAGIC.unpack_from(buf, pos)[0] if pos + 10 <= stop else 0
-        if magic == CHECKSUM_MAGIC:
-            pos += 6
-    if pos + 4 > stop:
-        return None
-    start = pos + 4
-    metadata_stop = start + _TOTAL.unpack_from(buf, pos)[0]
-    return (start, metadata_stop) if metadata_stop <= stop else None
 
 
 def messages_in(buf: bytes, start: int, stop: int) -> int:

@@ -9,7 +9,6 @@ from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from struct import Struct
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -18,7 +17,7 @@ from engine.base.slices import Slice, View
 from engine.broker.dispatch.choose.keys import SlotOf
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
-from engine.wire.kernels import CHECKSUM_MAGIC, metadata_span
+from engine.wire.kernels import metadata_span, tagged
 from engine.wire.texts import readable
 
 DELIVERY, CHUNK, MARKER, TRANSACTION, ORIGIN = 1, 2, 4, 8, 16
@@ -38,8 +37,6 @@ _TAGS = (
 _TAGS_OF = [tuple(tag for fact, tag in _TAGS if wanted & fact) for wanted in range(2 * ORIGIN)]
 _LARGE_ENTRY_BYTES = 2048
 """Mean size of entries above which only their metadata is searched, not all their bytes."""
-_CHECKED = Struct(">H4xI")
-"""Magic number of a checksum, the checksum, and the size of the metadata behind it."""
 CHUNK_BYTES = 64 << 10
 """Mean size of entries below which chunks are not counted. Only statistics depend on it, no order."""
 
@@ -113,9 +110,9 @@ def facts_of(run: Slice, wanted: int = DISPATCH) -> SliceFacts:
     facts: SliceFacts | None = run.facts
     if facts is None:
         facts = run.facts = SliceFacts(run, wanted)
-    elif wanted & ~facts.known:
+    elif missing := wanted & ~facts.known:
         facts.known |= wanted
-        facts.special = _special_of(run, facts.known)
+        facts.special = {**facts.special, **_special_of(run, missing)}
         facts.markers = _markers_of(facts.special)
     return facts
 
@@ -174,15 +171,15 @@ def _places_of(run: Slice, tags: Sequence[bytes]) -> Sequence[int]:
     """Return the indexes of the entries in whose metadata the bytes of any of ``tags`` are."""
     buf, spans = run.buf, run.spans
     if run.size > _LARGE_ENTRY_BYTES * run.count:
-        return _places_by_metadata(run, tags)
+        return tagged(buf, spans, tags)
     # Where entries are small, one search of all their bytes costs less than one of the metadata of each, unless the
-    # first byte of a tag is there more often than there are entries.
+    # first byte of a tag is frequent.
     stop = spans[-1]
     possible: list[bytes] = []
     for tag in tags:
         first, last, width = tag[:1], tag[-1], len(tag) - 1
         at = spans[0] - 1
-        for _ in range(run.count + 1):
+        for _ in range((run.count >> 3) + 2):
             at = buf.find(first, at + 1, stop - width)
             if at < 0:
                 break
@@ -191,24 +188,7 @@ def _places_of(run: Slice, tags: Sequence[bytes]) -> Sequence[int]:
                 break
         else:
             possible.append(tag)
-    return _places_by_metadata(run, possible) if possible else ()
-
-
-def _places_by_metadata(run: Slice, tags: Sequence[bytes]) -> list[int]:
-    buf, spans = run.buf, run.spans
-    places: list[int] = []
-    for i in range(run.count):
-        start, stop = spans[2 * i], spans[2 * i + 1]
-        magic, size = _CHECKED.unpack_from(buf, start) if start + _CHECKED.size <= stop else (0, 0)
-        if magic == CHECKSUM_MAGIC:  # as nearly all clients send: without a call per entry
-            span = start + _CHECKED.size, start + _CHECKED.size + size
-        else:
-            span = metadata_span(buf, start, stop) or (0, 0)
-        for tag in tags:
-            if buf.find(tag, *span) >= 0:
-                places.append(i)
-                break
-    return places
+    return tagged(buf, spans, possible) if possible else ()
 
 
 def short_uuid(uuid: str | bytes) -> str:

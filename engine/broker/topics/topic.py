@@ -14,6 +14,7 @@ from engine.broker.compaction.topic_compaction import TopicCompaction
 from engine.broker.context import Context
 from engine.broker.control.counters import Traffic
 from engine.broker.control.written import Written
+from engine.broker.dispatch.facts import MARKER, facts_of
 from engine.broker.errors import (
     ServiceNotReady,
     TopicTerminated,
@@ -196,6 +197,8 @@ class Topic:
     def publish(self, publish: Publish) -> None:
         """Pass ``publish`` through the stages and append it; its outcome may be reported to it within this call."""
         publish.since_s = self.context.clock.monotonic_s()
+        # The checksums were just verified, so the bytes are in the processor's cache, unlike when they are read later.
+        facts_of(publish.run, MARKER)
         if not self.stages or all(stage.admit(publish) for stage in self.stages):
             self.log.append(publish.run, publish)
 

@@ -250,9 +250,19 @@ EDITS = (
         "D17",
     ),
     Edit(
+        "tags-beyond-a-row-are-not-searched-for",
+        "engine/wire/frames.py::tagged",
+        "or not _fit(rows, count, width)",
+        "",
+        (
+            "unit/wire/test_kernels.py::"
+            "test_tagged_entries_are_those_with_the_tag_in_their_metadata",
+        ),
+    ),
+    Edit(
         "facts-wanted-later-are-not-searched-for",
         "engine/broker/dispatch/facts.py::facts_of",
-        "elif wanted & ~facts.known:",
+        "elif missing := wanted & ~facts.known:",
         "elif False:",
         (
             "unit/broker/dispatch/test_facts.py::"

@@ -28,7 +28,10 @@ from engine.wire.kernels import (
     build_receipts,
     entry_stamp,
     head_sequences,
+    messages_in,
+    metadata_span,
     stamped,
+    tagged,
     take_acks,
     take_add_replies,
     take_adds,
@@ -416,6 +419,46 @@ def test_batch_sizes_read_the_count_behind_all_headers(broker_metadata: bytes) -
 def test_batch_sizes_take_damaged_metadata_for_a_single_message(junk: bytes) -> None:
     sizes = batch_sizes(b"\x00\x00\x00" + bytes([len(junk)]) + junk, [0, 4 + len(junk)])
     assert sizes is None or 1 < sizes[0] < 2**31
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda tag, name, value, checked: pack_entry(
+                [Message(value)],
+                producer_name=name,
+                publish_ms=88,
+                extra={"marker_type": 1} if tag else {},
+            )[0 if checked else 6 :],
+            st.booleans(),
+            st.sampled_from(["p", "q", "p" * 20, "p" * 240, "p" * 300]),
+            st.sampled_from([b"", b"\xa0\x01" * 9, b"\xa0" * 300]),
+            st.sampled_from([True] * 9 + [False]),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_tagged_entries_are_those_with_the_tag_in_their_metadata(entries: list[bytes]) -> None:
+    run = a_run(entries)
+    spans = [
+        metadata_span(run.buf, *run.spans[i : i + 2]) or (0, 0) for i in range(0, len(run.spans), 2)
+    ]
+    expected = [i for i, span in enumerate(spans) if b"\xa0\x01" in run.buf[slice(*span)]]
+    assert tagged(run.buf, run.spans, (b"\xa0\x01",)) == expected
+    assert tagged(run.buf, run.spans, (b"\x0a", b"\xa0\x01")) == list(range(len(entries)))
+
+
+@given(st.lists(st.binary(max_size=30), min_size=1, max_size=9))
+def test_damaged_entries_have_no_batch_sizes_beside_others(junk: list[bytes]) -> None:
+    batch = pack_entry([Message(b"a")] * 3, producer_name="p", publish_ms=88)
+    run = a_run([batch, *junk, batch])
+    sizes = batch_sizes(run.buf, run.spans)
+    assert sizes is not None
+    assert sizes[:: len(junk) + 1] == [3, 3]
+    assert sizes == [
+        messages_in(run.buf, *run.spans[i : i + 2]) for i in range(0, len(run.spans), 2)
+    ]
 
 
 def test_an_add_frame_has_the_published_bytes() -> None:
