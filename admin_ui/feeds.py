@@ -219,14 +219,15 @@ class Feed:
     async def _listen(self, group: str) -> None:
         """Wake the feed at each message to the group, and listen again after Redis failed; meanwhile the interval alone
         wakes it."""
-        failing = False
+        failures = 0
         while True:
             try:
                 await self._receive(group)
             except Exception as error:
-                if not failing:
+                failures += 1
+                # The first failure is expected while Redis starts with the first analysis.
+                if failures == 2:
                     log.warning("feed is not woken channel=%s error=%r", self.channel.name, error)
-                failing = True
                 await asyncio.sleep(LISTEN_AGAIN_S)
 
     async def _receive(self, group: str) -> None:

@@ -46,6 +46,7 @@ ELSEWHERE = frozenset(
         *("max_connections_per_address", "secret_key"),
         "status_file_path",
         "websocket_key_folder",
+        "workers_on_demand",
         *("audit_days", "audit_entries_max", "run_days", "runs_max"),
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),
         *("redis_port", "spark_port"),

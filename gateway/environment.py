@@ -63,7 +63,10 @@ class Environment:
         "HTTP connections and WebSockets of one client address that a gateway keeps open; 0: no limit",
     )
     control_socket: str = text(
-        "", "the supervisor's socket, by which Spark is started; empty: none"
+        "", "the supervisor's socket, by which parts on demand are started; empty: none"
+    )
+    workers_on_demand: bool = flag(
+        False, "the supervisor starts Redis and the worker with the first analysis"
     )
     audit_days: int = count(
         365, "days for which the audit log keeps an entry; 0: no limit", high=DAYS_MAX

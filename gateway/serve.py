@@ -155,11 +155,13 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
     from gateway.asgi import application
     from gateway.clusters.configured import configured_clusters
     from gateway.clusters.registry import serving
+    from gateway.jobs import services as jobs
 
     clusters = configured_clusters(loop)
     preload_routes()
     for cluster in clusters:
         cluster.record_history()
+    jobs.resume()
     return serving(clusters, application)
 
 

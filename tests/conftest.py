@@ -145,7 +145,6 @@ def _shared(folders: pytest.TempPathFactory, **env: str) -> Iterator["SharedInst
     def start() -> Instance:
         made = Instance(folders.mktemp("shared"), **env)
         made.start()
-        made.wait_running("worker")
         return made
 
     shared = SharedInstance(start)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from django.db import transaction
+from django.conf import settings
+from django.db import close_old_connections, transaction
 from django.db.models import Case, F, QuerySet, Value, When
 from kombu.exceptions import OperationalError
 
@@ -31,6 +32,8 @@ QUEUE_PATIENCE_MS = 60_000
 WARM_INTERVAL_MS = 600_000
 SEND_S = 2.0
 """Time within which Redis must accept a connection, and answer."""
+WORKER_START_S = 60.0
+"""Time within which the supervisor must answer a request to start a worker."""
 _sender = ThreadPoolExecutor(1, thread_name_prefix="to-redis")
 EXECUTE, WARM = "jobs.execute", "jobs.warm"  # Names of the tasks in ``gateway.jobs.tasks``.
 ERROR_CHARACTERS_MAX = 2_000
@@ -115,6 +118,8 @@ def in_background(work: Callable[[], object]) -> None:
 def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
     from gateway.celery import app  # Not at the gateway's start, since Celery is slow to import.
 
+    _need_worker()
+
     # A connection of its own, with time-outs: the connection on which a worker waits for messages must have none.
     limits = {"socket_timeout": SEND_S, "socket_connect_timeout": SEND_S, "max_retries": 0}
     try:
@@ -126,6 +131,38 @@ def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
         log.warning("%s%s could not be sent to Celery's broker: %s", task, arguments, error)
         return False
     return True
+
+
+def _need_worker() -> None:
+    """Let the supervisor start Redis and a worker if they start with the first analysis. A problem is only logged: the
+    message cannot be sent then, or waits in Redis."""
+    environment = settings.ENVIRONMENT
+    if not environment.workers_on_demand or not environment.control_socket:
+        return
+    from gateway.standalone.control import NotRunningError, send_request
+
+    try:
+        answer = send_request(Path(environment.control_socket), "need", "worker", WORKER_START_S)
+    except NotRunningError as error:
+        answer = {"error": str(error)}
+    if "error" in answer:
+        log.warning("the supervisor did not start a worker: %s", answer["error"])
+
+
+def resume() -> None:
+    """Let the supervisor start a worker if runs are not over, which an earlier process of this instance created. The
+    worker queues them again. Returns at once."""
+
+    def need() -> None:
+        try:
+            unfinished = JobRun.objects.filter(state__in=(RunState.QUEUED, RunState.RUNNING))
+            if unfinished.exists():
+                _need_worker()
+        finally:
+            close_old_connections()
+
+    if settings.ENVIRONMENT.workers_on_demand:
+        in_background(need)
 
 
 class Warming:

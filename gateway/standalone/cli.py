@@ -20,7 +20,6 @@ from gateway.standalone.leftovers import end_leftovers
 from gateway.standalone.programs import (
     ProgramMissingError,
     java_home,
-    package_dir,
     redis_server,
     zookeeper_classpath,
 )
@@ -33,7 +32,7 @@ ANSWER_S = 180.0
 BOOKIE_BYTES = 300 << 20
 """Free space that a new bookie needs: two journal files of 64 MiB, and space for its first data."""
 OWN_PATHS = (
-    *("zookeeper", "redis", "spark", "logs", "runs", "java", "bookie-*"),
+    *("zookeeper", "metadata", "redis", "spark", "logs", "runs", "java", "bookie-*"),
     *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties"),
 )
 """Patterns of the files and folders that an instance creates in its data folder."""
@@ -50,6 +49,12 @@ def main(argv: Sequence[str]) -> int:
     run.add_argument("--brokers", type=int, default=1, help="number of brokers, 1 to 16")
     run.add_argument(
         "--gateways", type=int, help=f"number of gateways behind one port, 1 to {GATEWAYS_MAX}"
+    )
+    run.add_argument(
+        "--metadata",
+        choices=plan.METADATA,
+        default=plan.METADATA[0],
+        help="the metadata server: the engine's own, or Apache ZooKeeper, which needs Java",
     )
     run.add_argument("--clusters", help="not built yet: several clusters in one instance")
     verbs.add_parser("status", help="list the children of the running instance")
@@ -133,16 +138,16 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         bookies=args.bookies,
         brokers=args.brokers,
         spark_remote=os.environ.get("SPARK_REMOTE", ""),
+        metadata=args.metadata,
     )
     lock = _lock_data(data_dir)
+    is_zookeeper = options.metadata == "zookeeper"
     try:
-        spark_home = package_dir("pyspark")
         children = plan.children(
             options,
-            java_home=java_home(data_dir / "java"),
-            classpath=zookeeper_classpath(),
+            java_home=java_home(data_dir / "java") if is_zookeeper else Path(),
+            classpath=zookeeper_classpath() if is_zookeeper else "",
             redis=redis_server(),
-            spark_home=spark_home or Path("."),
         )
     except (ProgramMissingError, plan.PlanError) as error:
         fail(str(error))
@@ -258,16 +263,23 @@ def _bind(sock: socket.socket, host: str, port: int, user: str) -> str:
 
 def _prepare_folders(options: plan.InstanceOptions, children: Sequence[plan.Child]) -> None:
     data_dir = options.data_dir
-    for name in ("zookeeper", "redis", "spark"):
+    for name in ("redis", "spark"):
         (data_dir / name).mkdir(parents=True, exist_ok=True)
     (data_dir / "spark" / "tmp").mkdir(exist_ok=True)
+    (data_dir / "log4j2.properties").write_text(plan.LOG4J)
+    if options.metadata == "zookeeper":
+        _prepare_zookeeper(options, children)
+
+
+def _prepare_zookeeper(options: plan.InstanceOptions, children: Sequence[plan.Child]) -> None:
+    data_dir = options.data_dir
+    (data_dir / "zookeeper").mkdir(parents=True, exist_ok=True)
     _move_misplaced_data(data_dir / "zookeeper")
     zookeeper = next(child for child in children if child.name == "zookeeper")
     config = plan.zookeeper_config(
         data_dir / "zookeeper", options.host, zookeeper.ports["zookeeper"]
     )
     (data_dir / "zookeeper" / "zoo.cfg").write_text(config)
-    (data_dir / "log4j2.properties").write_text(plan.LOG4J)
 
 
 def _move_misplaced_data(folder: Path) -> None:
@@ -290,7 +302,7 @@ def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # t
             f"ready in {took_s:.1f} s\n"
             f"  console, REST, WebSocket  http://{host}:{http_port}\n"
             f"  Pulsar clients            pulsar://{host}:{ports['broker-1']['pulsar']}\n"
-            f"  ZooKeeper                 {host}:{ports['zookeeper']['zookeeper']}\n"
+            f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}\n"
             f"  logs and data             {options.data_dir}\n"
             "  Ctrl-C stops everything; data stays"
         )

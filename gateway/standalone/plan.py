@@ -12,6 +12,8 @@ from gateway.standalone.settings import StandaloneSettings
 
 HOST = "127.0.0.1"
 COUNT_MAX = 16
+METADATA = ("zookeeper", "embedded")
+"""Kinds of metadata servers; the first is the default."""
 WORKER_KEY = "magnetar:worker"
 """The key in Redis that a worker sets once a second to its process id while it accepts tasks."""
 # Java decodes file names by the locale; with the locale C it finds no file with other than ASCII letters.
@@ -26,6 +28,8 @@ MALLOC = {
 
 
 LISTENER = "{listener}"
+ANALYSES = "analyses"
+"""Function that an instance lacks without Redis, the worker or Spark."""
 
 
 class PlanError(Exception):
@@ -54,9 +58,10 @@ class Child:
     ports: Mapping[str, int]
     ready: Ready
     needs: tuple[str, ...] = ()
-    """Children that must be ready before it starts."""
+    """Children that must be ready before it starts; those on demand are started for it."""
     env: Mapping[str, str] = field(default_factory=dict)
     on_demand: bool = False
+    """True: a request starts it, not the start of the instance."""
     serves: str = ""
     """The function that the instance lacks without the child. The instance is ready before such a child is, and stays
     so without it. Empty for a child without which the instance is not ready."""
@@ -68,7 +73,10 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class InstanceOptions:
-    """The options of the command line, and the settings. ``spark_remote`` is an external Spark Connect server."""
+    """The options of the command line, and the settings. ``spark_remote`` is an external Spark Connect server.
+
+    ``metadata`` is ``embedded`` for the engine's own metadata server, ``zookeeper`` for Apache ZooKeeper's.
+    """
 
     data_dir: Path
     settings: StandaloneSettings
@@ -76,6 +84,12 @@ class InstanceOptions:
     bookies: int = 1
     brokers: int = 1
     spark_remote: str = ""
+    metadata: str = METADATA[0]
+
+    @property
+    def workers_on_demand(self) -> bool:
+        """True: Redis and the worker start with the first analysis. Several gateways exchange events by Redis."""
+        return self.gateways == 1
 
     @property
     def gateways(self) -> int:
@@ -132,9 +146,13 @@ LOG4J = (
 
 
 def children(
-    options: InstanceOptions, *, java_home: Path, classpath: str, redis: str, spark_home: Path
+    options: InstanceOptions, *, java_home: Path, classpath: str, redis: str
 ) -> list[Child]:
-    """Return all children of an instance in start order. Raises PlanError."""
+    """Return all children of an instance. ``java_home`` and ``classpath`` are those of Apache ZooKeeper.
+
+    A gateway and a broker wait by themselves for the servers that they use, so they start without them; only what
+    would log that it cannot reach the metadata store waits for it. Raises PlanError.
+    """
     for name, count in (("--bookies", options.bookies), ("--brokers", options.brokers)):
         if not 1 <= count <= COUNT_MAX:
             raise PlanError(f"{name} must be from 1 to {COUNT_MAX}, not {count}")
@@ -142,40 +160,22 @@ def children(
     ports = options.ports()
     zk_port, redis_port = ports["ZOOKEEPER"], ports["REDIS"]
     http_port, spark_port = ports["HTTP"], ports["SPARK"]
-    broker_port, broker_http = ports["BROKER"], ports["BROKER_HTTP"]
-    bookie_port, bookie_http = ports["BOOKIE"], ports["BOOKIE_HTTP"]
     shared = {
         "MAGNETAR_DATA_DIR": str(data),
         "MAGNETAR_METADATA_URL": f"zk:{host}:{zk_port}",
         "MAGNETAR_ZOOKEEPER_PORT": str(zk_port),
-        "MAGNETAR_BROKER_PORT": str(broker_port),
+        "MAGNETAR_BROKER_PORT": str(ports["BROKER"]),
         "MAGNETAR_HTTP_PORT": str(http_port),
         "MAGNETAR_REDIS_URL": f"redis://{host}:{redis_port}/0",
         "MAGNETAR_CONTROL_SOCKET": str(control_socket(data)),
         "MAGNETAR_PORT_OFFSET": "0",
+        "MAGNETAR_WORKERS_ON_DEMAND": str(options.workers_on_demand).lower(),
         "SPARK_REMOTE": options.spark_remote or f"sc://{host}:{spark_port}",
         "PYTHONUNBUFFERED": "1",
     }
-    # Three copies if there are three bookies, with a majority as ack quorum: writing continues without one of them.
-    quorum = min(options.bookies, 3)
+    gateways = _gateways(options, host, http_port, ports["GATEWAY_HTTP"], shared)
     out = [
-        Child(
-            "zookeeper",
-            (
-                str(java_home / "bin" / "java"),
-                *("-Xmx256m", "-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-                *(
-                    f"-Dlog4j2.configurationFile={data}/log4j2.properties",
-                    "-cp",
-                    classpath,
-                ),
-                "org.apache.zookeeper.server.ZooKeeperServerMain",
-                str(data / "zookeeper" / "zoo.cfg"),
-            ),
-            {"zookeeper": zk_port},
-            Ready("zookeeper", zk_port),
-            env={**shared, **JAVA_LOCALE},
-        ),
+        _metadata(options, zk_port, java_home, classpath, shared),
         Child(
             "redis",
             (
@@ -185,24 +185,70 @@ def children(
             {"redis": redis_port},
             Ready("redis", redis_port),
             env=shared,
+            on_demand=options.workers_on_demand,
+            serves=ANALYSES if options.workers_on_demand else "",
         ),
+        *_bookies(options, ports["BOOKIE"], ports["BOOKIE_HTTP"], shared),
+        *_brokers(options, ports["BROKER"], ports["BROKER_HTTP"], shared),
+        *gateways,
+        _worker(options, redis_port, [child.name for child in gateways], shared),
     ]
-    bookie_names = [f"bookie-{i + 1}" for i in range(options.bookies)]
-    for i, name in enumerate(bookie_names):
+    if not options.spark_remote:
+        out.append(_spark(host, spark_port, data, shared))
+    _refuse_shared_ports(out)
+    return out
+
+
+def _metadata(
+    options: InstanceOptions, port: int, java_home: Path, classpath: str, env: Mapping[str, str]
+) -> Child:
+    """Return the metadata server. Its name is the same for both kinds."""
+    data = options.data_dir
+    ready = Ready("zookeeper", port)
+    if options.metadata == "embedded":
         argv = (
-            *(sys.executable, "-m", "bookie", "--data-dir", str(data / name)),
-            *("--port", str(bookie_port + i), "--status-port", str(bookie_http + i)),
+            *(sys.executable, "-m", "engine", "metadata", "--data-dir", str(data / "metadata")),
+            *("--host", options.host, "--port", str(port)),
+        )
+        return Child("zookeeper", argv, {"zookeeper": port}, ready, env=env)
+    argv = (
+        *(str(java_home / "bin" / "java"), "-Xmx256m", "-Xms32m", "-XX:+UseSerialGC"),
+        *("-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={data}/log4j2.properties"),
+        *("-cp", classpath, "org.apache.zookeeper.server.ZooKeeperServerMain"),
+        str(data / "zookeeper" / "zoo.cfg"),
+    )
+    return Child("zookeeper", argv, {"zookeeper": port}, ready, env={**env, **JAVA_LOCALE})
+
+
+def _bookies(
+    options: InstanceOptions, first_port: int, first_http: int, shared: Mapping[str, str]
+) -> list[Child]:
+    out = []
+    for i in range(options.bookies):
+        name, port, http = f"bookie-{i + 1}", first_port + i, first_http + i
+        argv = (
+            *(sys.executable, "-m", "bookie", "--data-dir", str(options.data_dir / name)),
+            *("--port", str(port), "--status-port", str(http)),
             *("--metadata", shared["MAGNETAR_METADATA_URL"]),
         )
-        own_ports = {"bookie": bookie_port + i, "http": bookie_http + i}
-        ready = Ready("http", bookie_http + i, "/ready")
         # A bookie's disks are bound to its id, which by default holds the port, and to their path. Both may change
         # between two starts of an instance.
         own = {"MAGNETAR_BOOKIE_BOOKIE_ID": name, "MAGNETAR_BOOKIE_MOVABLE_DATA": "true"}
+        ready = Ready("http", http, "/ready")
         env = {**shared, **MALLOC, **own}
+        own_ports = {"bookie": port, "http": http}
         out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env))
+    return out
+
+
+def _brokers(
+    options: InstanceOptions, first_port: int, first_http: int, shared: Mapping[str, str]
+) -> list[Child]:
+    # Three copies if there are three bookies, with a majority as ack quorum: writing continues without one of them.
+    quorum = min(options.bookies, 3)
+    out = []
     for i in range(options.brokers):
-        port, http = broker_port + BROKER_STEP * i, broker_http + BROKER_STEP * i
+        port, http = first_port + BROKER_STEP * i, first_http + BROKER_STEP * i
         env = {
             **shared,
             **MALLOC,
@@ -212,42 +258,32 @@ def children(
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": str(quorum),
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_ACK_QUORUM": str(quorum // 2 + 1),
         }
-        name = f"broker-{i + 1}"
-        own_ports = {"pulsar": port, "http": http}
+        argv = (sys.executable, "-m", "engine", "broker")
         ready = Ready("http", http, "/ready")
-        command = (sys.executable, "-m", "engine", "broker")
-        out.append(Child(name, command, own_ports, ready, (*bookie_names,), env, stop_timeout_s=20))
-    gateways = _gateways(options, host, http_port, ports["GATEWAY_HTTP"], shared)
-    out += gateways
-    worker = (
-        *(
-            sys.executable,
-            "-m",
-            "celery",
-            "--quiet",
-            "-A",
-            "gateway",
-            "worker",
-            "--concurrency",
-            "2",
-        ),
-        *("--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
-    )
-    out.append(
-        Child(
-            "worker",
-            worker,
-            {},
-            Ready("worker", redis_port),
-            ("redis", *(child.name for child in gateways)),
-            shared,
-            serves="analyses",
-        )
-    )
-    if not options.spark_remote:
-        out.append(_spark(host, spark_port, data, java_home, spark_home, shared))
-    _refuse_shared_ports(out)
+        own_ports = {"pulsar": port, "http": http}
+        name = f"broker-{i + 1}"
+        out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env, stop_timeout_s=20))
     return out
+
+
+def _worker(
+    options: InstanceOptions, redis_port: int, gateways: Sequence[str], env: Mapping[str, str]
+) -> Child:
+    """Return the worker, which needs the console's database, created by a gateway."""
+    argv = (
+        *(sys.executable, "-m", "celery", "--quiet", "-A", "gateway", "worker"),
+        *("--concurrency", "2", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
+    )
+    return Child(
+        "worker",
+        argv,
+        {},
+        Ready("worker", redis_port),
+        ("redis", *gateways),
+        env,
+        on_demand=options.workers_on_demand,
+        serves=ANALYSES,
+    )
 
 
 def _gateways(
@@ -264,10 +300,8 @@ def _gateways(
         )
         name = f"gateway-{i + 1}" if several else "gateway"
         ready = Ready("http", own, "/admin/v2/brokers/health")
-        needs = ("zookeeper", "redis")
-        out.append(
-            Child(name, argv, {"http": own}, ready, needs, env, listener=port if several else 0)
-        )
+        listener = port if several else 0
+        out.append(Child(name, argv, {"http": own}, ready, env=env, listener=listener))
     return out
 
 
@@ -283,9 +317,7 @@ def _refuse_shared_ports(children: Sequence[Child]) -> None:
             users[port] = user
 
 
-def _spark(
-    host: str, port: int, data: Path, java_home: Path, spark_home: Path, shared: Mapping[str, str]
-) -> Child:
+def _spark(host: str, port: int, data: Path, shared: Mapping[str, str]) -> Child:
     """Return the Spark Connect server; it is started on demand, since it takes ten seconds and a gigabyte."""
     # The heavy work is done in Python, with which Java's second compiler and parallel collector would compete.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -308,7 +340,7 @@ def _spark(
         "spark.driver.memory": "1g",
     }
     argv = (
-        *(str(spark_home / "bin" / "spark-submit"), "--master", "local[2]"),
+        *(sys.executable, "-m", "gateway.standalone.spark", "--master", "local[2]"),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
         *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
         "spark-internal",
@@ -316,8 +348,6 @@ def _spark(
     env = {
         **shared,
         **JAVA_LOCALE,
-        "JAVA_HOME": str(java_home),
-        "SPARK_HOME": str(spark_home),
         "SPARK_LAUNCHER_OPTS": quick,
         "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(data / "spark" / "tmp"),
@@ -326,7 +356,8 @@ def _spark(
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     }
     env.pop("SPARK_REMOTE")
-    return Child("spark", argv, {"connect": port}, Ready("tcp", port), (), env, on_demand=True)
+    ready = Ready("tcp", port)
+    return Child("spark", argv, {"connect": port}, ready, env=env, on_demand=True, serves=ANALYSES)
 
 
 def control_socket(data_dir: Path) -> Path:

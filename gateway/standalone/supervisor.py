@@ -41,6 +41,8 @@ STACK_LINES = 60
 CAUSE = "Caused by: "
 HARMLESS = re.compile(r"WARNING: ")
 """Java's warnings about its own options and modules."""
+VERBS = ("stop", "kill", "start", "need")
+"""Requests about a child. ``need`` starts one as ``start`` does, unless it was stopped by a request."""
 NO_LISTENERS: Mapping[int, socket.socket] = {}
 
 
@@ -542,8 +544,8 @@ class Supervisor:
             return {"error": 'expected one line {"verb": …, "name": …}'}
         if verb == "status":
             return {"pid": os.getpid(), "children": [c.describe() for c in self._children.values()]}
-        if verb not in ("stop", "kill", "start"):
-            return {"error": f"unknown verb {verb!r}; known: status, stop, kill, start"}
+        if verb not in VERBS:
+            return {"error": f"unknown verb {verb!r}; known: status, {', '.join(VERBS)}"}
         child = self._find(name)
         if child is None:
             return {"error": f"no child named {name!r}; there are: {', '.join(self._children)}"}
@@ -555,11 +557,26 @@ class Supervisor:
             if child.describe()["pid"] is None:
                 return {"error": f"{name} is not running (state {child.state.value})"}
             child.kill()
-        else:
-            child.start()
-            if problem := await self._until_ready(child):
-                return {"error": problem, "children": [child.describe()]}
+        elif verb == "need" and child.state is ChildState.STOPPED:
+            return {"error": f"{name} was stopped by a request"}
+        elif problem := await self._start(child):
+            return {"error": problem, "children": [child.describe()]}
         return {"children": [child.describe()]}
+
+    async def _start(self, child: ChildProcess) -> str:
+        """Start a child, and before it those of its needs that are on demand and were not started yet.
+
+        Returns the problem when one does not become ready, else an empty text.
+        """
+        for need in (self._children[name] for name in child.spec.needs):
+            if need.state is ChildState.DOWN:
+                need.start()
+            elif need.state is ChildState.STOPPED:
+                return f"{need.spec.name}, which {child.spec.name} needs, was stopped by a request"
+            if problem := await self._until_ready(need):
+                return problem
+        child.start()
+        return await self._until_ready(child)
 
     def _find(self, name: str) -> ChildProcess | None:
         """Return the child of this name; a broker also by the id it registers with, ``host:HTTP port``.

@@ -24,6 +24,7 @@ VICTIMS = ["bookie-1", "broker-1", "zookeeper", "bookie-1", "broker-1", "gateway
 @pytest.fixture(scope="module")
 def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
     with killed_instance.harmed() as made:
+        made.control("start", "worker")
         yield made
 
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.e2e.watching import STATUS, Look, looks, number, try_goto, watched
 from tests.support.life.cast import CLUSTER, KEPT, STORIES
 from tests.support.life.life import Life, console_path
+from tests.support.waiting import until_blocking
 
 EVERYTHING = os.environ.get("INCIDENTS") == "all"
 WATCH_S = 60.0 if EVERYTHING else 8.0
@@ -123,6 +124,11 @@ ROUTES = {
 }
 
 
+def has_redis(life: Life) -> bool:
+    hops = life.instance.rest("GET", "/api/v1/health")[1]["hops"]
+    return any((hop["hop"], hop["state"]) == ("redis", "ok") for hop in hops)
+
+
 def away(life: Life, part: str, way: str) -> AbstractContextManager[None]:
     return life.without(part) if way == "killed" else life.frozen(part)
 
@@ -140,6 +146,9 @@ def test_an_unavailable_part_is_named_on_every_page_until_it_is_available(
         if EVERYTHING
         else {name: ROUTES[name] for name in ("overview", "topics", "tenants", "bundles")}
     )
+    if part == "redis":
+        life.instance.control("start", "worker")
+        until_blocking(lambda: has_redis(life), "Redis answers the gateway")
     pages = {name: watched(context, path) for name, path in routes.items()}
     for page in pages.values():
         until_well(page)

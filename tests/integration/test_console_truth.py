@@ -240,6 +240,9 @@ def state_of(instance: Instance, hop: str) -> str:
 
 
 def test_unavailable_parts_without_numbers_are_named(instance: Instance) -> None:
+    assert (state_of(instance, "redis"), state_of(instance, "spark")) == ("unknown", "unknown")
+    instance.control("start", "worker")
+    until(instance, lambda: state_of(instance, "spark") == "ok", NAMED_S)
     wanted = {"redis", "bookie"}
     with watched(instance):
         with frozen(instance, "redis", "bookie-1"):

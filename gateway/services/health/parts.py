@@ -21,6 +21,7 @@ from gateway.standalone.plan import WORKER_KEY
 
 STORE_PATH = "/"
 """Path that exists in every store."""
+NOT_STARTED = "starts with the first analysis"
 WORKER_PERIOD_S = 1.0
 WORKER_KEY_S = 600
 """Time to live that a worker gives WORKER_KEY once a second: its remainder shows when the worker last did so."""
@@ -54,9 +55,13 @@ class Store:
 
 
 class Redis:
-    """Checks of Redis and, through it, of the analysis worker."""
+    """Checks of Redis and, through it, of the analysis worker.
 
-    def __init__(self, url: str) -> None:
+    ``on_demand``: both start with the first analysis, so that Redis is not missed before it answered once.
+    """
+
+    def __init__(self, url: str, *, on_demand: bool = False) -> None:
+        self._awaited = not on_demand
         self._client = redis.from_url(
             url,
             socket_timeout=ANSWER_S,
@@ -73,6 +78,8 @@ class Redis:
         try:
             remaining_ms = int(await self._client.pttl(WORKER_KEY))
         except RedisError as error:
+            if not self._awaited:
+                raise NotKnownError(NOT_STARTED) from None
             self._answered = False
             raise UnwellError(f"does not answer: {error}") from None
         except asyncio.CancelledError:
@@ -81,11 +88,14 @@ class Redis:
             await self._client.connection_pool.disconnect()
             raise
         self._worker_s = WORKER_KEY_S - remaining_ms / 1000 if remaining_ms >= 0 else None
+        self._awaited = True
         if not self._answered:
             self._answered, self._back_s = True, time.monotonic()
 
     async def check_worker(self) -> None:
         """Judge the worker by the last answer of Redis, which ``check`` renews."""
+        if not self._awaited:
+            raise NotKnownError(NOT_STARTED)
         if not self._answered:
             raise NotKnownError("reports through Redis, which does not answer")
         silent_s = self._worker_s

@@ -36,8 +36,10 @@ class Health:
             checks = self._checks = Checks(self.hops)
             checks.start(Kind.STORE, "", self.store.check, idle_s=1.0)
             checks.start(Kind.GATEWAY, "", partial(check_gateway, checks))
-            if settings.ENVIRONMENT.redis_url:
-                self._redis = Redis(settings.ENVIRONMENT.redis_url)
+            environment = settings.ENVIRONMENT
+            if environment.redis_url:
+                on_demand = environment.workers_on_demand
+                self._redis = Redis(environment.redis_url, on_demand=on_demand)
                 checks.start(Kind.REDIS, "", self._redis.check, period_s=1.0)
                 checks.start(Kind.SPARK, "", self._redis.check_worker)
             path = Path(str(settings.DATABASES["default"]["NAME"]))

@@ -38,8 +38,8 @@ FILES = {
 }
 """Fixture -> files that use it. They run in one process of pytest-xdist: each process would have an instance."""
 LAST = FILES["shared_instance"][-1]
-ON_DEMAND = "spark"
-"""A part that comes and goes by itself."""
+ON_DEMAND = ("redis", "worker", "spark")
+"""Parts that start with the first analysis."""
 
 
 class SharedInstance:
@@ -94,7 +94,7 @@ class SharedInstance:
 
 def _processes(instance: Instance) -> dict[str, int | None]:
     children = instance.control("status")["children"]
-    return {child["name"]: child["pid"] for child in children if child["name"] != ON_DEMAND}
+    return {child["name"]: child["pid"] for child in children if child["name"] not in ON_DEMAND}
 
 
 class SharersTogether(LoadFileScheduling):

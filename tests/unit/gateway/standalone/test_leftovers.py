@@ -92,7 +92,6 @@ def test_every_part_of_an_instance_has_a_log_by_which_it_is_found() -> None:
         java_home=here,
         classpath="",
         redis="redis-server",
-        spark_home=here,
     )
     assert len(made) > 8
     assert all(PART_LOG.fullmatch(f"{child.name}.log") for child in made)

@@ -11,15 +11,16 @@ from gateway.standalone.settings import PROGRAM
 HERE = Path("/nowhere")
 
 
-def plan(**settings: str) -> dict[str, Child]:
+def plan(metadata: str = "embedded", **settings: str) -> dict[str, Child]:
     counts = {key: int(settings.pop(key)) for key in ("bookies", "brokers") if key in settings}
     options = InstanceOptions(
         data_dir=HERE,
         settings=PROGRAM.load(settings, HERE),
         spark_remote=settings.get("SPARK_REMOTE", ""),
+        metadata=metadata,
         **counts,
     )
-    made = children(options, java_home=HERE, classpath="", redis="redis-server", spark_home=HERE)
+    made = children(options, java_home=HERE, classpath="", redis="redis-server")
     return {child.name: child for child in made}
 
 
@@ -43,6 +44,30 @@ def test_several_gateways_share_a_port_and_have_one_each() -> None:
     assert [child.ready.port for child in gateways] == [8401, 8402, 8403]
     assert made["worker"].needs == ("redis", "gateway-1", "gateway-2", "gateway-3")
     assert plan()["gateway"].listener == 0
+
+
+def test_one_gateway_starts_redis_worker_and_spark_on_demand() -> None:
+    children = plan()
+    on_demand = [child for child in children.values() if child.on_demand]
+    assert [child.name for child in on_demand] == ["redis", "worker", "spark"]
+    assert all(child.serves for child in on_demand)
+    assert children["gateway"].env["MAGNETAR_WORKERS_ON_DEMAND"] == "true"
+
+
+def test_several_gateways_start_with_redis_and_a_worker() -> None:
+    children = plan(MAGNETAR_GATEWAYS="2")
+    assert [child.name for child in children.values() if child.on_demand] == ["spark"]
+    assert not children["redis"].serves
+    assert children["worker"].env["MAGNETAR_WORKERS_ON_DEMAND"] == "false"
+
+
+def test_both_kinds_of_metadata_servers_have_one_name_and_port() -> None:
+    embedded, apache = plan()["zookeeper"], plan("zookeeper")["zookeeper"]
+    assert embedded.ports == apache.ports == {"zookeeper": 2181}
+    assert embedded.ready == apache.ready
+    assert embedded.argv[1:4] == ("-m", "engine", "metadata")
+    assert "java" not in " ".join(embedded.argv)
+    assert "org.apache.zookeeper.server.ZooKeeperServerMain" in apache.argv
 
 
 def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:

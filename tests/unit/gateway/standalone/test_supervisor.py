@@ -126,6 +126,74 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(
     assert not path.exists()
 
 
+@asynccontextmanager
+async def serving(supervisor: Supervisor) -> AsyncIterator[None]:
+    """Run the supervisor until the instance is ready; stop it at the end."""
+    ready = asyncio.Event()
+
+    def banner(took_s: float) -> str:
+        ready.set()
+        return ""
+
+    running = asyncio.get_running_loop().create_task(supervisor.run(banner))
+    try:
+        await asyncio.wait_for(ready.wait(), 120)
+        yield
+    finally:
+        supervisor._on_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(running, 120) == 0
+
+
+async def order(supervisor: Supervisor, verb: str, name: str) -> dict[str, object]:
+    return await supervisor._answer(json.dumps({"verb": verb, "name": name}).encode())
+
+
+@pytest.mark.parametrize("verb", ["need", "start"])
+async def test_a_request_starts_a_child_on_demand_and_before_it_what_it_needs(
+    tmp_path: Path, verb: str
+) -> None:
+    redis = replace(child("redis"), on_demand=True, serves="analyses")
+    worker = replace(child("worker"), on_demand=True, serves="analyses", needs=("redis", "gateway"))
+    supervisor = made(tmp_path, [], child("gateway"), redis, worker)
+    async with serving(supervisor):
+        states = {name: process.state for name, process in supervisor._children.items()}
+        assert states == {
+            "gateway": ChildState.RUNNING,
+            "redis": ChildState.DOWN,
+            "worker": ChildState.DOWN,
+        }
+        answer = await order(supervisor, verb, "worker")
+        assert [child["state"] for child in answer["children"]] == ["running"]  # type: ignore[attr-defined]
+        pids = [process.describe()["pid"] for process in supervisor._children.values()]
+        assert None not in pids
+        await order(supervisor, verb, "worker")
+        assert [process.describe()["pid"] for process in supervisor._children.values()] == pids
+
+
+async def test_a_need_does_not_start_a_child_that_was_stopped_by_a_request(tmp_path: Path) -> None:
+    supervisor = made(tmp_path, [], child("gateway"), replace(child("worker"), on_demand=True))
+    async with serving(supervisor):
+        await order(supervisor, "need", "worker")
+        await order(supervisor, "stop", "worker")
+        refused = await order(supervisor, "need", "worker")
+        assert refused == {"error": "worker was stopped by a request"}
+        assert supervisor._children["worker"].state is ChildState.STOPPED
+        assert "children" in await order(supervisor, "start", "worker")
+
+
+async def test_a_child_whose_need_was_stopped_by_a_request_is_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis = replace(child("redis"), on_demand=True)
+    worker = replace(child("worker"), on_demand=True, needs=("redis",))
+    supervisor = made(tmp_path, [], redis, worker, child("gateway"))
+    async with serving(supervisor):
+        await order(supervisor, "stop", "redis")
+        refused = await order(supervisor, "need", "worker")
+        assert refused["error"] == "redis, which worker needs, was stopped by a request"
+        assert supervisor._children["worker"].state is ChildState.DOWN
+
+
 async def test_a_broker_is_found_by_the_id_it_registers_with(tmp_path: Path) -> None:
     supervisor = made(
         tmp_path,

@@ -46,3 +46,20 @@ async def test_a_worker_is_reported_missing_only_while_redis_has_its_state(
     await made.check()
     with pytest.raises(UnwellError, match="has not reported for 7 s"):
         await made.check_worker()
+
+
+async def test_redis_on_demand_is_missed_only_after_it_answered_once() -> None:
+    redis, answers = Redis("redis://127.0.0.1:1", on_demand=True), Answers()
+    await redis.close()
+    redis._client = answers  # type: ignore[assignment]
+    for check in (redis.check, redis.check_worker):
+        with pytest.raises(NotKnownError, match="starts with the first analysis"):
+            await check()
+    answers.left_ms = WORKER_KEY_S * 1000
+    await redis.check()
+    await redis.check_worker()
+    answers.left_ms = RedisConnectionError("refused")
+    with pytest.raises(UnwellError, match="does not answer"):
+        await redis.check()
+    with pytest.raises(NotKnownError, match="reports through Redis"):
+        await redis.check_worker()
