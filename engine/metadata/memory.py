@@ -88,11 +88,17 @@ class MemoryServer:
         self._cut.pop(session_id, None)
 
     def expire(self, session_id: int) -> None:
-        """End a session now, as if its client had been silent; the client is notified unless it is partitioned."""
+        """End a session now, as if its client had been silent; the client is notified unless it is partitioned.
+
+        The notice overtakes delayed replies. ZooKeeper's client may rely on its session until the timeout, so only a
+        client that is notified at once has no reason to believe in a session that ended early.
+        """
         session = self._sessions.get(session_id)
         if session is not None:
             self._end(session)
-            self._send(session, 0.0, session.store._ended, session)
+            store = session.store
+            if not self._is_cut(session):
+                store._loop.call_soon(store._ended, session, context=store._context)
 
     def break_connection(self, session_id: int) -> None:
         """Reset a session's connection: pending calls fail with unknown outcome, and the client reconnects."""

@@ -80,6 +80,22 @@ async def test_expired_session_loses_its_ephemerals_and_a_new_one_begins() -> No
     await second.close()
 
 
+async def test_a_session_that_is_expired_early_proves_nothing_while_a_reply_is_late() -> None:
+    server = MemoryServer(
+        on_call=lambda _s, op, _p: Fault(reply_delay_s=T / 2) if op == "put" else None
+    )
+    store = server.session(T)
+    await store.create("/a")
+    late = asyncio.ensure_future(store.put("/a", b"x"))
+    await asyncio.sleep(T / 10)
+    server.expire(store.session_id)
+    await asyncio.sleep(T / 100)
+    assert not store.session_proven
+    with pytest.raises(SessionExpiredError):
+        await late
+    await store.close()
+
+
 async def test_partitioned_client_gives_up_before_the_server_does() -> None:
     server = MemoryServer()
     first, second = server.session(T), server.session(T)
