@@ -1,4 +1,8 @@
-"""Detection of a silent peer on a Pulsar connection: by a PING at each interval, and on request."""
+"""Detection of a silent peer on a Pulsar connection: by a PING at each interval, and on request.
+
+While the connection is held nothing is read, so that silence proves nothing. A peer that is gone is then found by
+writing: its host answers the first PING with a reset, and the next write fails.
+"""
 
 import asyncio
 
@@ -9,16 +13,16 @@ from engine.net.transport import Connection
 from engine.wire import commands
 from engine.wire.states import CommandType
 
+HELD_PROBE_SHARE = 0.1
+"""Share of a probe's time between the two PINGs that find out whether the peer of a held connection is gone."""
+
 
 class SilentPeerError(PeerError):
     """The peer sent nothing in answer to a PING."""
 
 
 class KeepAlive:
-    """Keepalive that ends a connection whose peer is silent. The connection's owner notifies it of received bytes.
-
-    While the connection is held nothing is read, so that silence proves nothing.
-    """
+    """Keepalive that ends a connection whose peer is silent. The connection's owner notifies it of received bytes."""
 
     def __init__(self, connection: Connection, interval_s: float) -> None:
         self._connection = connection
@@ -31,6 +35,7 @@ class KeepAlive:
         self._probe: asyncio.Future[bool] | None = None
         self._received_in_probe = False
         """True when bytes arrived since the probe began."""
+        self._probed_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -61,9 +66,7 @@ class KeepAlive:
         connection = self._connection
         if connection.closing:
             return
-        # Silence counts only if the connection was read for the whole interval.
-        could_receive = not connection.held and connection.released_at < self._pinged_at
-        if not self._received and could_receive:
+        if not self._received and self._was_read_since(self._pinged_at):
             connection.abort(SilentPeerError("no answer to PING"))
             return
         self._received = False
@@ -71,29 +74,42 @@ class KeepAlive:
         self._ping()
         self._timer = self._loop.call_later(self._interval_s, self._tick)
 
+    def _was_read_since(self, start_s: float) -> bool:
+        """Return whether the connection was read at all times since ``start_s``, so that silence counts."""
+        return not self._connection.held and self._connection.released_at < start_s
+
     async def is_alive(self, timeout_s: float) -> bool:
         """Return whether the peer is alive; the connection to a silent one is aborted after ``timeout_s``. Cancel-safe.
 
         Bytes that a peer sent before it died may still arrive. So only the PONG to the PING sent here proves that it is
-        alive, or, if that takes too long, any bytes received since. True at once while the connection is held.
+        alive, or, if that takes too long, any bytes received since. The peer of a held connection counts as alive
+        unless it resets the connection within HELD_PROBE_SHARE of ``timeout_s``.
         """
         connection = self._connection
-        if connection.closing or connection.held:
-            return not connection.closing
+        if connection.closing:
+            return False
         if self._probe is None:
             self._probe = self._loop.create_future()
             self._received_in_probe = False
+            self._probed_at = self._loop.time()
             self._ping()
-            self._loop.call_later(timeout_s, self._end_probe, self._probe)
+            wait_s = timeout_s * HELD_PROBE_SHARE if connection.held else timeout_s
+            self._loop.call_later(wait_s, self._end_probe, self._probe)
         return await asyncio.shield(self._probe)
 
-    def _end_probe(self, probe: "asyncio.Future[bool]") -> None:
+    def _end_probe(self, probe: asyncio.Future[bool]) -> None:
         if probe.done():
             return
-        alive = self._received_in_probe or self._connection.held
-        if not alive:
+        if self._received_in_probe:
+            self._answer_probe(True)
+        elif self._was_read_since(self._probed_at):
             self._connection.abort(SilentPeerError("no sign of life when asked for one"))
-        self._answer_probe(alive)
+            self._answer_probe(False)
+        else:
+            self._ping()
+            self._connection.flush()
+            # A write that fails ends the connection, and with it the probe, before this call.
+            self._loop.call_soon(self._answer_probe, True)
 
     def _answer_probe(self, alive: bool) -> None:
         probe, self._probe = self._probe, None

@@ -747,6 +747,24 @@ EDITS = (
         ),
     ),
     Edit(
+        "peer-of-a-held-connection-is-never-probed",
+        "engine/net/keepalive.py::KeepAlive.is_alive",
+        "if connection.closing: return False",
+        "if connection.held or connection.closing: return not connection.closing",
+        (
+            "unit/net/test_keepalive.py::test_the_peer_of_a_held_connection_that_resets_it_is_not_alive",
+        ),
+    ),
+    Edit(
+        "probe-disconnects-who-is-not-read",
+        "engine/net/keepalive.py::KeepAlive._end_probe",
+        "elif self._was_read_since(self._probed_at):",
+        "elif not self._connection.held:",
+        (
+            "unit/net/test_keepalive.py::test_a_peer_that_was_not_read_during_a_probe_is_not_disconnected",
+        ),
+    ),
+    Edit(
         "old-bytes-taken-for-life",
         "engine/net/keepalive.py::KeepAlive.received",
         "self._received = self._received_in_probe = True",

@@ -16,6 +16,8 @@ CONNECT_TIMEOUT_S = 3.0
 CUT_POLL_S = 0.05
 CLIENT_HELLO, SERVER_HELLO = b"\x16\x03\x01client hello", b"\x16\x03\x01server hello"
 """A simulated TLS handshake. What follows stays readable: only the order of its steps is simulated."""
+RESET_S = 0.004
+"""Time after which a write to an end that is closed has its answer, a reset, in seconds."""
 TOGETHER_S = 0.01
 """Greatest time between two writes that may be read together, in seconds."""
 LATENCIES_S = (0.0001, 0.0002, 0.0005, 0.002)
@@ -67,6 +69,7 @@ class World:
         }
         for pipe in [pipe for pipe in self.pipes if pipe.node is node and not pipe.dead]:
             pipe.dead = True
+            pipe.silent = silent
             if silent:
                 self.half_open.setdefault(node.name, []).append(pipe.peer)
             else:
@@ -76,6 +79,7 @@ class World:
     def back(self, name: str) -> None:
         """Reset the old connections of a machine that lost power silently and is up again."""
         for pipe in self.half_open.pop(name, []):
+            pipe.peer.silent = False
             pipe.deliver(None)
 
     def reset_links(self, name: str) -> None:
@@ -223,7 +227,11 @@ class Pipe(asyncio.Transport):
         self.context = context
         self.protocol: Any = protocol
         self.dead = False
+        self.silent = False
+        """True while the machine of this end is off, so that nothing is answered."""
         self.closed = False
+        self._reset_at = float("inf")
+        """Time at which a reset arrives from a closed peer; later writes fail, also while nothing is read."""
         self.queue: deque[tuple[float, bytes | None]] = deque()
         self._in_flight = 0
         self._paused_writing = False
@@ -235,6 +243,9 @@ class Pipe(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         if self.dead or self.closed:
+            return
+        if self._reset_at <= self.world.loop.now:
+            self.lose(BrokenPipeError("peer is gone"))
             return
         data = bytes(data)
         self._in_flight += len(data)
@@ -292,9 +303,18 @@ class Pipe(asyncio.Transport):
     def deliver(self, part: bytes | None) -> None:
         """Put bytes, or None for the end of the connection, on their way to this end."""
         if self.dead or self.closed:
+            if part is not None and not self.silent:
+                self.peer.refuse()
             return
         self.queue.append((self.world.loop.now, part))
         self._schedule()
+
+    def refuse(self) -> None:
+        """Have a reset on its way from the peer, which is closed, unless either direction is cut."""
+        here, there = self.node.name, self.peer.node.name
+        cuts = self.world.cuts
+        if (here, there) not in cuts and (there, here) not in cuts:
+            self._reset_at = min(self._reset_at, self.world.loop.now + RESET_S)
 
     def deliver_end(self) -> None:
         """Deliver the end of the peer; bytes that it had sent may be lost with it, as on a reset."""

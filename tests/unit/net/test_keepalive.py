@@ -87,9 +87,49 @@ async def test_a_peer_too_busy_for_the_ping_counts_as_alive_and_a_silent_one_doe
     assert line.ends == ([] if sends else ["aborted: no sign of life when asked for one"])
 
 
-async def test_a_connection_that_is_not_read_counts_as_alive() -> None:
+async def test_the_peer_of_a_held_connection_counts_as_alive_after_two_pings_without_a_reset() -> (
+    None
+):
     line, keepalive = started()
     line.hold("test")
     assert await keepalive.is_alive(5.0) is True
+    assert line.kinds() == ["PING", "PING"]
     line.close()
     assert await keepalive.is_alive(5.0) is False
+
+
+class ResetLine(Line):
+    """A line whose peer is gone: the second write and all later ones fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushes = 0
+        self.keepalive: KeepAlive | None = None
+
+    def flush(self) -> None:
+        self.flushes += 1
+        # A transport notifies its protocol of the end in the loop's next turn.
+        if self.keepalive is not None:
+            asyncio.get_running_loop().call_soon(self.keepalive.stop)
+
+
+async def test_the_peer_of_a_held_connection_that_resets_it_is_not_alive() -> None:
+    line = ResetLine()
+    keepalive = line.keepalive = KeepAlive(line, 10.0)
+    line.hold("test")
+    assert await keepalive.is_alive(5.0) is False
+    assert line.flushes == 1
+
+
+@pytest.mark.parametrize("held_s", [(0.0, 0.2), (1.0, 4.9)])
+async def test_a_peer_that_was_not_read_during_a_probe_is_not_disconnected(
+    held_s: tuple[float, float],
+) -> None:
+    line, keepalive = started()
+    asyncio.get_running_loop().call_later(held_s[1], line.release, "test")
+    if held_s[0]:
+        asyncio.get_running_loop().call_later(held_s[0], line.hold, "test")
+    else:
+        line.hold("test")
+    assert await keepalive.is_alive(5.0) is True
+    assert line.ends == []

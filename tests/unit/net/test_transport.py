@@ -265,3 +265,29 @@ async def test_a_connection_with_limited_reads_is_read_in_small_pieces() -> None
     connection.close()
     server.close()
     await server.wait_closed()
+
+
+async def test_writing_finds_that_the_peer_of_a_held_connection_has_left() -> None:
+    arrived: list[Frames] = []
+
+    def accept() -> Frames:
+        arrived.append(Frames())
+        return arrived[-1]
+
+    server = await LoopNetwork().listen("127.0.0.1", 0, accept)
+    transport, _ = await LoopNetwork().connect("127.0.0.1", server.port, asyncio.Protocol)
+    async with asyncio.timeout(30):
+        while not arrived:
+            await asyncio.sleep(0)
+        (connection,) = arrived
+        connection.hold("test")
+        transport.write(frame(b"not read"))
+        transport.close()
+        while not connection.ends:
+            connection.send(b"anything")
+            connection.flush()
+            await asyncio.sleep(0)
+    assert isinstance(connection.ends[0], OSError)
+    assert connection.frames == []
+    server.close()
+    await server.wait_closed()

@@ -120,6 +120,34 @@ def test_bytes_arrive_in_order_and_a_seed_repeats_the_run() -> None:
     assert first != other
 
 
+@pytest.mark.parametrize("power", [False, True])
+def test_a_write_to_a_node_that_is_gone_is_reset_unless_its_machine_is_off(power: bool) -> None:
+    async def main(loop: SimLoop) -> list[Exception | None]:
+        world = World(loop)
+        server, client = Node("server"), Node("client")
+
+        async def serve() -> None:
+            await SimNetwork(world).listen("server", 1, Echo)
+
+        async def call() -> list[Exception | None]:
+            transport, sink = await SimNetwork(world).connect("server", 1, Sink)
+            assert isinstance(sink, Sink)
+            transport.pause_reading()
+            await asyncio.sleep(1)
+            world.kill(server, silent=power)
+            for _ in range(2):
+                transport.write(b"x")
+                assert sink.lost == []
+                await asyncio.sleep(1)
+            return sink.lost
+
+        await loop.spawn(server, serve())
+        return await loop.spawn(client, call())
+
+    lost = simulate(1, main, limit_s=60)
+    assert [type(error) for error in lost] == ([] if power else [BrokenPipeError])
+
+
 def test_a_connection_to_a_silent_node_is_refused() -> None:
     async def main(loop: SimLoop) -> None:
         with pytest.raises(ConnectionRefusedError):
