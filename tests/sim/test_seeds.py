@@ -1,7 +1,7 @@
-"""A spread of seeds, the proof that a seed repeats its run, and mistakes that must go on being seen.
+"""A spread of seeds, the proof that a seed repeats its run, and planted mistakes that must be detected.
 
-A seed names a run of one version of the simulator and of the code. So what was found once is kept as a planted mistake
-(``plants/found.py``), to be seen anew within the first seeds, not as a number.
+A seed names a run of one version of the simulator and of the code. Therefore a fault that was found once is kept as a
+planted mistake (``plants/found.py``), to be detected within the first seeds, and not as a seed's number.
 """
 
 import multiprocessing
@@ -38,7 +38,7 @@ SOON = 40
 
 
 def run(play: Play) -> Result:
-    """In a process of its own: tasks killed in mid-air must not be freed in this one."""
+    """Play in a process of its own: tasks killed while they ran must not be freed in this one."""
     with multiprocessing.get_context("fork").Pool(1) as pool:
         return pool.apply(play_one, (play,))
 
@@ -51,19 +51,19 @@ def test_promises_hold(workload: str, seed: int) -> None:
     assert sum(result.counts.values()) > 50
 
 
-def test_three_hundred_seconds_in_which_hardly_anything_happens_hold_their_promises_too() -> None:
+def test_promises_hold_over_three_hundred_seconds_with_little_traffic() -> None:
     result = run(Play("light", 1))
     assert result.violations == []
     assert result.simulated_s > 300
     assert result.counts["confirmed"] > 0
 
 
-def test_a_seed_repeats_its_run_whatever_the_hash_seed_and_whatever_ran_before_it() -> None:
+def test_a_seed_repeats_its_run_under_any_hash_seed_and_after_any_run() -> None:
     plays = [Play(workload, seed) for workload in dict.fromkeys(TURNS) for seed in (7, 8)]
     assert differing([*plays, Play("light", 1)]) == []
 
 
 @pytest.mark.parametrize("name", SEEN_SOON)
-def test_a_mistake_is_seen_soon(name: str) -> None:
+def test_a_mistake_is_detected_within_forty_seeds(name: str) -> None:
     caught = bugs.hunt(name, SOON, jobs=1)
     assert caught.invariant is not None, f"{SOON} seeds found nothing"

@@ -1,6 +1,7 @@
-"""Rules C1 to C9 (docs/simulator.md), B5, B12 (docs/invariants.md) and M12, held against a history of ledgers. Pure.
+"""Checks of a history of ledgers against rules C1 to C9 (docs/simulator.md), B5, B12 (docs/invariants.md) and M12.
+Pure.
 
-Each check returns what it found, in words, beginning with the rule's name. All hold for any history, whatever faults
+Each check returns its violations, in words, beginning with the rule's name. All hold for any history, whatever faults
 struck, as long as not more than AQ - 1 bookies lost data; only ``copies_suffice`` needs the audit at the end.
 """
 
@@ -27,7 +28,7 @@ def _sums(history: h.LedgerHistory) -> dict[tuple[int, int], int]:
 
 
 def _confirmed(history: h.LedgerHistory) -> dict[int, int]:
-    """First entry by ledger that was never confirmed."""
+    """Return, by ledger, the first entry that was never confirmed."""
     below: dict[int, int] = {}
     for event in _of(history, h.Confirmed):
         below[event.ledger] = max(below.get(event.ledger, 0), event.below)
@@ -39,8 +40,9 @@ def _final(history: h.LedgerHistory) -> dict[int, LedgerMetadata | None]:
 
 
 def confirmed_in_order(history: h.LedgerHistory) -> list[str]:
-    """C1, C6: what is confirmed rises, was appended, by the ledger's writer, and ends with its failure."""
-    found = []
+    """Check that confirmations rise, cover appended entries only, reach the ledger's writer, and end with its failure
+    (C1, C6)."""
+    violations = []
     writer: dict[int, str] = {}
     appended: dict[int, int] = {}
     below: dict[int, int] = {}
@@ -50,29 +52,31 @@ def confirmed_in_order(history: h.LedgerHistory) -> list[str]:
             case h.Created():
                 first = writer.setdefault(event.ledger, event.who)
                 if first != event.who:
-                    found.append(f"C6 ledger {event.ledger} was created by {first} and {event.who}")
+                    violations.append(
+                        f"C6 ledger {event.ledger} was created by {first} and {event.who}"
+                    )
             case h.Appended():
                 if event.first != appended.get(event.ledger, 0):
-                    found.append(f"C1 ledger {event.ledger}: a run begins at {event.first}")
+                    violations.append(f"C1 ledger {event.ledger}: a run begins at {event.first}")
                 appended[event.ledger] = event.first + len(event.sums)
             case h.Failed():
                 failed.setdefault(event.ledger, event.at)
             case h.Confirmed():
                 text = f"ledger {event.ledger}: confirmed below {event.below}"
                 if event.below <= below.get(event.ledger, 0):
-                    found.append(f"C1 {text} after {below[event.ledger]}")
+                    violations.append(f"C1 {text} after {below[event.ledger]}")
                 if event.below > appended.get(event.ledger, 0):
-                    found.append(f"C1 {text}, appended {appended.get(event.ledger, 0)}")
+                    violations.append(f"C1 {text}, appended {appended.get(event.ledger, 0)}")
                 if event.ledger in failed:
-                    found.append(f"C6 {text} after its writer had failed")
+                    violations.append(f"C6 {text} after its writer had failed")
                 if writer.get(event.ledger) != event.who:
-                    found.append(f"C8 {text} to {event.who}, who is not its writer")
+                    violations.append(f"C8 {text} to {event.who}, who is not its writer")
                 below[event.ledger] = max(below.get(event.ledger, 0), event.below)
-    return found
+    return violations
 
 
 def confirmed_is_durable(history: h.LedgerHistory) -> list[str]:
-    """B1, C1: when an entry is confirmed, an ack quorum of disks holds it synced."""
+    """Check that an ack quorum of disks holds each entry synced when it is confirmed (B1, C1)."""
     needed = history.quorum[2] - history.lost
     return [
         f"C1 ledger {e.ledger}: entry {e.entry} was confirmed with {e.copies} synced copies of {needed}"
@@ -82,7 +86,8 @@ def confirmed_is_durable(history: h.LedgerHistory) -> list[str]:
 
 
 def nothing_is_cut_off(history: h.LedgerHistory) -> list[str]:
-    """C3: a closed ledger ends at or behind every entry that was confirmed, read, or seen as last confirmed."""
+    """Check that a closed ledger ends at or behind every entry that was confirmed, read, or seen as last confirmed
+    (C3)."""
     highest: dict[int, tuple[int, str]] = {}
 
     def note(ledger: int, entry: int, how: str) -> None:
@@ -94,39 +99,41 @@ def nothing_is_cut_off(history: h.LedgerHistory) -> list[str]:
             case h.Confirmed():
                 note(event.ledger, event.below - 1, "confirmed")
             case h.Closed() | h.Opened():
-                note(event.ledger, event.last, "the end an opener or its writer was told of")
+                note(event.ledger, event.last, "the end reported to an opener or its writer")
             case h.LastSeen():
                 note(event.ledger, event.last, "seen as last confirmed by a reader")
             case h.Read():
                 note(event.ledger, event.first + len(event.sums) - 1, "read")
-    found = []
+    violations = []
     for ledger, metadata in _final(history).items():
         entry, how = highest.get(ledger, (-1, ""))
         closed = metadata is not None and metadata.state is LedgerState.CLOSED
         if metadata is not None and closed and metadata.last_entry < entry:
-            found.append(f"C3 ledger {ledger} ends at {metadata.last_entry}, but {entry} was {how}")
-    return found
+            violations.append(
+                f"C3 ledger {ledger} ends at {metadata.last_entry}, but {entry} was {how}"
+            )
+    return violations
 
 
 def handles_rise(history: h.LedgerHistory) -> list[str]:
-    """C2: what a handle gives as last confirmed never falls."""
-    found = []
+    """Check that the last confirmed entry that a handle returns never falls (C2)."""
+    violations = []
     last: dict[str, int] = {}
     for event in history.events:
         if isinstance(event, h.Opened | h.LastSeen):
             if event.last < last.get(event.handle, -1):
-                found.append(
+                violations.append(
                     f"C2 {event.handle}: last confirmed {event.last} after {last[event.handle]}"
                 )
             last[event.handle] = max(last.get(event.handle, -1), event.last)
-    return found
+    return violations
 
 
 def metadata_moves_forward(history: h.LedgerHistory) -> list[str]:
-    """C5, C6, C7, C8: how one version of a ledger's metadata may follow another."""
-    found: list[str] = []
+    """Check that each version of a ledger's metadata may follow the one before it (C5, C6, C7, C8)."""
+    violations: list[str] = []
     stored: dict[int, LedgerMetadata | None] = {}
-    below: dict[int, int] = {}  # of ledgers whose writer we hear
+    below: dict[int, int] = {}  # of ledgers whose creation is in the history
     for event in history.events:
         if isinstance(event, h.Created):
             below[event.ledger] = 0
@@ -142,30 +149,30 @@ def metadata_moves_forward(history: h.LedgerHistory) -> list[str]:
         stored[event.ledger] = new
         if new is None or old is None:
             if new is not None:
-                found.append(f"C6 ledger {event.ledger} came back after its deletion")
+                violations.append(f"C6 ledger {event.ledger} came back after its deletion")
             continue
         name = f"ledger {event.ledger}"
         if not event.conditional:
-            found.append(f"C6 {name}: metadata was written without compare-and-set")
+            violations.append(f"C6 {name}: metadata was written without compare-and-set")
         if new.state < old.state:
-            found.append(f"C6 {name} went from {old.state.name} back to {new.state.name}")
+            violations.append(f"C6 {name} went from {old.state.name} back to {new.state.name}")
         if old.state is LedgerState.CLOSED and new != old:
-            found.append(f"C8 {name} was changed after it was closed at {old.last_entry}")
-        found += _segments(name, old, new, below.get(event.ledger))
-    return found
+            violations.append(f"C8 {name} was changed after it was closed at {old.last_entry}")
+        violations += _segments(name, old, new, below.get(event.ledger))
+    return violations
 
 
 def _segments(name: str, old: LedgerMetadata, new: LedgerMetadata, below: int | None) -> list[str]:
-    found = []
+    violations = []
     kept, last = old.segments[:-1], old.segments[-1]
     if new.segments[: len(kept)] != kept or len(new.segments) <= len(kept):
         return [f"C5 {name}: segments before the last were changed"]
     if new.segments[len(kept)].first != last.first:
-        found.append(f"C5 {name}: the segment at {last.first} begins elsewhere")
+        violations.append(f"C5 {name}: the segment at {last.first} begins elsewhere")
     firsts = [segment.first for segment in new.segments]
     if firsts != sorted(set(firsts)):
-        found.append(f"C7 {name}: segments begin at {firsts}")
-    found += [
+        violations.append(f"C7 {name}: segments begin at {firsts}")
+    violations += [
         f"C7 {name}: ensemble {segment.bookies}"
         for segment in new.segments
         if len(set(segment.bookies)) != new.ensemble_size
@@ -173,35 +180,35 @@ def _segments(name: str, old: LedgerMetadata, new: LedgerMetadata, below: int | 
     first = new.segments[-1].first
     moved = new.segments != old.segments and new.state is LedgerState.OPEN
     if moved and below is not None and first != below:
-        found.append(
+        violations.append(
             f"C7 {name}: its writer changed the ensemble from {first} on, confirmed below {below}"
         )
-    return found
+    return violations
 
 
 def one_end(history: h.LedgerHistory) -> list[str]:
-    """C8: everybody who found a ledger closed was told the same end."""
-    found = []
+    """Check that metadata, openers and writers report the same end of a closed ledger (C8)."""
+    violations = []
     ends: dict[int, tuple[int, str]] = {}
 
-    def told(ledger: int, last: int, who: str) -> None:
+    def note_end(ledger: int, last: int, who: str) -> None:
         end, first = ends.setdefault(ledger, (last, who))
         if end != last:
-            found.append(f"C8 ledger {ledger} ends at {end} for {first}, at {last} for {who}")
+            violations.append(f"C8 ledger {ledger} ends at {end} for {first}, at {last} for {who}")
 
     for event in history.events:
         match event:
             case h.Version() if event.metadata and event.metadata.state is LedgerState.CLOSED:
-                told(event.ledger, event.metadata.last_entry, "metadata")
+                note_end(event.ledger, event.metadata.last_entry, "metadata")
             case h.Opened() | h.LastSeen() if event.closed:
-                told(event.ledger, event.last, event.handle)
+                note_end(event.ledger, event.last, event.handle)
             case h.Closed():
-                told(event.ledger, event.last, event.who)
-    return found
+                note_end(event.ledger, event.last, event.who)
+    return violations
 
 
 def confirmed_is_readable(history: h.LedgerHistory) -> list[str]:
-    """C9, B4: nobody is told that an entry confirmed before, or believed so, does not exist; unless it was deleted."""
+    """Check that no reader is denied an entry that it believed confirmed, unless the ledger was deleted (C9, B4)."""
     deleted = {event.ledger for event in _of(history, h.Deleted)}
     return [
         f"C9 ledger {e.ledger}: entry {e.entry} was denied to {e.handle} at {e.at:.3f}"
@@ -211,9 +218,9 @@ def confirmed_is_readable(history: h.LedgerHistory) -> list[str]:
 
 
 def read_as_written(history: h.LedgerHistory) -> list[str]:
-    """M12, B3: an entry reads as it was appended, at every replica."""
+    """Check that an entry reads as it was appended, at every replica (M12, B3)."""
     sums = _sums(history)
-    found = []
+    violations = []
     for event in history.events:
         read: list[tuple[int, int | None]] = []
         who = ""
@@ -223,34 +230,34 @@ def read_as_written(history: h.LedgerHistory) -> list[str]:
             read, who = [(event.entry, event.checksum)], event.bookie
         for entry, checksum in read:
             if sums.get((event.ledger, entry)) != checksum:
-                found.append(
+                violations.append(
                     f"M12 ledger {event.ledger}: entry {entry} is not what was written, for {who}"
                 )
-    return found
+    return violations
 
 
 def fences_stay(history: h.LedgerHistory) -> list[str]:
-    """B5: a ledger once fenced durably at a bookie stays so while the bookie knows of it."""
-    found = []
+    """Check that a ledger once fenced durably at a bookie stays so while the bookie knows of it (B5)."""
+    violations = []
     fenced: dict[tuple[str, int], float] = {}
     for event in _of(history, h.Fence):
         key = (event.bookie, event.ledger)
         if event.fenced:
             fenced.setdefault(key, event.at)
         elif key in fenced:
-            found.append(
+            violations.append(
                 f"B5 {event.bookie} had fenced ledger {event.ledger} at {fenced[key]:.3f}, not so at {event.at:.3f}"
             )
             del fenced[key]
-    return found
+    return violations
 
 
 def copies_suffice(history: h.LedgerHistory) -> list[str]:
-    """C1, C4, C7: at the end each entry of a closed ledger lies on an ack quorum of the bookies that metadata names,
-    but for what was lost. B12: no copy says that more was confirmed than was."""
+    """Check that at the end each entry of a closed ledger lies on an ack quorum of the bookies that metadata names, but
+    for what was lost (C1, C4, C7), and that no copy's header has a last confirmed entry that was not (B12)."""
     if not history.audited:
         return []
-    found = []
+    violations = []
     copies: dict[tuple[int, int], dict[str, h.Copy]] = {}
     for copy in _of(history, h.Copy):
         if copy.checksum is not None:
@@ -267,23 +274,23 @@ def copies_suffice(history: h.LedgerHistory) -> list[str]:
             there = copies.get((ledger, entry), {})
             held = [ensemble[p] for p in positions if ensemble[p] in there]
             if len(held) < needed:
-                found.append(
+                violations.append(
                     f"C4 ledger {ledger}: entry {entry} has {len(held)} copies of {needed}"
                 )
         for (number, entry), there in copies.items():
             if number != ledger:
                 continue
-            found += [
+            violations += [
                 f"B12 ledger {ledger}: entry {entry} at {copy.bookie} says that {copy.lac} was confirmed,"
                 f" below {below.get(ledger, 0)} was"
                 for copy in there.values()
                 if copy.lac >= below.get(ledger, 0)
             ]
-    return found
+    return violations
 
 
 def nothing_anomalous(history: h.LedgerHistory) -> list[str]:
-    """What clients and observers saw on the spot."""
+    """Return what clients and observers noted at the time."""
     return list(history.anomalies)
 
 

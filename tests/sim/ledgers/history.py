@@ -1,5 +1,5 @@
-"""What happened to ledgers in a run, in simulated time: calls of the ledger client, versions of metadata, copies
-found at the end. The only evidence of ``ledger_checkers``."""
+"""Events of ledgers in a run, in simulated time: calls of the ledger client, versions of metadata, copies
+found at the end. The only evidence of ``checkers``."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from engine.ledger.ledger_metadata import LedgerMetadata
 
 
 class Created(NamedTuple):
-    """``create`` returned: ``who`` (a process' incarnation) is the ledger's one writer."""
+    """A return of ``create``: ``who`` (a process' incarnation) is the ledger's one writer."""
 
     at: float
     who: str
@@ -16,7 +16,7 @@ class Created(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """A run went out; ``sums`` are checksums of its entries."""
+    """A run that was handed to the writer; ``sums`` are checksums of its entries."""
 
     at: float
     who: str
@@ -26,7 +26,7 @@ class Appended(NamedTuple):
 
 
 class Confirmed(NamedTuple):
-    """The writer was told that all below ``below`` is on its ack quorum."""
+    """A report to the writer's listener that all entries below ``below`` are on their ack quorum."""
 
     at: float
     who: str
@@ -44,7 +44,7 @@ class Durable(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The writer ended by itself."""
+    """A failure that ended the writer."""
 
     at: float
     who: str
@@ -53,7 +53,7 @@ class Failed(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """The writer's ``close`` returned."""
+    """A return of the writer's ``close``."""
 
     at: float
     who: str
@@ -62,7 +62,7 @@ class Closed(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """``open`` was called at ``since`` and returned at ``at``; ``closed``: ``last`` is the ledger's end."""
+    """A call of ``open`` at ``since`` that returned at ``at``; when ``closed``, ``last`` is the ledger's end."""
 
     since: float
     at: float
@@ -85,7 +85,7 @@ class LastSeen(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Entries ``first`` and on came with these checksums."""
+    """A read of the entries from ``first`` on, with their checksums."""
 
     since: float
     at: float
@@ -96,7 +96,7 @@ class Read(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Every replica denied ``entry``, which the handle believed confirmed."""
+    """A read of ``entry`` that every replica denied, although the handle believed it confirmed."""
 
     since: float
     at: float
@@ -106,7 +106,7 @@ class Missing(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """``delete`` was called at ``since``; ``at`` is infinite while its outcome is unknown."""
+    """A call of ``delete`` at ``since``; ``at`` is infinite while its outcome is unknown."""
 
     since: float
     at: float
@@ -114,7 +114,8 @@ class Deleted(NamedTuple):
 
 
 class Version(NamedTuple):
-    """Metadata was stored (None: removed); ``conditional`` unless it was written without looking at the version."""
+    """A stored version of a ledger's metadata (None: removed); ``conditional`` when it was written by
+    compare-and-set."""
 
     at: float
     ledger: int
@@ -123,7 +124,7 @@ class Version(NamedTuple):
 
 
 class Fence(NamedTuple):
-    """A bookie knew a ledger: with a durable fence or without."""
+    """A bookie's knowledge of a ledger: with a durable fence or without."""
 
     at: float
     bookie: str
@@ -133,7 +134,7 @@ class Fence(NamedTuple):
 
 class Copy(NamedTuple):
     """A replica of an entry at the end; ``checksum`` None when the bookie has none that is whole. ``lac`` and
-    ``length`` stand in its header."""
+    ``length`` are in its header."""
 
     bookie: str
     ledger: int
@@ -157,6 +158,6 @@ class LedgerHistory:
     lost: int = 0
     events: list[Event] = field(default_factory=list)
     audited: bool = False
-    """Every replica of every closed ledger was asked for at the end, and stands in a Copy."""
+    """Set when every replica of every closed ledger was read at the end and is in a Copy."""
     anomalies: list[str] = field(default_factory=list)
-    """What a client saw on the spot and could not have been right."""
+    """Violations that clients and observers noted at the time, in words."""

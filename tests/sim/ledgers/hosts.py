@@ -1,4 +1,4 @@
-"""What processes do with ledgers in a run: write, follow, read, recover, delete. Everything is put into the history."""
+"""Processes that use ledgers in a run: they write, follow, read, recover and delete, and note it in the history."""
 
 import asyncio
 import random
@@ -26,18 +26,18 @@ from tests.sim.ledgers.record import LedgerRecord
 
 PASSWORD = b"of the simulation"
 REFUSALS = (LedgerError, StoreUnavailableError, SessionExpiredError)
-"""What a call may end with while things break."""
+"""Errors that a call may end with while faults strike."""
 PENDING_BYTES_MAX = 64 << 10
 UNDELETED_S = 2.0
 ENDS = (
     *(LedgerFencedError, LedgerClosedError, NoSuchLedgerError),
     *(NotEnoughBookiesError, WriteError),
 )
-"""What a writer may end with."""
+"""Errors that a writer may end with."""
 
 
 def make_run(ledger: int, first: int, who: str, sizes: list[int]) -> Slice:
-    """Entries that say which they are, in one buffer."""
+    """Return entries in one buffer, each of which begins with its marker."""
     parts = []
     for i, size in enumerate(sizes):
         head = marker(ledger, first + i, who)
@@ -56,12 +56,12 @@ def marker(ledger: int, entry: int, who: str) -> bytes:
 
 
 def sums(run: Slice) -> tuple[int, ...]:
-    """Checksums of a run's entries."""
+    """Return the checksums of a run's entries."""
     return tuple(zlib.crc32(run.entry(i)) for i in range(run.count))
 
 
 class Listener:
-    """Hears of a writer's progress."""
+    """The listener of one writer: notes confirmations and the failure in the history."""
 
     def __init__(self, host: "Host", writer: LedgerWriter) -> None:
         self._host = host
@@ -96,7 +96,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Habits:
-    """How hosts work."""
+    """Sizes of the work of each host."""
 
     hands: int
     run_entries: int
@@ -116,7 +116,7 @@ class Host:
         self.habits = habits
         self.calm = False
         self.busy: dict[str, str] = {}
-        """What each hand is doing now."""
+        """The current operation of each hand."""
         self._handles = 0
         self._rng = random.Random(f"{self.cluster.loop.seed}/{self.who}/hands")
 
@@ -145,7 +145,7 @@ class Host:
     # -- writing
 
     async def write(self) -> None:
-        """A new ledger, some runs; then closed, left open, or taken up again after a long rest."""
+        """Create a ledger and append some runs, now and then after a long pause; then close it or leave it open."""
         rng = self._rng
         writer = await self._create()
         for _ in range(rng.choice((1, 5, 20, 60))):
@@ -160,7 +160,7 @@ class Host:
             await self._close(writer)
 
     async def write_one(self) -> None:
-        """A small ledger, written and closed."""
+        """Write a small ledger and close it."""
         writer = await self._create()
         for _ in range(5):
             self._append(writer)
@@ -197,7 +197,7 @@ class Host:
     # -- reading
 
     def _some_ledger(self, age_s: float = 0.0) -> int | None:
-        """A ledger that metadata has heard of, mostly a young one."""
+        """Return a ledger that was stored at least ``age_s`` ago, mostly a young one; None when there is none."""
         cluster, rng = self.cluster, self._rng
         until = cluster.loop.now - age_s
         known = [
@@ -206,12 +206,12 @@ class Host:
         return rng.choice(known[-rng.choice((3, 10, 1000)) :]) if known else None
 
     def _exists(self, ledger: int) -> None:
-        """The client says that a ledger does not exist: only a deletion makes that right."""
+        """Note an anomaly unless ``ledger``, which the client reports as missing, was deleted (C9)."""
         if ledger not in self.record.deleted:
             self.record.anomaly(f"C9 ledger {ledger} exists and was denied to {self.who}")
 
     async def open(self, ledger: int, *, recover: bool) -> "Handle | None":
-        """None when the ledger was deleted."""
+        """Open ``ledger`` and note it; return None when the ledger was deleted."""
         cluster, since = self.cluster, self.cluster.loop.now
         try:
             reader = await self.client.open(ledger, PASSWORD, recover=recover)
@@ -225,7 +225,7 @@ class Host:
         return handle
 
     async def follow(self) -> None:
-        """Read what is confirmed of a ledger that others write."""
+        """Read the confirmed entries of a ledger that others write."""
         ledger = self._some_ledger()
         handle = await self.open(ledger, recover=False) if ledger is not None else None
         if handle is None:
@@ -249,7 +249,7 @@ class Host:
             await handle.read_all(0)
 
     async def read(self) -> None:
-        """Some entries of some ledger, wherever it is in its life."""
+        """Read some entries of some ledger, open or closed."""
         ledger = self._some_ledger()
         handle = await self.open(ledger, recover=False) if ledger is not None else None
         if handle is None or handle.reader.last_confirmed < 0:
@@ -278,7 +278,7 @@ class Handle:
         self.reader = reader
 
     async def look(self) -> None:
-        """Ask how far the ledger is confirmed."""
+        """Read the last confirmed entry and note it."""
         cluster, since = self.host.cluster, self.host.cluster.loop.now
         try:
             last = await self.reader.read_last_confirmed()
@@ -292,7 +292,7 @@ class Handle:
         )
 
     async def read_all(self, first: int) -> int:
-        """Read from ``first`` to the last confirmed entry; returns where to go on."""
+        """Read from ``first`` to the last confirmed entry; return the entry to continue at."""
         cluster, rng = self.host.cluster, self.host._rng
         ledger = self.reader.ledger_id
         while first <= self.reader.last_confirmed:

@@ -1,5 +1,5 @@
-"""What is noted about ledgers while a run goes on: what processes call and are told, each stored version of their
-metadata, each bookie's fences. More than any process sees."""
+"""The record of ledgers during a run: calls of processes and their results, each stored version of metadata, each
+bookie's fences. More than any process sees."""
 
 from engine.ledger.ledger_metadata import decode
 from engine.metadata import paths
@@ -10,15 +10,15 @@ from tests.sim.ledgers import history as h
 
 
 class LedgerRecord:
-    """Fills a history. Sees metadata by itself; ``look_at_fences`` has to be called again and again."""
+    """Fills a history. Sees metadata by itself; ``look_at_fences`` has to be called repeatedly."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.history = h.LedgerHistory(quorum=cluster.shape.quorum)
         self.deleted: dict[int, float] = {}
-        """Ledgers somebody set out to delete, and when."""
+        """Time of the first request to delete a ledger, by ledger."""
         self.born: dict[int, float] = {}
-        """When metadata first heard of each ledger."""
+        """Time at which each ledger was first stored in metadata."""
         self._fences: dict[tuple[str, int], bool] = {}
         cluster.tree.taps.append(self._stored)
 
@@ -37,7 +37,7 @@ class LedgerRecord:
             self.add(h.Version(now, ledger, metadata, conditional))
 
     def look_at_fences(self) -> None:
-        """Note what each bookie knows of fences, where that has changed."""
+        """Note the fences of each bookie that have changed."""
         for machine in self.cluster.bookies:
             serving = machine.bookie._serving if machine.bookie is not None else None
             storage = None if serving is None else serving.storage
@@ -53,9 +53,9 @@ class LedgerRecord:
                     self.add(h.Fence(self.cluster.loop.now, *key, ledger.fence_durable))
 
     def check(self) -> list[str]:
-        """What the promises about ledgers say to the history."""
+        """Return the violations of the rules about ledgers in the history."""
         self.history.lost = int(self.cluster.lost is not None)
-        found = []
+        violations = []
         for name, check in checkers.CHECKS.items():
-            found += first_of(check(self.history), name)
-        return found
+            violations += first_of(check(self.history), name)
+        return violations

@@ -1,5 +1,5 @@
-"""Processes write, read, recover and delete ledgers; in the end all ledgers are recovered and read, and every replica
-of every entry is looked at."""
+"""The workload of processes that write, read, recover and delete ledgers; in the end all ledgers are recovered and
+read, and every replica of every entry is checked."""
 
 import asyncio
 import random
@@ -70,7 +70,7 @@ class LedgerWorkload:
     # -- the end
 
     async def _audit(self, machine: Machine, client: LedgerClient) -> None:
-        """Recover and read everything that was not deleted, write one more ledger, look at every replica."""
+        """Recover and read everything that was not deleted, write one more ledger, check every replica."""
         record, host = self.record, self._make(machine, client)
         for ledger in list(record.born):
             if ledger not in record.deleted:
@@ -141,7 +141,7 @@ class LedgerWorkload:
             op.close()
 
     def _denied(self, bookie: str, ledger: int, entry: int) -> None:
-        """A bookie says that it never had an entry: then its index, too, must know nothing of it."""
+        """Note an anomaly when the index of a bookie has an entry that the bookie denied (B4)."""
         machine = self.run.cluster.machines[bookie.partition(":")[0]]
         serving = machine.bookie._serving if machine.bookie is not None else None
         storage = None if serving is None else serving.storage

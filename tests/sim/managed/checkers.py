@@ -1,6 +1,6 @@
-"""Rules M1 to M12 (docs/formats/managed-ledger.md) as far as a history of managed ledgers shows them. Pure.
+"""Checks of a history of managed ledgers against rules M1 to M12 (docs/formats/managed-ledger.md). Pure.
 
-Each check returns what it found, in words, beginning with the rule's name.
+Each check returns its violations, in words, beginning with the rule's name.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,24 +17,24 @@ def _of(history: m.ManagedHistory, kind: type[T]) -> Iterable[T]:
 
 
 def listed_before_confirmed(history: m.ManagedHistory) -> list[str]:
-    """M1: whoever hears that an entry is durable finds its ledger in the topic's list."""
+    """Check that a ledger is in the topic's stored list before an entry in it is confirmed (M1)."""
     listed: dict[str, set[int]] = {}
-    found = []
+    violations = []
     for event in history.events:
         if isinstance(event, m.Listed):
             listed.setdefault(event.topic, set()).update(event.ledgers)
         elif isinstance(event, m.Stored):
             known = event.position.ledger_id in listed.get(event.topic, set())
             if not known:
-                found.append(
+                violations.append(
                     f"M1 {event.topic}: {event.position} was confirmed, its ledger unknown"
                 )
-    return found
+    return violations
 
 
 def one_open_ledger(history: m.ManagedHistory) -> list[str]:
-    """M2, M3: a ledger enters the list when all before it are closed, with an id above theirs and never again."""
-    found = []
+    """Check that a ledger enters the list once, when all before it are closed, with an id above theirs (M2, M3)."""
+    violations = []
     lists: dict[str, tuple[int, ...]] = {}
     highest: dict[str, int] = {}
     for event in _of(history, m.Listed):
@@ -42,21 +42,22 @@ def one_open_ledger(history: m.ManagedHistory) -> list[str]:
         new = [ledger for ledger in event.ledgers if ledger not in before]
         for ledger in new:
             if ledger <= highest.get(event.topic, -1):
-                found.append(f"M3 {event.topic}: ledger {ledger} after {highest[event.topic]}")
+                violations.append(f"M3 {event.topic}: ledger {ledger} after {highest[event.topic]}")
             highest[event.topic] = max(highest.get(event.topic, -1), ledger)
         if new:
             still = [n for n in event.ledgers if n not in new and n not in event.closed]
             if still or len(new) > 1:
-                found.append(f"M2 {event.topic}: {new} opened while {still} is not closed")
+                violations.append(f"M2 {event.topic}: {new} opened while {still} is not closed")
         if list(event.ledgers) != sorted(event.ledgers):
-            found.append(f"M3 {event.topic}: ledgers in order {event.ledgers}")
+            violations.append(f"M3 {event.topic}: ledgers in order {event.ledgers}")
         lists[event.topic] = event.ledgers
-    return found
+    return violations
 
 
 def positions_rise(history: m.ManagedHistory) -> list[str]:
-    """M3: a position holds one entry; what is appended after a confirmation comes behind it, whoever the owner is."""
-    found = []
+    """Check that a position holds one entry, and that an entry appended after a confirmation is stored behind it,
+    whichever object appended it (M3)."""
+    violations = []
     holder: dict[tuple[str, Position], m.Entry] = {}
     highest: dict[str, Position] = {}
     floor: dict[tuple[str, m.Entry], Position] = {}
@@ -67,32 +68,35 @@ def positions_rise(history: m.ManagedHistory) -> list[str]:
         elif isinstance(event, m.Stored):
             first = holder.setdefault((event.topic, event.position), event.entry)
             if first != event.entry:
-                found.append(f"M3 {event.topic}: {event.position} holds {first} and {event.entry}")
+                violations.append(
+                    f"M3 {event.topic}: {event.position} holds {first} and {event.entry}"
+                )
             before = floor.get((event.topic, event.entry))
             if before is None:
-                found.append(f"M3 {event.topic}: {event.entry} was confirmed, never appended")
+                violations.append(f"M3 {event.topic}: {event.entry} was confirmed, never appended")
             elif event.position <= before:
-                found.append(
+                violations.append(
                     f"M3 {event.topic}: {event.entry} is at {event.position},"
                     f" appended after {before} was confirmed"
                 )
             if event.position <= last.get(event.owner, EARLIEST):
-                found.append(f"M3 {event.owner}: {event.position} after {last[event.owner]}")
+                violations.append(f"M3 {event.owner}: {event.position} after {last[event.owner]}")
             last[event.owner] = event.position
             highest[event.topic] = max(highest.get(event.topic, EARLIEST), event.position)
-    return found
+    return violations
 
 
 def everything_is_kept(history: m.ManagedHistory) -> list[str]:
-    """C3, M8, M12: what was confirmed is in the topic at the end, where and as it was, or its ledger was trimmed."""
-    found = []
+    """Check that every confirmed entry is in the topic at the end, at its position and unchanged, or in a trimmed
+    ledger (C3, M8, M12)."""
+    violations = []
     stored = list(_of(history, m.Stored))
     appended = {(event.topic, event.entry) for event in _of(history, m.Append)}
     lists = {event.topic: event.ledgers for event in _of(history, m.Listed)}
     last = {kept.topic: kept for kept in _of(history, m.Kept)}
     for kept in last.values():
         there = dict(kept.entries)
-        found += [
+        violations += [
             f"M12 {kept.topic}: {event.entry} at {event.position} is lost, or became {there.get(event.position)}"
             for event in stored
             if event.topic == kept.topic
@@ -102,15 +106,17 @@ def everything_is_kept(history: m.ManagedHistory) -> list[str]:
         seen: dict[m.Entry, Position] = {}
         for position, entry in kept.entries:
             if (kept.topic, entry) not in appended:
-                found.append(f"M12 {kept.topic}: {position} holds {entry}, which nobody appended")
+                violations.append(
+                    f"M12 {kept.topic}: {position} holds {entry}, which was never appended"
+                )
             elif entry in seen:
-                found.append(f"M12 {kept.topic}: {entry} at {seen[entry]} and at {position}")
+                violations.append(f"M12 {kept.topic}: {entry} at {seen[entry]} and at {position}")
             seen[entry] = position
-    return found
+    return violations
 
 
 def read_as_written(history: m.ManagedHistory) -> list[str]:
-    """M12: what a cursor reads at a position is what was confirmed there."""
+    """Check that a cursor reads at a position the entry that was confirmed there (M12)."""
     holder = {(event.topic, event.position): event.entry for event in _of(history, m.Stored)}
     return [
         f"M12 {e.topic}/{e.cursor}: {e.position} gave {e.entry} instead of {holder[e.topic, e.position]}"
@@ -120,15 +126,15 @@ def read_as_written(history: m.ManagedHistory) -> list[str]:
 
 
 class _Acks:
-    """What is known of one cursor's acknowledgements, by the order of events."""
+    """Acknowledgements and resets of one cursor, filled in the order of events."""
 
     def __init__(self) -> None:
         self.asked: dict[Position, float] = {}
-        """Latest time by position."""
+        """Time of the latest request by position."""
         self.first_asked: dict[tuple[str, Position], float] = {}
-        """By owner since its latest reset."""
+        """Time of the first request by owner and position, since the owner's latest reset."""
         self.stored: dict[Position, tuple[float, float]] = {}
-        """When that was asked for which is known to be durable, and since when it is known, by position."""
+        """Time of the request that is known to be durable, and time since which it is known, by position."""
         self.resets: list[m.Reset] = []
 
     def ask(self, event: m.AckAsked, known: list[Position]) -> None:
@@ -147,7 +153,7 @@ class _Acks:
                     self.stored[position] = (at, event.at)
 
     def reset(self, event: m.Reset, known: list[Position]) -> None:
-        """Forgets what is at ``to`` or behind, and acknowledges what is before."""
+        """Forget acknowledgements at ``to`` or behind it, and acknowledge all positions before it."""
         begun = (event.owner, event.since)
         self.resets = [r for r in self.resets if (r.owner, r.since) != begun]
         self.resets.append(event)
@@ -159,12 +165,13 @@ class _Acks:
                 self.first_asked.setdefault((event.owner, position), event.since)
 
     def surely_acked(self, position: Position, since: float) -> bool:
-        """An object opened from ``since`` on must know it as acknowledged."""
+        """Return whether an object opened from ``since`` on must have ``position`` as acknowledged."""
         asked, known = self.stored.get(position, (0.0, float("inf")))
         return known <= since and not any(r.at >= asked and position >= r.to for r in self.resets)
 
     def broken_by(self, position: Position, since: float) -> str:
-        """The rule that an object opened from ``since`` on breaks when it takes ``position`` for acknowledged."""
+        """Return the rule that an object opened from ``since`` on breaks if it has ``position`` as acknowledged; ""
+        when it breaks none."""
         asked = self.asked.get(position)
         if asked is None:
             return "M10"
@@ -173,9 +180,9 @@ class _Acks:
 
 
 def acknowledgements_hold(history: m.ManagedHistory) -> list[str]:
-    """M4, M5, M9, M10: a new owner's cursors know what was confirmed and nothing that nobody acknowledged; a cursor
-    gives nothing that it was told is acknowledged."""
-    found = []
+    """Check that a new owner's cursors have all confirmed acknowledgements and no others, and that a cursor reads no
+    entry that was acknowledged on it (M4, M5, M9, M10)."""
+    violations = []
     acks: dict[tuple[str, str], _Acks] = {}
     known: dict[str, list[Position]] = {}
     for event in history.events:
@@ -194,26 +201,26 @@ def acknowledgements_hold(history: m.ManagedHistory) -> list[str]:
                 of.reset(event, known.get(event.topic, []))
             case m.Delivered():
                 if (event.owner, event.position) in of.first_asked:
-                    found.append(
+                    violations.append(
                         f"M5 {name}: {event.owner} gave {event.position} once acknowledged"
                     )
             case m.CursorOpened():
-                found += [
+                violations += [
                     f"M5 {name}: {p} was acknowledged for good, {event.owner} does not know it"
                     for p in sorted(event.unacked)
                     if of.surely_acked(p, event.since)
                 ]
-                found += [
-                    f"{rule} {name}: {event.owner} takes {p} for acknowledged, nobody did that or it was undone"
+                violations += [
+                    f"{rule} {name}: {event.owner} has {p} as acknowledged, which was never requested or was undone"
                     for p in sorted(event.acked)
                     if (rule := of.broken_by(p, event.since))
                 ]
-    return found
+    return violations
 
 
 def trimmed_when_consumed(history: m.ManagedHistory) -> list[str]:
-    """M8: when a ledger leaves the list every cursor had acknowledged all that was confirmed in it."""
-    found = []
+    """Check that every cursor had acknowledged all confirmed entries of a ledger when it leaves the list (M8)."""
+    violations = []
     lists: dict[str, tuple[int, ...]] = {}
     asked: dict[tuple[str, str], set[Position]] = {}
     known: dict[str, list[Position]] = {}
@@ -234,16 +241,16 @@ def trimmed_when_consumed(history: m.ManagedHistory) -> list[str]:
                 lists[event.topic] = event.ledgers
                 for cursor in history.cursors if gone else ():
                     of = asked.get((event.topic, cursor), set())
-                    found += [
+                    violations += [
                         f"M8 {event.topic}: {p} was trimmed, {cursor} had not acknowledged it"
                         for p in known.get(event.topic, [])
                         if p.ledger_id in gone and p not in of
                     ]
-    return found
+    return violations
 
 
 def nothing_anomalous(history: m.ManagedHistory) -> list[str]:
-    """What a client or an observer saw on the spot."""
+    """Return what clients and observers noted at the time."""
     return list(history.anomalies)
 
 

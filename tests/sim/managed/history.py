@@ -1,4 +1,4 @@
-"""What happened to managed ledgers in a run, in simulated time. The only evidence of ``managed_checkers``."""
+"""Events of managed ledgers in a run, in simulated time. The only evidence of ``checkers``."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -6,11 +6,12 @@ from typing import NamedTuple
 from engine.base.ids import Position
 
 Entry = tuple[str, int]
-"""Who appended and its how-manieth: unique in a run."""
+"""The object that appended the entry, and its ordinal among those that the object appended: unique in a run."""
 
 
 class Append(NamedTuple):
-    """An entry was handed to a managed ledger; ``owner`` names the object (process and its how-manieth opening)."""
+    """An entry that was handed to a managed ledger; ``owner`` names the object (the process and a count of its
+    openings)."""
 
     at: float
     owner: str
@@ -19,7 +20,7 @@ class Append(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The sink was told that the entry is durable."""
+    """A confirmation to the sink that the entry is durable."""
 
     at: float
     owner: str
@@ -29,7 +30,8 @@ class Stored(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The topic's stored list of ledgers, whenever it changed; ``closed`` are those whose metadata said so then."""
+    """The topic's stored list of ledgers, whenever it changed; ``closed`` are those that metadata had as closed
+    then."""
 
     at: float
     topic: str
@@ -39,7 +41,7 @@ class Listed(NamedTuple):
 
 class CursorOpened(NamedTuple):
     """A cursor of an object whose opening began at ``since``. ``acked`` and ``unacked`` divide the entries that had
-    been confirmed to anybody by then and still exist."""
+    been confirmed to any owner by then and still exist."""
 
     since: float
     at: float
@@ -52,7 +54,7 @@ class CursorOpened(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """A read of the cursor gave an entry."""
+    """An entry that a read of the cursor returned."""
 
     at: float
     owner: str
@@ -63,7 +65,7 @@ class Delivered(NamedTuple):
 
 
 class AckAsked(NamedTuple):
-    """Everything in ``positions`` was acknowledged; of ``to`` everything up to and with it (None: nothing)."""
+    """A request to acknowledge everything in ``positions``, and everything up to and with ``to`` (None: nothing)."""
 
     at: float
     owner: str
@@ -74,7 +76,7 @@ class AckAsked(NamedTuple):
 
 
 class AckStored(NamedTuple):
-    """``persisted`` returned: what was asked of this cursor object up to ``since`` survives everything."""
+    """A return of ``persisted``: what was requested of this cursor object up to ``since`` survives every crash."""
 
     since: float
     at: float
@@ -84,7 +86,8 @@ class AckStored(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """The next entry read is that at ``to`` or behind. ``at`` is infinite while the outcome is unknown."""
+    """A move of the cursor: the next entry read is at ``to`` or behind it. ``at`` is infinite while the outcome is
+    unknown."""
 
     since: float
     at: float
@@ -95,7 +98,7 @@ class Reset(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a reader of the whole topic found at the end, in storage order."""
+    """Entries that a reader of the whole topic read at the end, in storage order."""
 
     topic: str
     entries: tuple[tuple[Position, Entry], ...]

@@ -1,4 +1,4 @@
-"""What processes do with managed ledgers in a run: open them against each other, append, read, acknowledge, reset."""
+"""Processes that use managed ledgers in a run: they take them from each other, append, read, acknowledge and reset."""
 
 import asyncio
 import random
@@ -21,9 +21,9 @@ from tests.sim.managed import history as m
 from tests.sim.managed.record import CURSORS, ManagedRecord
 
 REFUSALS = (ManagedLedgerError, LedgerError, StoreUnavailableError, SessionExpiredError)
-"""What a call may end with while things break."""
+"""Errors that a call may end with while faults strike."""
 OPEN_ENTRIES_MAX = 200
-"""Appended and not confirmed by one object, beyond which it appends no more."""
+"""Entries appended and not confirmed by one object, beyond which it appends no more."""
 
 
 def _run(owner: str, first: int, count: int, size: int) -> Slice:
@@ -37,13 +37,14 @@ def _run(owner: str, first: int, count: int, size: int) -> Slice:
 
 
 def entry_of(content: bytes) -> m.Entry:
-    """What an entry's content says that it is; itself when it says nothing."""
+    """Return the entry that ``content`` names; the beginning of ``content`` in hexadecimal and -1 when it names
+    none."""
     owner, _, number = content.partition(b">")[0].lstrip(b"<").rpartition(b" ")
     return (owner.decode(), int(number)) if number.isdigit() else (content[:60].hex(), -1)
 
 
 class Sink:
-    """Hears of one run."""
+    """The sink of one run: notes its confirmations in the history."""
 
     def __init__(self, owner: "Owner", first: int) -> None:
         self._owner = owner
@@ -122,13 +123,13 @@ class ManagedHost:
                 self.busy.pop(topic, None)
 
     async def open(self, topic: str) -> "Owner":
-        """Own ``topic``, its cursors known."""
+        """Open ``topic`` and its cursors, and note what they have as acknowledged."""
         cluster = self.cluster
         self._opened += 1
         owner = Owner(self, topic, f"{self.who}/{self._opened}")
         stale = self.factory.opened.get(topic)
         if stale is not None:
-            stale.abandon()  # as a broker that has to ask for the topic anew
+            stale.abandon()  # as a broker does that has to open the topic again
         since = cluster.loop.now
         owner.ledger = await self.factory.open(topic, self.config)
         await self._check_cursors(owner.ledger, topic)
@@ -148,16 +149,17 @@ class ManagedHost:
         return owner
 
     async def _check_cursors(self, ledger: ManagedLedger, topic: str) -> None:
-        """Who opens a topic knows all cursors that were confirmed, also those of the last moment (M16)."""
+        """Note an anomaly when an opened topic lacks a cursor whose creation was confirmed (M16)."""
         known = ledger.cursors.keys() | ledger.unread_cursors.keys()
         missing = self.record.made.get(topic, set()) - known
-        if missing and await ledger._list.is_unchanged():  # else somebody has made them since
+        # When the list has changed, another owner may have created the cursors since.
+        if missing and await ledger._list.is_unchanged():
             text = f"M16: {self.who} opened {topic} without {sorted(missing)}, which were confirmed"
             self.record.history.anomalies.append(text)
 
 
 class Owner:
-    """One managed ledger object and what is done with it."""
+    """One managed ledger object and the work on it."""
 
     ledger: ManagedLedger
 
@@ -199,7 +201,7 @@ class Owner:
             await asyncio.sleep(rng.choice((0.002, 0.02, 0.1)))
 
     async def _subscribe_for(self, seconds: float) -> None:
-        """Make cursors that nobody reads, and delete them, also those that others have left."""
+        """Create cursors that are not read, and delete them, also those that earlier owners have left."""
         loop, rng = self.cluster.loop, self.host.rng
         until = loop.now + seconds
         names = self.record.made.setdefault(self.topic, set())
@@ -252,19 +254,19 @@ class Owner:
             await asyncio.sleep(rng.choice((0.005, 0.05, 0.2)))
 
     async def read(self, cursor: Cursor, entries: int) -> list[Position]:
-        """The next entries of a cursor, noted; their positions."""
+        """Read the next entries of a cursor and note them; return their positions."""
         views: list[View] | None = cursor.read_nowait(entries, 20_000)
         if views is None:
             views = await cursor.read(entries, 20_000)
-        found = []
+        positions = []
         for view in views:
             for i in range(view.start, view.stop):
                 position = view.run.position(i)
-                found.append(position)
+                positions.append(position)
                 entry = entry_of(view.run.entry(i))
                 self.note(partial(m.Delivered, cursor=cursor.name, position=position, entry=entry))
-        self.cluster.count("entries read", len(found))
-        return found
+        self.cluster.count("entries read", len(positions))
+        return positions
 
     def acknowledge(self, cursor: Cursor, positions: list[Position]) -> None:
         self.note(partial(m.AckAsked, cursor=cursor.name, positions=tuple(positions)))

@@ -1,4 +1,4 @@
-"""What is noted about managed ledgers while a run goes on, besides what is noted about their ledgers."""
+"""The record of managed ledgers during a run, besides the record of their ledgers."""
 
 from engine.base.ids import Position
 from engine.ledger.ledger_metadata import LedgerState, decode
@@ -22,9 +22,9 @@ class ManagedRecord:
         self.stored: dict[str, dict[Position, m.Entry]] = {}
         """Confirmed entries by topic."""
         self.made: dict[str, set[str]] = {}
-        """By topic, cursors besides ``CURSORS`` of which it was confirmed that they are stored."""
+        """Cursors besides ``CURSORS``, by topic, whose creation was confirmed."""
         self.deleted: dict[str, set[str]] = {}
-        """By topic, cursors besides ``CURSORS`` whose deletion was requested."""
+        """Cursors besides ``CURSORS``, by topic, whose deletion was requested."""
         self._topics = topics
         cluster.tree.taps.append(self._listed)
 
@@ -34,7 +34,7 @@ class ManagedRecord:
     def _listed(self, path: str, value: bytes | None, conditional: bool) -> None:
         topic = path.removeprefix(f"{paths.MANAGED_LEDGERS}/")
         if value and topic in self._topics:
-            ledgers = tuple(one.ledger_id for one in LogRecord.decode(value).ledgers)
+            ledgers = tuple(info.ledger_id for info in LogRecord.decode(value).ledgers)
             closed = tuple(ledger for ledger in ledgers if self._is_closed(ledger))
             self.note(m.Listed(self.cluster.loop.now, topic, ledgers, closed))
 
@@ -46,8 +46,8 @@ class ManagedRecord:
         return decode(value).state is LedgerState.CLOSED
 
     def check(self) -> list[str]:
-        """What the promises about managed ledgers say to the history."""
-        found = []
+        """Return the violations of the rules about managed ledgers in the history."""
+        violations = []
         for name, check in checkers.CHECKS.items():
-            found += first_of(check(self.history), name)
-        return found
+            violations += first_of(check(self.history), name)
+        return violations

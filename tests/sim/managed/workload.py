@@ -1,5 +1,5 @@
-"""Processes take topics from each other, append, read and acknowledge; in the end one more owner of each topic reads
-all of it."""
+"""The workload of processes that take topics from each other, append, read and acknowledge; in the end one more owner
+reads all of each topic."""
 
 import asyncio
 import random
@@ -78,31 +78,32 @@ class ManagedWorkload:
                         await self._settle_topic(host, topic)
                         break
                     except ManagedLedgerFencedError:
-                        # An earlier owner that nobody stopped wrote its cursor a last time, and knows it by now.
+                        # An earlier owner that was not stopped wrote its cursor once more; by now it knows that it is
+                        # fenced.
                         if attempt + 1 == ATTEMPTS:
                             raise
             except Exception as error:
                 self.run.wrong(f"liveness: {topic}: {error!r}")
 
     async def _settle_topic(self, host: ManagedHost, topic: str) -> None:
-        """Open it, append, drain its cursors, read all of it; each in time."""
+        """Open ``topic``, append, read all of it and drain its cursors, each within its bound."""
         async with asyncio.timeout(OPEN_S):
             owner = await host.open(topic)
         owner.append(5, 60)
         async with asyncio.timeout(DRAIN_S):
             while owner.waiting:
                 await asyncio.sleep(0.05)
-        # A fresh cursor, so that what others acknowledged is read, too.
+        # A fresh cursor also reads what the others acknowledged.
         reader = await owner.ledger.open_cursor("all", EARLIEST, durable=False)
-        found: list[tuple[Position, m.Entry]] = []
+        entries: list[tuple[Position, m.Entry]] = []
         async with asyncio.timeout(DRAIN_S):
-            while reader.backlog_entries() > len(found):
+            while reader.backlog_entries() > len(entries):
                 for view in await reader.read(100, 100_000):
-                    found += [
+                    entries += [
                         (view.run.position(i), entry_of(view.run.entry(i)))
                         for i in range(view.start, view.stop)
                     ]
-        self.record.note(m.Kept(topic, tuple(found)))
+        self.record.note(m.Kept(topic, tuple(entries)))
         for cursor in owner.cursors.values():
             async with asyncio.timeout(DRAIN_S):
                 while cursor.backlog_entries():

@@ -1,5 +1,5 @@
 """An administrator of a simulated cluster, as the gateway is one: metadata and the brokers' private port, over the same
-network as everybody else. It remembers what it was promised, so that the end of a run can hold the cluster to it."""
+network as all clients. It keeps what was confirmed to it, so that the end of a run can check the cluster against it."""
 
 import asyncio
 import random
@@ -27,13 +27,14 @@ from tests.sim.kit.network import SimNetwork
 from tests.sim.topics.observer import Observer
 
 PATIENCE_S = 5.0
-"""For one answer."""
+"""Time allowed for one answer."""
 VISITS_RATE = 0.5
 VISITOR = "visitor-"
 
 
 class Administrator:
-    """Makes and deletes subscriptions that nobody uses, grows topics, deletes everything at the end."""
+    """An administrator that creates and deletes unused subscriptions, grows topics, and deletes everything at the
+    end."""
 
     name = "administrator"
 
@@ -47,9 +48,9 @@ class Administrator:
         self.calm = False
         self.visits = visits
         self._visitors: dict[tuple[str, str], float | None] = {}
-        """Subscriptions that may exist, and since when they surely do; None: nobody knows."""
+        """Subscriptions that may exist, and since when they certainly do; None: that is unknown."""
         self._gone: list[tuple[str, str]] = []
-        """Those that were deleted, by what we were told."""
+        """Subscriptions whose deletion was confirmed."""
         self._living: asyncio.Task[None] | None = None
         self._store: MetadataStore | None = None
         self._brokers: AdminClient | None = None
@@ -58,7 +59,7 @@ class Administrator:
         self._living = self.work(self._live())
 
     def work(self, what: Awaitable[Any]) -> "asyncio.Task[Any]":
-        """Have it done by this node."""
+        """Run ``what`` on this node."""
 
         async def do() -> Any:
             if self._store is None:
@@ -81,7 +82,7 @@ class Administrator:
         return self._brokers
 
     async def insist(self, what: Callable[[], Awaitable[Any]]) -> None:
-        """Until it is done, or was done already."""
+        """Call ``what`` until it returns or raises NotFound."""
         while True:
             try:
                 await what()
@@ -96,7 +97,7 @@ class Administrator:
         self.loop.note(self.name, type(error).__name__)
         self.cluster.count("verbs refused")
 
-    # -- subscriptions that nobody uses
+    # -- unused subscriptions
 
     async def _live(self) -> None:
         while self.visits and not self.calm:
@@ -131,7 +132,7 @@ class Administrator:
         self.cluster.count("subscriptions deleted")
 
     async def end_visits(self) -> None:
-        """With no more faults: what was promised to exist does, with its backlog, and each can be deleted."""
+        """Check, after the last fault, that every confirmed subscription exists with its backlog and can be deleted."""
         if self._living is not None:
             await self._living
         for (topic, name), since in self._visitors.items():
@@ -151,7 +152,7 @@ class Administrator:
             self.observer.wrong(f"{topic}/{name} was made at {since:.3f} and is not stored")
         backlog = (self.observer.backlogs(TopicName.parse(topic)) or {}).get(name)
         history = self.observer.history
-        later = {(one.producer, one.number) for one in history.sent if one.at > since}
+        later = {(send.producer, send.number) for send in history.sent if send.at > since}
         outlived = history.cleared_to(f"{topic}/{name}")
         sent = sum(
             history.topics.get(r.producer) == topic

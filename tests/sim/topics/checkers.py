@@ -1,4 +1,4 @@
-"""Promises of the design, checked against a history. Each returns the violations it found, in words.
+"""Checks of a history against the promises of the design. Each returns its violations, in words.
 
 Safety checks hold for any history; ``liveness`` only for one that ended after all faults had healed.
 """
@@ -25,7 +25,7 @@ Key = tuple[str, int]
 
 
 def no_phantoms(history: History) -> list[str]:
-    """Nothing is delivered, or confirmed, that nobody sent."""
+    """Check that only messages that were sent are delivered or confirmed."""
     sent = {(s.producer, s.number) for s in history.sent}
     seen = [(d.producer, d.number) for d in history.deliveries]
     seen += [(r.producer, r.number) for r in history.receipts]
@@ -37,37 +37,37 @@ def no_phantoms(history: History) -> list[str]:
 
 
 def receipts_in_order(history: History) -> list[str]:
-    """Promise 3: per producer, first receipts come in send order at growing positions."""
-    found = []
+    """Check that each producer's first receipts arrive in send order at growing positions (promise 3)."""
+    violations = []
     last: dict[str, tuple[int, Position]] = {}
     for receipt in history.receipts:
         before = last.get(receipt.producer)
         if before is not None:
             number, position = before
             if receipt.number <= number or receipt.position <= position:
-                found.append(
+                violations.append(
                     f"{receipt.producer}: receipt {receipt.number} at {receipt.position}"
                     f" after {number} at {position}"
                 )
         last[receipt.producer] = (receipt.number, receipt.position)
-    return found
+    return violations
 
 
 def one_message_per_position(history: History) -> list[str]:
-    """Promise 4: a position is given to one message only, whatever brokers came and went."""
+    """Check that a position has one message only, whichever brokers served the topic (promise 4)."""
     owner: dict[Position, Key] = {}
-    found = []
+    violations = []
     events = [(r.position, (r.producer, r.number)) for r in history.receipts]
     events += [(d.position, (d.producer, d.number)) for d in history.deliveries]
     for position, key in events:
         first = owner.setdefault(position, key)
         if first != key:
-            found.append(f"position {position} holds {first} and {key}")
-    return found
+            violations.append(f"position {position} holds {first} and {key}")
+    return violations
 
 
 def first_deliveries_in_order(history: History) -> list[str]:
-    """Promise 3: an exclusive subscription first delivers in storage order; redeliveries may go back."""
+    """Check that an exclusive subscription first delivers in storage order; redeliveries may go back (promise 3)."""
     late = _late(history, "exclusive", lambda d: d.subscription, lambda d: d.position)
     return [
         f"{d.subscription}: {d.position} first delivered after {over.position}" for d, over in late
@@ -75,7 +75,8 @@ def first_deliveries_in_order(history: History) -> list[str]:
 
 
 def producers_in_order(history: History) -> list[str]:
-    """Promise 3: an exclusive subscription first sees a producer's messages in the order they were sent."""
+    """Check that an exclusive subscription first delivers a producer's messages in the order they were sent (promise
+    3)."""
     late = _late(history, "exclusive", lambda d: (d.subscription, d.producer), lambda d: d.number)
     return [
         f"{d.subscription}: {d.producer} {d.number} at {d.position} first delivered after {over.number}"
@@ -94,8 +95,8 @@ def _is_resend_of_skipped(history: History, d: Delivery, over: Delivery) -> bool
 
 
 def keys_in_order(history: History) -> list[str]:
-    """D10: a key_shared subscription first delivers the messages of a key in storage order, to whomever. What has a
-    delivery time comes by that, chunks with the rest of their message."""
+    """Check that a key_shared subscription first delivers the messages of a key in storage order, to any of its
+    consumers (D10). Delayed messages and chunks are left out: those follow their delivery time, these their message."""
 
     def key_of(d: Delivery) -> Hashable:
         message = d.producer, d.number
@@ -117,10 +118,11 @@ def _late(
     stream: Callable[[Delivery], Hashable],
     rank: Callable[[Delivery], Any],
 ) -> Iterator[tuple[Delivery, Delivery]]:
-    """First deliveries of subscriptions of a kind behind one of higher rank in their stream, each with that one.
+    """Yield first deliveries of subscriptions of ``kind`` behind a delivery of higher rank in their stream, each with
+    that delivery.
 
-    What an administrator cleared before it was ever delivered is passed over, rightly; a seek may bring it back, and
-    so may a broker's end while nobody was told that it is cleared. Then it comes late, and once more in order.
+    What an administrator cleared before it was delivered may be passed over. A seek may bring it back, and so may a
+    broker's end while the clearing is not confirmed. Then it is delivered late, and from there on in order again.
     """
     seen: set[tuple[Hashable, Any]] = set()
     highest: dict[Hashable, Delivery] = {}
@@ -140,12 +142,12 @@ def _late(
 
 
 def _brought_back(history: History, d: Delivery, over: Delivery) -> Sought | Cleared | None:
-    """The last seek that may have given back what was cleared before ``over`` was delivered, or the clearing that may
-    not have been stored; None without one."""
-    found: Sought | Cleared | None = None
+    """Return the last seek that may have given back what was cleared before ``over`` was delivered, or the clearing
+    that may not have been stored; None without one."""
+    cause: Sought | Cleared | None = None
     for c in history.cleared:
         if c.subscription == d.subscription and c.to >= d.position and c.sent_at <= over.at:
-            found = c if c.done_at > d.at else found
+            cause = c if c.done_at > d.at else cause
     for seek in history.seeks:
         if seek.subscription != d.subscription or seek.position > d.position or seek.sent_at > d.at:
             continue
@@ -155,29 +157,29 @@ def _brought_back(history: History, d: Delivery, over: Delivery) -> Sought | Cle
             and c.sent_at <= min(seek.done_at, over.at)
             for c in history.cleared
         ):
-            found = seek
-    return found
+            cause = seek
+    return cause
 
 
 def one_writer_per_ledger(history: History) -> list[str]:
-    """Promise 4: receipts of one ledger come from one broker process."""
+    """Check that all receipts of one ledger are from one broker process (promise 4)."""
     writers: dict[int, str] = {}
-    found = []
+    violations = []
     for receipt in history.receipts:
         writer = writers.setdefault(receipt.position.ledger_id, receipt.broker)
         if writer != receipt.broker:
-            found.append(f"ledger {receipt.position.ledger_id}: {writer} and {receipt.broker}")
-    return found
+            violations.append(f"ledger {receipt.position.ledger_id}: {writer} and {receipt.broker}")
+    return violations
 
 
 def confirmed_acks_hold(history: History) -> list[str]:
-    """Promise 2: after an acknowledgement was confirmed, its message is not delivered again.
+    """Check that a message is not delivered again after its acknowledgement was confirmed (promise 2).
 
     A broker that was replaced may still send from memory to consumers that attached before those of its successor:
-    nobody can stop its bytes. So this counts for the broker that confirmed, and for every attachment made later than
-    that of the consumer whose acknowledgement was confirmed.
-    A message that was sent again and stored twice has two positions, each to be acknowledged. A seek takes back what
-    was acknowledged from its position on.
+    bytes that were sent cannot be stopped. Therefore the check applies to the broker that confirmed, and for every
+    attachment made later than that of the consumer whose acknowledgement was confirmed. A message that was sent again
+    and stored twice has two positions, each to be acknowledged. A seek takes back what was acknowledged from its
+    position on.
     """
     confirmed: dict[tuple[str, Position], list[AckConfirmed]] = {}
     for ack in history.acks:
@@ -194,7 +196,8 @@ def confirmed_acks_hold(history: History) -> list[str]:
 
 
 def confirmed_parts_hold(history: History) -> list[str]:
-    """M7: as above, for single messages of a batch."""
+    """Check that messages of a batch are not delivered again after their acknowledgement was confirmed (M7). See
+    ``confirmed_acks_hold``."""
     confirmed: dict[tuple[str, Position], list[PartConfirmed]] = {}
     for part in history.parts:
         confirmed.setdefault((part.subscription, part.position), []).append(part)
@@ -211,8 +214,8 @@ def confirmed_parts_hold(history: History) -> list[str]:
 
 
 def _voids(seek: Sought, ack: AckConfirmed | PartConfirmed, delivery: Delivery) -> bool:
-    """Whether a seek may have taken back what was acknowledged before it. The confirmation may arrive after that of the
-    seek, but only where the acknowledging consumer attached before: a seek sends all consumers away."""
+    """Return whether a seek may have taken back what was acknowledged before it. The confirmation may arrive after that
+    of the seek, but only where the acknowledging consumer attached before: a seek disconnects all consumers."""
     return (
         seek.subscription == ack.subscription
         and seek.position <= ack.position
@@ -222,7 +225,8 @@ def _voids(seek: Sought, ack: AckConfirmed | PartConfirmed, delivery: Delivery) 
 
 
 def cleared_stays_cleared(history: History) -> list[str]:
-    """M9: what was cleared is not given to whoever attaches afterwards, unless the subscription was set back."""
+    """Check that what was cleared is not delivered to consumers that attach afterwards, unless the subscription was set
+    back (M9)."""
     return [
         f"{d.subscription}: {d.position} delivered at {d.at:.3f}, all up to {c.to} was cleared at {c.done_at:.3f}"
         for c in history.cleared
@@ -237,8 +241,9 @@ def cleared_stays_cleared(history: History) -> list[str]:
 
 
 def everything_confirmed_is_delivered(history: History) -> list[str]:
-    """Promise 1: what got a receipt reaches every subscription of its topic, once the faults are over."""
-    found = []
+    """Check that every message with a receipt reaches every subscription of its topic, once the faults are over
+    (promise 1)."""
+    violations = []
     topics = history.topics
     for name in history.subscriptions:
         got = {(d.producer, d.number) for d in history.deliveries if d.subscription == name}
@@ -248,13 +253,15 @@ def everything_confirmed_is_delivered(history: History) -> list[str]:
             if topics.get(r.producer) == topics.get(name) and (r.producer, r.number) not in got
             if r.position > history.cleared_to(name)
         ]
-        found += [f"{name}: {r.producer} {r.number} at {r.position} was lost" for r in lost[:5]]
-    return found
+        violations += [
+            f"{name}: {r.producer} {r.number} at {r.position} was lost" for r in lost[:5]
+        ]
+    return violations
 
 
 def delivered_until_acknowledged(history: History) -> list[str]:
-    """Promise 1: with every backlog at zero, whatever got a receipt was acknowledged by somebody, not forgotten."""
-    found = []
+    """Check, with every backlog at zero, that a consumer acknowledged every message with a receipt (promise 1)."""
+    violations = []
     topics = history.topics
     for name in history.subscriptions:
         acked_to = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
@@ -265,14 +272,14 @@ def delivered_until_acknowledged(history: History) -> list[str]:
             and r.position > acked_to
             and (name, r.position) not in history.acks_sent
         ]
-        found += [
+        violations += [
             f"{name}: {r.producer} {r.number} at {r.position} was forgotten" for r in forgotten[:5]
         ]
-    return found
+    return violations
 
 
 def last_acknowledgements_are_confirmed(history: History) -> list[str]:
-    """M5: of what was published when all faults were over, every acknowledgement gets its confirmation."""
+    """Check that every acknowledgement of what was published after the last fault is confirmed (M5)."""
     acked = {(ack.subscription, ack.producer, ack.number) for ack in history.acks}
     return [
         f"{name}: the acknowledgement of {r.producer} {r.number} at {r.position} was never confirmed"
@@ -284,7 +291,7 @@ def last_acknowledgements_are_confirmed(history: History) -> list[str]:
 
 
 def nothing_anomalous(history: History) -> list[str]:
-    """What clients and observers saw on the spot and could not have been right."""
+    """Return the violations that clients and observers noted at the time."""
     return list(history.anomalies)
 
 

@@ -1,7 +1,7 @@
-"""What clients of a simulated cluster share: the engine's own client, and coming back for ever.
+"""The base of clients of a simulated cluster: the engine's own client, and endless reconnecting.
 
-They behave as the official ones where it matters: look up, attach, send pipelined, come back after any loss and send
-again what has no receipt, under the same sequence ids. Whatever they see goes into the history at once.
+They behave as the official ones where it matters: they look up, attach, send pipelined, reconnect after any loss and
+send again what has no receipt, under the same sequence ids. Whatever they see goes into the history at once.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ SETTINGS = LinkSettings(
     keep_alive_s=2.0,
 )
 PATIENCE_MAX = 4
-"""Times the shortest rest between two attempts, after attempts that came to nothing."""
+"""Bound of the factor by which the shortest pause between two attempts grows after attempts that failed."""
 
 log = logging.getLogger(__name__)
 
 
 class Link(BrokerLink):
-    """Of one client, with one producer or consumer. ``gone``: it ended, or the broker sent a consumer away behind a
-    refusal, as the C++ client waits for."""
+    """The connection of one client, with one producer or consumer. ``gone`` is set when it ended, or when the broker
+    closed a consumer after it had refused it, which the C++ client waits for."""
 
     def __init__(self, settings: LinkSettings, proxy_to: str | None = None) -> None:
         super().__init__(settings, proxy_to)
@@ -56,7 +56,7 @@ class Link(BrokerLink):
 
 
 class Client:
-    """What producers and consumers share: finding the topic's broker, coming back, a life of its own as a node."""
+    """The base of producers and consumers: finds the topic's broker, reconnects, and runs as a node of its own."""
 
     def __init__(self, observer: Observer, name: str, topic: str) -> None:
         self.observer = observer
@@ -70,9 +70,9 @@ class Client:
         self.node = Node(name)
         self.link: Link | None = None
         self.wake = asyncio.Event()
-        """Something came, or there is something to send."""
+        """Set when something arrived, or when there is something to send."""
         self.calm = False
-        """The faults are over: no mischief of our own any more."""
+        """Set when the faults are over: the client makes no trouble of its own any more."""
         self.stopping = False
         self.broker = ""
         self._links: Links | None = None
@@ -96,7 +96,7 @@ class Client:
                 await self._session()
             except (ClientError, RefusedError) as error:
                 self.loop.note(self.name, type(error).__name__)
-                log.debug("client comes again: %s %s", type(error).__name__, error)
+                log.debug("client reconnects: %s %s", type(error).__name__, error)
                 self.cluster.count("client reconnects")
                 self._check(error)
             finally:
@@ -109,13 +109,13 @@ class Client:
         raise NotImplementedError
 
     def _check(self, error: Exception) -> None:
-        """Of the protocol, brokers break nothing."""
+        """Note an anomaly when the broker broke the protocol."""
         cause = error.__cause__
         if isinstance(cause, PeerError) and not isinstance(cause, SilentPeerError):
             self.observer.wrong(f"{self.name}: {cause}")
 
     async def open(self) -> Link:
-        """A connection to the topic's owner. Raises ClientError, RefusedError."""
+        """Return a connection to the topic's owner. Raises ClientError, RefusedError."""
         host = self.rng.choice(self.cluster.brokers).name
         links = self._links = Links(self._network, SETTINGS, Link)
         link = await links.owner(self.topic, f"pulsar://{host}:{BROKER_PORT}")

@@ -1,5 +1,5 @@
-"""A consumer of a simulated cluster: acknowledges, late, in groups, in part or not until asked; seeks now and then,
-also into a batch, and gives its subscription up to make it anew."""
+"""A consumer of a simulated cluster. It acknowledges late, in groups, in part, or only after redelivery; it seeks now
+and then, also into a batch, and unsubscribes to create its subscription again."""
 
 import asyncio
 from collections import deque
@@ -31,10 +31,10 @@ from tests.sim.topics.producer import Producer
 
 BUSY_S = (0.05, 0.3)
 IDLE_S = 1.0
-"""How long a consumer lets messages lie, or looks at nothing, before its next turn."""
+"""Pauses before a consumer's next turn: while it holds messages, and while it holds none."""
 SEEK_CHANCE = 0.01
 SEEK_BACK = 30
-"""Of every turn; how many of its last messages a consumer may go back to."""
+"""The chance of a seek in every turn; how many of its last messages a consumer may go back to."""
 GIVE_UP_CHANCE = 0.01
 KINDS = {
     "exclusive": EXCLUSIVE,
@@ -46,7 +46,8 @@ SHARING = (SHARED, KEY_SHARED)
 
 
 class Consumer(Client):
-    """One consumer of a subscription. Acknowledges with request ids, now and then late, grouped or not until asked."""
+    """One consumer of a subscription. Acknowledges with request ids, now and then late, grouped, or after
+    redelivery."""
 
     def __init__(
         self,
@@ -60,19 +61,20 @@ class Consumer(Client):
         stays: bool = True,
         priority: int = 0,
     ) -> None:
-        """``late``: somebody else sees to it that the subscription exists in time. ``stays``: nobody gives it up."""
+        """Create a consumer. ``late``: another party creates the subscription in time. ``stays``: no consumer of it
+        unsubscribes."""
         super().__init__(observer, name, topic)
         self._initial = FROM_LATEST if late else FROM_EARLIEST
         self._stays = stays
         self.priority = priority
         self.active: bool | None = None
-        """What it was last told, on a Failover subscription."""
+        """The broker's last notification on a Failover subscription; None before the first."""
         self.subscription = subscription
         self.full_name = f"{topic}/{subscription}"
         self.kind = KINDS[subscription]
         self.subscribed = False
         self.others: list[Consumer] = []
-        """Of all subscriptions of the topic."""
+        """Other consumers of the topic, of all its subscriptions."""
         self.held: dict[Position, tuple[str, int]] = {}
         self._producers = producers
         self._permits = 0
@@ -81,16 +83,17 @@ class Consumer(Client):
         self._acks: dict[int, list[tuple[str, int, Position]]] = {}
         self._acks_since: dict[int, float] = {}
         self._recent: deque[tuple[Position, int]] = deque(maxlen=SEEK_BACK)
-        """With how many messages each holds."""
+        """Positions of the latest entries received, each with its number of messages."""
         self._left: dict[Position, int] = {}
-        """Of held batches, the messages not acknowledged."""
+        """Bits of the messages not acknowledged, by position of held batches."""
         self._parts: dict[int, tuple[Position, int]] = {}
         self._seen: dict[Position, None] = {}
         self._looked_to = EARLIEST
         self._sent_at: dict[Position, float] = {}
-        """When the broker sent what is held."""
+        """Time at which the broker sent each held entry."""
         self._doubts: list[tuple[float, str]] = []
-        """Since when another got messages of a key of which some are held here: wrong, if this is attached still."""
+        """Times since which another consumer received messages of a key of which some are held here, each with a text.
+        A violation if this consumer is still attached."""
         self.history.subscriptions[self.full_name] = subscription
         self.history.topics[self.full_name] = topic
 
@@ -113,7 +116,7 @@ class Consumer(Client):
                 self.subscription,
                 self.kind,
                 on_messages=self._delivered,
-                on_event=self._heard,
+                on_event=self._received,
                 on_end=self._sent_away,
                 name=self.name,
                 priority=self.priority,
@@ -144,7 +147,8 @@ class Consumer(Client):
         raise consumer.error or LostError("an acknowledgement was refused")
 
     async def _wait_to_be_sent_away(self, link: Link, why: str) -> None:
-        """As the C++ client, which does nothing more for this consumer while the connection lives."""
+        """Wait for the end of the link, or for CLOSE_CONSUMER, as the C++ client does: it does nothing more for this
+        consumer while the connection lives. Notes an anomaly after REQUEST_TIMEOUT_S."""
         try:
             if self._attached:
                 async with asyncio.timeout(REQUEST_TIMEOUT_S):
@@ -153,7 +157,7 @@ class Consumer(Client):
             self._wrong(f"was refused and left waiting: {why}")
 
     async def _seek(self, consumer: RawConsumer) -> None:
-        """Back to something it was given before. Raises LostError: the broker sends its consumers away."""
+        """Seek to an entry that this consumer received before. Raises LostError: the broker closes its consumers."""
         position, size = self.rng.choice(self._recent)
         bits = None
         if size > 1 and self.rng.random() < 0.5:
@@ -173,7 +177,8 @@ class Consumer(Client):
         raise LostError("sought")
 
     async def _give_up(self, consumer: RawConsumer) -> None:
-        """Unsubscribe. Raises LostError: whoever comes again makes the subscription anew, at the first message kept."""
+        """Unsubscribe. Raises LostError: the next consumer to attach creates the subscription again, at the first
+        message that is kept."""
         sent_at = self.loop.now
         self.held.clear()
         self._acks.clear()
@@ -186,7 +191,8 @@ class Consumer(Client):
         raise LostError("unsubscribed")
 
     def _made_anew(self) -> None:
-        """The subscription exists again, maybe as before: what went while there was none is nobody's loss."""
+        """Note that the subscription exists again, perhaps as before: entries trimmed while there was none are not
+        lost."""
         history = self.history
         at = history.given_up.get(self.full_name)
         if at is None:
@@ -198,13 +204,12 @@ class Consumer(Client):
         to = Position(first.ledger_id, first.entry_id - 1)
         history.cleared.append(Cleared(self.loop.now, float("inf"), self.full_name, to))
         if history.seeks[at].done_at < self.loop.now:
-            del history.given_up[
-                self.full_name
-            ]  # else it may still be deleted, under whoever attached first
+            # An unconfirmed unsubscribe may still delete the subscription under the first to attach.
+            del history.given_up[self.full_name]
 
     @property
     def busy(self) -> bool:
-        """Whether it holds messages, or waits for the confirmation of acknowledgements."""
+        """True while the consumer holds messages or waits for the confirmation of acknowledgements."""
         return bool(self.held or self._acks)
 
     def _turn(self, consumer: RawConsumer, window: int) -> None:
@@ -272,7 +277,7 @@ class Consumer(Client):
         self._acks[rid] = []
         self._acks_since[rid] = self.loop.now
 
-    def _heard(self, kind: int, body: Body) -> None:
+    def _received(self, kind: int, body: Body) -> None:
         if kind == CommandType.ACK_RESPONSE:
             self._ack_answered(body)
         elif kind == CommandType.ACTIVE_CONSUMER_CHANGE:
@@ -300,14 +305,14 @@ class Consumer(Client):
         size = len(opened.messages)
         left = bits_of(message.ack_set) if message.ack_set else None
         if self.kind == FAILOVER and self.active is not True:
-            self._wrong(f"got {position} and was not told that it is active")
+            self._wrong(f"got {position} and was not notified that it is active")
         if self._permits <= 0:
             self._wrong(f"more messages than permits, {position}")
         self._permits -= size if left is None else left.bit_count()
         if size > 1:
             self._left[position] = (1 << size) - 1 if left is None else left
         known = self._producers.get(name)
-        values = [one.value for one in opened.messages]
+        values = [single.value for single in opened.messages]
         if known is None or number >= len(known.payloads) or known.values(number) != values:
             self._wrong(f"{position} holds other bytes than {name} {number} was sent with")
         elif known is not None:
@@ -335,20 +340,21 @@ class Consumer(Client):
         self._recent.append((position, size))
 
     def _check_gaps(self, position: Position) -> None:
-        """D9, D10: in order, nothing left out but what was acknowledged; also where another consumer was active."""
+        """Check that delivery in order leaves out acknowledged entries only, also where another consumer was active
+        (D9, D10)."""
         if self.kind not in SHARING and position > self._looked_to:
             history, name = self.history, self.full_name
             done = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
             after = max(self._looked_to, done)
             for left in history.confirmed_between(self.topic, after, position):
                 if left not in self._seen and (name, left) not in history.acks_sent:
-                    self._wrong(f"{position} came before {left}, which nobody acknowledged,")
+                    self._wrong(f"{position} came before {left}, which was never acknowledged,")
             self._looked_to = position
         self._seen[position] = None
 
     def _check_keys(self, position: Position, message: tuple[str, int], sent_at: float) -> None:
-        """D10: nobody gets messages of a key while another has some. Whoever gets more on the same attachment was there
-        all the time."""
+        """Check that no consumer receives messages of a key while another holds some (D10). A consumer that receives
+        more on the same attachment was attached all the time."""
         wrong = [text for since, text in self._doubts if since < sent_at]
         if wrong:
             self._wrong(wrong[0])
@@ -362,7 +368,8 @@ class Consumer(Client):
                 other.doubt(key, sent_at, f"{position} of {key} went to {self.name}")
 
     def doubt(self, key: str, since: float, what: str) -> None:
-        """Another got a message of ``key`` that was sent at ``since``."""
+        """Note a doubt if messages of ``key`` are held here; another consumer received one that was sent at
+        ``since``."""
         keys, chunks = self.history.keys, self.history.chunks
         for position, message in self.held.items():
             before = self._sent_at.get(position, since)
@@ -377,7 +384,7 @@ class Consumer(Client):
         part = self._parts.pop(body.request_id, None)
         self._acks_since.pop(body.request_id, None)
         if body.HasField("error"):
-            self._attached = False  # comes again, and is given them again
+            self._attached = False  # it reconnects and receives them again
             return
         if part is not None:
             self.cluster.count("parts of batches acknowledged")

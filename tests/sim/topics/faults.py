@@ -1,4 +1,4 @@
-"""What goes wrong with topics, or is done to them by administrators, while clients use them."""
+"""Faults of topics, and operations of administrators on them, while clients use them."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ RESET_BACK = 60
 
 
 def take_over(o: Observer, n: Nemesis) -> None:
-    """A broker is frozen, or cut off from metadata, beyond its session; part of its clients goes elsewhere."""
+    """Freeze a broker, or cut it off from metadata, beyond its session; part of its clients reconnects elsewhere."""
     machine = n.machine("broker")
     if machine is None or machine.store is None or machine.node is None or machine.node.paused:
         return
@@ -59,7 +59,7 @@ def take_over(o: Observer, n: Nemesis) -> None:
 
         n.later(session_s * (1.2 + n.rng.random()), resume)
     for name in n.cluster.clients:
-        # Producers mostly stay, so that the old owner can do wrong. Thrice: a client may well ask it again.
+        # Most producers stay, so that the old owner can fail. Three times: a client may look up and reach it again.
         if n.rng.random() < (0.2 if "-p" in name else 0.7):
             for share in (1.05, 1.15, 1.3):
                 reset = partial(n.cluster.world.reset_links, name)
@@ -67,31 +67,32 @@ def take_over(o: Observer, n: Nemesis) -> None:
 
 
 def _served(o: Observer, n: Nemesis) -> tuple[TopicName, Machine, BrokerService] | None:
-    """Some topic and the broker that has it loaded."""
-    found = [
+    """Return some topic and the broker that has it loaded; None when there is none."""
+    loaded = [
         (topic, machine, machine.broker)
         for topic in o.topics
         for machine in o.cluster.brokers
         if machine.broker is not None and machine.ready
         if machine.broker.running.registry.loaded(topic) is not None
     ]
-    return n.rng.choice(found) if found else None
+    return n.rng.choice(loaded) if loaded else None
 
 
 def unload(o: Observer, n: Nemesis) -> None:
-    """An administrator has a topic unloaded."""
-    if (found := _served(o, n)) is not None:
-        topic, machine, broker = found
+    """Unload a topic, as an administrator does."""
+    if (served := _served(o, n)) is not None:
+        topic, machine, broker = served
         assert machine.node is not None
         n.cluster.loop.spawn(machine.node, _quietly(broker.running.registry.unload(topic)))
         n.cluster.count("unloads")
 
 
 def _subscription(o: Observer, n: Nemesis) -> tuple[Topic, Subscription, Node] | None:
-    """One that clients use, with the process that serves it."""
-    if (found := _served(o, n)) is None:
+    """Return a subscription that clients use, with its topic and the process that serves it; None when there is
+    none."""
+    if (served := _served(o, n)) is None:
         return None
-    topic, machine, broker = found
+    topic, machine, broker = served
     loaded = broker.running.registry.loaded(topic)
     known = loaded.subscriptions if loaded is not None else {}
     names = sorted(set(known) & set(KINDS))
@@ -101,11 +102,11 @@ def _subscription(o: Observer, n: Nemesis) -> tuple[Topic, Subscription, Node] |
 
 
 def clear_backlog(o: Observer, n: Nemesis) -> None:
-    """An administrator acknowledges everything of a subscription: clears, skips or expires it, or confirms what he saw
-    some time before and perhaps takes it back. Or the broker's clock does, for all of a topic, with what is too old or
-    beyond a quota."""
-    if (found := _subscription(o, n)) is not None:
-        topic, subscription, node = found
+    """Acknowledge everything of a subscription, as an administrator does: clear, skip or expire it, or confirm an
+    earlier preview and perhaps undo it. Or, as the broker's timer does, all of a topic that is too old or beyond a
+    quota."""
+    if (used := _subscription(o, n)) is not None:
+        topic, subscription, node = used
         way = n.rng.choice((*WAYS, *CLOCK))
         if way == "confirm":
             pauses = [n.rng.expovariate(2.0) if n.rng.random() < 0.7 else None for _ in range(2)]
@@ -118,7 +119,8 @@ def clear_backlog(o: Observer, n: Nemesis) -> None:
 
 
 async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: str) -> None:
-    """Acknowledge everything that is there, in one of the ways that administrators have. Call it as the broker."""
+    """Acknowledge everything that is there, in one of the ways that administrators have. To be called on the broker's
+    node."""
     cleared, loop, ledger = o.history.cleared, o.cluster.loop, topic.log
     last, at, entries = ledger.last_confirmed, len(cleared), subscription.cursor.backlog_entries()
     name = f"{topic.name.full}/{subscription.name}"
@@ -127,7 +129,7 @@ async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: 
         await subscription.moves.clear()
     elif way == "skip":
         await subscription.moves.skip(entries)
-        if not entries:  # who skips nothing is promised nothing
+        if not entries:  # a skip of no entries confirms nothing
             return
     else:
         subscription.moves.pass_over(last)
@@ -139,39 +141,43 @@ async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: 
 async def confirm(
     o: Observer, topic: Topic, subscription: Subscription, pause_s: float, undo_s: float | None
 ) -> None:
-    """What a preview said is made ``pause_s`` later, and taken back ``undo_s`` after that. Call it as the broker."""
+    """Preview a skip, confirm it ``pause_s`` later, and undo it ``undo_s`` after that (None: never). To be called on
+    the broker's node."""
     cleared, loop, clock = o.history.cleared, o.cluster.loop, topic.context.clock
     name, key = f"{topic.name.full}/{subscription.name}", f"change-{len(cleared)}"
-    asked = PreviewChange(topic.name, subscription.name, "skip-all")
-    last = topic.log.last_confirmed  # what comes from now on is not in it
-    said = await cursor_changes.preview(subscription, asked, None, clock.wall_ms())
+    request = PreviewChange(topic.name, subscription.name, "skip-all")
+    last = topic.log.last_confirmed  # entries published from now on are not in the preview
+    preview = await cursor_changes.preview(subscription, request, None, clock.wall_ms())
     await asyncio.sleep(pause_s)
     at = len(cleared)
     cleared.append(Cleared(loop.now, float("inf"), name, last))
-    done = await cursor_changes.make(subscription, _confirmed(asked, said, key), clock)
+    done = await cursor_changes.make(subscription, _confirmed(request, preview, key), clock)
     if not done["done"]:
         return
     cleared[at] = cleared[at]._replace(done_at=loop.now)
     o.cluster.count("previews confirmed")
-    if done["lost"] + done["meanwhile"] != said["lost"]:
-        o.wrong(f"{name}: of {said['lost']} entries previewed {done} were accounted for,")
+    if done["lost"] + done["meanwhile"] != preview["lost"]:
+        o.wrong(f"{name}: of {preview['lost']} entries previewed {done} were accounted for,")
     if undo_s is not None:
         await asyncio.sleep(undo_s)
         await take_back(o, topic, subscription, key)
 
 
 async def take_back(o: Observer, topic: Topic, subscription: Subscription, key: str) -> None:
-    """What the change ``key`` passed over is due again, all of it that is there."""
+    """Undo the change ``key``: all existing entries that it passed over are due again. To be called on the broker's
+    node."""
     history, loop, clock = o.history, o.cluster.loop, topic.context.clock
     name = f"{topic.name.full}/{subscription.name}"
-    asked = PreviewChange(topic.name, subscription.name, "undo", undo=key)
+    request = PreviewChange(topic.name, subscription.name, "undo", undo=key)
     change = subscription.cursor.last_change
-    said = await cursor_changes.preview(subscription, asked, None, clock.wall_ms())
+    preview = await cursor_changes.preview(subscription, request, None, clock.wall_ms())
     assert change is not None
-    clean = not said["moved"] and not said["gone"]
+    clean = not preview["moved"] and not preview["gone"]
     at, begun = len(history.seeks), Sought(loop.now, float("inf"), name, EARLIEST, None, None)
-    history.seeks.append(begun)  # promises nothing, but may bring back what was cleared
-    done = await cursor_changes.make(subscription, _confirmed(asked, said, f"{key}-undo"), clock)
+    history.seeks.append(begun)  # it promises nothing, but may bring back what was cleared
+    done = await cursor_changes.make(
+        subscription, _confirmed(request, preview, f"{key}-undo"), clock
+    )
     history.seeks[at] = begun._replace(done_at=loop.now)
     if done["done"]:
         o.cluster.count("changes undone")
@@ -179,46 +185,55 @@ async def take_back(o: Observer, topic: Topic, subscription: Subscription, key: 
             o.wrong(f"{name}: of {change.lost} entries {done['again']} came back,")
 
 
-def _confirmed(asked: PreviewChange, said: JsonObject, key: str) -> MoveCursor:
+def _confirmed(request: PreviewChange, preview: JsonObject, key: str) -> MoveCursor:
     same = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
-    given = {field: said[field] for field in same}
-    return MoveCursor(asked.topic, asked.subscription, id=key, change=asked.change, **given)
+    given = {field: preview[field] for field in same}
+    return MoveCursor(request.topic, request.subscription, id=key, change=request.change, **given)
 
 
 async def outlive(o: Observer, topic: Topic, age_ms: int | None) -> None:
-    """What is older than ``age_ms``, or without one what is beyond half of the largest backlog, counts as acknowledged
-    by all durable subscriptions. Call it as the broker."""
+    """Expire what is older than ``age_ms``, or without one evict what is beyond half of the largest backlog, on all
+    durable subscriptions. To be called on the broker's node."""
     cleared, loop, log = o.history.cleared, o.cluster.loop, topic.log
-    durable = [each for each in topic.subscriptions.values() if each.durable]
+    durable = [
+        subscription for subscription in topic.subscriptions.values() if subscription.durable
+    ]
     at, last = len(cleared), log.last_confirmed
-    for each in durable:
-        cleared.append(Cleared(loop.now, float("inf"), f"{topic.name.full}/{each.name}", last))
-    marks = [each.cursor.mark for each in durable]
+    for subscription in durable:
+        cleared.append(
+            Cleared(loop.now, float("inf"), f"{topic.name.full}/{subscription.name}", last)
+        )
+    marks = [subscription.cursor.mark for subscription in durable]
     policies = topic.policies
     try:
         if age_ms is not None:
             await topic.subscriptions.expire(topic.context.clock.wall_ms() - age_ms)
         else:
-            size = max((log.bytes_behind(each.cursor.mark_delete) for each in durable), default=0)
+            size = max(
+                (log.bytes_behind(subscription.cursor.mark_delete) for subscription in durable),
+                default=0,
+            )
             quota = BacklogQuota(size // 2, QuotaAction.EVICT)
             topic.quotas.apply(replace(policies.backlog, size_quota=quota))
             await topic.quotas.check()
     finally:
         topic.quotas.apply(topic.policies.backlog)
-        for i, each in enumerate(durable, at):
-            cleared[i] = cleared[i]._replace(to=each.cursor.mark_delete)
-    for i, each in enumerate(durable, at):
-        await each.cursor.persisted()
+        for i, subscription in enumerate(durable, at):
+            cleared[i] = cleared[i]._replace(to=subscription.cursor.mark_delete)
+    for i, subscription in enumerate(durable, at):
+        await subscription.cursor.persisted()
         cleared[i] = cleared[i]._replace(done_at=loop.now)
-    moved = any(each.cursor.mark > mark for each, mark in zip(durable, marks, strict=True))
+    moved = any(
+        subscription.cursor.mark > mark for subscription, mark in zip(durable, marks, strict=True)
+    )
     o.cluster.count("backlogs outlived", int(moved))
 
 
 def reset_cursor(o: Observer, n: Nemesis) -> None:
-    """An administrator sets a subscription back."""
-    if (found := _subscription(o, n)) is None:
+    """Reset a subscription to an earlier position, as an administrator does."""
+    if (used := _subscription(o, n)) is None:
         return
-    topic, subscription, node = found
+    topic, subscription, node = used
     history, loop = o.history, n.cluster.loop
     known = history.confirmed.get(topic.name.full, [])[-RESET_BACK:]
     if not known:
@@ -236,18 +251,18 @@ def reset_cursor(o: Observer, n: Nemesis) -> None:
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
-    """What an administrator is refused is no failure of the run."""
+    """Await ``work``; an operation that is refused to an administrator is no failure of the run."""
     with contextlib.suppress(MagnetarError):
         await work
 
 
 def change_rates(o: Observer, n: Nemesis) -> None:
-    """An administrator sets or removes the rates of a topic."""
-    if (found := _subscription(o, n)) is None:
+    """Set or remove the rates of a topic, as an administrator does."""
+    if (used := _subscription(o, n)) is None:
         return
-    topic, _, node = found
+    topic, _, node = used
     rng = n.rng
-    publish, dispatch, each = (
+    publish, dispatch, per_subscription = (
         MaxRate(messages=rng.choice((0, *choices)), size=rng.choice((0, 0, 50_000)))
         for choices in ((30, 60, 200), (80, 200), (50, 200))
     )
@@ -256,7 +271,10 @@ def change_rates(o: Observer, n: Nemesis) -> None:
         topic.policies = replace(
             topic.policies,
             rates=replace(
-                topic.policies.rates, publish=publish, dispatch=dispatch, subscription=each
+                topic.policies.rates,
+                publish=publish,
+                dispatch=dispatch,
+                subscription=per_subscription,
             ),
         )
         topic.rates.apply(topic.policies.rates, topic.policies.publish)
@@ -268,11 +286,11 @@ def change_rates(o: Observer, n: Nemesis) -> None:
 
 
 def split(o: Observer, n: Nemesis) -> None:
-    """An administrator has a topic's bundle cut, on either side of the topic or somewhere, and perhaps gives its parts
-    up, or the bundle whole."""
-    if (found := _served(o, n)) is None:
+    """Split a topic's bundle, as an administrator does, on either side of the topic or elsewhere, and perhaps unload
+    its parts; or unload the whole bundle."""
+    if (served := _served(o, n)) is None:
         return
-    topic, machine, broker = found
+    topic, machine, broker = served
     running, rng = broker.running, n.rng
     bundle = running.ownership.known_bundle(topic)
     if bundle is None or machine.node is None:

@@ -1,4 +1,4 @@
-"""What clients saw, in simulated time. The only evidence the checkers use besides the disks."""
+"""Events that clients saw, in simulated time. The only evidence that the checkers use besides the disks."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -33,16 +33,16 @@ class Delivery(NamedTuple):
     number: int
     position: Position
     sent_at: float = float("inf")
-    """When the broker wrote it to the connection."""
+    """Time at which the broker wrote it to the connection."""
     broker: str = ""
     attached_at: float = float("inf")
-    """When the broker confirmed the consumer's SUBSCRIBE."""
+    """Time at which the broker confirmed the consumer's SUBSCRIBE."""
     left: int | None = None
-    """Bits of the batch's messages that are to be looked at; None for all of them."""
+    """Bits of the batch's messages that are to be consumed; None for all of them."""
 
 
 class AckConfirmed(NamedTuple):
-    """The broker confirmed an acknowledgement (ack receipt)."""
+    """A broker's confirmation of an acknowledgement (ack receipt)."""
 
     at: float
     subscription: str
@@ -51,11 +51,11 @@ class AckConfirmed(NamedTuple):
     position: Position
     broker: str = ""
     attached_at: float = 0.0
-    """When the broker confirmed the SUBSCRIBE of the consumer that acknowledged."""
+    """Time at which the broker confirmed the SUBSCRIBE of the consumer that acknowledged."""
 
 
 class PartConfirmed(NamedTuple):
-    """The broker confirmed an acknowledgement of the messages ``bits`` of a batch."""
+    """A broker's confirmation of an acknowledgement of the messages ``bits`` of a batch."""
 
     at: float
     subscription: str
@@ -66,22 +66,22 @@ class PartConfirmed(NamedTuple):
 
 
 class Sought(NamedTuple):
-    """A subscription was moved to ``position``, or given up and made anew (EARLIEST); ``done_at`` is infinite when
-    nobody said so."""
+    """A move of a subscription to ``position``, or its deletion and creation (EARLIEST); ``done_at`` is infinite
+    without a confirmation."""
 
     sent_at: float
     done_at: float
     subscription: str
     position: Position
     first: Position | None = None
-    """The first entry that the topic still had when it was done; None when nobody knows."""
+    """The first entry that the topic still had when it was done; None when that is unknown."""
     bits: int | None = None
-    """Of the batch at ``position`` the messages that are due; None for all."""
+    """Bits of the messages that are due of the batch at ``position``; None for all."""
 
 
 class Cleared(NamedTuple):
-    """An administrator, or a move of the subscription, acknowledged everything up to ``to``; ``done_at`` is infinite
-    when nobody said so."""
+    """An acknowledgement of everything up to ``to`` by an administrator or a move of the subscription; ``done_at`` is
+    infinite without a confirmation."""
 
     sent_at: float
     done_at: float
@@ -105,30 +105,31 @@ class History:
     topics: dict[str, str] = field(default_factory=dict)
     """Topic of each producer and of each subscription; names not in here share one topic."""
     chunks: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
-    """Of producers' numbers that are chunks: the message's id, which one it is, and of how many."""
+    """Chunks by producer and number: the message's id, the chunk's index, and the number of chunks."""
     keys: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Of producers' numbers whose messages have one."""
+    """Keys by producer and number, of messages that have one."""
     delayed: set[tuple[str, int]] = field(default_factory=set)
     """Producers' numbers that have a delivery time. Never iterated."""
     acks_sent: set[tuple[str, Position]] = field(default_factory=set)
     """Positions by subscription that a consumer acknowledged, confirmed or not. Never iterated."""
     given_up: dict[str, int] = field(default_factory=dict)
-    """Subscriptions being deleted by a consumer and not known to be made anew: where ``seeks`` has that."""
+    """Subscriptions that a consumer is deleting and that are not known to exist again, with their index in
+    ``seeks``."""
     acked_to: dict[str, Position] = field(default_factory=dict)
     """Highest position by subscription that was acknowledged with all before it."""
     confirmed: dict[str, list[Position]] = field(default_factory=dict)
     """Positions with a receipt by topic, ascending."""
 
     def confirmed_between(self, topic: str, after: Position, before: Position) -> list[Position]:
-        """Positions of messages with receipts in that range, ends excluded."""
+        """Return the positions of messages with receipts in that range, ends excluded."""
         known = self.confirmed.get(topic, [])
         return known[bisect_right(known, after) : bisect_left(known, before)]
 
     def move(
         self, subscription: str, position: Position, now: float, bits: int | None = None
     ) -> Callable[[float, Position | None], None]:
-        """A subscription is being moved to ``position``: what is before it counts as cleared. Call what is returned
-        when the move is confirmed, with the time and the first entry that the topic has then."""
+        """Note that a subscription is being moved to ``position``: what is before it counts as cleared. Return a
+        function to be called when the move is confirmed, with the time and the first entry that the topic has then."""
         begun = Sought(now, float("inf"), subscription, position, None, bits)
         behind = Position(position.ledger_id, position.entry_id - 1)
         cleared = Cleared(now, float("inf"), subscription, behind)
@@ -143,16 +144,16 @@ class History:
         return confirmed
 
     def is_moving(self, subscription: str, since: float) -> int:
-        """How many moves of the subscription, seeks and clearings, may have happened at ``since`` or later."""
+        """Return how many moves of the subscription, seeks and clearings, may have happened at ``since`` or later."""
         moves: list[Sought | Cleared] = [*self.seeks, *self.cleared]
-        return sum(one.subscription == subscription and one.done_at >= since for one in moves)
+        return sum(move.subscription == subscription and move.done_at >= since for move in moves)
 
     def cleared_to(self, subscription: str, since: float = 0.0) -> Position:
-        """Up to here an administrator may have acknowledged, at ``since`` or later."""
+        """Return the position up to which an administrator may have acknowledged, at ``since`` or later."""
         clearings = (c for c in self.cleared if c.subscription == subscription)
         return max((c.to for c in clearings if c.sent_at >= since), default=EARLIEST)
 
     calm_at: float = float("inf")
-    """From when on nothing breaks any more, and everything before was delivered."""
+    """Time from which on no fault strikes; everything published before was delivered."""
     anomalies: list[str] = field(default_factory=list)
-    """What a client or an observer saw that must never be, in words."""
+    """Violations that a client or an observer saw, in words."""

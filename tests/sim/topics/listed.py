@@ -1,4 +1,4 @@
-"""What metadata says of ledgers: those that topics and cursors list, and those that there are."""
+"""Ledgers in the metadata: those that topics and cursors list, and those that are stored."""
 
 from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
@@ -6,26 +6,26 @@ from engine.metadata.tree import Tree
 
 
 def listed_ledgers(tree: Tree) -> list[int]:
-    """Ledgers of every topic and cursor, and those that they have yet to delete."""
-    found: set[int] = set()
+    """Return the ledgers of every topic and cursor, and those that they have yet to delete."""
+    ledgers: set[int] = set()
     for path, node in tree._nodes.items():
         depth = path.removeprefix(paths.MANAGED_LEDGERS + "/").count("/")
         if not path.startswith(paths.MANAGED_LEDGERS + "/") or depth < TOPIC_DEPTH:
             continue
         if depth == TOPIC_DEPTH:
             topic = LogRecord.decode(node.value)
-            found.update(one.ledger_id for one in topic.ledgers)
-            found.update(topic.doomed)
+            ledgers.update(info.ledger_id for info in topic.ledgers)
+            ledgers.update(topic.doomed)
         else:
             cursor = CursorRecord.decode(node.value)
-            found.update((cursor.ledger_id, *cursor.doomed, *cursor.index))
-    return sorted(found - {-1})
+            ledgers.update((cursor.ledger_id, *cursor.doomed, *cursor.index))
+    return sorted(ledgers - {-1})
 
 
 def stored_ledgers(tree: Tree) -> list[int]:
-    """Ledgers that metadata knows."""
-    found = (paths.ledger_id(path) for path in tree._nodes)
-    return sorted(one for one in found if one is not None)
+    """Return the ledgers that are stored in metadata."""
+    ledgers = (paths.ledger_id(path) for path in tree._nodes)
+    return sorted(ledger for ledger in ledgers if ledger is not None)
 
 
 TOPIC_DEPTH = 3

@@ -1,4 +1,5 @@
-"""What must come after a subscription was moved by a seek, a reset, or by making it anew; and chunks. Pure."""
+"""Checks of deliveries after a subscription was moved by a seek, a reset, or by its new creation; and of chunks.
+Pure."""
 
 from collections import defaultdict
 
@@ -9,11 +10,12 @@ FOUND_MAX = 5
 
 
 def everything_comes_again(history: History) -> list[str]:
-    """M9: after a confirmed move, whatever the topic has from there on is given to those who attach after it."""
+    """Check that after a confirmed move all entries from there on are delivered to consumers that attach after it
+    (M9)."""
     given: dict[tuple[str, Position], list[Delivery]] = defaultdict(list)
     for d in history.deliveries:
         given[d.subscription, d.position].append(d)
-    found = []
+    violations = []
     for seek in history.seeks:
         if seek.done_at == float("inf") or seek.first is None:
             continue
@@ -27,11 +29,11 @@ def everything_comes_again(history: History) -> list[str]:
             ]
             due = seek.bits if r.position == seek.position else None
             if not again or (r.position != void_batch and not _covers(again, due)):
-                found.append(
+                violations.append(
                     f"{seek.subscription}: {r.producer} {r.number} at {r.position} did not come again after the move to"
                     f" {seek.position} confirmed at {seek.done_at:.3f}"
                 )
-    return found
+    return violations
 
 
 def _receipts(history: History, subscription: str) -> list[Receipt]:
@@ -40,7 +42,8 @@ def _receipts(history: History, subscription: str) -> list[Receipt]:
 
 
 def _moved_on(history: History, seek: Sought) -> tuple[Position, Position]:
-    """Up to where a later move may have passed over what ``seek`` gave back; and a batch that one went into."""
+    """Return the position up to which a later move may have passed over what ``seek`` gave back, and the position of a
+    batch that a later move may have gone into."""
     ends = [
         Position(s.position.ledger_id, s.position.entry_id - 1)
         for s in history.seeks
@@ -56,7 +59,7 @@ def _moved_on(history: History, seek: Sought) -> tuple[Position, Position]:
 
 
 def _covers(again: list[Delivery], bits: int | None) -> bool:
-    """Whether every message that is due was in one of the deliveries; ``bits`` None: all of the entry's."""
+    """Return whether every message that is due was in one of the deliveries; ``bits`` None: all of the entry's."""
     if bits is None or any(d.left is None for d in again):
         return any(d.left is None for d in again)
     seen = 0
@@ -66,7 +69,8 @@ def _covers(again: list[Delivery], bits: int | None) -> bool:
 
 
 def nothing_before_a_place_in_a_batch(history: History) -> list[str]:
-    """After a confirmed move into a batch, its messages before that place are not given to who attaches afterwards."""
+    """Check that after a confirmed move into a batch its messages before that place are not delivered to consumers that
+    attach afterwards."""
     return [
         f"{d.subscription}: of the batch at {d.position} the messages {d.left if d.left is not None else -1:b} came"
         f" after the move to {seek.bits:b} confirmed at {seek.done_at:.3f}"
@@ -84,10 +88,11 @@ def nothing_before_a_place_in_a_batch(history: History) -> list[str]:
 
 
 def chunks_stay_together(history: History) -> list[str]:
-    """A Shared subscription gives all chunks of a message to one consumer, in order, while that one stays.
+    """Check that a Shared subscription delivers all chunks of a message to one consumer, in order, while it stays
+    attached.
 
-    Whoever got the first chunk stayed when the same broker sent him more through the same attachment later on. What was
-    delivered twice (given back, or stored twice) may go elsewhere.
+    The consumer of the first chunk stayed when the same broker sent it more through the same attachment later on. A
+    message that was delivered twice (given back, or stored twice) may go elsewhere.
     """
     messages: dict[tuple[str, str], list[tuple[int, Delivery]]] = defaultdict(list)
     last: dict[tuple[str, float, str], float] = {}
@@ -96,7 +101,7 @@ def chunks_stay_together(history: History) -> list[str]:
         chunk = history.chunks.get((d.producer, d.number))
         if chunk is not None and history.subscriptions.get(d.subscription) == "shared":
             messages[d.subscription, chunk[0]].append((chunk[1], d))
-    found = []
+    violations = []
     for (subscription, uuid), parts in messages.items():
         numbers = [index for index, _ in parts]
         first = next((d for index, d in parts if index == 0), None)
@@ -106,7 +111,7 @@ def chunks_stay_together(history: History) -> list[str]:
         for index, d in parts:
             apart = (d.consumer, d.attached_at) != (first.consumer, first.attached_at)
             if d.broker == first.broker and apart and first.sent_at <= d.sent_at < stayed:
-                found.append(
+                violations.append(
                     f"{subscription}: chunk {index} of {uuid} went to {d.consumer}, the first to {first.consumer}"
                 )
-    return found
+    return violations

@@ -1,4 +1,4 @@
-"""Looks at brokers from outside, as no client can: who serves a topic, what is stored, what must never be."""
+"""An observer of brokers from outside: which broker serves a topic, what is stored, what must never be."""
 
 from engine.base.ids import Position
 from engine.base.names import TopicName
@@ -11,7 +11,7 @@ from tests.sim.topics.listed import listed_ledgers, stored_ledgers
 
 
 class Observer:
-    """Has the history of what clients of ``topics`` saw. ``look`` adds what was wrong at that moment."""
+    """The holder of the history of what clients of ``topics`` saw. ``look`` adds the violations of that moment."""
 
     def __init__(self, cluster: Cluster, topics: list[str]) -> None:
         self.cluster = cluster
@@ -26,36 +26,36 @@ class Observer:
             owners = [m.incarnation for m in self.cluster.brokers if _serves(m, topic)]
             if len(owners) > 1:  # that may acknowledge for one topic
                 self.wrong(f"{topic} is served by {' and '.join(owners)}")
-            found = self.served(topic)
-            if found is not None:
-                self._look_at_trimming(found[1])
-                for subscription in found[1].subscriptions.values():
+            served = self.served(topic)
+            if served is not None:
+                self._look_at_trimming(served[1])
+                for subscription in served[1].subscriptions.values():
                     self.cluster.loop.spawn(
-                        found[0], self._look_at_waking(topic.full, subscription)
+                        served[0], self._look_at_waking(topic.full, subscription)
                     )
 
     def wrong(self, text: str) -> None:
         self.history.anomalies.append(f"{text} at {self.cluster.loop.now:.3f}")
 
     def served(self, topic: TopicName | str) -> tuple[Node, Topic] | None:
-        """The topic and the process that would acknowledge for it now; None while there is none."""
+        """Return the process that would acknowledge for the topic now, and the topic; None while there is none."""
         name = TopicName.parse(topic) if isinstance(topic, str) else topic
         for machine in self.cluster.brokers:
             if _serves(machine, name) and machine.broker is not None and machine.node is not None:
-                found = machine.broker.running.registry.loaded(name)
-                if found is not None:
-                    return machine.node, found
+                loaded = machine.broker.running.registry.loaded(name)
+                if loaded is not None:
+                    return machine.node, loaded
         return None
 
     def _look_at_trimming(self, topic: Topic) -> None:
-        """Ledgers go only when every durable cursor's stored state is past them."""
+        """Check that ledgers are trimmed only when every durable cursor's stored state is past them."""
         for name, cursor in topic.log.cursors.items():
             if cursor.durable and cursor._stored_mark < topic.log.line.base:
                 self.wrong(f"trimmed {topic.name} beyond what {name} has stored,")
 
     async def _look_at_waking(self, topic: str, subscription: Subscription) -> None:
-        """Dispatch goes on when the reason of a pause is gone: a wake that nobody asked for sends nothing. Runs as the
-        broker."""
+        """Check that dispatch resumes when the reason of a pause is gone: an extra wake sends nothing. Runs on the
+        broker's node."""
         full = f"{topic}/{subscription.name}"
         before, reason = _sent(subscription), subscription.state.paused_for
         if reason == "rate":
@@ -78,9 +78,8 @@ class Observer:
         ]
         out = sum(unacked for _, _, unacked, _ in limits)
         most = shape.unacked_subscription
-        below = out < max(
-            most // 2, 1
-        )  # a consumer goes on at half of its limit, all of them below half
+        # A consumer resumes at half of its limit, a subscription below half of its own.
+        below = out < max(most // 2, 1)
         limits.append(("all", subscription.state.blocked and below, out, most))
         for who, stuck, unacked, limit in limits:
             if stuck:
@@ -89,37 +88,40 @@ class Observer:
                 )
 
     def leaked(self) -> list[int]:
-        """Ledgers that metadata has and that were a topic's or a cursor's once, and are listed nowhere any more."""
+        """Return stored ledgers that a topic or a cursor once listed and none lists now."""
         now = listed_ledgers(self.cluster.tree)
         return [
-            one
-            for one in stored_ledgers(self.cluster.tree)
-            if one in self._listed and one not in now
+            ledger
+            for ledger in stored_ledgers(self.cluster.tree)
+            if ledger in self._listed and ledger not in now
         ]
 
     def backlogs(self, topic: TopicName) -> dict[str, int] | None:
-        """Entries not acknowledged by subscription, from the broker that serves ``topic``; None while nobody does."""
-        found = self.served(topic)
-        if found is None:
+        """Return the entries not acknowledged by subscription, from the broker that serves ``topic``; None while none
+        does."""
+        served = self.served(topic)
+        if served is None:
             return None
-        known = found[1].subscriptions
+        known = served[1].subscriptions
         return {name: known[name].cursor.backlog_entries() for name in known}
 
     def first_kept(self, topic: str) -> Position | None:
-        """The first entry that the topic still has, to its broker's knowledge; None while nobody serves it."""
-        found = self.served(topic)
-        if found is None:
+        """Return the first entry that the topic still has, to its broker's knowledge; None while no broker serves
+        it."""
+        served = self.served(topic)
+        if served is None:
             return None
-        line = found[1].log.line
+        line = served[1].log.line
         return line.position(line.base)
 
     def is_stored_back_to(self, topic: str, subscription: str, position: Position) -> bool:
-        """Whether a crash now would leave the subscription at ``position`` or before it. True when nobody serves it."""
-        found = self.served(topic)
-        known = found[1].subscriptions.get(subscription) if found is not None else None
-        if found is None or known is None:
+        """Return whether a crash now would leave the subscription at ``position`` or before it. True when no broker
+        serves it."""
+        served = self.served(topic)
+        known = served[1].subscriptions.get(subscription) if served is not None else None
+        if served is None or known is None:
             return True
-        return known.cursor._stored_mark <= found[1].log.line.ordinal(position)
+        return known.cursor._stored_mark <= served[1].log.line.ordinal(position)
 
 
 def _sent(subscription: Subscription) -> int:
@@ -127,7 +129,7 @@ def _sent(subscription: Subscription) -> int:
 
 
 def _serves(machine: Machine, topic: TopicName) -> bool:
-    """Whether a broker would acknowledge for ``topic`` if it ran now. A paused one does not run."""
+    """Return whether a broker would acknowledge for ``topic`` if it ran now. A paused broker does not run."""
     node, service = machine.node, machine.broker
     if node is None or node.paused or service is None or not machine.ready:
         return False

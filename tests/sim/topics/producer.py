@@ -1,4 +1,4 @@
-"""A producer of a simulated cluster: sends numbered entries, pipelined, again and again until each has its receipt."""
+"""A producer of a simulated cluster: sends numbered entries, pipelined, and repeats each until it has its receipt."""
 
 import asyncio
 from bisect import insort
@@ -19,11 +19,11 @@ from tests.sim.topics.observer import Observer
 SEND_TIMEOUT_S = 10.0
 DELAYS_MS = (-1000, 200, 1000, 4000)
 FAR_MS = 3_600_000
-"""Delays of delivery; far ones come only when a clock is set or an administrator takes them away."""
+"""Delays of delivery; messages with FAR_MS are delivered only when a clock is set, or removed by an administrator."""
 
 
 class Producer(Client):
-    """Sends numbered messages, pipelined, until told to stop; then waits for the last receipts."""
+    """A producer of numbered messages, pipelined, until ``quiet``; then it waits for the last receipts."""
 
     def __init__(
         self,
@@ -37,10 +37,11 @@ class Producer(Client):
         keys: int = 0,
         delayed: float = 0.1,
     ) -> None:
-        """``keys``: every message has one of so many. ``delayed``: which part of them has a delivery time."""
+        """Create a producer. ``keys``: every message has one of so many. ``delayed``: the share with a delivery
+        time."""
         super().__init__(observer, name, topic)
         self.reminds = reminds
-        """Whether some of its messages are for a later day."""
+        """Set when some of its messages are to be delivered far in the future."""
         self.payloads: list[bytes] = []
         self.sizes: list[int] = []
         """Messages in the entry of each number."""
@@ -55,7 +56,7 @@ class Producer(Client):
         self._ready = ready
         self._written = 0
         self._epoch = 0
-        self._heard_at = 0.0
+        self._progress_at = 0.0
         self.history.topics[name] = topic
 
     def start(self) -> None:
@@ -73,7 +74,7 @@ class Producer(Client):
                 self.wake_up()
 
     def encore(self) -> None:
-        """A few more, one of them delayed."""
+        """Publish a few more messages, one of them delayed."""
         self._make(1, deliver_in_ms=200)
         for _ in range(3):
             self._make_any()
@@ -97,7 +98,7 @@ class Producer(Client):
             self._make(self.rng.choice((1, 1, 1, 3, 9)))
 
     def _make(self, size: int, *, deliver_in_ms: int | None = None) -> int:
-        """A new entry of ``size`` messages; its number."""
+        """Queue a new entry of ``size`` messages; return its number."""
         number = len(self.payloads)
         padding = self.rng.choice((0, 0, 10, 200, 200, 2000, 20_000 if number % 10 == 0 else 50))
         payload = b"<%s:%d:%016x>" % (self.name.encode(), number, self.rng.getrandbits(64))
@@ -113,12 +114,12 @@ class Producer(Client):
         return number
 
     def values(self, number: int) -> list[bytes]:
-        """The messages sent together under a number."""
+        """Return the messages sent together under a number."""
         first = self.payloads[number]
         return [first, *(first[:40] + b"#%d" % i for i in range(1, self.sizes[number]))]
 
     def marker(self, number: int) -> bytes:
-        """Bytes found in a stored copy of the message and nowhere else."""
+        """Return bytes that are in a stored copy of the message and nowhere else."""
         return self.payloads[number].rstrip(b".")
 
     async def _session(self) -> None:
@@ -133,11 +134,11 @@ class Producer(Client):
             on_end=self.wake_up,
         )
         self._written = 0
-        self._heard_at = self.loop.now
+        self._progress_at = self.loop.now
         while producer.error is None:
             self.wake.clear()
             self._write(producer)
-            if self.unanswered and self.loop.now - self._heard_at > SEND_TIMEOUT_S:
+            if self.unanswered and self.loop.now - self._progress_at > SEND_TIMEOUT_S:
                 raise LostError("no receipt in time")
             try:
                 async with asyncio.timeout(1.0):
@@ -149,9 +150,9 @@ class Producer(Client):
         raise producer.error
 
     def _write(self, producer: RawProducer) -> None:
-        """What was not sent on this link, in runs; chunks one by one."""
+        """Send what was not sent on this link, in runs; chunks singly."""
         if not self.unanswered:
-            self._heard_at = self.loop.now
+            self._progress_at = self.loop.now
         run: list[int] = []
         for number in list(self.unanswered)[self._written :]:
             if (self.name, number) in self._chunks:
@@ -184,7 +185,7 @@ class Producer(Client):
         for _, number, position in receipts:
             self.unanswered.popleft()
             self._written -= 1
-            self._heard_at = self.loop.now
+            self._progress_at = self.loop.now
             self.history.receipts.append(
                 Receipt(self.loop.now, self.name, number, position, self.broker)
             )
@@ -192,7 +193,7 @@ class Producer(Client):
             self.check_durable(number, position, "has its receipt")
 
     def check_durable(self, number: int, position: Position, what: str) -> None:
-        """At the moment of its receipt or its first delivery, the ack quorum's disks hold the message."""
+        """Check, at its receipt or its first delivery, that an ack quorum of disks holds the message."""
         if number in self._durable:
             return
         self._durable.add(number)

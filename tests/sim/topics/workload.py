@@ -1,5 +1,5 @@
-"""Clients publish and consume over brokers while things break; then everything is delivered and acknowledged, and the
-history is held to the promises."""
+"""The workload of clients that publish and consume over brokers while faults strike. Then everything is delivered and
+acknowledged, and the history is checked against the promises."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from tests.sim.topics.observer import Observer
 from tests.sim.topics.producer import Producer
 
 SETTLE_S = 30.0
-"""Bound of coming up, and after the faults of coming back and of draining (simulated seconds)."""
+"""Bounds of the start, and after the faults of reconnecting and of draining (simulated seconds)."""
 DRAIN_S = 90.0
 CUT_SHORT = ("liveness", "TimeoutError", "Deadlock", "StandsStill")
 KINDS_TOGETHER = (
@@ -45,7 +45,7 @@ class Crowd:
     producers: tuple[float, ...]
     """Wake-ups of each per second, at which it sends 1 to 8 messages."""
     priorities: tuple[int, ...] = ()
-    """Level of each consumer, 0 of those who are left out."""
+    """Level of each consumer, 0 of those that are left out."""
 
     @classmethod
     def draw(cls, rng: random.Random, rates: Sequence[float]) -> "Crowd":
@@ -68,17 +68,17 @@ class Topics:
     grows_at: float | None
     """The first topic is partitioned and gets one partition more, this long after the first faults."""
     gives_up: bool
-    """Consumers unsubscribe now and then and come again."""
+    """Set when consumers unsubscribe now and then and subscribe again."""
     visits: bool
-    """Subscriptions that nobody uses are made and deleted."""
+    """Set when unused subscriptions are created and deleted."""
     reminds: bool
-    """Some messages are for a later day."""
+    """Set when some messages are to be delivered far in the future."""
     loses_power: bool
-    """In the end all machines lose power at rest."""
+    """Set when all machines lose power at rest in the end."""
     keys: int = 0
-    """Every message has one of so many keys."""
+    """Number of keys of which every message has one; 0: none has."""
     delayed: float = 0.1
-    """Which part of the messages has a delivery time."""
+    """Share of the messages that have a delivery time."""
 
     @classmethod
     def draw(
@@ -99,7 +99,8 @@ class Topics:
 
 
 def entitled(consumers: Sequence[tuple[int, str]], topic: TopicName) -> str | None:
-    """Who is active, by priority level and name, as Apache Pulsar has it."""
+    """Return the consumer that is to be active, by priority level and name, as Apache Pulsar chooses; None without
+    one."""
     best = min((priority for priority, _ in consumers), default=0)
     names = sorted(name for priority, name in consumers if priority == best)
     if not names:
@@ -142,7 +143,7 @@ class TopicsWorkload:
         return [*self.producers.values(), *self.consumers]
 
     def _gather(self, topic: str, short: str, crowd: Crowd) -> list[Producer | Consumer]:
-        """The clients of a topic."""
+        """Create the clients of a topic and return them."""
         late = "." in short
         mine = [
             Consumer(
@@ -158,7 +159,7 @@ class TopicsWorkload:
             for i, kind in enumerate(crowd.consumers)
         ]
         for consumer in mine:
-            consumer.others = [one for one in mine if one is not consumer]
+            consumer.others = [other for other in mine if other is not consumer]
         made: list[Producer | Consumer] = [*mine]
         for i, rate in enumerate(crowd.producers):
             producer = Producer(
@@ -209,7 +210,7 @@ class TopicsWorkload:
         await self._delete_topics()
 
     def check(self) -> list[str]:
-        """Hold the history to the promises."""
+        """Return the violations of the promises in the history."""
         history, counts = self.history, self.run.cluster.count
         counts("sent", len(history.sent))
         counts("confirmed", len(history.receipts))
@@ -218,15 +219,15 @@ class TopicsWorkload:
         checks = dict(checkers.SAFETY)
         if not any(text.startswith(CUT_SHORT) for text in self.run.result.violations):
             checks |= checkers.LIVENESS
-        found = []
+        violations = []
         for name, check in checks.items():
-            found += first_of([f"{name}: {text}" for text in check(history)], name)
-        return found
+            violations += first_of([f"{name}: {text}" for text in check(history)], name)
+        return violations
 
-    # -- what is done
+    # -- operations
 
     async def _grow(self, after_s: float) -> None:
-        """One partition more under load. Producers find it as soon as metadata names it, consumers some time later."""
+        """Add a partition under load. Producers find it as soon as metadata names it, consumers some time later."""
         await asyncio.sleep(after_s)
         topic = self.grown.partition_at(1)
         administrator, tree = self.administrator, self.run.cluster.tree
@@ -251,27 +252,29 @@ class TopicsWorkload:
 
     async def _end_visits(self) -> None:
         ended = self.administrator.work(self.administrator.end_visits())
-        await self._reach("delete every subscription that nobody uses", ended.done, SETTLE_S)
+        await self._reach("delete every unused subscription", ended.done, SETTLE_S)
         if ended.done():
             ended.result()
 
     async def _pass_over(self) -> None:
-        """What is for a later day goes by an administrator's hand; after that every subscription must go on."""
+        """Pass over messages with a far delivery time, as an administrator does; every subscription must continue after
+        that."""
         way = self.rng.choice(WAYS)
         for full in dict.fromkeys(c.full_name for c in self.consumers if c.kind in SHARING):
             topic, _, name = full.rpartition("/")
-            there = partial(self._exists, topic, name)  # whoever gave it up comes again
+            # A consumer that unsubscribed subscribes again.
+            there = partial(self._exists, topic, name)
             if not await self._reach(f"subscribe to {full}", there, SETTLE_S):
                 continue
-            found = self.observer.served(topic)
-            assert found is not None
-            passing = pass_over(self.observer, found[1], found[1].subscriptions[name], way)
+            served = self.observer.served(topic)
+            assert served is not None
+            passing = pass_over(self.observer, served[1], served[1].subscriptions[name], way)
             await self._reach(
-                f"pass over {full}", self.run.loop.spawn(found[0], passing).done, SETTLE_S
+                f"pass over {full}", self.run.loop.spawn(served[0], passing).done, SETTLE_S
             )
 
     async def _encore(self) -> None:
-        """Nothing breaks any more, nothing is left to do: what is published now is acknowledged, and confirmed so."""
+        """Publish once more, without faults and with nothing pending: it is acknowledged, and that is confirmed."""
         self.history.calm_at = self.run.loop.now
         for producer in self.producers.values():
             producer.encore()
@@ -279,7 +282,7 @@ class TopicsWorkload:
         await self._reach("deliver once more", self._drained, SETTLE_S)
 
     def _check_stored(self) -> None:
-        """Every durable subscription is where a restart finds it."""
+        """Check that every durable subscription is stored."""
         for consumer in self.consumers:
             ledger = TopicName.parse(consumer.topic).managed_ledger_name
             node = paths.cursor(ledger, consumer.subscription)
@@ -287,7 +290,7 @@ class TopicsWorkload:
                 self.run.wrong(f"durable: {consumer.full_name} is not stored")
 
     async def _power_cycle(self) -> None:
-        """All machines lose power at rest; nobody may be given again what was acknowledged."""
+        """Cut the power of all machines at rest; what was acknowledged may not be delivered again."""
         for machine in self.run.cluster.machines.values():
             self.run.cluster.kill(machine, power=True)
             self.run.cluster.start_later(machine, 0.5)
@@ -313,16 +316,16 @@ class TopicsWorkload:
         await asyncio.sleep(2.0)
         self.run.nemesis.metadata_rates = (0.0, 0.0, 0.0)
         await self._reach(
-            "delete every topic", lambda: all(one.done() for one in deleting), SETTLE_S
+            "delete every topic", lambda: all(deletion.done() for deletion in deleting), SETTLE_S
         )
         for topic in self.observer.topics:
             if tree.exists(paths.managed_ledger(topic.managed_ledger_name)) is not None:
                 self.run.wrong(f"deletion: {topic} was deleted and exists")
         others = listed_ledgers(tree)
         left = [
-            one
-            for one in ledgers
-            if tree.exists(paths.ledger(one)) is not None and one not in others
+            ledger
+            for ledger in ledgers
+            if tree.exists(paths.ledger(ledger)) is not None and ledger not in others
         ]
         if left:
             self.run.wrong(f"deletion: ledgers {left} stay for ever")
@@ -331,24 +334,25 @@ class TopicsWorkload:
         return await self.run.reach(what, done, bound_s, self._why)
 
     def _exists(self, topic: str, subscription: str) -> bool:
-        found = self.observer.served(topic)
-        return found is not None and subscription in found[1].subscriptions
+        served = self.observer.served(topic)
+        return served is not None and subscription in served[1].subscriptions
 
     def _subscribed(self) -> bool:
         return all(consumer.subscribed for consumer in self.consumers)
 
     def _undecided(self) -> list[str]:
-        """D8: of a Failover subscription one consumer was told that it is active, and all others that they are not."""
-        found = []
+        """Return the consumers of Failover subscriptions that were not notified rightly: the active one that it is
+        active, all others that they are not (D8)."""
+        texts = []
         for topic in self.observer.topics:
             here = [c for c in self.consumers if c.topic == str(topic) and c.kind == FAILOVER]
             chosen = entitled([(c.priority, c.name) for c in here], topic)
-            found += [
-                f"{c.name} was told that it is {'' if c.active else 'not '}active"
+            texts += [
+                f"{c.name} was notified that it is {'' if c.active else 'not '}active"
                 for c in here
                 if c.active is not (c.name == chosen)
             ]
-        return found
+        return texts
 
     def _published(self) -> bool:
         return not any(producer.unanswered for producer in self.producers.values())
@@ -357,17 +361,17 @@ class TopicsWorkload:
         return not self._missing() and not any(c.busy for c in self.consumers)
 
     def _missing(self) -> list[str]:
-        """What subscriptions still have to do, by the brokers' own count and by what consumers were given."""
-        found = []
+        """Return the work that subscriptions still have, by the brokers' own count and by what consumers received."""
+        texts = []
         for topic in self.observer.topics:
             backlogs = self.observer.backlogs(topic)
             if backlogs is None:
-                found.append(f"{topic} is served by nobody")
+                texts.append(f"{topic} is served by no broker")
             else:
-                found += [
+                texts += [
                     f"{topic}/{name} has a backlog of {n}" for name, n in backlogs.items() if n
                 ]
-        return found or [
+        return texts or [
             text for check in checkers.LIVENESS.values() for text in check(self.history)
         ]
 
@@ -378,7 +382,7 @@ class TopicsWorkload:
             if p.unanswered
         ]
         if leaked := self.observer.leaked():
-            waiting.append(f"ledgers {leaked} are nobody's")
+            waiting.append(f"ledgers {leaked} are listed nowhere")
         waiting += self._undecided()
         down = [m.name for m in self.run.cluster.machines.values() if not m.ready]
         return [*waiting[:3], *self._missing()[:3], *([f"not ready: {down}"] if down else [])]
