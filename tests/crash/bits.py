@@ -6,8 +6,8 @@ again or refuses to. Then it is the first to answer reads and a recovery, and th
 that it cannot read; it may neither hand out other bytes nor make a recovery lose what was confirmed. At last all
 three serve again, and everything that was confirmed is read.
 
-The last group of the journal is left alone: a bit flipped there cannot be told from a write that was torn by a crash
-before its sync, and a torn write is cut off (docs/formats/journal.md).
+The last group of the journal is left alone: a bit flipped there cannot be distinguished from a write that was torn by a
+crash before its sync, and a torn write is cut off (docs/formats/journal.md).
 """
 
 import argparse
@@ -58,7 +58,7 @@ QUICK = replace(
 
 @dataclass
 class Counts:
-    """Of all rounds. ``wrong``: descriptions of what must not happen."""
+    """Counts of all rounds. ``wrong``: descriptions of what must not happen."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     confirmed: int = 0
@@ -113,7 +113,7 @@ DAMAGES = [(name, how) for name in FILES for how in ("flipped bit", "cut tail")]
 
 
 def last_group(path: Path) -> int:
-    """Offset of a journal file's last group, before which damage can be told from a torn write."""
+    """Return the offset of a journal file's last group, before which damage can be distinguished from a torn write."""
     data = path.read_bytes()
     starts = [at for at in range(0, len(data), BLOCK) if data.startswith(GROUP_MAGIC, at)]
     return starts[-1] if starts else 0
@@ -176,19 +176,19 @@ class Round:
         await asyncio.to_thread(self._renew)
 
     def _comes_up(self) -> bool:
-        """Whether the victim serves; False when it ended by itself."""
+        """Return whether the victim serves; False when it ended by itself."""
         with suppress(RuntimeError):
             self._victim.wait_ready()
         return self._victim.alive
 
-    async def _only_these_are_there(self) -> None:
+    async def _wait_registered(self) -> None:
         """Wait for the bookies of this round, and for the end of the session of the one that was replaced."""
         names = {bookie.name for bookie in self._cluster.bookies}
         while names != {*await self._store.children(paths.AVAILABLE)} - {"readonly"}:
             await asyncio.sleep(0.05)
 
     async def _write(self) -> None:
-        await self._only_these_are_there()
+        await self._wait_registered()
         client = self._load.client()
         try:
             open_ledgers = []
@@ -205,7 +205,7 @@ class Round:
             self._behind.send(signal.SIGSTOP)
             for writer, written in open_ledgers:
                 await self._append(writer, written, TAIL)
-            self._behind.send(signal.SIGKILL)  # what waits in its sockets is gone with it
+            self._behind.send(signal.SIGKILL)  # the unread requests in its sockets are lost with it
             await asyncio.to_thread(self._behind.wait)
         finally:
             await client.close()
@@ -220,7 +220,7 @@ class Round:
         await written.listener.reach(written.sent)
 
     async def _alone(self) -> None:
-        """Only the victim is there: what it cannot read it must say so, and it can recover nothing alone."""
+        """Try all ledgers with the victim alone: it must report what it cannot read, and can recover nothing alone."""
         others = [self._whole, self._behind]
         for bookie in others:
             bookie.send(signal.SIGSTOP)
@@ -231,7 +231,8 @@ class Round:
                 bookie.send(signal.SIGCONT)
 
     async def _fastest(self) -> None:
-        """The others answer a second later, also to a recovery that the victim has begun to answer."""
+        """Try all ledgers while the others answer a second later, also to a recovery that the victim has begun to
+        answer."""
         others = [self._whole, self._behind]
         for bookie in others:
             bookie.send(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""What befalls a cluster of real processes, one thing at a time; each returns when all is up again."""
+"""Faults of a cluster of real processes, one at a time; each returns when all processes serve again."""
 
 import random
 import signal
@@ -12,55 +12,57 @@ from tests.crash.points import COMPACTION, GARBAGE, SERVE
 from tests.crash.traffic import Traffic
 
 RECEIPTS = 100
-"""Each producer gets so many more before the next blow."""
-GOES_ON_S = 60.0
+"""Further receipts that each producer must have before the next fault."""
+CONTINUES_S = 60.0
 PATIENCE_S = 5.0
 HEAL_S = 2.0
-"""At most so long until the next blow: it may meet ledgers that have not got their third bookie back."""
+"""Longest pause until the next fault: it may meet ledgers that do not have their third bookie back."""
 POINT_S = 6.0
 BEYOND_S = 1.7 * SESSION_S
 FAILING = ("journal.sync", "entrylog.sync", "manifest.sync", "index.flush", "lastmark.sync")
 
 
 class Nemesis:
-    """``done`` counts blows by kind. The bookie that is wiped is always in the same place: of the others each ledger
+    """``done`` counts faults by kind. The bookie that is wiped is always in the same place: of the others each ledger
     keeps its copies, so at most one of three is ever lost, which two answers for each entry allow."""
 
     def __init__(self, cluster: Cluster, traffic: Traffic, seed: int) -> None:
         self.done: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
         self.stood_still = 0
-        """Times nothing was published with one bookie away."""
+        """Times that nothing was published with one bookie unavailable."""
         self._cluster = cluster
         self._traffic = traffic
         self._draw = random.Random(seed)
         self._wiped = self._draw.randrange(len(cluster.bookies))
 
     def round(self) -> list[str]:
-        """Each kind once, in an order of chance."""
+        """Return each kind once, in random order."""
         kinds = list(KINDS)
         self._draw.shuffle(kinds)
         return kinds
 
     def strike(self, kind: str) -> None:
-        """Raises what shows that the cluster did not get over it."""
+        """Cause a fault, then wait until publishing continues. Raises TimeoutError, AssertionError when the cluster
+        does not recover from it."""
         KINDS[kind](self)
-        self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+        self._traffic.wait_confirmed(RECEIPTS, CONTINUES_S)
         self.done[kind] += 1
         time.sleep(self._draw.random() * HEAL_S)
 
     def _bookie(self) -> BookieProcess:
         return self._draw.choice(self._cluster.bookies)
 
-    def _goes_on(self) -> None:
-        """Publishing goes on while one of three is away, unless a ledger had to end: the next one needs three."""
+    def _check_publishing(self) -> None:
+        """Wait for receipts with one of three bookies unavailable; count when there are none: a ledger had to end, and
+        the next one needs three bookies."""
         try:
             self._traffic.wait_confirmed(RECEIPTS, PATIENCE_S)
         except TimeoutError:
             self.stood_still += 1
 
     def _without(self, bookie: BookieProcess) -> None:
-        self._goes_on()
+        self._check_publishing()
         bookie.start()
         bookie.wait_ready()
 
@@ -71,7 +73,8 @@ class Nemesis:
         self._without(bookie)
 
     def kill_at_point(self) -> None:
-        """In its next life it dies by itself, or after some seconds in which it did not come there."""
+        """Kill a bookie at a named point in its next life, or after some seconds in which it did not reach the
+        point."""
         bookie = self._bookie()
         rare = self._draw.random() < 0.25
         point = self._draw.choice([*GARBAGE, *COMPACTION] if rare else SERVE)
@@ -101,7 +104,7 @@ class Nemesis:
         self._without(bookie)
 
     def fail_sync(self) -> None:
-        """A sync fails: the bookie ends by itself, and serves again when it is started on the same disk."""
+        """Let a sync fail: the bookie ends by itself, and serves again when it is started on the same disk."""
         bookie = self._bookie()
         operation = self._draw.choice(FAILING)
         bookie.plan(Plan(operation, act="eio", armed=False, nth=self._draw.choice([1, 2, 5])))
@@ -109,7 +112,7 @@ class Nemesis:
         bookie.start()
         bookie.wait_ready()
         bookie.arm()
-        status = bookie.wait(GOES_ON_S)
+        status = bookie.wait(CONTINUES_S)
         if status != 1 or f"planned at {operation}" not in bookie.log_end(20_000):
             raise AssertionError(
                 f"{bookie.name} after a failed {operation}: {status}\n{bookie.log_end()}"
@@ -127,18 +130,19 @@ class Nemesis:
         bookie.send(signal.SIGSTOP)
         began = time.monotonic()
         try:
-            self._goes_on()
+            self._check_publishing()
             time.sleep(max(0.0, began + BEYOND_S - time.monotonic()))
         finally:
             bookie.send(signal.SIGCONT)
         bookie.wait_ready()
 
     def replace_bookie(self) -> None:
-        """It dies with its disks. Under its name nobody may come back with empty ones; a new one joins."""
+        """Kill a bookie and wipe its disks. It must not start again under its name with empty disks; a new bookie
+        joins."""
         old = self._cluster.bookies[self._wiped]
         old.end()
         old.wipe()
-        self._goes_on()
+        self._check_publishing()
         old.start()
         status = old.wait(30)
         if status != 1 or "data is lost" not in old.log_end():
@@ -155,7 +159,8 @@ class Nemesis:
         broker.wait_ready()
 
     def stop_broker(self) -> None:
-        """Past its session; others take its topics over, then it wakes up with what it had in its hands."""
+        """Stop a broker beyond its session, so that others take its topics over; then let it continue with stale
+        state."""
         broker = self._draw.choice(self._cluster.brokers)
         others = [other for other in self._cluster.brokers if other is not broker]
         broker.send(signal.SIGSTOP)
@@ -168,7 +173,7 @@ class Nemesis:
         broker.wait_ready()
 
     def kill_zookeeper(self) -> None:
-        """For less than a session, or for more."""
+        """Kill ZooKeeper for less than a session, or for more."""
         self._cluster.zookeeper.stop()
         time.sleep(self._draw.choice([0.2, 0.5, BEYOND_S]))
         self._cluster.zookeeper.start()
@@ -176,7 +181,7 @@ class Nemesis:
             process.wait_ready()
 
     def black_out(self) -> None:
-        """All machines lose power at once."""
+        """Cut the power of all machines at once."""
         cluster = self._cluster
         for broker in cluster.brokers:
             broker.end()

@@ -2,7 +2,7 @@
 the time, under producers of the official client; then everything that was confirmed must be there, in order.
 
 ZooKeeper, three bookies (entries on all three, two answers needed) on disks that lose what was not synced, two brokers.
-Prints a table; status 1 when anything was lost, reordered, not where its receipt said, or of nobody.
+Prints a table; status 1 when a message was lost, reordered, not at the position of its receipt, or sent by no producer.
 """
 
 import argparse
@@ -22,12 +22,12 @@ from tests.crash.traffic import Reading, Traffic
 
 KEPT = [f"persistent://public/default/kept-{i}" for i in range(2)]
 CONSUMED = ["persistent://public/default/consumed"]
-"""Its dead ledgers lie in entry logs among living ones: what garbage collection and compaction are for."""
+"""A topic whose deleted ledgers lie in entry logs among others, so that garbage collection and compaction have work."""
 PRODUCERS = 6
 QUIET_S = 30.0
-"""Nothing received for so long: the rest is lost."""
+"""Time without a received message after which the missing ones count as lost."""
 LAST_BYTES = 20_000
-"""Of each log, shown when a run fails."""
+"""Bytes of the end of each log that are shown when a run fails."""
 BOOKIE = {
     "journal_file_bytes": str(1 << 20),
     "write_cache_bytes": str(1 << 20),
@@ -70,9 +70,9 @@ def run(
     only: str = "",
     say: Callable[[str], None],
 ) -> Report:
-    """Strike until ``messages`` are confirmed and ``seconds`` over, each kind once at least; then count.
+    """Cause faults until ``messages`` are confirmed and ``seconds`` over, each kind once at least; then count.
 
-    ``only``: that kind of blow again and again. Raises what shows that the cluster stands still.
+    ``only``: repeat that kind of fault. Raises TimeoutError, AssertionError when the cluster does not recover.
     """
     directory.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -104,8 +104,8 @@ def run(
                 audit.close()
             report = _report(traffic, nemesis, audits)
             report.rows |= {
-                "bundles taken by a broker": _said(cluster, "bundle taken"),
-                "entry logs compacted": _said(cluster, "entry log compacted"),
+                "bundles taken by a broker": _logged(cluster, "bundle taken"),
+                "entry logs compacted": _logged(cluster, "entry log compacted"),
                 "longest publish gap": f"{traffic.longest_gap_s:.1f} s",
                 "publishing": f"{publishing_s:.0f} s",
                 "in all": f"{time.monotonic() - began:.0f} s",
@@ -119,29 +119,29 @@ def run(
 
 
 def _both_ends(cluster: Cluster, clients: Path) -> str:
-    """Who waits for whom: what the clients said last, what each broker serves and what its tasks wait for."""
+    """Return the ends of the logs of clients and brokers, what each broker serves and what its tasks wait for."""
     parts = [f"clients: {clients.read_text(errors='replace')[-LAST_BYTES:]}"]
     for broker in cluster.brokers:
         parts += [f"{broker.name} serves: {broker.ask('topic_rows')}", broker.tasks()]
-        parts.append(f"{broker.name} said last: {broker.log_end(LAST_BYTES)}")
+        parts.append(f"{broker.name} logged last: {broker.log_end(LAST_BYTES)}")
     return "\n\n".join(parts)
 
 
-def _said(cluster: Cluster, words: str) -> str:
-    """How often processes said so in their logs."""
+def _logged(cluster: Cluster, words: str) -> str:
+    """Return how often processes have logged ``words``."""
     return str(sum(log.read_text().count(words) for log in cluster.directory.glob("*.log")))
 
 
 def _report(traffic: Traffic, nemesis: Nemesis, audits: list[Reading]) -> Report:
-    seen = [seen for reading in traffic.readings for seen in reading.seen.values()]
-    audited = [seen for audit in audits for seen in audit.seen.values()]
+    seen = [stream for reading in traffic.readings for stream in reading.seen.values()]
+    audited = [stream for audit in audits for stream in audit.seen.values()]
     rows = {
         "sent": sum(stream.sent for stream in traffic.streams.values()),
         "acknowledged": traffic.confirmed,
-        "received": sum(sum(one.got) for one in seen),
-        "redelivered": sum(one.again for one in seen),
-        "read again in the audit": sum(sum(one.got) for one in audited),
-        "stored more than once": sum(one.again for one in audited),
+        "received": sum(sum(stream.got) for stream in seen),
+        "redelivered": sum(stream.again for stream in seen),
+        "read again in the audit": sum(sum(stream.got) for stream in audited),
+        "stored more than once": sum(stream.again for stream in audited),
         **dict(sorted(nemesis.done.items())),
         "different points among them": len(nemesis.points),
         "blows in all": nemesis.done.total(),
@@ -151,9 +151,9 @@ def _report(traffic: Traffic, nemesis: Nemesis, audits: list[Reading]) -> Report
         "refused": sum(len(stream.failed) for stream in traffic.streams.values()),
         "lost": sum(reading.lost() for reading in traffic.readings),
         "lost in the audit": sum(audit.lost() for audit in audits),
-        "reordered": sum(one.reordered for one in seen),
-        "reordered in the audit": sum(one.reordered for one in audited),
-        "not where the receipt said": sum(one.misplaced() for one in audited),
+        "reordered": sum(stream.reordered for stream in seen),
+        "reordered in the audit": sum(stream.reordered for stream in audited),
+        "not where the receipt said": sum(stream.misplaced() for stream in audited),
         "receipts out of order": sum(stream.backward for stream in traffic.streams.values()),
         "foreign": sum(reading.foreign for reading in [*traffic.readings, *audits]),
     }
@@ -164,8 +164,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.torture", description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000, help="acknowledged, at least")
     parser.add_argument("--minutes", type=float, default=5.0, help="of publishing, at least")
-    parser.add_argument("--seed", type=int, default=1, help="which blows, in which order")
-    parser.add_argument("--only", default="", choices=KINDS, help="this kind of blow and no other")
+    parser.add_argument("--seed", type=int, default=1, help="of the faults and their order")
+    parser.add_argument("--only", default="", choices=KINDS, help="this kind of fault and no other")
     parser.add_argument("--dir", type=Path, help="keep data and logs here")
     arguments = parser.parse_args()
     directory = arguments.dir or Path(tempfile.mkdtemp(prefix="torture-"))

@@ -18,7 +18,7 @@ FILLER = b"." * 100
 
 
 class Stream:
-    """Messages 0, 1, 2 … of one producer. ``confirmed[n]``: it has a receipt; ``place`` says where."""
+    """Messages 0, 1, 2 … of one producer. ``confirmed[n]``: it has a receipt, whose position is in ``places``."""
 
     def __init__(self, name: str, topic: str) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class Stream:
 
 
 class Seen:
-    """What one subscription got of one stream."""
+    """Messages of one stream that one subscription received."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -74,7 +74,7 @@ class Seen:
         self.again = 0
         self.reordered = 0
         self.in_place = bytearray()
-        """Confirmed ones met where their receipt says."""
+        """Messages received at the position of their receipt."""
 
     def note(self, number: int, message_id: pulsar.MessageId) -> None:
         missing = number + 1 - len(self.got)
@@ -93,11 +93,11 @@ class Seen:
             self.in_place[number] = 1
 
     def lost(self) -> int:
-        """Confirmed, not received."""
+        """Return the number of messages that were confirmed and not received."""
         return _lacking(self.stream, self.got)
 
     def misplaced(self) -> int:
-        """Confirmed, but not met where the receipt said."""
+        """Return the number of messages that were confirmed and not received at the position of their receipt."""
         return _lacking(self.stream, self.in_place)
 
 
@@ -108,7 +108,7 @@ def _lacking(stream: Stream, marks: bytearray) -> int:
 
 
 class Reading:
-    """One subscription of one topic. ``foreign`` counts messages nobody sent."""
+    """One subscription of one topic. ``foreign`` counts messages that no producer sent."""
 
     def __init__(
         self, url: str, log: str, topic: str, name: str, streams: dict[str, Stream]
@@ -154,7 +154,8 @@ class Reading:
         )
 
     def wait_all(self, timeout_s: float) -> int:
-        """Until everything confirmed was received; what is missing when nothing came for ``timeout_s``."""
+        """Wait until everything confirmed was received; return the number of missing messages when none arrived for
+        ``timeout_s``."""
         before, until = -1, time.monotonic() + timeout_s
         while lost := self.lost():
             if self.received != before:
@@ -195,13 +196,12 @@ class Sending:
             number, data = self.stream.name_next()
             self._producer.send_async(data, self.stream.on_receipt(number))
             if number % 100 == 99:
-                due = max(
-                    due + self._pause_s, time.monotonic() - 1.0
-                )  # catches up a second at most
+                # A producer that was late catches up by a second at most.
+                due = max(due + self._pause_s, time.monotonic() - 1.0)
                 self._stop.wait(max(due - time.monotonic(), 0.0))
 
     def stop(self, timeout_s: float) -> None:
-        """Send no more; returns when everything sent has an answer. Raises TimeoutError."""
+        """Send no more; return when everything sent has an answer. Raises TimeoutError."""
         self._stop.set()
         until = time.monotonic() + timeout_s
         while self.stream.count + len(self.stream.failed) < self.stream.sent:
@@ -218,8 +218,8 @@ class Sending:
 
 
 class Traffic:
-    """Producers and one reading consumer for each topic; visitors come and go. ``kept`` topics stay for an audit, what
-    was read of the others may be deleted. ``log`` is the file that all clients tell what they do."""
+    """Producers and one reading consumer for each topic, and short-lived visitors. ``kept`` topics are kept for an
+    audit, what was read of the others may be deleted. ``log`` is the log file of all clients."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class Traffic:
         return max(sending.stream.longest_gap_s for sending in self.sendings)
 
     def wait_confirmed(self, more: int, timeout_s: float) -> None:
-        """Until each producer got ``more`` further receipts. Raises TimeoutError."""
+        """Wait until each producer has ``more`` further receipts. Raises TimeoutError."""
         goals = {sending.stream.name: sending.stream.count + more for sending in self.sendings}
         until = time.monotonic() + timeout_s
         while slow := [name for name, goal in goals.items() if self.streams[name].count < goal]:
@@ -268,7 +268,7 @@ class Traffic:
             time.sleep(0.02)
 
     def visit(self, url: str, messages: int = 20) -> None:
-        """A newcomer publishes to each topic, one message after the other, through the broker at ``url``."""
+        """Publish to each topic by new producers, one message after the other, through the broker at ``url``."""
         client = quiet_client(url, self._log)
         for topic in self.topics:
             self._visits += 1
@@ -280,7 +280,7 @@ class Traffic:
         client.close()
 
     def audit(self) -> list[Reading]:
-        """Everything that was kept, read by newcomers."""
+        """Return new readings of all kept topics."""
         return [Reading(self.url, self._log, topic, "audit", self.streams) for topic in self._kept]
 
     def stop_sending(self, timeout_s: float) -> None:

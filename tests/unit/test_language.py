@@ -18,12 +18,6 @@ PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "tests/bench",
-    "tests/crash/bits.py",
-    "tests/crash/kit/lossy_disk.py",
-    "tests/crash/kit/processes.py",
-    "tests/crash/nemesis.py",
-    "tests/crash/torture.py",
-    "tests/crash/traffic.py",
     "tests/fuzz",
 )
 """Folders and files whose findings are not reported yet."""

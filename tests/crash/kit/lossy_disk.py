@@ -1,4 +1,4 @@
-"""A disk of the operating system that can lose what was not synced, at a named operation or when told.
+"""A disk of the operating system that can lose what was not synced, at a named operation or on a signal.
 
 A killed process leaves the page cache alone; a machine without power does not. So the old bytes of every write are kept
 until a sync that began after it has ended, names until their directory was synced, the index as of its last flush; and
@@ -29,7 +29,7 @@ LINKS, INDEX_KEPT, POWER_CUT, LAST_WORDS = "links", "index", "power-cut", "last-
 
 @dataclass(frozen=True)
 class Plan:
-    """What goes wrong. ``operation`` empty: nothing, until SIGUSR1.
+    """The planned fault of one life of a bookie. ``operation`` empty: none, until SIGUSR1.
 
     ``inside``: counts only below this function of the bookie. ``armed``: counts from the start on, otherwise from
     SIGUSR2 on. ``nth``: from 1. ``loss``: of what was not synced all is lost, or each block and name by chance of
@@ -51,7 +51,7 @@ class Plan:
 
 
 def file_kind(path: str) -> str:
-    """What a file of a bookie is, ``other`` for files that no point is named for yet."""
+    """Return the kind of a bookie's file, ``other`` for files that no point is named for yet."""
     name = os.path.basename(path)
     if name.startswith("journal-"):
         return "journal"
@@ -69,7 +69,7 @@ def file_kind(path: str) -> str:
 
 
 def is_inside(function: str) -> bool:
-    """Whether the function of that qualified name is being executed by this thread."""
+    """Return whether this thread is executing the function of that qualified name."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_qualname == function:
@@ -99,7 +99,7 @@ class Unsynced:
         """A sync of it failed: nothing should be written or synced there any more."""
 
     def keep(self, start: int, stop: int) -> None:
-        """Call before bytes ``start .. stop - 1`` change, or the size does."""
+        """Keep the old blocks of bytes ``start .. stop - 1``. To be called before they, or the size, change."""
         size = os.fstat(self.fd).st_size
         if self.size is None:
             self.size = size
@@ -119,7 +119,7 @@ class Unsynced:
         self.syncing = ({}, None)
 
     def undo(self, lost: Callable[[], bool]) -> None:
-        """Put back what ``lost`` says, block by block; grown bytes go as a whole, or not at all."""
+        """Put back the old bytes of each block for which ``lost`` returns true, likewise the size."""
         for blocks, size in ((self.blocks, self.size), self.syncing):
             if size is None:
                 continue
@@ -162,7 +162,8 @@ class Gate:
             self._changed.wait()  # for ever: the process is about to end
 
     def close(self) -> None:
-        """Returns when nothing is under way. A second caller waits for its end."""
+        """Close the gate; return when no operation is under way. A second caller waits for ever, until the process
+        ends."""
         with self._changed:
             self._wait_open()
             self._closed = True
@@ -176,7 +177,7 @@ class LossyDisk(SystemDisk):
     def __init__(self, plan: Plan, directory: Path) -> None:
         self.plan = plan
         self.seen: dict[str, int] = {}
-        """How often each operation came, for the census."""
+        """Count of each operation, for the census."""
         self.retried: list[str] = []
         """Writes and syncs of something whose sync has failed."""
         self._directory = directory

