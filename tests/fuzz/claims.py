@@ -1,7 +1,7 @@
-"""What hostile clients claim: well-formed commands, requests and messages whose values are extreme. Seeded.
+"""Claims of hostile clients: well-formed commands, requests and messages whose values are extreme. Seeded.
 
 ``conversations.py`` breaks the bytes; here each byte is right and the meaning is not: counts, names, properties, ack
-sets, hash ranges, patterns, chunks, epochs, sequence ids and times far beyond what any honest client says.
+sets, hash ranges, patterns, chunks, epochs, sequence ids and times far beyond those of any honest client.
 """
 
 import json
@@ -114,7 +114,7 @@ class Claims:
 
     def _sends(self) -> list[bytes]:
         draw = self._draw
-        said = [say.producer(self._topic(), 0, self._request())]
+        commands = [say.producer(self._topic(), 0, self._request())]
         for _ in range(draw.randrange(1, 40)):
             metadata: dict[str, Any] = {}
             if draw.random() < 0.5:
@@ -131,14 +131,14 @@ class Claims:
                 "num_messages": signed(draw.choice(NUMBERS), 32),
                 "highest_sequence_id": self._long() if draw.random() < 0.3 else None,
             }
-            said.append(
+            commands.append(
                 frames.payload_frame(command_bytes("send", body), entry_of(b"v", **metadata))
             )
-        return said
+        return commands
 
     def _chunks(self) -> list[bytes]:
         draw = self._draw
-        said = [say.producer(self._topic(), 0, self._request())]
+        commands = [say.producer(self._topic(), 0, self._request())]
         for number in range(draw.randrange(1, 30)):
             metadata = {
                 "uuid": self._text(),
@@ -146,12 +146,12 @@ class Claims:
                 "total_chunk_msg_size": signed(draw.choice(NUMBERS), 32),
                 "chunk_id": signed(draw.choice(NUMBERS), 32),
             }
-            said.append(say.send(0, number, entry_of(b"part", **metadata), is_chunk=True))
-        return said
+            commands.append(say.send(0, number, entry_of(b"part", **metadata), is_chunk=True))
+        return commands
 
     def _subscriptions(self) -> list[bytes]:
         draw = self._draw
-        said = []
+        commands = []
         for number in range(draw.randrange(1, 8)):
             body = {
                 "topic": self._topic(),
@@ -170,14 +170,14 @@ class Claims:
                 "start_message_rollback_duration_sec": self._long(),
                 "initialPosition": draw.randrange(2),
             }
-            said.append(command_frame("subscribe", **body))
-            said.append(say.flow(number, unsigned(draw.choice(NUMBERS), 32)))
+            commands.append(command_frame("subscribe", **body))
+            commands.append(say.flow(number, unsigned(draw.choice(NUMBERS), 32)))
             if draw.random() < 0.5:
-                said.append(say.seek(number, self._request(), publish_ms=self._long()))
-            said.append(
+                commands.append(say.seek(number, self._request(), publish_ms=self._long()))
+            commands.append(
                 say.redeliver(number, [self._position() for _ in range(draw.choice((1, 9_000)))])
             )
-        return said
+        return commands
 
     def _ranges(self) -> list[bytes]:
         draw = self._draw
@@ -209,7 +209,7 @@ class Claims:
 
     def _acks(self) -> list[bytes]:
         draw = self._draw
-        said = [
+        commands = [
             say.producer(self._topic(), 0, self._request()),
             say.subscribe(self._topic(), "s", int(pb.CommandSubscribe.Shared), 0, self._request()),
             say.flow(0, 1000),
@@ -219,7 +219,7 @@ class Claims:
             positions = [
                 self._position() for _ in range(draw.choice((1, 1, 2_000 // (1 + len(words)) + 1)))
             ]
-            said.append(
+            commands.append(
                 say.ack(
                     0,
                     positions,
@@ -228,11 +228,11 @@ class Claims:
                     request_id=self._request() if draw.random() < 0.5 else None,
                 )
             )
-        return said
+        return commands
 
     def _lookups(self) -> list[bytes]:
         draw = self._draw
-        said = []
+        commands = []
         for _ in range(draw.randrange(1, 10)):
             if draw.random() < 0.5:
                 body = {
@@ -241,7 +241,7 @@ class Claims:
                     "topics_pattern": draw.choice(PATTERNS),
                     "request_id": self._request(),
                 }
-                said.append(command_frame("getTopicsOfNamespace", **body))
+                commands.append(command_frame("getTopicsOfNamespace", **body))
             else:
                 body = {
                     "namespace": NAMESPACE,
@@ -249,9 +249,9 @@ class Claims:
                     "watcher_id": draw.randrange(20),
                     "request_id": self._request(),
                 }
-                said.append(command_frame("watchTopicList", **body))
-            said.append(say.lookup(self._text() or "t", self._request(), authoritative=False))
-        return said
+                commands.append(command_frame("watchTopicList", **body))
+            commands.append(say.lookup(self._text() or "t", self._request(), authoritative=False))
+        return commands
 
     def _transactions(self) -> list[bytes]:
         return [
@@ -268,7 +268,7 @@ def deep(draw: random.Random) -> str:
 
 
 def repeated(value: Any, count: int) -> str:
-    """A list of ``count`` times ``value``, of fewer where that were more than BODY_BYTES_MAX."""
+    """Return a list of ``count`` times ``value`` as JSON, or of as many as BODY_BYTES_MAX allows."""
     text = json.dumps(value)
     return f"[{','.join([text] * min(count, BODY_BYTES_MAX // (len(text) + 1)))}]"
 

@@ -1,5 +1,5 @@
-"""What clients could say to a broker: commands of every kind, with any values, in any order, their bytes changed or
-not. Seeded: the same seed says the same.
+"""Conversations of clients with a broker: commands of every kind, with any values, in any order, their bytes changed or
+not. Seeded: the same seed gives the same conversations.
 """
 
 import random
@@ -30,14 +30,14 @@ SUBSCRIPTIONS = ("s", "shared", "", "\u202e", "a/b c")
 NAMES = ("", "p", "q", "\ud7ff", "x" * 300)
 IDS = (0, 1, 2, 3)
 COMMANDS_MAX = 24
-"""Of one conversation, after its CONNECT."""
+"""Commands of one conversation, after its CONNECT."""
 OFTEN = ("producer", "subscribe", "flow", "ack", "send", "seek", "redeliverUnacknowledgedMessages")
 
 
 class Conversations:
     """Endless conversations of clients, each the bytes of one connection from its CONNECT on.
 
-    ``hostile`` false: what good clients say, of the same size, to the same topics.
+    ``hostile`` false: conversations of good clients, of the same size, with the same topics.
     """
 
     def __init__(self, seed: int, *, hostile: bool = True) -> None:
@@ -53,16 +53,16 @@ class Conversations:
     # Good ones
 
     def _good_one(self) -> bytes:
-        """A producer and a consumer of a topic, that send and acknowledge."""
+        """Return the bytes of a producer that sends to a topic and of a consumer of it."""
         draw = self._random
         topic = draw.choice(TOPICS[:8])
-        said = [say.connect("fuzz"), *self._attached(0, topic)]
-        said += [self._send(0, i) for i in range(COMMANDS_MAX // 2)]
-        said += [say.close_producer(0, self._request()), say.close_consumer(0, self._request())]
-        return b"".join(said)
+        commands = [say.connect("fuzz"), *self._attached(0, topic)]
+        commands += [self._send(0, i) for i in range(COMMANDS_MAX // 2)]
+        commands += [say.close_producer(0, self._request()), say.close_consumer(0, self._request())]
+        return b"".join(commands)
 
     def _attached(self, number: int, topic: str) -> list[bytes]:
-        """A producer and a consumer, each with the id ``number``."""
+        """Return commands that attach a producer and a consumer, each with the id ``number``."""
         kind = self._random.choice((pb.CommandSubscribe.Shared, pb.CommandSubscribe.Key_Shared))
         name = f"{pb.CommandSubscribe.SubType.Name(kind)}"
         return [
@@ -83,14 +83,14 @@ class Conversations:
 
     def _hostile_one(self) -> bytes:
         draw = self._random
-        said = [] if draw.random() < 0.03 else [say.connect("fuzz")]
-        if draw.random() < 0.8:  # most of what can be said needs somebody to be there
+        commands = [] if draw.random() < 0.03 else [say.connect("fuzz")]
+        if draw.random() < 0.8:  # most commands need an attached producer or consumer
             for number in range(draw.randrange(1, 3)):
-                said += self._attached(number, draw.choice(TOPICS))
-        said += [self._any_command() for _ in range(draw.randrange(1, COMMANDS_MAX))]
+                commands += self._attached(number, draw.choice(TOPICS))
+        commands += [self._any_command() for _ in range(draw.randrange(1, COMMANDS_MAX))]
         if draw.random() < 0.2:
-            draw.shuffle(said)
-        data = b"".join(said)
+            draw.shuffle(commands)
+        data = b"".join(commands)
         return self._mutator.changed(data) if draw.random() < 0.4 else data
 
     def _any_command(self) -> bytes:
@@ -106,10 +106,10 @@ class Conversations:
         body = getattr(command, field)
         body.SetInParent()
         self._fill(body)
-        said = command.SerializePartialToString()
+        encoded = command.SerializePartialToString()
         if field != "send":
-            return frames.frame(said)
-        return frames.payload_frame(said, self._any_entry())
+            return frames.frame(encoded)
+        return frames.payload_frame(encoded, self._any_entry())
 
     def _any_entry(self) -> bytes:
         draw = self._random

@@ -145,7 +145,7 @@ def manifest_file(data: bytes) -> None:
 
 
 def seal_manifest(data: bytes) -> bytes:
-    """A good header, and good checksums for the records as far as their lengths go."""
+    """Return ``data`` with a good header, and good checksums for the records as far as their lengths go."""
     out, pos = manifest.encode_header(1), manifest.HEADER_BYTES
     while pos + 7 <= len(data):
         kind, size, _ = struct.unpack_from(">BHI", data, pos)

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz.doors --minutes 30``: an instance whose three doors hear extreme claims, see ``claims.py``.
+"""``python -m tests.fuzz.doors --minutes 30``: an instance whose three doors receive extreme claims, see ``claims.py``.
 
 Quiet phases and hostile ones alternate; an official client beside them measures how long a message takes. Prints its
 times, and memory of broker, bookie and gateway after each phase. Status 1 when an honest message of the hostile phases
@@ -26,18 +26,18 @@ import websockets
 from websockets.sync.client import connect
 
 from tests.fuzz.claims import KEYED, NAMESPACE, Claims, rest_call, socket_path, socket_text
-from tests.fuzz.live import Said, failures, shares, talk
+from tests.fuzz.live import Counts, failures, shares, talk
 from tests.support.instance import Instance, running_instance
 
 PARTS = {"broker-1": 500, "bookie-1": 400, "gateway": 500}
-"""Processes that must live on, and the resident MiB that none may exceed."""
+"""Processes that must not end, and the resident MiB that each may not exceed."""
 PHASE_S = 15.0
 REQUEST_S = 20.0
-"""Above what the gateway gives a broker, so that its own answer comes first."""
+"""Above the gateway's own timeout for a broker, so that its answer arrives first."""
 HANDSHAKE_S = 5.0
-"""For the answer to a WebSocket handshake: a broker that refuses for now is asked again for 10 s."""
+"""Bound of the answer to a WebSocket handshake. A broker that refuses for now is asked again for 10 s."""
 NOT_OURS = {501, 503}
-"""Of the statuses above 499: not built, and not now."""
+"""Statuses above 499 that are no findings: not implemented, and temporarily unavailable."""
 QUIET_P99_MIN_S = 0.005
 QUIET_LOG = logging.getLogger("hostile")
 """Log of the hostile sockets; the library logs a stack when bytes arrive after it stopped waiting for peer's close."""
@@ -49,7 +49,7 @@ def resident_mib(pid: int) -> float:
 
 
 class Campaign:
-    """Hostile clients of each door, in threads, and what they found."""
+    """Hostile clients of each door, in threads, and their findings."""
 
     def __init__(self, instance: Instance, seed: int, per_s: float) -> None:
         self._instance = instance
@@ -57,15 +57,15 @@ class Campaign:
         self._claims = iter(Claims(seed))
         self._pause_s = 1 / per_s
         self.found: list[str] = []
-        self.said: Counter[str] = Counter()
+        self.done: Counter[str] = Counter()
 
     def find(self, finding: str) -> None:
-        """Note a finding and print it with the time, by which the logs have what was beside it."""
+        """Note a finding and print it with the time, by which the logs can be searched."""
         self.found.append(finding)
         print(f"{datetime.now(UTC):%H:%M:%S.%f} FOUND {finding}", flush=True)
 
     def phase(self) -> None:
-        """Let all three doors hear hostile clients for a while."""
+        """Run hostile clients of all three doors for PHASE_S."""
         until = time.monotonic() + PHASE_S  # time: how long clients are hostile
         doors = [
             threading.Thread(target=door, args=(until,))
@@ -78,13 +78,13 @@ class Campaign:
 
     def _binary(self, until: float) -> None:
         async def talks() -> None:
-            said = Said()
+            counts = Counts()
             while time.monotonic() < until:
                 data = next(self._claims)
-                await talk(self._instance.ports["BROKER"], data, self._draw, said)
+                await talk(self._instance.ports["BROKER"], data, self._draw, counts)
                 await asyncio.sleep(self._pause_s)
-            self.said["conversations"] += said.conversations
-            for data in said.kept_open:
+            self.done["conversations"] += counts.conversations
+            for data in counts.kept_open:
                 self.find(f"kept open after {data[:400]}")
 
         asyncio.run(talks())
@@ -100,13 +100,13 @@ class Campaign:
             try:
                 link.request(method, path, body or None, {"Content-Type": "application/json"})
                 status = link.getresponse().status
-                self.said[f"answers {status // 100}xx"] += 1
+                self.done[f"answers {status // 100}xx"] += 1
                 if status >= 500 and status not in NOT_OURS:
                     self.find(f"{status} for {about}")
             except TimeoutError:
                 self.find(f"no answer in {REQUEST_S:.0f} s to {about}")
             except (OSError, http.client.HTTPException):
-                self.said["cut off"] += 1  # of what it did not want to read to the end
+                self.done["cut off"] += 1  # the server did not read the request to its end
             finally:
                 link.close()
             time.sleep(self._pause_s)
@@ -129,18 +129,18 @@ class Campaign:
                         socket.send(socket_text(draw))
                     with suppress(TimeoutError):
                         socket.recv(timeout=0.05)
-                self.said["sockets"] += 1
+                self.done["sockets"] += 1
             except TimeoutError:
                 self.find(f"no handshake in {REQUEST_S:.0f} s of {path[:200]}")
             except websockets.InvalidStatus as error:
-                self.said["sockets refused"] += 1
+                self.done["sockets refused"] += 1
                 self._opened(path, began, f"{error.response.status_code} {error.response.body!r}")
             except (OSError, websockets.WebSocketException):
-                self.said["sockets closed"] += 1
+                self.done["sockets closed"] += 1
             time.sleep(self._pause_s)
 
     def _opened(self, path: str, began: float, answer: str) -> None:
-        """Find fault with the answer to a handshake that asked for ``path`` at ``began``."""
+        """Check the answer to a handshake that requested ``path`` at ``began``."""
         took = time.monotonic() - began
         if answer.startswith("504") or took > HANDSHAKE_S:
             self.find(f"{answer[:300]} after {took:.1f} s to {path[:200]}")
@@ -155,7 +155,7 @@ class Honest:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
     def times(self) -> list[float]:
-        """Seconds that each message took since the last call."""
+        """Return the seconds that each message took since the last call."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("phase\n")
@@ -201,10 +201,10 @@ def campaign(instance: Instance, minutes: float, seed: int, per_s: float) -> int
                 most[part] = max(most[part], resident_mib(pids[part]))
             memory = "  ".join(f"{part} {mib:.0f}" for part, mib in most.items())
             row = f"{kind:8} {shares(took or [0.0])} ms  most MiB: {memory}"
-            print(f"{row}  hostile so far: {hostile.said.total()}", flush=True)
+            print(f"{row}  hostile so far: {hostile.done.total()}", flush=True)
     for kind, took in times.items():
         print(f"{kind:8} {len(took):7} honest messages  {shares(took or [0.0])} ms")
-    print(dict(hostile.said))
+    print(dict(hostile.done))
     if p99(times["hostile"]) > 3 * max(p99(times["quiet"]), QUIET_P99_MIN_S):
         hostile.find("honest messages took more than three times as long (p99)")
     hostile.found += [

@@ -35,7 +35,7 @@ STREAMS = recorded("C>B")
 
 
 def bookie_requests(data: bytes) -> None:
-    """As a connection cuts them, from the first byte to the first frame that is not whole."""
+    """Parse requests as a connection cuts them, from the first byte to the first frame that is not whole."""
     pos, end = 0, len(data)
     while pos < end:
         pos, why, runs = bookie_kernels.take_adds(data, pos, end, FRAME_MAX)
@@ -104,7 +104,7 @@ def use(event: object) -> None:
 
 
 def pulsar_requests(data: bytes) -> None:
-    """In one piece and cut in two: the same frames come out."""
+    """Check that a peer cuts the same frames from ``data`` in one piece and in two."""
     whole = connected()
     events = whole.receive(data)
     for event in events:
@@ -131,20 +131,20 @@ def pulsar_handshake(data: bytes) -> None:
 
 
 def pulsar_answers(data: bytes) -> None:
-    """As a client takes them, in one piece and cut in two: the same number of commands comes out."""
-    whole, cut = told(), told()
+    """Check that a client decodes as many commands from ``data`` in one piece as in two."""
+    whole, cut = connected_client(), connected_client()
     middle = len(data) // 2
     counts = [
         sum(event.count if isinstance(event, Receipts | Messages) else 1 for event in events)
         for events in (whole.receive(data), cut.receive(data[:middle]) + cut.receive(data[middle:]))
     ]
     assert counts[0] == counts[1]
-    for event in told().receive(data):
+    for event in connected_client().receive(data):
         if isinstance(event, Receipts | Messages):
             event.read()
 
 
-def told() -> ClientPeer:
+def connected_client() -> ClientPeer:
     peer = ClientPeer(FRAME_MAX)
     peer.state = State.CONNECTED
     return peer
@@ -165,12 +165,12 @@ def ack_kernel(data: bytes) -> None:
 
 def stored_entry(data: bytes) -> None:
     batches.read_metadata(data)
-    found = batches.unpack_entry(data, 1 << 20)
-    assert sum(len(m.value or b"") for m in found.messages) <= max(len(data), 1 << 20)
+    entry = batches.unpack_entry(data, 1 << 20)
+    assert sum(len(m.value or b"") for m in entry.messages) <= max(len(data), 1 << 20)
 
 
 def seal_entry(data: bytes) -> bytes:
-    """With the checksum that belongs to what follows it."""
+    """Return ``data`` with the checksum of the bytes that follow it."""
     if len(data) < 6:
         return data
     return b"\x0e\x01" + struct.pack(">I", crc32c(data[6:])) + data[6:]

@@ -1,9 +1,9 @@
-"""``python -m tests.fuzz.live --frames N``: an instance whose broker is told anything, on many connections at a time.
+"""``python -m tests.fuzz.live --frames N``: an instance whose broker receives anything, on many connections at a time.
 
 Beside them an official client publishes and receives, and measures how long a message takes. Phases of good
-conversations and of hostile ones alternate at the same pace, so that what differs is what was said. Prints messages'
-times of both, memory, connections and open files of the broker after each phase; status 1 when the broker was not the
-same process in the end, logged a failure, kept a connection open that its client had left, or lost one message.
+conversations and of hostile ones alternate at the same pace, so that they differ in their contents only. Prints
+messages' times of both, memory, connections and open files of the broker after each phase; status 1 when the broker was
+not the same process in the end, logged a failure, kept a connection open that its client had left, or lost one message.
 """
 
 import argparse
@@ -23,24 +23,24 @@ from tests.fuzz.conversations import NAMESPACE, Conversations
 from tests.support.instance import Instance, running_instance
 
 CONNECTIONS = 16
-"""At a time."""
+"""Connections open at a time."""
 CLOSED_WITHIN_S = 30.0
-"""How long the broker may take to let go of a connection whose client has nothing more to say."""
+"""Time that the broker may take to close a connection whose client has closed its side."""
 HONEST_PER_S = 50
 TOPICS_MAX = 200
 
 
 @dataclass
-class Said:
-    """What one phase said, and what was wrong with the answers."""
+class Counts:
+    """Counts of one phase, and conversations whose connection was kept open, in hexadecimal."""
 
     conversations: int = 0
     frames: int = 0
     kept_open: list[str] = field(default_factory=list)
 
 
-async def talk(port: int, data: bytes, draw: random.Random, said: Said) -> None:
-    """One connection from its first byte to the broker's end of it."""
+async def talk(port: int, data: bytes, draw: random.Random, counts: Counts) -> None:
+    """Play one connection from its first byte until the broker closes it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         middle = draw.randrange(len(data) + 1)
@@ -58,17 +58,17 @@ async def talk(port: int, data: bytes, draw: random.Random, said: Said) -> None:
                 while await reader.read(1 << 16):
                     pass
     except TimeoutError:
-        said.kept_open.append(data.hex())
+        counts.kept_open.append(data.hex())
     except OSError:
-        pass  # the broker was first
+        pass  # the broker closed it first
     finally:
         writer.close()
-    said.conversations += 1
-    said.frames += count_frames(data)
+    counts.conversations += 1
+    counts.frames += count_frames(data)
 
 
 def count_frames(data: bytes) -> int:
-    """Whole frames, and what is left as one."""
+    """Return the number of whole frames; remaining bytes count as one."""
     pos = count = 0
     while pos < len(data):
         pos += 4 + int.from_bytes(data[pos : pos + 4], "big")
@@ -76,31 +76,32 @@ def count_frames(data: bytes) -> int:
     return count
 
 
-async def phase(port: int, talks: Conversations, count: int, per_s: float, seed: int) -> Said:
-    """``count`` frames, in conversations begun at ``per_s``."""
-    said, draw = Said(), random.Random(seed)
+async def phase(port: int, talks: Conversations, count: int, per_s: float, seed: int) -> Counts:
+    """Send ``count`` frames, in conversations begun at ``per_s``; return the counts."""
+    counts, draw = Counts(), random.Random(seed)
     room = asyncio.Semaphore(CONNECTIONS)
     began, talking = time.monotonic(), set[asyncio.Task[None]]()
 
-    async def one(data: bytes) -> None:
+    async def talk_within_limit(data: bytes) -> None:
         async with room:
-            await talk(port, data, draw, said)
+            await talk(port, data, draw, counts)
 
     for number, data in enumerate(talks):
-        if said.frames >= count:
+        if counts.frames >= count:
             break
         await asyncio.sleep(max(0.0, began + number / per_s - time.monotonic()))
-        async with room:  # no more wait than talk
+        async with room:  # at most as many tasks wait as talk
             pass
-        task = asyncio.create_task(one(data))
+        task = asyncio.create_task(talk_within_limit(data))
         talking.add(task)
         task.add_done_callback(talking.discard)
     await asyncio.gather(*talking)
-    return said
+    return counts
 
 
 def honest(url: str) -> None:
-    """Until standard input ends: a message every 20 ms; prints sent-to-received times as JSON, in order and all."""
+    """Publish and receive a message every 20 ms until "end" is read from standard input; check that each is received in
+    order. Prints sent-to-received times as JSON for each "phase"."""
     import pulsar
 
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -111,19 +112,19 @@ def honest(url: str) -> None:
     times: list[float] = []
     while True:
         try:
-            told = sys.stdin.readline()
+            line = sys.stdin.readline()
         except OSError:
-            told = ""
-        if told == "phase\n":
+            line = ""
+        if line == "phase\n":
             print(json.dumps(times), flush=True)
             times = []
-        elif told == "end\n":
+        elif line == "end\n":
             break
         began = time.monotonic()
         text = str(began).encode()
         producer.send(text)
         message = consumer.receive(60_000)
-        assert message.data() == text, "a message was lost, or came twice"
+        assert message.data() == text, "a message was lost, or received twice"
         consumer.acknowledge(message)
         times.append(time.monotonic() - began)
         time.sleep(max(0.0, began + 1 / HONEST_PER_S - time.monotonic()))
@@ -131,7 +132,7 @@ def honest(url: str) -> None:
 
 
 def figures(instance: Instance) -> dict[str, float]:
-    """Of the broker's process: resident MiB, open files, CPU seconds."""
+    """Return figures of the broker's process: its id, resident MiB, open files, CPU seconds."""
     pid = instance.child("broker-1")["pid"]
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return {
@@ -143,7 +144,7 @@ def figures(instance: Instance) -> dict[str, float]:
 
 
 def shares(times: list[float]) -> str:
-    """Half, 99 of 100 and all of them took at most, in milliseconds."""
+    """Return the times that half, 99 of 100 and all of them took at most, in milliseconds."""
     ordered = sorted(times)
     return "  ".join(
         f"{name} {ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1e3:7.1f}"
@@ -152,14 +153,16 @@ def shares(times: list[float]) -> str:
 
 
 def failures(instance: Instance, part: str = "broker-1") -> list[str]:
-    """Return what a part's log has of errors that nobody expected, with the lines behind each."""
+    """Return the errors and tracebacks in a part's log, each with the lines behind it."""
     log = (instance.data_dir / "logs" / f"{part}.log").read_text(errors="replace")
     records = re.split(r"^(?=\d{4}-\d\d-\d\dT)", log, flags=re.MULTILINE)
-    return [one.strip() for one in records if "Traceback" in one or " ERROR " in one[:40]]
+    return [
+        record.strip() for record in records if "Traceback" in record or " ERROR " in record[:40]
+    ]
 
 
 def campaign(instance: Instance, count: int, rounds: int, per_s: float, seed: int) -> int:
-    """Prints a row per phase; the number of findings."""
+    """Print a row per phase and the findings; return the number of findings."""
     instance.rest("PUT", f"/admin/v2/namespaces/{NAMESPACE}")
     instance.rest("POST", f"/admin/v2/namespaces/{NAMESPACE}/maxTopicsPerNamespace", TOPICS_MAX)
     instance.rest("PUT", f"/admin/v2/persistent/{NAMESPACE}/whole/partitions", 2)
@@ -169,13 +172,13 @@ def campaign(instance: Instance, count: int, rounds: int, per_s: float, seed: in
     assert beside.stdin is not None
     assert beside.stdout is not None
     first = figures(instance)
-    found: list[str] = []
+    findings: list[str] = []
     talks = {name: Conversations(seed, hostile=name == "hostile") for name in ("good", "hostile")}
     times: dict[str, list[float]] = {name: [] for name in talks}
     for number in range(rounds):
         for name in talks:
             before = figures(instance)
-            said = asyncio.run(
+            counts = asyncio.run(
                 phase(instance.ports["BROKER"], talks[name], count // rounds, per_s, seed + number)
             )
             beside.stdin.write("phase\n")
@@ -184,25 +187,25 @@ def campaign(instance: Instance, count: int, rounds: int, per_s: float, seed: in
             times[name] += took
             after = figures(instance)
             print(
-                f"{name:8} {said.conversations:7} conversations {said.frames:8} frames  "
+                f"{name:8} {counts.conversations:7} conversations {counts.frames:8} frames  "
                 f"{shares(took)} ms  {after['MiB']:6.1f} MiB {after['files']:5.0f} files  "
-                f"{(after['CPU s'] - before['CPU s']) / max(said.frames, 1) * 1e6:6.0f} us a frame",
+                f"{(after['CPU s'] - before['CPU s']) / max(counts.frames, 1) * 1e6:6.0f} us a frame",
                 flush=True,
             )
-            found += [f"kept open after {data[:2000]}" for data in said.kept_open]
+            findings += [f"kept open after {data[:2000]}" for data in counts.kept_open]
             if after["pid"] != first["pid"]:
-                found.append("the broker was started again")
+                findings.append("the broker was started again")
     for name in talks:
         print(f"{name:8} {len(times[name]):7} honest messages  {shares(times[name])} ms")
     beside.stdin.write("end\n")
     beside.stdin.close()
     if beside.wait(60):
-        found.append("the honest client failed")
-    found += failures(instance)
-    for one in found[:20]:
-        print(f"FOUND {one}")
-    print(f"{len(found)} findings")
-    return len(found)
+        findings.append("the honest client failed")
+    findings += failures(instance)
+    for finding in findings[:20]:
+        print(f"FOUND {finding}")
+    print(f"{len(findings)} findings")
+    return len(findings)
 
 
 def main() -> int:
@@ -220,10 +223,10 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="fuzz-") as directory,
         running_instance(Path(directory)) as instance,
     ):
-        found = campaign(
+        findings = campaign(
             instance, arguments.frames, arguments.rounds, arguments.per_s, arguments.seed
         )
-    return 1 if found else 0
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

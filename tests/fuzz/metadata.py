@@ -67,7 +67,7 @@ def text_record(data: bytes) -> None:
 
 
 def record(kind: Any) -> Callable[[bytes], None]:
-    """A stored record: what was read is written, and read and written again the same."""
+    """Return a check that records of ``kind`` that can be decoded are the same after they are encoded and decoded."""
 
     def run(data: bytes) -> None:
         written = kind.decode(data).encode()
@@ -77,10 +77,10 @@ def record(kind: Any) -> Callable[[bytes], None]:
 
 
 def registration(data: bytes) -> None:
-    found = records.BookieRegistration.decode(data)
-    found.http_url()
-    found.address("host:3181")
-    assert records.BookieRegistration.decode(found.encode()) == found
+    decoded = records.BookieRegistration.decode(data)
+    decoded.http_url()
+    decoded.address("host:3181")
+    assert records.BookieRegistration.decode(decoded.encode()) == decoded
 
 
 def racks(data: bytes) -> None:
@@ -112,18 +112,18 @@ def snapshot_seeds() -> list[bytes]:
     info = mledger_pb2.PositionInfo(ledgerId=4, entryId=5)
     put_common(info, {"p": 4}, {Position(4, 10): 0b1011})
     plain = info.SerializeToString()
-    one = info.individualDeletedMessages.add()
-    one.lowerEndpoint.ledgerId, one.lowerEndpoint.entryId = 4, 6
-    one.upperEndpoint.ledgerId, one.upperEndpoint.entryId = 4, 9
+    deleted = info.individualDeletedMessages.add()
+    deleted.lowerEndpoint.ledgerId, deleted.lowerEndpoint.entryId = 4, 6
+    deleted.upperEndpoint.ledgerId, deleted.upperEndpoint.entryId = 4, 9
     info.individualDeletedMessageRanges.add(key=5, values=[3, 1 << 62])
     return [plain, info.SerializeToString()]
 
 
 def bundles(data: bytes) -> None:
-    found = Bundles.decode(NamespaceName.parse("t/n"), data)
-    if found is not None:
-        assert found.of_hash(0).lower == 0
-        found.of_hash(0xFFFFFFFF)
+    decoded = Bundles.decode(NamespaceName.parse("t/n"), data)
+    if decoded is not None:
+        assert decoded.of_hash(0).lower == 0
+        decoded.of_hash(0xFFFFFFFF)
 
 
 def bytes_of(data: bytes) -> None:

@@ -22,7 +22,7 @@ INPUT_BYTES_MAX = 64 << 10
 
 
 class Mutator:
-    """Endless inputs made of ``seeds``, the good ones first; ``words`` may be put in anywhere."""
+    """Endless inputs made of ``seeds``, the good ones first; ``words`` may be inserted anywhere."""
 
     def __init__(self, seeds: Sequence[bytes], words: Sequence[bytes] = (), seed: int = 1) -> None:
         assert seeds, "a target needs a good input"
@@ -38,7 +38,7 @@ class Mutator:
         return self.changed(self._random.choice(self._seeds))
 
     def changed(self, good: bytes) -> bytes:
-        """``good`` with some mutations."""
+        """Return ``good`` with some mutations."""
         data = bytearray(good)
         for _ in range(self._random.choice((1, 1, 1, 2, 2, 3, 5, 9))):
             self._change(data)

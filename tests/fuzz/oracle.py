@@ -1,4 +1,4 @@
-"""What counts as a finding: anything but the module's named error, memory out of proportion, a parse that drags on."""
+"""The rule for findings: any error but the module's named ones, excessive memory, or a parse that takes too long."""
 
 import resource
 import time
@@ -13,11 +13,11 @@ SECONDS_MAX = 2.0
 
 
 class FoundError(AssertionError):
-    """An input that breaks the rule; the cause is what was raised."""
+    """An input that breaks the rule; the cause is the error that was raised."""
 
 
 def execute(target: Target, data: bytes) -> bool:
-    """Parse ``data`` as it is, and once more with its checksums put right. True when it was taken as good.
+    """Parse ``data`` as it is, and again with its checksums corrected. Return True when it was accepted.
 
     Raises FoundError naming target and input.
     """
@@ -48,11 +48,11 @@ def _once(target: Target, data: bytes) -> bool:
 
 
 def executions(target: Target, seconds: float) -> "tuple[int, int, list[str]]":
-    """Plain seeded mutation for ``seconds``: how many inputs were tried, how many taken as good, what was found."""
+    """Mutate by a seed for ``seconds``; return how many inputs were tried, how many were accepted, and the findings."""
     mutator = Mutator(target.seeds, target.words)
     until = time.monotonic() + seconds
     tried = good = 0
-    found: dict[str, str] = {}
+    findings: dict[str, str] = {}
     while time.monotonic() < until:
         data = mutator.next()
         tried += 1
@@ -61,12 +61,12 @@ def executions(target: Target, seconds: float) -> "tuple[int, int, list[str]]":
         except FoundError as error:
             cause = error.__cause__
             place = _place(cause) if cause is not None else "limit"
-            found.setdefault(f"{type(cause).__name__} at {place}", str(error))
-    return tried, good, [f"{where}: {what}" for where, what in found.items()]
+            findings.setdefault(f"{type(cause).__name__} at {place}", str(error))
+    return tried, good, [f"{where}: {what}" for where, what in findings.items()]
 
 
 def _place(error: BaseException) -> str:
-    """File and line that raised it: one finding each."""
+    """Return the file and line that raised ``error``; each counts as one finding."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

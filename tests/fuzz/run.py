@@ -24,7 +24,8 @@ MEMORY_BYTES_MAX = 3 << 30
 
 
 def guided(name: str, seconds: float) -> tuple[int, list[str]]:
-    """In a process of its own, which libFuzzer ends: executions, and what was found (it stops at the first)."""
+    """Fuzz in a process of its own, which libFuzzer ends; return the executions and the findings (it stops at the
+    first)."""
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, "-m", "tests.fuzz.run", "--child", name]
         command += ["--seconds", str(seconds), "--directory", directory]
@@ -71,7 +72,7 @@ def child(name: str, seconds: float, directory: str) -> None:
 
 
 def limit_memory() -> None:
-    """An allocation of gigabytes fails at once, as a MemoryError, instead of troubling the machine."""
+    """Limit the address space, so that an allocation of gigabytes fails at once with a MemoryError."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
 
 
@@ -95,19 +96,19 @@ def main() -> int:
     with_atheris = not arguments.plain and importlib.util.find_spec("atheris") is not None
     print("guided by coverage" if with_atheris else "plain mutation, atheris is not installed")
     share = arguments.seconds / len(targets)
-    total = found = 0
+    total = count = 0
     for target in targets:
         if with_atheris:
             tried, findings = guided(target.name, share)
         else:
             tried, _, findings = executions(target, share)
         total += tried
-        found += len(findings)
+        count += len(findings)
         print(f"{target.name:28} {tried:9} executions  {len(findings)} findings", flush=True)
         for finding in findings:
             print(f"    {finding[:1000]}")
-    print(f"{total} executions of {len(targets)} parsers, {found} findings")
-    return 1 if found else 0
+    print(f"{total} executions of {len(targets)} parsers, {count} findings")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What is fuzzed: how a parser is called, what it may raise, and good inputs to begin with.
+"""Targets of fuzzing: how a parser is called, what it may raise, and good inputs to begin with.
 
-``run`` parses, and where something came out, uses it as the product would. ``sealed`` puts right checksums and lengths
-over a mutated input, so that what lies behind them is reached; both forms are tried.
+``run`` parses, and uses a result as the product would. ``sealed`` corrects checksums and lengths of a mutated input, so
+that the code behind those checks is reached; both forms are tried.
 """
 
 import json
@@ -23,7 +23,7 @@ class Target:
     errors: Errors = ()
     sealed: Callable[[bytes], bytes] | None = None
     words: list[bytes] = field(default_factory=list)
-    """What mutations may put in."""
+    """Bytes that mutations may insert."""
 
 
 def golden(name: str, side: str) -> list[bytes]:
@@ -32,11 +32,11 @@ def golden(name: str, side: str) -> list[bytes]:
 
 
 def recorded(direction: str) -> list[bytes]:
-    """Pulsar frames of one direction, the shorter ones."""
-    found: dict[bytes, None] = {}
+    """Return recorded Pulsar frames of one direction, the shorter ones."""
+    frames: dict[bytes, None] = {}
     for path in sorted((GOLDEN / "wire").glob("*.jsonl")):
         for line in path.read_text().splitlines()[1:]:
             row = json.loads(line)
             if row.get("dir") == direction and len(row.get("hex") or "") in range(2, 4000):
-                found[bytes.fromhex(row["hex"])] = None
-    return list(found)
+                frames[bytes.fromhex(row["hex"])] = None
+    return list(frames)

@@ -1,4 +1,4 @@
-"""A whole bookie under mutated conversations of both protocols: it serves others meanwhile, and nothing breaks."""
+"""A whole bookie under mutated conversations of both protocols: it serves others meanwhile, without errors."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from tests.support.bookies import Machine
 CONVERSATIONS = 150
 
 
-async def test_a_bookie_serves_on_while_others_send_it_anything() -> None:
+async def test_a_bookie_serves_honest_clients_under_hostile_conversations() -> None:
     broken: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
     frames = golden("bookkeeper_v2.jsonl", "request") + golden("bookkeeper_v3.jsonl", "request")
@@ -33,7 +33,7 @@ async def test_a_bookie_serves_on_while_others_send_it_anything() -> None:
         assert machine.bookie.failed is None
         assert machine.bookie.serving.requests.long_polls <= CONVERSATIONS
         await machine.kill()
-    async with machine:  # what they left in journal and cache is replayed
+    async with machine:  # their entries in journal and cache are replayed
         honest = await machine.client()
         for i in range(CONVERSATIONS):
             assert await honest.read(1, i) == b"%d" % i

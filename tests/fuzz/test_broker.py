@@ -1,4 +1,4 @@
-"""A whole broker under conversations of any kind: it serves others meanwhile, and nothing breaks or stays behind."""
+"""A whole broker under conversations of any kind: it serves others meanwhile, without errors or leftovers."""
 
 import asyncio
 from itertools import islice
@@ -12,7 +12,7 @@ from tests.support.broker_bench import opened
 CONVERSATIONS = 150
 
 
-async def test_a_broker_serves_on_while_others_say_anything(tmp_path: Path) -> None:
+async def test_a_broker_serves_honest_clients_under_hostile_conversations(tmp_path: Path) -> None:
     broken: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
     async with opened(tmp_path) as bench:
@@ -34,6 +34,6 @@ async def test_a_broker_serves_on_while_others_say_anything(tmp_path: Path) -> N
         assert honest.received == sorted(set(honest.received))
         assert sessions.count == 0
         for topic in bench.registry:
-            consumers = sum(len(one.consumers) for one in topic.subscriptions.values())
+            consumers = sum(len(sub.consumers) for sub in topic.subscriptions.values())
             assert (len(topic.producers), consumers) == (0, topic is bench.topic), topic.name
     assert not broken, broken[0]

@@ -1,4 +1,4 @@
-"""No parser of bytes from elsewhere lets anything out but its named error: a short run, see ``run`` for long ones."""
+"""Parsers of foreign bytes raise their named errors only: a short run, see ``run`` for long ones."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +22,7 @@ def test_every_target_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_good_inputs_are_taken_and_mutated_ones_refused_by_name(name: str) -> None:
+def test_good_inputs_are_accepted_and_mutated_ones_refused_by_named_errors(name: str) -> None:
     target = BY_NAME[name]
     assert any(execute(target, seed) for seed in target.seeds)
     mutator = Mutator(target.seeds, target.words, seed=2)
@@ -31,7 +31,7 @@ def test_good_inputs_are_taken_and_mutated_ones_refused_by_name(name: str) -> No
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_any_bytes_at_all(name: str) -> None:
+def test_arbitrary_bytes_are_refused_by_named_errors(name: str) -> None:
     target: Target = BY_NAME[name]
 
     @settings(
@@ -56,7 +56,7 @@ def test_any_bytes_at_all(name: str) -> None:
     check()
 
 
-# What fuzzing has found: an index error, recursion without end, gigabytes, texts and required fields taken for granted.
+# Findings of fuzzing: an index error, recursion without end, gigabytes, texts and required fields taken for granted.
 FOUND: list[tuple[str, bytes]] = [
     ("bookie racks", b'{"g":' + b"[" * 3000),
     ("bookie racks", b"[" * 100_000),
@@ -78,18 +78,18 @@ FOUND: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize(("name", "data"), FOUND)
-def test_what_was_found_once_is_refused_by_name(name: str, data: bytes) -> None:
+def test_earlier_findings_are_refused_by_named_errors(name: str, data: bytes) -> None:
     assert not execute(BY_NAME[name], data)
 
 
 def test_texts_that_are_not_utf8_do_not_make_a_record_unreadable() -> None:
-    """Java replaces such bytes, too; refusing the record would take the topic away."""
+    """Java replaces such bytes, too; refusing the record would make the topic unavailable."""
     written = BY_NAME["topic records"].seeds[1].replace(b"\x0a\x01k", b"\x0a\x01\xfe")
     assert LogRecord.decode(written).properties == {"\ufffd": "v"}
     execute(BY_NAME["topic records"], written)
 
 
-def test_a_block_whose_table_points_outside_it_is_none() -> None:
+def test_a_block_whose_table_points_outside_it_is_not_decoded() -> None:
     data = seal_block(a_block()[:36] + b"\0\0\xf1\0" + a_block()[40:])
     execute(BY_NAME["entry log blocks"], data)
     assert decode_block(data) is None

@@ -18,7 +18,6 @@ PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "tests/bench",
-    "tests/fuzz",
 )
 """Folders and files whose findings are not reported yet."""
 

@@ -38,7 +38,7 @@ def record(fields: list[dict[str, Any]], kind: SchemaKind = SchemaKind.AVRO) -> 
 
 
 def longs(*numbers: int) -> bytes:
-    return b"".join(varint((one << 1) ^ (one >> 63)) for one in numbers)
+    return b"".join(varint((number << 1) ^ (number >> 63)) for number in numbers)
 
 
 def one(inner: bytes = b"\0", more: bytes = b"\0") -> bytes:
@@ -69,8 +69,8 @@ INLINE = Schema(
 
 
 def decode(schema: Schema, reader: Schema | None, data: bytes) -> None:
-    found = decoder(schema, reader).value(data, data[:9])
-    json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+    value = decoder(schema, reader).value(data, data[:9])
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def target(name: str, seeds: list[bytes], schema: Schema, reader: Schema | None = None) -> Target:

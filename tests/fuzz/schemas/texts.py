@@ -1,4 +1,4 @@
-"""Texts that are encoded by a schema, and the bodies of REST produce that hold them: what is taken can be decoded."""
+"""Texts that are encoded by a schema, and the bodies of REST produce that hold them: accepted texts can be decoded."""
 
 import json
 from base64 import b64encode
@@ -33,7 +33,7 @@ WORDS = [b"[" * 300, b"1e999", b"\\ud800", b"null", b'{"R":', b"\xff", b"NaN", b
 
 
 def text_of(data: bytes) -> str:
-    """Also with half of a surrogate pair, which JSON can say."""
+    """Return ``data`` as text, perhaps with half of a surrogate pair, which JSON can express."""
     return data.decode(errors="surrogateescape")
 
 
@@ -43,9 +43,9 @@ def encode(schema: Schema, data: bytes) -> None:
 
 
 def encode_any(data: bytes) -> None:
-    """By all kinds without a definition; refused by most."""
+    """Encode by all kinds without a definition; most refuse it."""
     taken = 0
-    for kind in sorted(PRIMITIVE, key=lambda one: one.value):
+    for kind in sorted(PRIMITIVE, key=lambda kind: kind.value):
         try:
             encode(Schema(kind, b"", {}), data)
             taken += 1
@@ -59,10 +59,10 @@ def request(data: bytes) -> None:
     body = decode_body(data)
     if not isinstance(body, dict):
         return
-    found = parse_request(body, 1_700_000_000_000)
-    encode_one = encoder(found.schema)
-    for one in found.messages:
-        encode_one(one.payload, one.key)
+    parsed = parse_request(body, 1_700_000_000_000)
+    encode_one = encoder(parsed.schema)
+    for message in parsed.messages:
+        encode_one(message.payload, message.key)
 
 
 def body_of(schema: Schema, *payloads: str) -> bytes:
@@ -73,13 +73,13 @@ def body_of(schema: Schema, *payloads: str) -> bytes:
         "keySchema": '{"type":"INT32","schema":""}',
         "valueSchema": json.dumps(info),
         "producerName": "p",
-        "messages": [{"payload": one, "key": "5", **message} for one in payloads],
+        "messages": [{"payload": payload, "key": "5", **message} for payload in payloads],
     }
     return json.dumps(body).encode()
 
 
 def target(name: str, texts: list[str], schema: Schema) -> Target:
-    seeds = [one.encode() for one in texts]
+    seeds = [text.encode() for text in texts]
     return Target(name, partial(encode, schema), seeds, (UnencodableError,), words=WORDS)
 
 
@@ -90,7 +90,7 @@ TEXTS: tuple[Target, ...] = (
     Target(
         "texts encoded as primitives",
         encode_any,
-        [one.encode() for one in PRIMITIVES],
+        [text.encode() for text in PRIMITIVES],
         (UnencodableError,),
         words=WORDS,
     ),
