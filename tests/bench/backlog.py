@@ -32,7 +32,7 @@ def cpu_by_name(instance: Instance) -> dict[str, float]:
 
 
 def logs_of(instance: Instance) -> list[Path]:
-    """The bookie's entry logs."""
+    """Return the bookie's entry logs."""
     return sorted(p for p in instance.data_dir.rglob("*.log") if "ledgers" in p.parts)
 
 
@@ -43,7 +43,7 @@ def drop_cached(files: list[Path]) -> None:
 
 
 def dd(files: list[Path]) -> float:
-    """MB/s of ``dd`` over all files."""
+    """Return MB/s of ``dd`` over all files."""
     size, began = 0, time.perf_counter()
     for path in files:
         subprocess.run(
@@ -54,7 +54,7 @@ def dd(files: list[Path]) -> float:
 
 
 def restart(instance: Instance, name: str) -> float:
-    """Kill -9; seconds until it says it is ready again, the supervisor's half second included."""
+    """Kill a process by SIGKILL; return seconds until it is ready again, the supervisor's half second included."""
     port = instance.ports["BOOKIE_HTTP" if name.startswith("bookie") else "BROKER_HTTP"]
     began = time.perf_counter()
     os.kill(instance.child(name)["pid"], signal.SIGKILL)
@@ -68,7 +68,7 @@ def restart(instance: Instance, name: str) -> float:
 
 
 async def fill(url: str, size: int, count: int) -> float:
-    """Publish the backlog; seconds."""
+    """Publish the backlog; return the seconds."""
     holder = await raw.connect(url, TOPIC)
     await raw.subscribe(holder, TOPIC, "late")  # so that nothing is trimmed
     holder.close()
@@ -84,7 +84,7 @@ async def fill(url: str, size: int, count: int) -> float:
 
 
 async def write_beside(url: str, stop: asyncio.Event) -> list[float]:
-    """Seconds from send to receipt of each message, sent one after another at a fixed rate."""
+    """Return the seconds from send to receipt of each message, sent one after another at a fixed rate."""
     link = await raw.connect(url, SIDE_TOPIC)
     await raw.open_producer(link, SIDE_TOPIC)
     payload = raw.payload_of(1024)
@@ -106,7 +106,7 @@ async def alone(url: str, seconds: float) -> list[float]:
 
 
 async def catch_up(url: str, count: int) -> tuple[float, list[float]]:
-    """Seconds for the whole backlog, and the writer's times meanwhile."""
+    """Return the seconds for the whole backlog, and the writer's times meanwhile."""
     reading = await raw.connect(url, TOPIC)
     stop = asyncio.Event()
     writer = asyncio.create_task(write_beside(url, stop))

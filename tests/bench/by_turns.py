@@ -12,21 +12,22 @@ from tests.bench.loads import WINDOW, counts_of, new_topic
 
 SLICES = 20
 SETTLES_S = 0.2
-"""What is written behind belongs to the slice."""
+"""Pause after the receipts: work in the background counts for the slice."""
 DEDUPLICATED = "public/deduplicated"
 
 
 async def by_turns(
     contender: Contender, sides: Sequence[tuple[raw.Link, bytes]], count: int
 ) -> list[float]:
-    """CPU µs per entry of each side, which is a connection with producer 1 and what it sends; closes them."""
-    each = count // SLICES
+    """Return the CPU µs per entry of each side, which is a connection with producer 1 and what it sends; closes
+    them."""
+    slice_count = count // SLICES
     used = [0.0] * len(sides)
     for turn in range(-1, SLICES):  # the first warms all up
         for side in range(len(sides))[:: 1 if turn % 2 else -1]:
             link, payload = sides[side]
-            frames = raw.blocks(payload, each, first=(turn + 1) * each)
-            counts = counts_of(frames, payload, each)
+            frames = raw.blocks(payload, slice_count, first=(turn + 1) * slice_count)
+            counts = counts_of(frames, payload, slice_count)
             cpu = contender.cpu_s()
             await raw.publish(link, frames, counts, WINDOW)
             await asyncio.sleep(SETTLES_S)
@@ -34,11 +35,11 @@ async def by_turns(
                 used[side] += contender.cpu_s() - cpu
     for link, _ in sides:
         link.close()
-    return [cpu / (each * SLICES) * 1e6 for cpu in used]
+    return [cpu / (slice_count * SLICES) * 1e6 for cpu in used]
 
 
 def deduplicated(contender: Contender, size: int, count: int) -> Figures:
-    """``count`` entries to a topic of a namespace with deduplication, and as many to one without."""
+    """Publish ``count`` entries to a topic of a namespace with deduplication, and as many to one without."""
 
     async def work() -> Figures:
         _ask(contender, "PUT", f"/admin/v2/namespaces/{DEDUPLICATED}", allowed=409)
@@ -58,7 +59,7 @@ def deduplicated(contender: Contender, size: int, count: int) -> Figures:
 def _ask(
     contender: Contender, method: str, path: str, body: bytes | None = None, allowed: int = 0
 ) -> None:
-    """A REST call that may answer ``allowed`` besides. Raises OSError."""
+    """Call REST; the status ``allowed`` is accepted besides success. Raises OSError."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(contender.http + path, body, headers, method=method)
     try:

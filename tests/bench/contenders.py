@@ -1,4 +1,5 @@
-"""Who is measured: our instance; Apache Pulsar with a synced journal, or a floor program where it is not at hand."""
+"""Servers that are measured: our instance; Apache Pulsar with a synced journal, or a floor program where it is not at
+hand."""
 
 import json
 import shutil
@@ -19,7 +20,7 @@ FLOOR = Path(__file__).with_name("floor.py")
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """CPU seconds that processes used so far, user and system, all threads, those that ended too.
+    """Return the CPU seconds that processes used so far, user and system, all threads, those that ended too.
 
     From Linux' CPU clock of each process: /proc counts in hundredths of a second, some per cent of a work.
     """
@@ -40,7 +41,7 @@ class Contender:
         return cpu_s(self.pids)
 
     def pss_mb(self) -> float:
-        """Proportional set size, MB."""
+        """Return the proportional set size, MB."""
         return sum(kilobytes(pid, "Pss:") for pid in self.pids) / 1024
 
     def rss_mb(self) -> list[float]:
@@ -48,7 +49,7 @@ class Contender:
 
 
 def kilobytes(pid: int, field: str) -> int:
-    """A figure of ``smaps_rollup``, as ``Pss:``; 0 when it is not there."""
+    """Return a figure of ``smaps_rollup``, such as ``Pss:``; 0 when it is missing."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1])
@@ -57,14 +58,14 @@ def kilobytes(pid: int, field: str) -> int:
 
 @contextmanager
 def ours(work: Path, name: str = "ours", root: Path = ROOT) -> Iterator[Contender]:
-    """Our instance: the broker and the bookie count, as Apache's standalone holds both in one process."""
+    """Run our instance: the broker and the bookie count, since Apache's standalone has both in one process."""
     with running_instance(work / name, root=root) as instance:
         pids = [instance.child(name)["pid"] for name in ("broker-1", "bookie-1")]
         yield Contender(name, instance.url, pids, instance.ready_after_s, instance.http)
 
 
 def unpacked(work: Path, revision: str) -> Path:
-    """The source tree of a git revision, in a folder below ``work``."""
+    """Unpack the source tree of a git revision into a folder below ``work`` and return the folder."""
     root = work / "source"
     packed = work / "source.tar"
     archive = ["git", "archive", "--output", str(packed), revision]
@@ -76,7 +77,7 @@ def unpacked(work: Path, revision: str) -> Path:
 
 @contextmanager
 def earlier(work: Path, revision: str) -> Iterator[Contender]:
-    """Our instance as it was at another git revision: its own source, unpacked, and its own processes."""
+    """Run our instance of another git revision: its own source, unpacked, and its own processes."""
     with ours(work, "earlier", unpacked(work, revision)) as contender:
         contender.name = revision
         yield contender
@@ -84,7 +85,7 @@ def earlier(work: Path, revision: str) -> Iterator[Contender]:
 
 @contextmanager
 def apache(work: Path, settings: Mapping[str, str] | None = None) -> Iterator[Contender]:
-    """Apache Pulsar standalone that syncs before it confirms, as we do; further settings by Apache's names."""
+    """Run Apache Pulsar standalone that syncs before it confirms, as we do; further settings by Apache's names."""
     folder = work / "apache"
     folder.mkdir()
     binary, http, bookie = free_ports(3, gap=20)
@@ -115,7 +116,7 @@ def apache(work: Path, settings: Mapping[str, str] | None = None) -> Iterator[Co
 
 @contextmanager
 def floor(work: Path) -> Iterator[Contender]:
-    """A program that only cuts frames and answers, without disk: no server in Python can be cheaper."""
+    """Run a program that only cuts frames and answers, without disk: no server in Python can be cheaper."""
     (port,) = free_ports(1)
     began = time.monotonic()
     process = subprocess.Popen(
@@ -133,26 +134,26 @@ def floor(work: Path) -> Iterator[Contender]:
 
 @contextmanager
 def contenders(work: Path, revision: str = "", alone: bool = False) -> Iterator[list[Contender]]:
-    """Ours first; then the git revision asked for, and Apache where it can be had, else the floor.
+    """Run ours first, then the requested git revision, and Apache where it is available, else the floor.
 
-    ``alone``: of ours only, that is without Apache and floor.
+    ``alone``: only ours, without Apache and floor.
     """
     with ExitStack() as stack:
-        found = [stack.enter_context(ours(work))]
+        running = [stack.enter_context(ours(work))]
         if revision:
-            found.append(stack.enter_context(earlier(work, revision)))
+            running.append(stack.enter_context(earlier(work, revision)))
         reason = None if alone else apache_missing()
         if reason is not None:
             print(f"Apache Pulsar is not at hand ({reason})", flush=True)
         if not alone and reason is None:
-            found.append(stack.enter_context(apache(work)))
+            running.append(stack.enter_context(apache(work)))
         elif not alone and not revision:
-            found.append(stack.enter_context(floor(work)))
-        yield found
+            running.append(stack.enter_context(floor(work)))
+        yield running
 
 
 def apache_missing() -> str | None:
-    """Why Apache Pulsar cannot be started here, None when it can (it is fetched if need be)."""
+    """Return the reason why Apache Pulsar cannot be started here, None when it can (it is fetched if needed)."""
     if shutil.which("java") is None:
         return "no java on PATH"
     fetched = subprocess.run([sys.executable, str(PEER), "fetch"], capture_output=True, text=True)

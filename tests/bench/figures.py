@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 Figures = dict[str, float]
 Rounds = dict[int, Figures]
 Results = dict[tuple[str, str], Rounds]
-"""By row and side, then by the number of the round."""
+"""Figures by row and side, then by the number of the round."""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -15,7 +15,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def medians(rounds: Sequence[Figures]) -> Figures:
-    """Of the figures that every round has."""
+    """Return medians of the figures that every round has."""
     names = [name for name in rounds[0] if all(name in figures for figures in rounds)]
     return {name: statistics.median(figures[name] for figures in rounds) for name in names}
 
@@ -31,29 +31,30 @@ def table(
     results: Results,
     shown: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Lines of Markdown: for each figure of a row the median of each side, and the ratio of ``mine`` to ``others``.
+    """Yield lines of Markdown: for each figure of a row the median of each side, and the ratio of ``mine`` to
+    ``others``.
 
     In brackets the lowest and the highest of the rounds: a difference smaller than that range is noise. Sides that are
     ``shown`` are compared with none.
     """
     heads = [*mine, *shown]
     for other in others:
-        heads += [other, *(f"{one} to {other}" for one in mine)]
+        heads += [other, *(f"{side} to {other}" for side in mine)]
     yield f"| work | figure | {' | '.join(heads)} |"
     yield "|" + "---|" * (2 + len(heads))
     for row in rows:
-        found = {side: results.get((row, side), {}) for side in (*mine, *shown, *others)}
-        first = next((rounds for side in mine if (rounds := found[side])), {})
+        by_side = {side: results.get((row, side), {}) for side in (*mine, *shown, *others)}
+        first = next((rounds for side in mine if (rounds := by_side[side])), {})
         for figure in medians(list(first.values())) if first else ():
-            cells = [_cell(figure, found[side]) for side in (*mine, *shown)]
+            cells = [_cell(figure, by_side[side]) for side in (*mine, *shown)]
             for other in others:
-                cells.append(_cell(figure, found[other]))
-                cells += [_ratio(figure, found[one], found[other]) for one in mine]
+                cells.append(_cell(figure, by_side[other]))
+                cells += [_ratio(figure, by_side[side], by_side[other]) for side in mine]
             yield f"| {row} | {figure} | {' | '.join(cells)} |"
 
 
 def _values(figure: str, rounds: Rounds) -> dict[int, float]:
-    return {number: found[figure] for number, found in rounds.items() if figure in found}
+    return {number: figures[figure] for number, figures in rounds.items() if figure in figures}
 
 
 def _cell(figure: str, rounds: Rounds) -> str:

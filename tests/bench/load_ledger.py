@@ -41,7 +41,7 @@ IN_FLIGHT_BYTES = 4 << 20
 READ_BYTES = 4 << 20
 SIZES = {"128 B": (128, 300_000), "1 KB": (1024, 120_000), "64 KB": (65536, 4_000)}
 DEFAULTS = {"journal_file_bytes": 64 << 20, "write_cache_bytes": 64 << 20}
-"""As a bookie has them; tests make do with less."""
+"""Files of a bookie, with its sizes; tests use smaller ones."""
 QUORUMS = {"1/1/1": (1, 1, 1), "3/3/2": (3, 3, 2)}
 
 

@@ -20,7 +20,7 @@ def new_topic(what: str) -> str:
 
 
 def rates(count: int, size: int, took_s: float, cpu_s: float) -> Figures:
-    """Of ``count`` entries of ``size`` bytes."""
+    """Return figures of ``count`` entries of ``size`` bytes."""
     return {
         "entries/s": count / took_s,
         "MB/s": count * size / took_s / 1e6,
@@ -63,7 +63,7 @@ def counts_of(frames: Sequence[bytes], payload: bytes, count: int) -> list[int]:
 
 
 def publish_and_consume(contender: Contender, size: int, count: int) -> Figures:
-    """The same with an exclusive consumer that reads along on a connection of its own."""
+    """Publish as ``publish`` does, with an exclusive consumer that reads along on a connection of its own."""
 
     async def work() -> Figures:
         topic = new_topic("both")
@@ -165,7 +165,7 @@ def steady(contender: Contender, size: int, rate: int, seconds: int) -> Figures:
 
 
 def client_publish(contender: Contender, size: int, count: int, batching: bool) -> Figures:
-    """The official Python client, asynchronous sends; the client is the limit here, the server's CPU is not."""
+    """Publish by the official Python client, asynchronously; the client is the limit here, not the server's CPU."""
     client = pulsar.Client(contender.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
         producer = client.create_producer(

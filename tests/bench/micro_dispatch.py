@@ -51,8 +51,8 @@ async def measure(kind: SubscriptionType, consumers: int, acks: int, keys: int) 
 
     made = [entries() for _ in range(400)]
     subscription, spent, done = reading.subscription, 0.0, 0
-    for each in made:
-        positions = reading.shelf.append(each, [1] * SLICE)
+    for run in made:
+        positions = reading.shelf.append(run, [1] * SLICE)
         began = time.process_time()
         subscription.wake()
         for consumer in joined:
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--acks", type=int, default=1, help="positions in one acknowledgement")
     parser.add_argument("--keys", type=int, default=10_000)
     args = parser.parse_args()
-    kind = next(one for one in SubscriptionType if one.title == args.kind)
+    kind = next(known for known in SubscriptionType if known.title == args.kind)
     for _ in range(3):
         took = asyncio.run(measure(kind, args.consumers, args.acks, args.keys))
         print(f"{args.kind}, {args.consumers} consumers: {took:.2f} µs per entry")

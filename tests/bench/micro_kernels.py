@@ -29,7 +29,7 @@ PUBLISH = ("take_sends", "build_adds", "take_adds", "add_replies", "take_replies
 
 
 def kernels(size: int, count: int) -> dict[str, Callable[[], object]]:
-    """Each kernel over a run of ``count`` entries whose payload is ``size`` bytes."""
+    """Measure each kernel over a run of ``count`` entries whose payload is ``size`` bytes."""
     entry = pack_entry(
         [Message(bytes(size))], producer_name="raw-12345-0", publish_ms=1_700_000_000_000
     )

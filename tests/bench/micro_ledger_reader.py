@@ -57,13 +57,13 @@ class Canned(asyncio.Protocol):
 
     def _batch(self, request: wire.BatchReadRequest) -> bytes:
         left = min(request.bytes_max, 5 << 20) - 36
-        found: list[bytes] = []
+        batch: list[bytes] = []
         for entry in self._entries[request.first_entry : request.first_entry + request.count_max]:
             left -= len(entry) + 4
-            if found and left < 0:
+            if batch and left < 0:
                 break
-            found.append(entry)
-        return b"".join(wire.batch_read_reply(0, 0, request.first_entry, request.request_id, found))
+            batch.append(entry)
+        return b"".join(wire.batch_read_reply(0, 0, request.first_entry, request.request_id, batch))
 
 
 def serve(entry_bytes: int, count: int, port: "multiprocessing.Queue[int]") -> None:

@@ -92,8 +92,8 @@ async def tail(directory: Path) -> None:
         while cursor.read_nowait(2, 1 << 20):
             pass
         marks.append(time.process_time())
-        for i, found in enumerate(costs):
-            found.append((marks[i + 1] - marks[i]) / SLICES * 1e6)
+        for i, figures in enumerate(costs):
+            figures.append((marks[i + 1] - marks[i]) / SLICES * 1e6)
     for what, figures in zip(("append", "confirmation", "read_nowait"), costs, strict=True):
         report(f"{what}, a slice", figures, "µs")
     appender._writer = real
@@ -101,7 +101,7 @@ async def tail(directory: Path) -> None:
 
 
 async def catch_up(directory: Path, size: int, count: int) -> None:
-    """A cold backlog from an in-process bookie to one cursor, then to ten at once."""
+    """Read a cold backlog from an in-process bookie by one cursor, then by ten at once."""
     brokers = Brokers(directory)
     await brokers.start()
     settings = ManagedSettings(cache_bytes_max=1 << 20, cursor_persist_interval_s=3600)

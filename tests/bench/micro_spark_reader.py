@@ -38,7 +38,7 @@ def run_of(count: int, batch: int, codec: int) -> Slice:
 
 def opened(run: Slice, wanted: tuple[str, ...]) -> int:
     columns = EntryColumns(wanted)
-    full = sum(found.messages.num_rows for found in columns.add(run))
+    full = sum(batch.messages.num_rows for batch in columns.add(run))
     return full + columns.take().messages.num_rows
 
 

@@ -1,7 +1,7 @@
-"""What the load tests send and how they count, over the engine's own client.
+"""Frames and counts of the load tests, over the engine's own client.
 
-Frames are made before, receipts and messages only counted, so that the client is not the limit of a load test. Messages
-are unbatched and carry a checksum, as every client's do.
+Frames are built before, receipts and messages only counted, so that the client is not the limit of a load test.
+Messages are unbatched and carry a checksum, as every client's do.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ BLOCK_BYTES = 65536
 def payload_of(
     size: int, publish_ms: int = 1_700_000_000_000, schema_version: bytes | None = None
 ) -> bytes:
-    """Checksum, metadata and a value of ``size`` bytes: everything of a SEND frame behind its command."""
+    """Return checksum, metadata and a value of ``size`` bytes: everything of a SEND frame behind its command."""
     value = (b"0123456789abcdef" * (size // 16 + 1))[:size]
     extra = {} if schema_version is None else {"schema_version": schema_version}
     return pack_entry([Message(value)], producer_name="bench", publish_ms=publish_ms, extra=extra)
@@ -36,13 +36,13 @@ def send_frame(payload: bytes, producer_id: int, sequence_id: int) -> bytes:
 
 
 class Link(BrokerLink):
-    """Receipts and messages are counted."""
+    """A connection that counts receipts and messages."""
 
     receipts_seen = 0
     messages_seen = 0
     keep_arrivals = False
     grants = True
-    """Whether permits that were used are granted anew."""
+    """Set when permits that were used are granted again."""
 
     def __init__(self, settings: LinkSettings, proxy_to: str | None = None) -> None:
         super().__init__(settings, proxy_to)
@@ -86,7 +86,7 @@ class Link(BrokerLink):
 
 
 async def connect(url: str, topic: str) -> Link:
-    """A connection to the broker that owns ``topic``."""
+    """Return a connection to the broker that owns ``topic``."""
     links = Links(LoopNetwork(), LinkSettings("bench"), Link)
     return await links.owner(topic, url)
 
@@ -94,7 +94,7 @@ async def connect(url: str, topic: str) -> Link:
 async def open_producer(
     link: Link, topic: str, producer_id: int = 1, schema: pb.Schema | None = None
 ) -> bytes:
-    """The version of its schema, empty without one."""
+    """Create a producer; return the version of its schema, empty without one."""
     request_id = link.new_id()
     frame = say.producer(topic, producer_id, request_id, schema=schema)
     return bytes((await link.request(request_id, frame)).schema_version)
@@ -103,7 +103,7 @@ async def open_producer(
 async def subscribe(
     link: Link, topic: str, name: str, earliest: bool = True, schema: pb.Schema | None = None
 ) -> None:
-    """An exclusive consumer, 1."""
+    """Attach an exclusive consumer with id 1 and grant it permits."""
     request_id = link.new_id()
     frame = say.subscribe(
         topic, name, 0, 1, request_id, initial_position=int(earliest), schema=schema
@@ -115,7 +115,7 @@ async def subscribe(
 def blocks(
     payload: bytes, count: int, producer_ids: Sequence[int] = (1,), first: int = 0
 ) -> list[bytes]:
-    """``count`` frames joined into blocks of at most 64 KiB, producers in turn."""
+    """Return ``count`` frames joined into blocks of at most 64 KiB, producers in turn."""
     out: list[bytes] = []
     part: list[bytes] = []
     size = 0
@@ -132,7 +132,7 @@ def blocks(
 
 
 async def publish(link: Link, frames: Iterable[bytes], counts: Iterable[int], window: int) -> float:
-    """Send all blocks with at most ``window`` messages unanswered; seconds until the last receipt."""
+    """Send all blocks with at most ``window`` messages unanswered; return seconds until the last receipt."""
     began = time.perf_counter()
     base = link.receipts_seen
     sent = 0
@@ -148,13 +148,13 @@ async def publish(link: Link, frames: Iterable[bytes], counts: Iterable[int], wi
 
 
 def send_now(link: Link, data: bytes) -> None:
-    """Past the link's buffer, which would wait for the end of the turn."""
+    """Write past the link's buffer, which would wait for the end of the turn."""
     assert link.transport is not None
     link.transport.write(data)
 
 
 async def one_in_flight(link: Link, payload: bytes, count: int, first: int) -> list[float]:
-    """Send one message after another; seconds from send to receipt of each."""
+    """Send one message after another; return seconds from send to receipt of each."""
     took = []
     for i in range(count):
         frame = send_frame(payload, 1, first + i)

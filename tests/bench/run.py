@@ -1,7 +1,7 @@
 """Side by side in one run: our instance, an earlier revision of ours, Apache Pulsar. ``make bench ARGS="--rounds 5"``.
 
 ``--revision REV`` runs the tree of that revision beside the working tree: the way to see what a change is worth. The
-load comes from the working tree for all of them, work by work; every other round turns their order round.
+load comes from the working tree for all of them, work by work; every other round reverses their order.
 
 Prints a table of medians and of ours to the others'; it asserts nothing. CPU per entry counts all processes on the
 message path (ours: broker and bookie; Apache: the standalone JVM) and is the figure that holds on a noisy machine.
@@ -23,11 +23,11 @@ from tests.bench.schemas import typed
 
 Work = Callable[[Contender], Figures]
 FOR_THE_FLOOR = ("publish 1", "publish 6", "one in flight", "official client")
-"""It answers SENDs and delivers nothing."""
+"""Beginnings of names of works for the floor, which answers SENDs and delivers nothing."""
 
 
 def works(scale: float) -> dict[str, Work]:
-    """Name to work; ``scale`` 1 makes each take seconds."""
+    """Return works by name; ``scale`` 1 makes each take seconds."""
 
     def n(count: int) -> int:
         return max(int(count * scale), 500)
@@ -60,7 +60,7 @@ def works(scale: float) -> dict[str, Work]:
 
 
 def compare(works: Callable[[float], dict[str, Work]], description: str | None) -> None:
-    """The command line of a bench: ``works`` by scale, on all contenders, round by round."""
+    """Run the command line of a bench: ``works`` by scale, on all contenders, round by round."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=3, help="after one to warm up")
     parser.add_argument(
@@ -82,13 +82,13 @@ def compare(works: Callable[[float], dict[str, Work]], description: str | None) 
     }
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
-        contenders(Path(folder), args.revision, args.alone) as found,
+        contenders(Path(folder), args.revision, args.alone) as running,
     ):
-        idle = {c.name: (c.pss_mb(), c.rss_mb()) for c in found}
+        idle = {c.name: (c.pss_mb(), c.rss_mb()) for c in running}
         results: Results = {}
         for round_number in range(args.rounds + 1):
             for name, work in chosen.items():
-                for contender in found if round_number % 2 else found[::-1]:
+                for contender in running if round_number % 2 else running[::-1]:
                     figures = _measured(name, work, contender)
                     if figures and round_number:  # the first round warms all sides up
                         results.setdefault((name, contender.name), {})[round_number] = figures
@@ -96,13 +96,13 @@ def compare(works: Callable[[float], dict[str, Work]], description: str | None) 
                             f"round {round_number} {name} {contender.name} {short(figures)}",
                             flush=True,
                         )
-        mine, *others = (c.name for c in found)
+        mine, *others = (c.name for c in running)
         print("", *table(list(chosen), [mine], others, results), sep="\n")
-        _print_processes(found, idle)
+        _print_processes(running, idle)
 
 
 def _measured(name: str, work: Work, contender: Contender) -> Figures | None:
-    """One work's figures, None when it cannot be done there."""
+    """Return one work's figures, None when it cannot be done there."""
     if contender.name == "floor" and not name.startswith(FOR_THE_FLOOR):
         return None
     try:

@@ -1,8 +1,8 @@
-"""What the console costs and how fast it is, with few topics that are published to, and with very many.
+"""Cost and speed of the console, with few topics that are published to, and with very many.
 
 Run: python -m tests.bench.console [--topics 100000] [--changing 0.01] [--sockets 50] [--seconds 20]
 
-Numbers of the many topics come from a teller (``tests.bench.console.teller``) in place of a broker that has them
+Numbers of the many topics are from a row source (``tests.bench.console.row_source``) in place of a broker that has them
 loaded. Ages are from the broker's count; all is on one machine, so clocks agree.
 """
 
@@ -19,7 +19,7 @@ import pulsar
 
 from tests.bench.console import windows
 from tests.bench.console.painting import Browser
-from tests.bench.console.teller import telling
+from tests.bench.console.row_source import running_source
 from tests.bench.contenders import kilobytes
 from tests.bench.gateway.sides import of_instance
 from tests.support.instance import Instance, running_instance
@@ -35,18 +35,18 @@ QUERIES = {
 
 SORTED_BY = ("In/s", "Stored", "Topic", "Out/s", "Consumers", "Backlog")
 TYPED = ("73142", "9041")
-"""Each keystroke leaves fewer topics."""
+"""Texts typed into the filter: each keystroke leaves fewer topics."""
 
 
 def show(title: str, figures: dict[str, float]) -> None:
-    """One line."""
-    said = ", ".join(f"{name} {value:,.3g}" for name, value in figures.items())
-    print(f"[load {os.getloadavg()[0]:.0f}] {title}: {said}", flush=True)
+    """Print one line."""
+    values = ", ".join(f"{name} {value:,.3g}" for name, value in figures.items())
+    print(f"[load {os.getloadavg()[0]:.0f}] {title}: {values}", flush=True)
 
 
 @contextmanager
 def published(url: str) -> Iterator[None]:
-    """Fifty messages a second, and a subscription that falls behind."""
+    """Publish fifty messages a second, with a subscription that falls behind."""
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     client.subscribe(TOPIC, "late").close()
     producer = client.create_producer(TOPIC)
@@ -83,11 +83,10 @@ def few(instance: Instance, seconds: float) -> None:
 async def many(instance: Instance, options: argparse.Namespace) -> None:
     pids = of_instance(instance)["gateway"]
     zookeeper = f"127.0.0.1:{instance.ports['ZOOKEEPER']}"
-    await windows.asked(
-        instance.http, pids, {"": "limit=1"}
-    )  # the numbers begin with who asks first
+    # The gateway begins to collect the numbers at the first request.
+    await windows.asked(instance.http, pids, {"": "limit=1"})
     before = sum(kilobytes(pid, "Rss:") for pid in pids)
-    async with telling(zookeeper, options.topics, options.changing):
+    async with running_source(zookeeper, options.topics, options.changing):
         waited = await windows.beside(instance.http, 15)
         grown = (sum(kilobytes(pid, "Rss:") for pid in pids) - before) / 1024
         show(

@@ -1,4 +1,4 @@
-"""What a browser shows, and when: a number's way from the broker's count to the page, and how a page opens."""
+"""Measurements in a browser: a number's way from the broker's count to the page, and the opening of a page."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ PAINTED = """
   requestAnimationFrame(look);
 })
 """
-"""From a click or a keystroke until the other rows are painted, ms."""
+"""Script that measures ms from a click or a keystroke until the other rows are painted."""
 FIRST_ROW = "[role=grid] [role=row] a, main a[href*='/t/']"
 
 
@@ -81,20 +81,20 @@ class Browser:
         self._playwright.stop()
 
     def pushes(self, route: str, seconds: float) -> dict[str, float]:
-        """Ages in ms of numbers when the page has them (``came``) and when it shows them (``shown``)."""
+        """Return the ages in ms of numbers when the page has them (``came``) and when it shows them (``shown``)."""
         self.page.goto(route)
         self.page.wait_for_function("() => window.__pushes.length > 2", timeout=60_000)
         self.page.evaluate("() => { window.__pushes.length = 0; }")
         self.page.wait_for_timeout(seconds * 1000)
-        found: list[dict[str, float]] = self.page.evaluate("() => window.__pushes")
+        pushes: list[dict[str, float]] = self.page.evaluate("() => window.__pushes")
         return {
-            "pushes": float(len(found)),
-            **percentiles("came ms", [each["came"] for each in found]),
-            **percentiles("shown ms", [each["age"] for each in found]),
+            "pushes": float(len(pushes)),
+            **percentiles("came ms", [push["came"] for push in pushes]),
+            **percentiles("shown ms", [push["age"] for push in pushes]),
         }
 
     def opening(self, route: str) -> dict[str, float]:
-        """ms until the first paint and the first rows, long tasks, rows in the DOM, heap after a collection."""
+        """Return ms until the first paint and the first rows, long tasks, rows in the DOM, heap after a collection."""
         self.page.goto(route)
         self.page.wait_for_selector(FIRST_ROW, timeout=60_000)
         rows: float = self.page.evaluate("() => performance.now()")
@@ -115,7 +115,8 @@ class Browser:
         }
 
     def reacting(self, columns: tuple[str, ...], texts: tuple[str, ...]) -> dict[str, float]:
-        """ms from a click on a column's header, and from a keystroke in the filter, until other rows are painted."""
+        """Return ms from a click on a column's header, and from a keystroke in the filter, until other rows are
+        painted."""
         self.page.goto("/c/standalone/topics")
         self.page.wait_for_selector(FIRST_ROW, timeout=60_000)
         self.page.wait_for_timeout(2_000)
@@ -129,6 +130,6 @@ class Browser:
             self.page.wait_for_timeout(300)
         return {
             name: value
-            for kind, each in taken.items()
-            for name, value in percentiles(kind, each).items()
+            for kind, times in taken.items()
+            for name, value in percentiles(kind, times).items()
         }

@@ -14,7 +14,7 @@ AT = re.compile(rb'"channel":"topics","at":(\d+)')
 
 
 class Arrivals:
-    """Ages in ms of the lists that came, and their bytes."""
+    """Ages in ms of the received lists, and their bytes."""
 
     def __init__(self) -> None:
         self.ages: list[float] = []
@@ -24,21 +24,21 @@ class Arrivals:
         now = time.time() * 1000
         for text in texts:
             self.bytes += len(text)
-            found = AT.search(text[:200])
-            if found:
-                self.ages.append(now - int(found[1]))
+            match = AT.search(text[:200])
+            if match:
+                self.ages.append(now - int(match[1]))
 
 
 def subscribe(window: int, rows: int, sort: str) -> bytes:
     params = {"cluster": "standalone", "sort": sort, "offset": window * rows, "limit": rows}
-    asked = {"op": "subscribe", "id": "w", "channel": "topics", "params": params}
-    return build_frame(json.dumps(asked).encode())
+    request = {"op": "subscribe", "id": "w", "channel": "topics", "params": params}
+    return build_frame(json.dumps(request).encode())
 
 
 async def watched(
     http: str, pids: list[int], sockets: int, seconds: float, *, same: bool, rows: int = 200
 ) -> dict[str, float]:
-    """Figures of so many sockets, each with a window of its own or all with the first one."""
+    """Return figures of so many sockets, each with a window of its own or all with the first one."""
     broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     arrivals = Arrivals()
     opened = []
@@ -68,23 +68,23 @@ async def watched(
 
 
 async def asked(http: str, pids: list[int], queries: dict[str, str]) -> dict[str, float]:
-    """GETs of the list, one after another: ms of wall, and of the gateway's CPU."""
-    found: dict[str, float] = {}
+    """Request the list by GETs, one after another; return ms of wall time and of the gateway's CPU."""
+    figures: dict[str, float] = {}
     async with Pool(http, 1) as pool:
         for name, query in queries.items():
             request = build_request("GET", f"/api/v1/clusters/standalone/topics?{query}")
             before = cpu_s(pids)
             run = await pool.run([request])
-            found[name] = run.each[0] * 1e3
-            found[f"{name}, CPU"] = (cpu_s(pids) - before) * 1e3
-    return found
+            figures[name] = run.request_s[0] * 1e3
+            figures[f"{name}, CPU"] = (cpu_s(pids) - before) * 1e3
+    return figures
 
 
 async def beside(http: str, seconds: float) -> float:
-    """The longest of small requests, one after another, in ms."""
+    """Send small requests, one after another; return the longest time, ms."""
     async with Pool(http, 1) as pool:
         request = build_request("GET", "/admin/v2/tenants")
-        return max((await pool.run(itertools.repeat(request), seconds)).each) * 1e3
+        return max((await pool.run(itertools.repeat(request), seconds)).request_s) * 1e3
 
 
 def percentiles(name: str, values: list[float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What consuming costs: ``python -m tests.bench.consume``, with the options and the table of ``tests.bench.run``."""
+"""Cost of consuming: ``python -m tests.bench.consume``, with the options and the table of ``tests.bench.run``."""
 
 from tests.bench import loads
 from tests.bench.consume import acks, compaction, fans, many

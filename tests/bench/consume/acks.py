@@ -1,4 +1,4 @@
-"""Works whose cost is in acknowledging, or in asking again: all messages are out when they begin."""
+"""Works whose cost is in acknowledging, or in requesting redelivery: all messages are delivered before they begin."""
 
 import asyncio
 import random
@@ -71,7 +71,7 @@ def at_random(contender: Contender, count: int, run: int) -> Figures:
                 consumer.acknowledge(positions)
                 if number % 100 == 0:
                     await asyncio.sleep(0)
-            for holder in holders:  # once more, to hear that those before were taken
+            for holder in holders:  # again, so that the answer confirms the earlier ones
                 await holder.consumer.acknowledged(holder.held[:1])
             took = time.perf_counter() - began
             await asyncio.sleep(SETTLED_S)

@@ -35,12 +35,12 @@ def _compact(contender: Contender, topic: str) -> None:
     path = f"{contender.http}/admin/v2/{topic.replace('://', '/')}/compaction"
     _call("PUT", path)
     until = time.monotonic() + LIMIT_S
-    while (found := json.loads(_call("GET", path)))["status"] == "RUNNING":
+    while (status := json.loads(_call("GET", path)))["status"] == "RUNNING":
         if time.monotonic() > until:
             raise TimeoutError(f"{topic} is not compacted in {LIMIT_S} s")
         time.sleep(0.02)
-    if found["status"] != "SUCCESS":
-        raise RuntimeError(f"{contender.name}: {found}")
+    if status["status"] != "SUCCESS":
+        raise RuntimeError(f"{contender.name}: {status}")
 
 
 def _call(method: str, url: str) -> bytes:

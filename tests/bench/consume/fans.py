@@ -32,7 +32,7 @@ TIMEOUT_S = 120.0
 
 
 class Count:
-    """How much of something is to come, and who waits for the end of it."""
+    """A count of expected items, and an event that is set at the last one."""
 
     def __init__(self, wanted: int) -> None:
         self.left = wanted
@@ -44,7 +44,7 @@ class Count:
             self.done.set()
 
     async def all(self) -> None:
-        """Raises TimeoutError."""
+        """Wait for the last item. Raises TimeoutError."""
         async with asyncio.timeout(TIMEOUT_S):
             await self.done.wait()
 
@@ -89,7 +89,7 @@ class Reader:
         self._count.add(len(messages))
 
     def _acknowledge(self, run: int) -> None:
-        """All that is full runs; less than one is left."""
+        """Acknowledge all full runs; less than one remains."""
         assert self._consumer is not None
         waiting = self._unacknowledged
         while len(waiting) >= run:
@@ -97,13 +97,13 @@ class Reader:
             del waiting[:run]
 
     def finish(self) -> None:
-        """What is left of the acknowledgements."""
+        """Acknowledge the remaining entries."""
         if self._unacknowledged:
             self._acknowledge(len(self._unacknowledged))
 
 
 def entries(keys: int = 0) -> list[bytes]:
-    """What is sent in turn: one entry, or one of each key."""
+    """Return the entries that are sent in turn: one, or one of each key."""
     value = b"0123456789abcdef" * (SIZE // 16)
     messages = [Message(value, key=f"key-{number}") for number in range(keys)] or [Message(value)]
     return [
@@ -149,17 +149,17 @@ class Fan:
 
 
 def shared(contender: Contender, count: int, consumers: int, ack_run: int) -> Figures:
-    """A backlog of ``count`` messages given out to the consumers of one Shared subscription, and acknowledged."""
+    """Deliver a backlog of ``count`` messages to the consumers of one Shared subscription, which acknowledge it."""
     return asyncio.run(_given_out(contender, count, consumers, ack_run, SHARED, 0))
 
 
 def failover(contender: Contender, count: int, consumers: int) -> Figures:
-    """The same by one of them at a time."""
+    """Deliver a backlog to one consumer of a Failover subscription at a time. See ``shared``."""
     return asyncio.run(_given_out(contender, count, consumers, 1, FAILOVER, 0))
 
 
 def key_shared(contender: Contender, count: int, consumers: int, keys: int) -> Figures:
-    """The same by key."""
+    """Deliver a backlog to the consumers of a Key_Shared subscription by key. See ``shared``."""
     return asyncio.run(_given_out(contender, count, consumers, 1, KEY_SHARED, keys))
 
 
@@ -222,7 +222,7 @@ def delayed(contender: Contender, count: int) -> Figures:
 
 
 def catch_up(contender: Contender, count: int, batch: int) -> Figures:
-    """A backlog of ``count`` entries with ``batch`` messages each is read by one consumer; figures of an entry."""
+    """Read a backlog of ``count`` entries with ``batch`` messages each by one consumer; return figures of an entry."""
 
     async def work() -> Figures:
         fan, arrived = Fan(contender, "batches"), Count(count)

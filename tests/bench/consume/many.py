@@ -16,7 +16,8 @@ AT_ONCE = 50
 
 
 def subscriptions(contender: Contender, count: int, idle: int, busy: int) -> Figures:
-    """A topic with ``idle`` subscriptions that nobody reads and ``busy`` ones that are; figures of a delivery."""
+    """Publish to a topic with ``idle`` subscriptions without consumers and ``busy`` ones with; return figures of a
+    delivery."""
 
     async def work() -> Figures:
         fan, deliveries = Fan(contender, "subscriptions"), count * busy
@@ -58,10 +59,10 @@ def topics(contender: Contender, count: int, number: int) -> Figures:
 
     async def work() -> Figures:
         names = [new_topic("many") for _ in range(number)]
-        each = count // number
+        per_topic = count // number
         sides = [Links(LoopNetwork(), LinkSettings("bench"), BrokerLink) for _ in range(2)]
         try:
-            arrived = Count(each * number)
+            arrived = Count(per_topic * number)
             for name in names:
                 reader = Reader(arrived, 100)
                 await reader.open(await sides[0].owner(name, contender.url), name, "s", EXCLUSIVE)
@@ -69,12 +70,12 @@ def topics(contender: Contender, count: int, number: int) -> Figures:
             links = [await sides[1].owner(name, contender.url) for name in names]
             cpu, began = contender.cpu_s(), time.perf_counter()
             await asyncio.gather(
-                *(publish(*at, each, entries()) for at in zip(links, names, strict=True))
+                *(publish(*at, per_topic, entries()) for at in zip(links, names, strict=True))
             )
             await arrived.all()
             took = time.perf_counter() - began
             await asyncio.sleep(0.3)
-            return rates(each * number, SIZE, took, contender.cpu_s() - cpu)
+            return rates(per_topic * number, SIZE, took, contender.cpu_s() - cpu)
         finally:
             for side in sides:
                 await side.close()

@@ -30,7 +30,7 @@ SERVERS = ("daphne", "uvicorn")
 
 
 def works(scale: float) -> dict[str, Work]:
-    """By name, in the order of the table."""
+    """Return the works by name, in the order of the table."""
     return rest.works(scale) | websocket.works(scale) | large.works(scale)
 
 
@@ -64,60 +64,60 @@ def main() -> None:
     }
     if not chosen:
         parser.error(f"--rows: none of {', '.join(works(args.scale))}")
-    # What was started is stopped when this process is told to end, too.
+    # Processes that were started are also stopped when this one receives SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # children inherit it
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
-        sides(Path(folder), options, args.revision, not args.without_apache, args.floor) as found,
+        sides(Path(folder), options, args.revision, not args.without_apache, args.floor) as running,
     ):
         results: Results = {}
         parts: Parts = {}
         try:
-            measure(chosen, found, args.rounds, results, parts)
-        finally:  # what there is, also when it is told to end
-            tell(found, results, parts)
+            measure(chosen, running, args.rounds, results, parts)
+        finally:  # the results so far, also after SIGTERM
+            print_tables(running, results, parts)
             print(f"\nGateways: {args.gateways}, load average {os.getloadavg()[0]:.1f}")
 
 
-def tell(found: list[Side], results: Results, parts: Parts) -> None:
+def print_tables(running: list[Side], results: Results, parts: Parts) -> None:
     """Print the tables."""
     rows = list(dict.fromkeys(row for row, _ in results))
-    names = [side.name for side in found]
+    names = [side.name for side in running]
     mine = [name for name in names if name.startswith("ours ")]
     floors = [name for name in names if name.startswith("floor ")]
     others = [name for name in names if name not in (*mine, *floors)]
     print("", *table(rows, mine, others, results, floors), sep="\n")
     print("\nCPU of ours by process, in the unit of the row:\n")
-    print(*split(rows, found, parts), sep="\n", flush=True)
+    print(*split(rows, running, parts), sep="\n", flush=True)
 
 
 def measure(
-    chosen: dict[str, Work], found: list[Side], count: int, results: Results, parts: Parts
+    chosen: dict[str, Work], running: list[Side], count: int, results: Results, parts: Parts
 ) -> None:
-    """Every work on every side ``count`` times after one to warm up; last, those that are done once."""
+    """Run every work on every side ``count`` times after one to warm up; last, those that run once."""
     often = {name: work for name, work in chosen.items() if not work.once}
     once = {name: work for name, work in chosen.items() if work.once}
     for number in range(count + 2 if once else count + 1):
         for name, work in (often if number <= count else once).items():
-            for side in found if number % 2 else found[::-1]:
+            for side in running if number % 2 else running[::-1]:
                 if side.instance is None and side.name.partition(" ")[0] not in work.sides:
                     continue
                 for row, measured in taken(name, work, side).items():
-                    told = f"{short(measured.figures)} (load {measured.load:.0%} of a core)"
-                    print(f"{number} {row} {side.name} {told}", flush=True)
+                    text = f"{short(measured.figures)} (load {measured.load:.0%} of a core)"
+                    print(f"{number} {row} {side.name} {text}", flush=True)
                     if number:
                         results.setdefault((row, side.name), {})[number] = measured.figures
                         parts.setdefault((row, side.name), {})[number] = measured.parts
 
 
-def split(rows: Sequence[str], found: Sequence[Side], parts: Parts) -> Iterator[str]:
-    """Lines of Markdown: medians of the CPU of each kind of process, for the sides that are ours."""
+def split(rows: Sequence[str], running: Sequence[Side], parts: Parts) -> Iterator[str]:
+    """Yield lines of Markdown: medians of the CPU of each kind of process, for the sides that are ours."""
     yield f"| work | | {' | '.join(COUNTED)} |"
     yield "|" + "---|" * (2 + len(COUNTED))
     for row in rows:
-        for side in found:
+        for side in running:
             if side.instance is not None and (numbered := parts.get((row, side.name))):
                 middle = medians(list(numbered.values()))
                 cells = " | ".join(f"{middle[name]:.3g}" for name in COUNTED)
@@ -125,7 +125,7 @@ def split(rows: Sequence[str], found: Sequence[Side], parts: Parts) -> Iterator[
 
 
 def taken(name: str, work: Work, side: Side) -> Rows:
-    """A work's rows, none when it fails."""
+    """Run a work and return its rows, none when it fails."""
 
     async def within_limit() -> Rows:
         async with asyncio.timeout(work.limit_s):

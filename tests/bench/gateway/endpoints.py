@@ -12,13 +12,13 @@ ID = b'"messageId":"'
 
 
 def message(size: int) -> bytes:
-    """The frame of a message with ``size`` bytes."""
+    """Return the frame of a message with ``size`` bytes."""
     payload = base64.b64encode((b"0123456789abcdef" * (size // 16 + 1))[:size])
     return build_frame(b'{"payload":"%s","context":"1"}' % payload)
 
 
 def acknowledgement(text: bytes) -> bytes:
-    """The frame that answers a delivered message. Raises ValueError when the text is none."""
+    """Return the frame that acknowledges a delivered message. Raises ValueError when the text is none."""
     begin = text.find(ID)
     end = text.find(b'"', begin + len(ID))
     if begin < 0 or end < 0:
@@ -27,7 +27,7 @@ def acknowledgement(text: bytes) -> bytes:
 
 
 class Producer(Socket):
-    """Keeps ``window`` messages unanswered from ``begin`` on, or sends when it is told to."""
+    """A producer that keeps ``window`` messages unanswered from ``begin`` on, or sends when ``publish`` is called."""
 
     def __init__(self, url: str, broken: asyncio.Future[None], frame: bytes, window: int) -> None:
         super().__init__(url, broken)
@@ -38,7 +38,7 @@ class Producer(Socket):
         self.took: list[float] = []
         """Seconds from a message to its receipt, of each."""
         self.sent: list[float] | None = None
-        """When each message was sent, if that is wanted."""
+        """Times at which messages were sent; None: they are not kept."""
         self.on_texts = self._receipts
 
     def begin(self) -> None:
@@ -79,7 +79,7 @@ class Consumer(Socket):
         super().__init__(url, broken)
         self.consumed = 0
         self.arrived: list[float] | None = None
-        """When each message came, if that is wanted."""
+        """Times at which messages arrived; None: they are not kept."""
         self.on_texts = self._messages
 
     def _messages(self, texts: list[bytes]) -> None:

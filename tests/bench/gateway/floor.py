@@ -1,4 +1,4 @@
-"""What our ASGI servers alone cost: an application that answers every request, and every frame, with a constant.
+"""Cost of our ASGI servers alone: an application that answers every request, and every frame, with a constant.
 
 Run by the bench: ``python -m tests.bench.gateway.floor --server daphne --port N``, on 127.0.0.1, until SIGTERM.
 """
@@ -22,7 +22,7 @@ RECEIPT = '{"result":"ok","messageId":"CAAQADAA","context":"1","errorCode":0,"sc
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """An ASGI application; frames by the server's port, as our endpoints have them."""
+    """Answer as an ASGI application; frames by the server's port, as our endpoints have them."""
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         await send({"type": "http.response.body", "body": BODY})

@@ -10,7 +10,7 @@ HEAD_BYTES_MAX = 65536
 
 
 def build_request(method: str, path: str, body: bytes | None = None) -> bytes:
-    """The bytes of a request; a body is JSON."""
+    """Return the bytes of a request; a body is JSON."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n"
     if body is None:
         return f"{head}\r\n".encode()
@@ -19,7 +19,7 @@ def build_request(method: str, path: str, body: bytes | None = None) -> bytes:
 
 
 def host_and_port(url: str) -> tuple[str, int]:
-    """Where a URL with a port leads. Raises ValueError."""
+    """Return host and port of a URL that has a port. Raises ValueError."""
     parts = urlsplit(url)
     if not parts.hostname or not parts.port:
         raise ValueError(f"{url} has no host or no port")
@@ -27,7 +27,7 @@ def host_and_port(url: str) -> tuple[str, int]:
 
 
 def field_value(head: bytes, name: bytes) -> bytes | None:
-    """The value of a header in ``head``, which has been lowered; None when it is not there."""
+    """Return the value of a header in ``head``, which is in lower case; None when it is missing."""
     at = head.find(b"\r\n" + name + b":")
     if at < 0:
         return None
@@ -37,7 +37,7 @@ def field_value(head: bytes, name: bytes) -> bytes | None:
 
 
 class Answers:
-    """What a server sends on one connection, cut into answers: status and body. No socket is touched."""
+    """The bytes that a server sends on one connection, cut into answers: status and body. No socket is touched."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -103,9 +103,9 @@ class Answers:
 
 @dataclass
 class Taken:
-    """What one load took: seconds of each request, and of all."""
+    """Times of one load: seconds of each request, and of all."""
 
-    each: list[float] = field(default_factory=list)
+    request_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
     body: bytes = b""
     """The last answer's."""
@@ -186,7 +186,7 @@ class Load:
     def answered(self, status: int, body: bytes, seconds: float) -> None:
         if not 200 <= status < 300:
             self.fail(RuntimeError(f"status {status}: {body[:300]!r}"))
-        self.taken.each.append(seconds)
+        self.taken.request_s.append(seconds)
         self.taken.body = body
 
     def ended(self) -> None:

@@ -1,4 +1,4 @@
-"""What is large: ten thousand idle sockets, a namespace of a hundred thousand topics. Each is measured once."""
+"""Large works: ten thousand idle sockets, a namespace of a hundred thousand topics. Each is measured once."""
 
 import asyncio
 import itertools
@@ -27,7 +27,7 @@ TENANTS = build_request("GET", "/admin/v2/tenants")
 
 
 def works(scale: float) -> dict[str, Work]:
-    """By name; ``scale`` 1 for the sizes above."""
+    """Return the works by name; ``scale`` 1 for the sizes above."""
     sockets, topics = max(int(IDLE_SOCKETS * scale), 200), max(int(TOPICS * scale), 1000)
     idle, many = f"{sockets:,} idle sockets", f"GET list of {topics:,} topics"
     return {
@@ -88,7 +88,7 @@ def _many(row: str, count: int) -> Run:
         request = build_request("GET", f"/admin/v2/persistent/{where}")
         async with Pool(side.http, 1) as lists, Pool(side.http, 1) as others:
             rows = {f"{row}, while they appear": await _appearing(side, others, where, count)}
-            alone = (await others.run(itertools.repeat(TENANTS), CALM_S)).each
+            alone = (await others.run(itertools.repeat(TENANTS), CALM_S)).request_s
             rows[f"{row}, first"] = await _listed(side, lists, others, request)
             again = [await _listed(side, lists, others, request) for _ in range(LISTS)]
             await others.run([build_request("PUT", f"/admin/v2/persistent/{where}/t-new")])
@@ -101,16 +101,16 @@ def _many(row: str, count: int) -> Run:
 
 
 async def _appearing(side: Side, others: Pool, namespace: str, count: int) -> Row:
-    """What a gateway does that nobody asks for the topics: while they are made, and some seconds after that."""
+    """Measure a gateway without requests for the topics: while they are created, and some seconds after that."""
     meter = Meter(side)
     making = asyncio.get_running_loop().create_task(
         asyncio.to_thread(make_topics, side, namespace, count)
     )
     waited: list[float] = []
     while not making.done():
-        waited += (await others.run(itertools.repeat(TENANTS), 0.1)).each
+        waited += (await others.run(itertools.repeat(TENANTS), 0.1)).request_s
     await making
-    waited += (await others.run(itertools.repeat(TENANTS), NOTICE_S)).each
+    waited += (await others.run(itertools.repeat(TENANTS), NOTICE_S)).request_s
     meter.stop()
     parts = meter.each(1, 1e3)
     figures = {
@@ -125,7 +125,7 @@ async def _listed(side: Side, lists: Pool, others: Pool, request: bytes) -> Row:
     listing = asyncio.get_running_loop().create_task(lists.run([request]))
     waited: list[float] = []
     while not listing.done():
-        waited += (await others.run([TENANTS])).each
+        waited += (await others.run([TENANTS])).request_s
     taken = await listing
     await meter.settle()
     parts = meter.each(1, 1e3)

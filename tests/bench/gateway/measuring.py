@@ -1,4 +1,4 @@
-"""What a work is, and what it answers: figures by row, and the processes whose CPU they are."""
+"""Works and their results: figures by row, and the CPU of processes."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from tests.bench.figures import Figures, percentile
 from tests.bench.gateway.sides import Side
 
 SETTLE_S = 0.3
-"""What is done behind the answers belongs to the work."""
+"""Pause after the answers: work in the background counts for the work."""
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""CPU and memory of the console's numbers, by 10,000 topics: in the broker that counts and tells them, in the gateway
-that indexes them, and of a window of the list that somebody watches.
+"""CPU and memory of the console's numbers, by 10,000 topics: in the broker that counts and sends them, in the gateway
+that indexes them, and of a window of the list that is watched.
 
 Run: python -m tests.bench.gateway.micro_stats [--topics 10000] [--seconds 30]
 
@@ -76,11 +76,11 @@ class Costs:
         self.spent[what] = self.spent.get(what, 0.0) + time.process_time() - began
         return result
 
-    def report(self, title: str, seconds: int, told: int) -> None:
+    def report(self, title: str, seconds: int, sent_bytes: int) -> None:
         parts = ", ".join(
             f"{what} {spent / seconds * 1e3:.2f}" for what, spent in self.spent.items()
         )
-        print(f"{title:<34} {parts} ms a second; {told // seconds} bytes a second")
+        print(f"{title:<34} {parts} ms a second; {sent_bytes // seconds} bytes a second")
 
 
 async def seconds_of(
@@ -91,8 +91,8 @@ async def seconds_of(
     index: TopicIndex,
     busy: Iterable[Topic],
 ) -> None:
-    """So many seconds in which the ``busy`` topics are published to."""
-    costs, told = Costs(), 0
+    """Measure some seconds in which the ``busy`` topics are published to."""
+    costs, sent_bytes = Costs(), 0
     asked = RowsSince(feed._incarnation, feed._log.revision)
     for _ in range(seconds):
         for topic in busy:
@@ -103,13 +103,13 @@ async def seconds_of(
         began = time.process_time()
         answer = await feed.since(asked)
         body = json_response(200, {"result": answer}).body
-        costs.spent["tell"] = costs.spent.get("tell", 0.0) + time.process_time() - began
-        told += len(body)
-        heard = json.loads(body)["result"]
-        costs.of("index", partial(hear, index, body))
+        costs.spent["send"] = costs.spent.get("send", 0.0) + time.process_time() - began
+        sent_bytes += len(body)
+        result = json.loads(body)["result"]
+        costs.of("index", partial(receive, index, body))
         costs.of("window", lambda: window(index))
-        asked = RowsSince(heard["incarnation"], heard["revision"], heard["begun"])
-    costs.report(title, seconds, told)
+        asked = RowsSince(result["incarnation"], result["revision"], result["begun"])
+    costs.report(title, seconds, sent_bytes)
 
 
 def apply(index: TopicIndex, answer: dict[str, Any]) -> None:
@@ -117,12 +117,12 @@ def apply(index: TopicIndex, answer: dict[str, Any]) -> None:
         index.apply("b", changes)
 
 
-def hear(index: TopicIndex, body: bytes) -> None:
+def receive(index: TopicIndex, body: bytes) -> None:
     apply(index, json.loads(body)["result"])
 
 
 def window(index: TopicIndex) -> str:
-    """What a feed of the list makes, and the first page."""
+    """Return the rows that a feed of the list sends for the first page, as JSON."""
     names = index.select(Chosen(sort="-msg_rate_in")).names(0, WINDOW)
     standing = index.select(Chosen(standing=True)).names(0, 20)
     rows = [index.row(name, 0) for name in [*names, *standing]]
@@ -130,22 +130,24 @@ def window(index: TopicIndex) -> str:
 
 
 async def whole(feed: TopicFeed, index: TopicIndex) -> None:
-    """What a gateway hears at its start."""
-    asked, told, began = RowsSince(), 0, time.process_time()
+    """Measure what a gateway receives at its start."""
+    asked, sent_bytes, began = RowsSince(), 0, time.process_time()
     while True:
         answer = await feed.since(asked)
         body = json_response(200, answer).body
-        told += len(body)
-        heard = json.loads(body)
-        apply(index, heard)
-        asked = RowsSince(heard["incarnation"], heard["revision"], heard["begun"])
-        if not heard["more"]:
+        sent_bytes += len(body)
+        result = json.loads(body)
+        apply(index, result)
+        asked = RowsSince(result["incarnation"], result["revision"], result["begun"])
+        if not result["more"]:
             break
-    print(f"{'everything, once':<34} {(time.process_time() - began) * 1e3:.0f} ms, {told} bytes")
+    print(
+        f"{'everything, once':<34} {(time.process_time() - began) * 1e3:.0f} ms, {sent_bytes} bytes"
+    )
 
 
 async def over_http(feed: TopicFeed) -> None:
-    """Both sides of a call that has nothing to tell."""
+    """Measure both sides of a call without changes."""
     asked = RowsSince(feed._incarnation, feed._log.revision, feed._log.revision)
 
     async def answer(request: Request) -> Response:
@@ -170,7 +172,7 @@ def grown(before: int) -> float:
 
 
 async def measure(directory: Path, count: int, seconds: int) -> None:
-    change_feed.WAIT_MAX_S = 0.0  # nobody waits here for the next count
+    change_feed.WAIT_MAX_S = 0.0  # no call here waits for the next count
     async with opened(directory) as bench:
         topics = await load(bench, count)
         feed, index = TopicFeed(bench.registry, bench.context.clock, "b-1"), TopicIndex()

@@ -16,15 +16,15 @@ _names = itertools.count(int(time.time()) % 1_000_000 * 1_000_000)
 
 
 def works(scale: float) -> dict[str, Work]:
-    """By name; ``scale`` 1 makes each take seconds."""
+    """Return the works by name; ``scale`` 1 makes each take seconds."""
     seconds = max(SECONDS * scale, 0.2)
-    found: dict[str, Work] = {}
+    chosen: dict[str, Work] = {}
     for connections in (1, 16):
         for name, (setup, sides) in READS.items():
             row = f"{name}, {connections}"
-            found[row] = Work(_reading(row, setup, connections, seconds), sides)
-        found[f"PUT and DELETE topic, {connections}"] = Work(_changing(connections, seconds))
-    return found
+            chosen[row] = Work(_reading(row, setup, connections, seconds), sides)
+        chosen[f"PUT and DELETE topic, {connections}"] = Work(_changing(connections, seconds))
+    return chosen
 
 
 def _tenants(_: Side) -> str:
@@ -44,7 +44,7 @@ def _stats(side: Side) -> str:
 
 
 def _subscribed(side: Side) -> str:
-    """A topic with one subscription, that is loaded."""
+    """Return a loaded topic with one subscription, created at the first call."""
     topic = "public/default/bench-read"
     if topic not in side.prepared:
         side.ask("PUT", f"/admin/v2/persistent/{topic}", allowed=(409,))
@@ -68,9 +68,12 @@ READS = {
 
 
 def _row(meter: Meter, taken: Taken) -> Row:
-    parts = meter.each(len(taken.each), 1e3)
-    rate = {"requests/s": len(taken.each) / taken.seconds, "CPU ms/request": sum(parts.values())}
-    return Row(rate | latency(taken.each), parts, meter.load)
+    parts = meter.each(len(taken.request_s), 1e3)
+    rate = {
+        "requests/s": len(taken.request_s) / taken.seconds,
+        "CPU ms/request": sum(parts.values()),
+    }
+    return Row(rate | latency(taken.request_s), parts, meter.load)
 
 
 def _reading(row: str, path: Callable[[Side], str], connections: int, seconds: float) -> Run:
@@ -91,7 +94,7 @@ def _reading(row: str, path: Callable[[Side], str], connections: int, seconds: f
 
 
 async def _fill(side: Side) -> None:
-    """A thousand topics in the namespace of the list, made the first time."""
+    """Create a thousand topics in the namespace of the list, the first time."""
     if "list" in side.prepared:
         return
     where = side.namespace("bench-list")
@@ -132,8 +135,10 @@ def _changing(connections: int, seconds: float) -> Run:
             deleting = Meter(side)
             deleted = await pool.run(_deletes(where, made), 60)
             await deleting.settle()
-        if len(deleted.each) != len(made):
-            raise RuntimeError(f"{len(deleted.each)} of {len(made)} topics were deleted in time")
+        if len(deleted.request_s) != len(made):
+            raise RuntimeError(
+                f"{len(deleted.request_s)} of {len(made)} topics were deleted in time"
+            )
         return {
             f"PUT topic, {connections}": _row(putting, put),
             f"DELETE topic, {connections}": _row(deleting, deleted),

@@ -1,4 +1,4 @@
-"""Who is measured: our gateway with all that stands behind it, an earlier revision of it, Apache Pulsar, a floor."""
+"""Servers that are measured: our gateway with all its processes, an earlier revision of it, Apache Pulsar, a floor."""
 
 import json
 import subprocess
@@ -33,26 +33,26 @@ class Side:
     url: str
     find: Callable[[], dict[str, list[int]]]
     instance: Instance | None = None
-    """Of ours."""
+    """The running instance, when the side is ours."""
     prepared: set[str] = field(default_factory=set)
-    """What the works have set up."""
+    """Names of what the works have set up."""
 
     def __post_init__(self) -> None:
         self.processes = self.find()
 
     def cpu(self) -> dict[str, float]:
-        """CPU seconds used so far by each kind of process."""
+        """Return the CPU seconds used so far by each kind of process."""
         return {name: cpu_s(pids) for name, pids in self.processes.items()}
 
     def pss_kb(self) -> dict[str, int]:
-        """Proportional set size of each kind of process, KB."""
+        """Return the proportional set size of each kind of process, KB."""
         return {
             name: sum(kilobytes(pid, "Pss:") for pid in pids)
             for name, pids in self.processes.items()
         }
 
     def restart_gateway(self) -> None:
-        """Of ours; another's memory is what its load has left."""
+        """Restart the gateways of ours; the memory of other sides remains as their load has left it."""
         if self.instance is None:
             return
         for child in self.instance.control("status")["children"]:
@@ -82,7 +82,7 @@ class Side:
             ) from error
 
     def namespace(self, name: str) -> str:
-        """A namespace of tenant ``public`` for the works, made at the first call."""
+        """Return a namespace of tenant ``public`` for the works, created at the first call."""
         if name not in self.prepared:
             self.ask("PUT", f"/admin/v2/namespaces/public/{name}", allowed=(409,))
             self.prepared.add(name)
@@ -90,33 +90,33 @@ class Side:
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and those it has started, that still run."""
-    found = [pid]
-    for parent in found:
+    """Return a process and the running ones that it has started."""
+    pids = [pid]
+    for parent in pids:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):
-            found += map(int, task.read_text().split())
-    return found
+            pids += map(int, task.read_text().split())
+    return pids
 
 
 def of_instance(instance: Instance) -> dict[str, list[int]]:
-    """The processes of an instance of ours, as its supervisor names them, without numbers."""
-    found: dict[str, list[int]] = {name: [] for name in COUNTED}
+    """Return the processes of an instance of ours by their supervisor's names, without numbers."""
+    pids: dict[str, list[int]] = {name: [] for name in COUNTED}
     for child in instance.control("status")["children"]:
         kind = str(child["name"]).partition("-")[0]
-        if kind in found and child["pid"]:
-            found[kind] += descendants(child["pid"])
-    return found
+        if kind in pids and child["pid"]:
+            pids[kind] += descendants(child["pid"])
+    return pids
 
 
 @dataclass(frozen=True)
 class Options:
-    """How ours is started: the ASGI server, and the number of gateway processes."""
+    """Options of ours: the ASGI server, and the number of gateway processes."""
 
     server: str = "daphne"
     gateways: int = 1
 
     def known_to(self, root: Path) -> "Options":
-        """Without what the source tree ``root`` does not have: older ones have Daphne and one gateway."""
+        """Return the options that the source tree ``root`` has: older ones have Daphne and one gateway."""
         source = "\n".join(file.read_text() for file in sorted((root / "gateway").rglob("*.py")))
         return Options(
             self.server if "asgi_server" in source else "daphne",
@@ -126,7 +126,7 @@ class Options:
 
 @contextmanager
 def ours(work: Path, options: Options, name: str = "ours", root: Path = ROOT) -> Iterator[Side]:
-    """Our instance, run from the source tree ``root``, which knows the options."""
+    """Run our instance from the source tree ``root``, which knows the options."""
     env = {"MAGNETAR_MAX_CONNECTIONS_PER_ADDRESS": "0"}
     if options.server != "daphne":
         env["MAGNETAR_ASGI_SERVER"] = options.server
@@ -143,14 +143,14 @@ def ours(work: Path, options: Options, name: str = "ours", root: Path = ROOT) ->
 
 @contextmanager
 def peer(work: Path) -> Iterator[Side]:
-    """Apache Pulsar's standalone, one process."""
-    with apache(work, APACHE) as found:
-        yield Side("apache", found.http, found.url, lambda: {"all": found.pids})
+    """Run Apache Pulsar's standalone, one process."""
+    with apache(work, APACHE) as server:
+        yield Side("apache", server.http, server.url, lambda: {"all": server.pids})
 
 
 @contextmanager
 def floor(server: str) -> Iterator[Side]:
-    """An empty ASGI application under the same server."""
+    """Run an empty ASGI application under the same server."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "tests.bench.gateway.floor"]
     command += ["--server", server, "--port", str(port)]
@@ -167,7 +167,8 @@ def floor(server: str) -> Iterator[Side]:
 
 
 def wait_until_served(side: Side, process: subprocess.Popen[bytes], timeout_s: float = 20) -> None:
-    """Raises RuntimeError when it ends first, or the last error when time is up."""
+    """Wait until the side answers. Raises RuntimeError when its process ends first, or the last error after the
+    time."""
     until = time.monotonic() + timeout_s
     while True:
         try:
@@ -185,19 +186,19 @@ def wait_until_served(side: Side, process: subprocess.Popen[bytes], timeout_s: f
 def sides(
     work: Path, options: Sequence[Options], revision: str, with_apache: bool, with_floor: bool
 ) -> Iterator[list[Side]]:
-    """Ours first, by each of ``options``; then the others that are asked for, and Apache where it can be had."""
+    """Run ours first, by each of ``options``; then the other requested sides, and Apache where it is available."""
     with ExitStack() as stack:
-        found = [stack.enter_context(ours(work, one)) for one in options]
+        running = [stack.enter_context(ours(work, option)) for option in options]
         if revision:
             root = unpacked(work, revision)
-            known = dict.fromkeys(one.known_to(root) for one in options)
+            known = dict.fromkeys(option.known_to(root) for option in options)
             print(f"{revision} runs with {[*known]}", flush=True)
-            found += [stack.enter_context(ours(work, one, revision, root)) for one in known]
+            running += [stack.enter_context(ours(work, option, revision, root)) for option in known]
         if with_floor:
-            found += [stack.enter_context(floor(one.server)) for one in options]
+            running += [stack.enter_context(floor(option.server)) for option in options]
         reason = apache_missing() if with_apache else None
         if reason is not None:
             print(f"Apache Pulsar is not at hand ({reason})", flush=True)
         elif with_apache:
-            found.append(stack.enter_context(peer(work)))
-        yield found
+            running.append(stack.enter_context(peer(work)))
+        yield running

@@ -29,7 +29,7 @@ S = TypeVar("S", bound=Socket)
 
 
 def works(scale: float) -> dict[str, Work]:
-    """By name; ``scale`` 1 makes each take seconds."""
+    """Return the works by name; ``scale`` 1 makes each take seconds."""
     seconds = max(SECONDS * scale, 0.3)
     both = ("apache", "floor")
     backlog = max(int(BACKLOG * scale), 500)
@@ -39,17 +39,17 @@ def works(scale: float) -> dict[str, Work]:
         f"publish, {PAIRS} sockets of 10 in flight": (PAIRS, 10, SIZE),
         "publish 256 KB, 8 in flight": (1, 8, LARGE),
     }
-    found = {row: Work(_publishing(row, *how, seconds), both) for row, how in publishing.items()}
+    chosen = {row: Work(_publishing(row, *how, seconds), both) for row, how in publishing.items()}
     for row, pairs, window in (
         ("publish and consume, 200 in flight", 1, 200),
         (f"{PAIRS} of publish and consume, 10 in flight", PAIRS, 10),
     ):
-        found[row] = Work(_both(row, pairs, window, seconds))
+        chosen[row] = Work(_both(row, pairs, window, seconds))
     row = f"publish and consume, {RATE}/s"
-    found[row] = Work(_steady(row, seconds))
+    chosen[row] = Work(_steady(row, seconds))
     row = f"consume a backlog of {backlog:,}"
-    found[row] = Work(_drain(row, backlog))
-    return found
+    chosen[row] = Work(_drain(row, backlog))
+    return chosen
 
 
 class Sockets:
@@ -112,23 +112,23 @@ class Sockets:
 
 @dataclass
 class Stretch:
-    """What happened on a side in some seconds. ``published``, ``consumed``: of each socket."""
+    """Counts of a side in some seconds. ``published``, ``consumed``: messages of each socket."""
 
     meter: Meter
     published: list[int]
     consumed: list[int]
 
     def row(self, more: Figures) -> Row:
-        """Rates, CPU for each message, shares of the sockets where there are several."""
+        """Return rates, CPU for each message, shares of the sockets where there are several."""
         figures: Figures = {}
         cpu = sum(self.meter.cpu.values()) * 1e6
-        for what, each in (("published", self.published), ("consumed", self.consumed)):
-            if each:
-                figures[f"{what}/s"] = sum(each) / self.meter.seconds
-                figures |= {f"CPU µs/{what}": cpu / sum(each)} if sum(each) else {}
-            if len(each) > 1 and (mean := statistics.mean(each)):
-                figures[f"least {what} of mean"] = min(each) / mean
-                figures[f"most {what} of mean"] = max(each) / mean
+        for what, counts in (("published", self.published), ("consumed", self.consumed)):
+            if counts:
+                figures[f"{what}/s"] = sum(counts) / self.meter.seconds
+                figures |= {f"CPU µs/{what}": cpu / sum(counts)} if sum(counts) else {}
+            if len(counts) > 1 and (mean := statistics.mean(counts)):
+                figures[f"least {what} of mean"] = min(counts) / mean
+                figures[f"most {what} of mean"] = max(counts) / mean
         count = max(sum(self.published) or sum(self.consumed), 1)
         return Row(figures | more, self.meter.each(count, 1e6), self.meter.load)
 
@@ -140,7 +140,7 @@ async def watched(
     consumers: Sequence[Consumer],
     seconds: float,
 ) -> Stretch:
-    """A stretch of what they are doing."""
+    """Measure the given producers and consumers for some seconds."""
     for producer in producers:
         producer.took.clear()
     published = [producer.published for producer in producers]
@@ -200,7 +200,7 @@ def end_to_end(producer: Producer, consumer: Consumer, first: int) -> list[float
 
 
 def _steady(row: str, seconds: float) -> Run:
-    """A message every 5 ms, whether those before were answered or not."""
+    """Send a message every 5 ms, whether the earlier ones were answered or not."""
 
     async def run(side: Side) -> Rows:
         async with Sockets(side) as work:
@@ -228,7 +228,7 @@ async def _send(producer: Producer) -> None:
 
 
 def _drain(row: str, count: int) -> Run:
-    """What was published before is read by a consumer alone, from its handshake on."""
+    """Read messages that were published before by one consumer, from its handshake on."""
 
     async def run(side: Side) -> Rows:
         async with Sockets(side, 2) as work:

@@ -20,7 +20,7 @@ MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def build_frame(payload: bytes, opcode: int = TEXT) -> bytes:
-    """A whole message, or a control frame, as a client sends it."""
+    """Return the frame of a whole message, or a control frame, as a client sends it."""
     length = len(payload)
     if length < 126:
         head = bytes((0x80 | opcode, 0x80 | length))
@@ -32,19 +32,19 @@ def build_frame(payload: bytes, opcode: int = TEXT) -> bytes:
 
 
 class Frames:
-    """What a server sends, cut into messages. No socket is touched."""
+    """The bytes that a server sends, cut into messages. No socket is touched."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._parts: list[bytes] | None = None  # of a message in several frames
         self.control: list[tuple[int, bytes]] = []
-        """Control frames that came, as opcode and payload, for the caller to take."""
+        """Received control frames, as opcode and payload, for the caller to remove."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that ``data`` completes. Raises ValueError for what a server must not send."""
+        """Return the messages that ``data`` completes. Raises ValueError for what a server must not send."""
         buffer = self._buffer
         buffer += data
-        found: list[bytes] = []
+        messages: list[bytes] = []
         at, size = 0, len(buffer)
         while size - at >= 2:
             first, length, begin = buffer[at], buffer[at + 1], at + 2
@@ -61,14 +61,14 @@ class Frames:
                 break
             at = end
             if first == 0x81 and self._parts is None:
-                found.append(bytes(buffer[begin:end]))
+                messages.append(bytes(buffer[begin:end]))
             else:
-                self._unusual(first, bytes(buffer[begin:end]), found)
+                self._unusual(first, bytes(buffer[begin:end]), messages)
         del buffer[:at]
-        return found
+        return messages
 
-    def _unusual(self, first: int, payload: bytes, found: list[bytes]) -> None:
-        """Control frames, and messages in several frames."""
+    def _unusual(self, first: int, payload: bytes, messages: list[bytes]) -> None:
+        """Process a control frame, or a frame of a message in several frames."""
         last, opcode = bool(first & 0x80), first & 0x7F
         if opcode >= CLOSE and last:
             self.control.append((opcode, payload))
@@ -77,7 +77,7 @@ class Frames:
         elif opcode == 0 and self._parts is not None:
             self._parts.append(payload)
             if last:
-                found.append(b"".join(self._parts))
+                messages.append(b"".join(self._parts))
                 self._parts = None
         else:
             raise ValueError(f"a frame that begins with {first:#x} is not expected")
@@ -105,7 +105,7 @@ class Socket(asyncio.Protocol):
     async def open(self, source: str | None = None) -> Self:
         """Connect, from address ``source`` if it is given, and shake hands.
 
-        Raises RuntimeError for a refusal, OSError when nobody answers, TimeoutError.
+        Raises RuntimeError for a refusal, OSError without an answer, TimeoutError.
         """
         local = (source, 0) if source else None
         await asyncio.get_running_loop().create_connection(
@@ -129,11 +129,11 @@ class Socket(asyncio.Protocol):
         transport.write(f"{head}Sec-WebSocket-Version: 13\r\n\r\n".encode())
 
     def send(self, frames: bytes) -> None:
-        """Frames as ``build_frame`` makes them."""
+        """Send frames that ``build_frame`` returned."""
         self.transport.write(frames)
 
     def leave(self) -> None:
-        """Close; what comes then is nobody's."""
+        """Close; messages received after that are dropped."""
         self._left = True
         self.on_texts = lambda texts: None
         self.send(build_frame((1000).to_bytes(2, "big"), CLOSE))
@@ -160,7 +160,7 @@ class Socket(asyncio.Protocol):
             self.fail(ConnectionResetError(f"the server closed the socket: {code} {reason}"))
 
     def _shaken(self, data: bytes) -> bytes:
-        """What comes behind the answer to the handshake, once that is there."""
+        """Return the bytes behind the answer to the handshake, empty until it is complete."""
         self._head += data
         head, end, rest = self._head.partition(b"\r\n\r\n")
         if not end and len(head) <= HEAD_BYTES_MAX:
@@ -178,8 +178,8 @@ class Socket(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         after = time.perf_counter() - self._began
-        told = f"{self._url.path}: the server closed the connection after {after:.1f} s"
-        self.fail(error or ConnectionResetError(told))
+        text = f"{self._url.path}: the server closed the connection after {after:.1f} s"
+        self.fail(error or ConnectionResetError(text))
 
     def fail(self, error: Exception) -> None:
         if not self.opened.done():

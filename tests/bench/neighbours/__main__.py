@@ -1,4 +1,4 @@
-"""What a noisy tenant does to a quiet one: ``python -m tests.bench.neighbours [--only 'topic|group']``.
+"""Effect of a noisy tenant on a quiet one: ``python -m tests.bench.neighbours [--only 'topic|group']``.
 
 The quiet one publishes and receives 200 messages of 1 KB a second. The noisy one, in another process over four
 connections or a hundred, sends nothing, what its quota allows, and ten times that, by turns and for two seconds
@@ -113,11 +113,11 @@ class Noisy:
         self._process = process
 
     async def at(self, rate: float) -> None:
-        """From now on so many messages a second. Raises RuntimeError."""
+        """Set the rate to so many messages a second. Raises RuntimeError."""
         await self._answer(str(rate))
 
     async def passed(self) -> int:
-        """Messages since the rate was set. Raises RuntimeError."""
+        """Return the messages since the rate was set. Raises RuntimeError."""
         return await self._answer("")
 
     async def _answer(self, line: str) -> int:
@@ -152,7 +152,7 @@ async def noisy(url: str, topics: list[str], quota: Quota) -> AsyncIterator[Nois
 
 @dataclass
 class Phase:
-    """What all turns of one kind brought."""
+    """Results of all turns of one kind."""
 
     delays: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
@@ -201,7 +201,7 @@ class Place:
             link.close()
 
     async def round(self, turns: int) -> Figures:
-        """All phases by turns."""
+        """Run all phases by turns and return the figures."""
         phases = {times: Phase() for times in (0, 1, TIMES)}
         quiet = await Quiet.open(self._contender.url, self._quiet_topic)
         async with noisy(self._contender.url, self._topics, self._quota) as neighbour:
@@ -227,7 +227,8 @@ class Place:
             await asyncio.to_thread(self._call, "PUT", path)
 
     def _call(self, method: str, path: str, body: object = None, allowed: int = 0) -> bytes:
-        """Raises RuntimeError for an answer that is neither a success nor ``allowed``."""
+        """Call REST and return the body. Raises RuntimeError for an answer that is neither a success nor
+        ``allowed``."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         url = self._contender.http + path
@@ -245,25 +246,25 @@ class Place:
 
 def _figures(phases: dict[int, Phase]) -> Figures:
     names = {0: "without it", 1: "at its quota", TIMES: f"at {TIMES} times"}
-    found: Figures = {}
+    figures: Figures = {}
     for share in (0.5, 0.9, 0.99):
         at = {times: percentile(phase.delays, share) * 1e3 for times, phase in phases.items()}
         label = f"p{share * 100:.0f}"
-        found |= {f"{label} ms, {names[times]}": value for times, value in at.items()}
-        found[f"{label}, {names[1]} / without"] = at[1] / at[0]
-        found[f"{label}, {names[TIMES]} / without"] = at[TIMES] / at[0]
-        found[f"{label}, {names[TIMES]} / {names[1]}"] = at[TIMES] / at[1]
+        figures |= {f"{label} ms, {names[times]}": value for times, value in at.items()}
+        figures[f"{label}, {names[1]} / without"] = at[1] / at[0]
+        figures[f"{label}, {names[TIMES]} / without"] = at[TIMES] / at[0]
+        figures[f"{label}, {names[TIMES]} / {names[1]}"] = at[TIMES] / at[1]
     for times, phase in phases.items():
-        found[f"cores, {names[times]}"] = phase.cpu_s / phase.took_s
+        figures[f"cores, {names[times]}"] = phase.cpu_s / phase.took_s
         if times:
-            found[f"noisy messages/s, {names[times]}"] = phase.passed / phase.took_s
-    return found
+            figures[f"noisy messages/s, {names[times]}"] = phase.passed / phase.took_s
+    return figures
 
 
 def _run(
     name: str, contender: Contender, work: Coroutine[None, None, Figures | None]
 ) -> Figures | None:
-    """What it brought, None when it cannot be done there."""
+    """Return the figures of ``work``, None when it fails."""
     try:
         return asyncio.run(work)
     except (MagnetarError, RuntimeError, TimeoutError, OSError) as error:
@@ -288,23 +289,23 @@ def main() -> None:
     results: Results = {}
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
-        contenders(Path(folder), args.revision, args.alone) as found,
+        contenders(Path(folder), args.revision, args.alone) as running,
     ):
-        found = [one for one in found if one.http]  # the floor has no quotas
+        running = [contender for contender in running if contender.http]  # the floor has no quotas
         for name in chosen:
-            places = [Place(one, name) for one in found]
-            for contender, place in zip(found, places, strict=True):
+            places = [Place(contender, name) for contender in running]
+            for contender, place in zip(running, places, strict=True):
                 _run(name, contender, place.prepare())
             for number in range(args.rounds + 1):
-                for at in range(len(found))[:: 1 if number % 2 else -1]:
+                for at in range(len(running))[:: 1 if number % 2 else -1]:
                     turns = max(int(TURNS * args.scale), 1) if number else 1
-                    figures = _run(name, found[at], places[at].round(turns))
+                    figures = _run(name, running[at], places[at].round(turns))
                     if figures and number:
-                        results.setdefault((name, found[at].name), {})[number] = figures
+                        results.setdefault((name, running[at].name), {})[number] = figures
                         print(
-                            f"round {number} {name} {found[at].name} {short(figures)}", flush=True
+                            f"round {number} {name} {running[at].name} {short(figures)}", flush=True
                         )
-        mine, *others = (one.name for one in found)
+        mine, *others = (contender.name for contender in running)
         print("", *table(chosen, [mine], others, results), sep="\n")
     print(f"\nload average {os.getloadavg()[0]:.1f}")
 

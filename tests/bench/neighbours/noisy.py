@@ -1,4 +1,4 @@
-"""The noisy tenant, in a process of its own: publishes or receives as fast as it is told, over several connections.
+"""The noisy tenant, in a process of its own: publishes or receives at the rate that it reads, over several connections.
 
 A line on its standard input is a rate in messages a second over all topics from now on, 0 for none, or empty to leave
 that. It is answered by how many messages have passed since the rate was set last. It ends with its input.
@@ -47,10 +47,11 @@ class Crowd:
             else:
                 await raw.open_producer(link, topic)
             self._links.append(link)
-        self._work = asyncio.create_task(self._on_and_on())
+        self._work = asyncio.create_task(self._keep_rate())
 
-    async def _on_and_on(self) -> None:
-        """What a connection does not take is not sent; what was late for ``LATE_S`` is not made up for."""
+    async def _keep_rate(self) -> None:
+        """Send or grant permits at the rate. A paused connection is left out; delays beyond ``LATE_S`` are not made up
+        for."""
         frame = raw.send_frame(raw.payload_of(SIZE), 1, 0)
         first, due, before = 0, 0.0, time.perf_counter()
         while True:
@@ -59,18 +60,18 @@ class Crowd:
             due += self._rate * min(now - before, LATE_S)
             before = now
             turn = min(int(due), len(self._links))
-            each = int(due) // turn if turn else 0
+            per_link = int(due) // turn if turn else 0
             for number in range(first, first + turn):
                 link = self._links[number % len(self._links)]
                 if self._subscription:
-                    link.send(say.flow(1, each))
+                    link.send(say.flow(1, per_link))
                 elif not link.paused:
-                    raw.send_now(link, frame * each)
+                    raw.send_now(link, frame * per_link)
             first = (first + turn) % len(self._links)
-            due -= turn * each
+            due -= turn * per_link
 
     async def end(self) -> None:
-        """What is under way is given up, so that nothing of it is left for the next turn. Raises RuntimeError."""
+        """Abort the connections, so that nothing is left for the next turn. Raises RuntimeError."""
         for link in self._links:
             if link.errors:
                 raise RuntimeError(link.errors[0])

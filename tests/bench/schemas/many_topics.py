@@ -29,7 +29,7 @@ SETTLES_S = 3.0
 
 
 async def opened(url: str, topics: list[tuple[str, pb.Schema | None]]) -> list[raw.Link]:
-    """A producer on each, over some connections that stay open."""
+    """Open a producer on each topic, over some connections that stay open."""
     for topic, _ in topics[:LOOKED_UP]:  # so that the broker has all bundles
         (await raw.connect(url, topic)).close()
     links = [await raw.connect(url, topics[0][0]) for _ in range(LINKS)]
@@ -72,7 +72,7 @@ def measured(contender: Contender, topics: list[tuple[str, pb.Schema | None]]) -
 
 
 def restarted(instance: Instance) -> Contender:
-    """Our broker, started again; the bookie and the metadata stay."""
+    """Restart our broker; the bookie and the metadata stay."""
     instance.control("kill", "broker-1")
     instance.control("start", "broker-1")
     instance.wait_running("broker-1")
@@ -84,8 +84,8 @@ def of(instance: Instance) -> Contender:
     return Contender("ours", instance.url, pids, 0.0, instance.http)
 
 
-def told(what: str, typed: bool, found: list[tuple[float, ...]]) -> None:
-    cpu, took, memory = (statistics.median(column) for column in zip(*found, strict=True))
+def print_row(what: str, typed: bool, rows: list[tuple[float, ...]]) -> None:
+    cpu, took, memory = (statistics.median(column) for column in zip(*rows, strict=True))
     name = "one schema each" if typed else "no schema"
     print(f"| {what} | {name} | {cpu:.2f} | {took:.2f} | {memory:.2f} |", flush=True)
 
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--apache", action="store_true", help="Apache Pulsar alone, instead of us")
     parser.add_argument("--shared", action="store_true", help="one definition for all topics")
     args = parser.parse_args()
-    each = args.topics // ROUNDS
+    per_round = args.topics // ROUNDS
     print(f"| {args.topics} topics | | CPU ms/topic | ms/topic | KB/topic |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="topics-") as folder:
         made: dict[bool, list[tuple[float, ...]]] = {True: [], False: []}
@@ -104,15 +104,16 @@ def main() -> None:
             (i, typed) for i in range(ROUNDS) for typed in ((True, False), (False, True))[i % 2]
         ]
         lists = {
-            (i, typed): topics_of(each, f"{typed}-{i}", typed, args.shared) for i, typed in turns
+            (i, typed): topics_of(per_round, f"{typed}-{i}", typed, args.shared)
+            for i, typed in turns
         }
         if args.apache:
             with apache(Path(folder)) as contender:
                 measured(contender, topics_of(50, "warm", True, args.shared))
                 for turn in turns:
                     made[turn[1]].append(measured(contender, lists[turn]))
-                for typed, found in made.items():
-                    told("created", typed, found)
+                for typed, figures in made.items():
+                    print_row("created", typed, figures)
             return
         with running_instance(Path(folder)) as instance:
             measured(of(instance), topics_of(50, "warm", True, args.shared))
@@ -123,9 +124,9 @@ def main() -> None:
                 contender = restarted(instance)
                 measured(contender, topics_of(50, "warm", True, args.shared))
                 loaded[turn[1]].append(measured(contender, lists[turn]))
-            for what, found in (("created", made), ("loaded", loaded)):
-                for typed, figures in found.items():
-                    told(what, typed, figures)
+            for what, results in (("created", made), ("loaded", loaded)):
+                for typed, figures in results.items():
+                    print_row(what, typed, figures)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def definition(number: int) -> Schema:
 
 
 async def fill(cluster: Cluster, versions: int) -> None:
-    """As many versions as that: the further ones in one ledger, at which nobody looks."""
+    """List ``versions`` versions; the additional ones are in one ledger, which is not read."""
     path = paths.schema(schema_id(TOPIC))
     _, listed = parse_locator((await cluster.store.get(path))[0])
     writer = await cluster.client().create(1, 1, 1)

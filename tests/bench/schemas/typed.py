@@ -18,7 +18,7 @@ AUTO_CONSUME = pb.Schema(name="", type=pb.Schema.AutoConsume, schema_data=b"")
 
 
 def record(name: str, fields: int = 8) -> pb.Schema:
-    """An Avro definition of some 60 bytes a field, all of them with a default."""
+    """Return an Avro definition of some 60 bytes a field, all of them with a default."""
     own = [
         {"name": f"{name}_{i}", "type": ["null", "string"], "default": None} for i in range(fields)
     ]
@@ -46,16 +46,16 @@ def publish(contender: Contender, size: int, count: int) -> Figures:
 
 
 def consume(contender: Contender, size: int, count: int) -> Figures:
-    """A backlog by AUTO_CONSUME, with a look at each version's schema when it is first met, as clients do; beside the
-    same backlog without schemas."""
+    """Consume a backlog by AUTO_CONSUME, with a lookup of each version's schema at its first message, as clients do;
+    beside the same backlog without schemas."""
 
     async def work() -> Figures:
         used = [0.0, 0.0]
-        each = count // BACKLOGS // VERSIONS
+        per_version = count // BACKLOGS // VERSIONS
         for turn in range(BACKLOGS):
             for typed in (False, True) if turn % 2 else (True, False):
-                used[typed] += await _backlog(contender, size, each, typed)
-        plain, typed_cpu = (cpu / (each * VERSIONS * BACKLOGS) * 1e6 for cpu in used)
+                used[typed] += await _backlog(contender, size, per_version, typed)
+        plain, typed_cpu = (cpu / (per_version * VERSIONS * BACKLOGS) * 1e6 for cpu in used)
         return {
             "CPU µs/entry": typed_cpu,
             "without": plain,
@@ -65,8 +65,8 @@ def consume(contender: Contender, size: int, count: int) -> Figures:
     return asyncio.run(work())
 
 
-async def _backlog(contender: Contender, size: int, each: int, typed: bool) -> float:
-    """CPU seconds of consuming ``each`` messages of each of ``VERSIONS`` producers."""
+async def _backlog(contender: Contender, size: int, per_version: int, typed: bool) -> float:
+    """Return the CPU seconds of consuming ``each`` messages of each of ``VERSIONS`` producers."""
     topic = new_topic("auto")
     auto = AUTO_CONSUME if typed else None
     holder = await raw.connect(contender.url, topic)
@@ -78,8 +78,8 @@ async def _backlog(contender: Contender, size: int, each: int, typed: bool) -> f
         schema = record(f"v{number}") if typed else None
         versions.append(await raw.open_producer(link, topic, number, schema))
         payload = raw.payload_of(size, schema_version=versions[-1] or None)
-        frames = raw.blocks(payload, each, [number])
-        await raw.publish(link, frames, counts_of(frames, payload, each), WINDOW)
+        frames = raw.blocks(payload, per_version, [number])
+        await raw.publish(link, frames, counts_of(frames, payload, per_version), WINDOW)
     link.close()
     await asyncio.sleep(SETTLES_S)
     reading = await raw.connect(contender.url, topic)
@@ -87,7 +87,7 @@ async def _backlog(contender: Contender, size: int, each: int, typed: bool) -> f
     await raw.subscribe(reading, topic, "s2", schema=auto)
     for version in versions if typed else ():
         await _get(reading, topic, version)
-    await reading.until(lambda: reading.messages_seen >= each * VERSIONS)
+    await reading.until(lambda: reading.messages_seen >= per_version * VERSIONS)
     cpu = contender.cpu_s() - cpu
     reading.close()
     return cpu

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from engine.base.errors import MagnetarError
 from tests.bench.figures import Results, short
-from tests.bench.gateway.__main__ import Parts, tell
+from tests.bench.gateway.__main__ import Parts, print_tables
 from tests.bench.gateway.measuring import Rows
 from tests.bench.gateway.sides import Options, Side, sides
 from tests.bench.topics.connecting import connecting
@@ -49,14 +49,14 @@ def main() -> None:
         options, beside_apache = [Options()], not args.without_apache
         with (
             tempfile.TemporaryDirectory(prefix="bench-") as folder,
-            sides(Path(folder), options, args.revision, beside_apache, False) as found,
+            sides(Path(folder), options, args.revision, beside_apache, False) as running,
         ):
             try:
                 for number in range(args.rounds):
-                    for side in found if number % 2 else found[::-1]:
+                    for side in running if number % 2 else running[::-1]:
                         _round(side, chosen, args.scale, number, results, parts)
             finally:
-                tell(found, results, parts)
+                print_tables(running, results, parts)
                 print(f"\nLoad average {os.getloadavg()[0]:.1f}")
     if "failover" in chosen:
         for revision in dict.fromkeys(("", args.revision)):

@@ -33,7 +33,7 @@ async def producer(link: BrokerLink, topic: str) -> None:
 
 
 async def connecting(side: Side, scale: float, number: int) -> Rows:
-    """Of one round. A row for each kind: to connect and look up is apart from what follows."""
+    """Measure one round. Return a row for each kind: to connect and look up has a row of its own."""
     rows: Rows = {}
     where = side.namespace(f"bench-connecting-{number}")
     for name, kind in KINDS.items():
@@ -72,12 +72,12 @@ async def _all(side: Side, topic: str, count: int, row: str, attach: Attach) -> 
     return {f"{row}: connect, look up": connected, row: attached}
 
 
-async def _measured(side: Side, one: Callable[[int], Awaitable[object]], count: int) -> Row:
+async def _measured(side: Side, action: Callable[[int], Awaitable[object]], count: int) -> Row:
     left = iter(range(count))
 
     async def some() -> None:
         for i in left:
-            await one(i)
+            await action(i)
 
     meter = Meter(side)
     async with asyncio.TaskGroup() as group:
@@ -89,7 +89,7 @@ async def _measured(side: Side, one: Callable[[int], Awaitable[object]], count: 
 
 
 async def _answers_again(side: Side, topic: str) -> None:
-    """Until a new connection has its answer."""
+    """Wait until a new connection has its answer."""
     host, _, port = side.url.removeprefix("pulsar://").rpartition(":")
     link = await BrokerLink.open(LoopNetwork(), host, int(port), SETTINGS)
     request_id = link.new_id()

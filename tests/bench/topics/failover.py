@@ -1,4 +1,4 @@
-"""How long a producer cannot publish when its broker dies, and comes back or stays dead."""
+"""Time in which a producer cannot publish after its broker died, with and without a restart."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ LIMIT_S = 60.0
 
 
 def gaps(revision: str = "") -> Figures:
-    """The longest pause between two receipts, s, around the death of the topic's broker, of two."""
+    """Return the longest pause between two receipts, s, around the death of the topic's broker, one of two."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         root = unpacked(Path(folder), revision) if revision else ROOT
         with running_instance(Path(folder) / "data", brokers=2, root=root) as instance:
@@ -29,7 +29,7 @@ def gaps(revision: str = "") -> Figures:
 
 
 def _gap(instance: Instance, *, stays_dead: bool) -> float:
-    """The client's own back-off is part of it."""
+    """Kill the topic's broker; return seconds until the next receipt, the client's own back-off included."""
     ports = {n: instance.child(n)["ports"]["pulsar"] for n in ("broker-1", "broker-2")}
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports.values())
     client = pulsar.Client(
@@ -39,9 +39,9 @@ def _gap(instance: Instance, *, stays_dead: bool) -> float:
         topic = f"public/default/failover-{stays_dead}"
         producer = client.create_producer(topic, send_timeout_millis=int(LIMIT_S * 1000))
         producer.send(b"first")
-        status, found = instance.rest("GET", f"/lookup/v2/topic/persistent/{topic}")
-        assert status == 200, found
-        owner = next(n for n, port in ports.items() if found["brokerUrl"].endswith(f":{port}"))
+        status, answer = instance.rest("GET", f"/lookup/v2/topic/persistent/{topic}")
+        assert status == 200, answer
+        owner = next(n for n, port in ports.items() if answer["brokerUrl"].endswith(f":{port}"))
         _kill(instance, owner, stays_dead)
         began = time.perf_counter()
         producer.send(b"behind the death")
@@ -59,7 +59,7 @@ def _kill(instance: Instance, name: str, stays_dead: bool) -> None:
         instance.control("kill", name)
         return
     pid = instance.child(name)["pid"]
-    os.kill(pid, signal.SIGSTOP)  # it must not hear that it is to stop: that it dies is all
+    os.kill(pid, signal.SIGSTOP)  # so that the supervisor's SIGTERM does not end it in order
     stopping = threading.Thread(target=instance.control, args=("stop", name))
     stopping.start()
     time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Topics that a broker knows of and has not loaded: those of a namespace that somebody watches by a pattern."""
+"""Topics that a broker knows of and has not loaded: those of a namespace that a client watches by a pattern."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ KNOWN = 100_000
 
 
 async def known(side: Side, scale: float, number: int) -> Rows:
-    """Of one round: what they cost the broker once it has listed them. Apache's topics cannot be made this quickly."""
+    """Measure one round: what they cost the broker once it has listed them. Apache's cannot be created this quickly."""
     if side.instance is None:
         return {}
     count = max(int(KNOWN * scale), 1000)
@@ -32,8 +32,8 @@ async def known(side: Side, scale: float, number: int) -> Rows:
             namespace=where,
             topics_pattern=f"persistent://{where}/t-00000.",
         )
-        found = await link.request(request_id, asked)
-        assert len(found.topic) == 10, found
+        answer = await link.request(request_id, asked)
+        assert len(answer.topic) == 10, answer
         await meter.settle()
         grown = side.pss_kb()["broker"] - before
     finally:

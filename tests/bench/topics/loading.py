@@ -12,11 +12,11 @@ from tests.bench.topics.visitors import Visitors
 
 MADE_AT_ONCE = 16
 ACKED = 2
-"""Of so many topics one has a consumer that acknowledges: its subscription has a ledger of its own then."""
+"""Number of topics of which one has a consumer that acknowledges: its subscription has a ledger of its own then."""
 
 
 async def loading(side: Side, count: int, number: int) -> Rows:
-    """Of one round. Apache is not stopped: its standalone is all of its services in one process."""
+    """Measure one round. Apache is not stopped: its standalone is all of its services in one process."""
     return await _Loading(side, count, number).run()
 
 
@@ -75,7 +75,7 @@ class _Loading:
     async def _use(self) -> None:
         async with Visitors(self._side.url) as visitors:
             await visitors.each(self._topics[::ACKED], partial(visitors.visit, ack=True))
-            others = [one for i, one in enumerate(self._topics) if i % ACKED]
+            others = [topic for i, topic in enumerate(self._topics) if i % ACKED]
             await visitors.each(others, partial(visitors.visit, ack=False))
 
     async def _subscribe(self) -> None:

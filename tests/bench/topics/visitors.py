@@ -27,14 +27,14 @@ class Visitor:
         self.first: asyncio.Future[Delivered | None] = asyncio.get_running_loop().create_future()
 
     def receipts(self, receipts: Sequence[Receipt]) -> None:
-        self._found(None)
+        self._arrived(None)
 
     def messages(self, messages: Sequence[Delivered]) -> None:
-        self._found(messages[0])
+        self._arrived(messages[0])
 
-    def _found(self, one: Delivered | None) -> None:
+    def _arrived(self, message: Delivered | None) -> None:
         if not self.first.done():
-            self.first.set_result(one)
+            self.first.set_result(message)
 
     def heard(self, kind: int, body: Body) -> None:
         pass
@@ -91,7 +91,7 @@ class Visitors:
             await asyncio.sleep(RETRY_S)
 
     async def visit(self, topic: str, *, ack: bool) -> None:
-        """Subscribe, publish one message, take and acknowledge it if ``ack``, and leave."""
+        """Subscribe, publish one message, receive and acknowledge it if ``ack``, and leave."""
         link, consumer_id = await self.subscribed(topic)
         producer_id, request_id = link.new_id(), link.new_id()
         await link.request(request_id, say.producer(topic, producer_id, request_id))
@@ -101,14 +101,17 @@ class Visitors:
         if ack:
             consumer = link.consumers[consumer_id] = Visitor()
             link.send(say.flow(consumer_id, 1))
-            found = await consumer.first
-            assert found is not None
+            message = await consumer.first
+            assert message is not None
             request_id = link.new_id()
             await link.request(
-                request_id, say.ack(consumer_id, [found.position], request_id=request_id)
+                request_id, say.ack(consumer_id, [message.position], request_id=request_id)
             )
             del link.consumers[consumer_id]
         del link.producers[producer_id]
-        for close, one in (say.close_producer, producer_id), (say.close_consumer, consumer_id):
+        for close, client_id in (
+            (say.close_producer, producer_id),
+            (say.close_consumer, consumer_id),
+        ):
             request_id = link.new_id()
-            await link.request(request_id, close(one, request_id))
+            await link.request(request_id, close(client_id, request_id))

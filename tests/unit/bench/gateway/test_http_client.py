@@ -84,18 +84,18 @@ async def test_connections_share_the_requests(server: Server) -> None:
         assert sorted(server.paths, key=lambda path: int(path[1:])) == [
             b"/%d" % i for i in range(20)
         ]
-        assert len(taken.each) == 20
+        assert len(taken.request_s) == 20
         assert taken.body == b"hello"
         assert 0 < taken.first_byte <= taken.seconds
         again = await pool.run([build_request("GET", "/")])
-        assert len(again.each) == 1
+        assert len(again.request_s) == 1
 
 
 async def test_a_load_ends_in_time(server: Server) -> None:
     async with Pool(server.url, 2) as pool:
         taken = await pool.run(itertools.repeat(build_request("GET", "/")), 0.02)
         assert 0.02 <= taken.seconds < 1
-        assert len(taken.each) == len(server.paths)
+        assert len(taken.request_s) == len(server.paths)
 
 
 async def test_a_refusal_ends_a_load(server: Server) -> None:

@@ -1,7 +1,7 @@
 """A broker's side of the console's numbers, without topics: so many rows, of which a share changes each second.
 
-It registers beside the instance's own broker and answers what gateways ask of all brokers, with the shipped row log;
-topics of its are never looked up. Loading as many real ones would take an hour.
+It registers beside the instance's own broker and answers the requests that gateways send to all brokers, with the
+shipped row log; its topics are never looked up. Loading as many real ones would take an hour.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ NAMESPACE = "public/console-bench"
 ROUND_S = 1.0
 
 
-class Teller:
-    """``changing``: the share of topics whose numbers move each second."""
+class RowSource:
+    """A source of rows. ``changing``: the share of topics whose numbers move each second."""
 
     def __init__(self, topics: int, changing: float) -> None:
         self._chance = random.Random(RandomEntropy().bits(64))
@@ -51,7 +51,7 @@ class Teller:
         return [name, *(counts.get(column, rates.get(column, 0)) for column in ROW_COLUMNS)]
 
     async def count(self) -> None:
-        """Once a second, for ever."""
+        """Change rows once a second, until it is cancelled."""
         while True:
             for name in self._chance.sample(self._names, self._changing):
                 self._log.put(self._row(name))
@@ -61,27 +61,27 @@ class Teller:
             await asyncio.sleep(ROUND_S)
 
     async def answer(self, request: Request) -> Response:
-        """What a gateway asks."""
+        """Answer a gateway's request."""
 
         operation = request.path.removeprefix("/rpc/")
         if operation not in (TOPIC_ROWS.name, SUBSCRIPTION_ROWS.name):
             return json_response(422, {"code": "NotFound", "reason": "a bench, no broker"})
-        asked = json.loads(request.body)["arguments"]
+        arguments = json.loads(request.body)["arguments"]
         log = self._log if operation == TOPIC_ROWS.name else self._none
-        known = asked.get("incarnation") == "teller"
-        revision = int(asked["revision"]) if known else 0
+        known = arguments.get("incarnation") == "row source"
+        revision = int(arguments["revision"]) if known else 0
         if revision == log.revision:
             await self._counted.wait()
-        changes = log.since(revision, int(asked["begun"]) if known else 0)
-        told = {"at": self._at, "incarnation": "teller", **changes._asdict()}
-        return json_response(200, {"result": told})
+        changes = log.since(revision, int(arguments["begun"]) if known else 0)
+        result = {"at": self._at, "incarnation": "row source", **changes._asdict()}
+        return json_response(200, {"result": result})
 
 
 @asynccontextmanager
-async def telling(zookeeper: str, topics: int, changing: float) -> AsyncIterator[Teller]:
-    """A teller that the instance of this ZooKeeper has as a broker, for the length of the block."""
-    teller = Teller(topics, changing)
-    server = HttpServer(LoopNetwork(), teller.answer, connections_max=100)
+async def running_source(zookeeper: str, topics: int, changing: float) -> AsyncIterator[RowSource]:
+    """Register a row source as a broker of the instance of this ZooKeeper, for the length of the block."""
+    source = RowSource(topics, changing)
+    server = HttpServer(LoopNetwork(), source.answer, connections_max=100)
     port = await server.listen("127.0.0.1", 0)
     url, broker_id = f"http://127.0.0.1:{port}", f"127.0.0.1:{port}"
     record = BrokerRecord(broker_id, "pulsar://127.0.0.1:1", url, now_ms(), "bench")
@@ -89,12 +89,12 @@ async def telling(zookeeper: str, topics: int, changing: float) -> AsyncIterator
     await asyncio.to_thread(client.start, 20)
     try:
         async with asyncio.TaskGroup() as group:
-            work = group.create_task(teller.count())
+            work = group.create_task(source.count())
             await asyncio.sleep(0)
             await asyncio.to_thread(
                 client.create, paths.broker(broker_id), record.encode(), ephemeral=True
             )
-            yield teller
+            yield source
             work.cancel()
     finally:
         await asyncio.to_thread(client.stop)
