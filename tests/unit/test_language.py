@@ -16,8 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
-PENDING: tuple[str, ...] = (
-)
+PENDING: tuple[str, ...] = ()
 """Folders and files whose findings are not reported yet."""
 
 
