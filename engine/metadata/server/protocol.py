@@ -66,6 +66,8 @@ class ErrorCode(IntEnum):
     NOT_READ_ONLY = -119
     """A write that the server refuses because it is read-only: its disk is full."""
     NO_WATCHER = -121
+    THROTTLED = -127
+    """A request that was not executed: the limit of watches is reached."""
 
 
 class CreateMode(IntEnum):
@@ -114,7 +116,7 @@ class Stat(NamedTuple):
     cversion: int
     aversion: int
     ephemeral_owner: int
-    """Session id of an ephemeral node; a container's or TTL node's encoded kind; else 0."""
+    """Session id of an ephemeral node, else 0: what a container's and a TTL node's owner encodes stays inside."""
     data_length: int
     num_children: int
     pzxid: int
@@ -284,7 +286,7 @@ class ConnectAnswer(NamedTuple):
     password: bytes
 
 
-# Answers. A failed request has only a ErrorCode; the answers of writes and reads:
+# Answers. A failed request has only an ErrorCode; the answers of writes and reads:
 
 
 class Created(NamedTuple):
@@ -330,7 +332,7 @@ class Identities(NamedTuple):
 
 
 class MultiAnswer(NamedTuple):
-    """One result for each operation: its answer with its request's Op, or a ErrorCode.
+    """One result for each operation: its answer with its request's Op, or an ErrorCode.
 
     A failed MULTI has only codes (OK, the failing operation's, RUNTIME_INCONSISTENCY). MULTI_READ's are independent.
     """

@@ -1,9 +1,11 @@
-"""Mistakes in the metadata cache."""
+"""Mistakes in the metadata cache and in the embedded metadata server."""
 
 from tests.mutants.edit import Edit
 
 CACHED = "engine/metadata/cached.py"
 TESTS = "unit/metadata/test_cached.py"
+SERVER = "engine/metadata/server"
+UNIT = "unit/metadata/server"
 
 EDITS = (
     Edit(
@@ -112,5 +114,223 @@ EDITS = (
         "False",
         (f"{TESTS}::test_bytes_are_bounded",),
         "C4",
+    ),
+    Edit(
+        "replayed-owner-of-a-node-stays-the-first",
+        f"{SERVER}/node_tree.py::NodeTree._put",
+        "self._disown(path, node.owner)",
+        "pass",
+        (
+            f"{UNIT}/test_node_tree.py::test_an_ephemeral_node_put_again_by_another_session_belongs_to_that_one",
+        ),
+        "Z2",
+    ),
+    Edit(
+        "replayed-twice-counts-the-bytes-twice",
+        f"{SERVER}/node_tree.py::NodeTree._put",
+        "self.data_bytes += _size(change.data) - _size(node.data)",
+        "self.data_bytes += _size(change.data)",
+        (
+            f"{UNIT}/test_node_tree.py::test_replayed_changes_give_the_live_state_after_each_operation",
+        ),
+        "Z2",
+    ),
+    Edit(
+        "parents-counters-not-in-the-transaction",
+        f"{SERVER}/node_writes.py::WriteExecution._make",
+        "self.changes.append(change)",
+        "if not isinstance(change, ChildrenChanged): self.changes.append(change)",
+        (
+            f"{UNIT}/test_node_tree.py::test_replayed_changes_give_the_live_state_after_each_operation",
+        ),
+        "Z2",
+    ),
+    Edit(
+        "orphans-of-a-corrupt-store-accepted",
+        f"{SERVER}/node_tree.py::NodeTree.verify",
+        "if parent is None or name not in (parent.children or ()):",
+        "if False:",
+        (f"{UNIT}/test_node_tree.py::test_a_tree_with_a_child_that_has_no_parent_is_refused",),
+        "Z2",
+    ),
+    Edit(
+        "failed-multi-keeps-what-it-did",
+        f"{SERVER}/node_writes.py::WriteExecution._multi",
+        "self._roll_back()",
+        "pass",
+        (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
+        "Z3",
+    ),
+    Edit(
+        "failed-multi-is-undone-in-its-own-order",
+        f"{SERVER}/node_writes.py::WriteExecution._roll_back",
+        "reversed(self._undo or ())",
+        "self._undo or ()",
+        (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
+        "Z3",
+    ),
+    Edit(
+        "failed-multi-is-stored",
+        f"{SERVER}/node_writes.py::WriteExecution._roll_back",
+        "self.changes.clear()",
+        "pass",
+        (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
+        "Z3",
+    ),
+    Edit(
+        "failed-multi-fires-watches",
+        f"{SERVER}/node_writes.py::WriteExecution._roll_back",
+        "self.triggers.clear()",
+        "pass",
+        (
+            f"{UNIT}/test_watch_table.py::test_events_of_a_multi_are_those_of_its_operations_in_order",
+        ),
+        "Z3",
+    ),
+    Edit(
+        "deletion-counts-as-creation",
+        f"{SERVER}/node_writes.py::WriteExecution.remove",
+        "parent.cversion",
+        "parent.cversion + 1",
+        (
+            f"{UNIT}/test_machine.py::test_stats_of_a_node_and_its_parent_follow_every_change",
+            f"{UNIT}/test_machine.py::test_a_sequence_number_is_the_count_of_children_ever_created",
+        ),
+    ),
+    Edit(
+        "creation-not-counted",
+        f"{SERVER}/node_writes.py::WriteExecution._create",
+        "signed32(parent.cversion + 1)",
+        "len(parent.children or ()) + 1",
+        (f"{UNIT}/test_machine.py::test_a_sequence_number_is_the_count_of_children_ever_created",),
+        "Z5",
+    ),
+    Edit(
+        "version-not-compared",
+        f"{SERVER}/node_writes.py::_require_version",
+        "expected not in (ANY_VERSION, actual)",
+        "expected > actual",
+        (f"{UNIT}/test_machine.py::test_the_first_check_that_fails_decides_on_the_code",),
+    ),
+    Edit(
+        "acl-checked-after-the-version",
+        f"{SERVER}/node_writes.py::WriteExecution._set_data",
+        "_require(client, node, Permission.WRITE)",
+        "pass",
+        (f"{UNIT}/test_machine.py::test_the_first_check_that_fails_decides_on_the_code",),
+    ),
+    Edit(
+        "ephemeral-outlives-its-session",
+        f"{SERVER}/machine.py::Machine.close_session",
+        "execution.remove(path)",
+        "pass",
+        (
+            f"{UNIT}/test_machine.py::test_the_end_of_a_session_deletes_its_ephemeral_nodes_and_no_others",
+        ),
+        "Z5",
+    ),
+    Edit(
+        "write-of-an-ended-session-accepted",
+        f"{SERVER}/machine.py::Machine._require_session",
+        "client.session_id not in self.sessions",
+        "False",
+        (f"{UNIT}/test_machine.py::test_a_write_of_an_ended_session_fails",),
+        "Z5",
+    ),
+    Edit(
+        "session-taken-up-without-its-password",
+        f"{SERVER}/session_table.py::SessionTable.accepts",
+        "hmac.compare_digest(session.password, password)",
+        "True",
+        (f"{UNIT}/test_machine.py::test_a_session_is_taken_up_with_its_password_only",),
+    ),
+    Edit(
+        "transaction-id-used-twice",
+        f"{SERVER}/machine.py::Machine._take",
+        "zxid <= self.last_zxid",
+        "zxid < self.last_zxid",
+        (f"{UNIT}/test_node_tree.py::test_a_transaction_id_is_not_used_twice",),
+    ),
+    Edit(
+        "new-container-removed-before-its-first-child",
+        f"{SERVER}/machine.py::Machine.unused",
+        "nodes[path].cversion > 0",
+        "True",
+        (f"{UNIT}/test_machine.py::test_a_container_is_removed_when_its_children_are_gone",),
+    ),
+    Edit(
+        "ttl-node-with-children-removed",
+        f"{SERVER}/node_writes.py::WriteExecution.remove_unused",
+        "if node.children:",
+        "if False:",
+        (
+            f"{UNIT}/test_machine.py::test_a_node_that_got_a_child_or_its_place_meanwhile_is_not_removed_as_unused",
+        ),
+    ),
+    Edit(
+        "persistent-watch-fires-once",
+        f"{SERVER}/watch_table.py::WatchTable.fire",
+        "before & ~WatchMode.ONCE",
+        "0",
+        (
+            f"{UNIT}/test_watch_table.py::test_a_persistent_watch_fires_for_the_node_and_its_children_every_time",
+        ),
+        "Z4",
+    ),
+    Edit(
+        "watch-fires-for-ever",
+        f"{SERVER}/watch_table.py::WatchTable.fire",
+        "before & ~WatchMode.ONCE",
+        "before",
+        (f"{UNIT}/test_watch_table.py::test_a_watch_fires_once",),
+    ),
+    Edit(
+        "child-watch-missed-at-a-deletion",
+        f"{SERVER}/watch_table.py::Watches._fire",
+        "event.type in (EventType.CHILDREN_CHANGED, EventType.DELETED)",
+        "event.type is EventType.CHILDREN_CHANGED",
+        (f"{UNIT}/test_watch_table.py::test_removing_a_node_fires_its_child_watch",),
+        "Z4",
+    ),
+    Edit(
+        "watch-set-again-misses-what-changed-meanwhile",
+        f"{SERVER}/node_reads.py::NodeReader._set_watches",
+        "node.mzxid > request.relative_zxid",
+        "False",
+        (
+            f"{UNIT}/test_watch_table.py::test_watches_set_again_fire_at_once_when_their_node_changed_meanwhile",
+        ),
+        "Z4",
+    ),
+    Edit(
+        "watch-over-the-limit-left-out",
+        f"{SERVER}/watch_table.py::Watches.reserve",
+        "self.size() + watches > self._limit",
+        "False",
+        (f"{UNIT}/test_watch_table.py::test_a_request_over_the_limit_of_watches_sets_none",),
+        "Z4",
+    ),
+    Edit(
+        "event-for-who-may-not-read",
+        f"{SERVER}/watch_table.py::Watches._fire",
+        "access.allows(trigger.acl, Permission.READ, client.identities)",
+        "True",
+        (
+            f"{UNIT}/test_watch_table.py::test_a_client_that_may_not_read_a_node_gets_no_events_of_it",
+        ),
+    ),
+    Edit(
+        "watches-of-a-client-that-is-gone-kept",
+        f"{SERVER}/watch_table.py::Watches.remove_client",
+        "self._children.remove_client(client)",
+        "pass",
+        (f"{UNIT}/test_watch_table.py::test_a_client_that_is_gone_watches_nothing",),
+    ),
+    Edit(
+        "any-identity-matches",
+        f"{SERVER}/acl.py::_matches",
+        "entry.scheme != identity.scheme",
+        "False",
+        (f"{UNIT}/test_acl.py::test_an_entry_grants_its_permissions_to_its_identity_only",),
     ),
 )

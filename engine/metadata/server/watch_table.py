@@ -1,0 +1,219 @@
+"""Watches of clients, and which of them a change fires.
+
+As in ZooKeeper there are two tables: data watches (also of nodes that do not exist) and child watches. A persistent
+watch is in both, a recursive one only among the data watches, so that it sees no CHILDREN_CHANGED. Invariant Z4.
+"""
+
+from collections.abc import Iterator
+from enum import IntFlag
+from typing import NamedTuple
+
+from engine.metadata.server import acl as access
+from engine.metadata.server.node_paths import ROOT
+from engine.metadata.server.protocol import Acl, Event, EventType, Permission, WatcherKind
+from engine.metadata.server.session_table import SessionClient
+
+
+class WatchMode(IntFlag):
+    """Way to watch a path; a client may watch one in several ways at once."""
+
+    ONCE = 1
+    PERSISTENT = 2
+    RECURSIVE = 4
+
+
+class WatchTrigger(NamedTuple):
+    """A change of a node that may fire watches. Only clients that may read the node, by ``acl``, get the event."""
+
+    event: Event
+    acl: Acl
+
+
+class WatchNotice(NamedTuple):
+    """An event for a client."""
+
+    client: SessionClient
+    event: Event
+
+
+class WatchLimitError(Exception):
+    """A watch more than the server keeps."""
+
+
+class WatchTable:
+    """Watches of one kind, by path and by client. Plain integers hold the modes."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        """Pairs of client and path."""
+        self._clients: dict[str, dict[SessionClient, None]] = {}
+        self._modes: dict[SessionClient, dict[str, int]] = {}
+        self._recursive = 0
+
+    def add(self, path: str, client: SessionClient, mode: WatchMode) -> None:
+        modes = self._modes.setdefault(client, {})
+        before = modes.get(path, 0)
+        self._set(path, client, modes, before, before | mode)
+
+    def remove(self, path: str, client: SessionClient, mode: WatchMode | None) -> bool:
+        """Remove one mode of watching, or all with None. Return whether there was one."""
+        modes = self._modes.get(client)
+        before = 0 if modes is None else modes.get(path, 0)
+        after = 0 if mode is None else before & ~mode
+        if modes is None or before == after:
+            return False
+        self._set(path, client, modes, before, after)
+        return True
+
+    def has(self, path: str, client: SessionClient, mode: WatchMode | None) -> bool:
+        modes = self._modes.get(client, {}).get(path, 0)
+        return bool(modes if mode is None else modes & mode)
+
+    def remove_client(self, client: SessionClient) -> None:
+        modes = self._modes.get(client)
+        if modes is not None:
+            for path, before in list(modes.items()):
+                self._set(path, client, modes, before, 0)
+
+    def fire(self, path: str) -> dict[SessionClient, None]:
+        """Return the clients that watch ``path``, or recursively a node above it; those of mode ONCE end."""
+        clients: dict[SessionClient, None] = {}
+        for client in list(self._clients.get(path, ())):
+            clients[client] = None
+            modes = self._modes[client]
+            before = modes[path]
+            self._set(path, client, modes, before, before & ~WatchMode.ONCE)
+        if self._recursive:
+            for above in _above(path):
+                for client in self._clients.get(above, ()):
+                    if self._modes[client][above] & WatchMode.RECURSIVE:
+                        clients[client] = None
+        return clients
+
+    def paths(self) -> dict[str, list[SessionClient]]:
+        """Return the watched paths and who watches them."""
+        return {path: list(clients) for path, clients in self._clients.items()}
+
+    def clients(self) -> list[SessionClient]:
+        return list(self._modes)
+
+    def _set(
+        self, path: str, client: SessionClient, modes: dict[str, int], before: int, after: int
+    ) -> None:
+        self._recursive += bool(after & WatchMode.RECURSIVE) - bool(before & WatchMode.RECURSIVE)
+        if after:
+            modes[path] = after
+            if not before:
+                self.size += 1
+                self._clients.setdefault(path, {})[client] = None
+            return
+        self.size -= 1
+        del modes[path]
+        if not modes:
+            del self._modes[client]
+        clients = self._clients[path]
+        del clients[client]
+        if not clients:
+            del self._clients[path]
+
+
+class Watches:
+    """The watches of all clients, at most ``limit`` pairs of client, path and table."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = WatchTable()
+        self._children = WatchTable()
+
+    def size(self) -> int:
+        return self._data.size + self._children.size
+
+    def clients_count(self) -> int:
+        return len({*self._data.clients(), *self._children.clients()})
+
+    def paths_count(self) -> int:
+        return len({*self._data.paths(), *self._children.paths()})
+
+    def reserve(self, watches: int) -> None:
+        """Raise WatchLimitError unless that many watches more fit."""
+        if self.size() + watches > self._limit:
+            raise WatchLimitError(f"the limit of {self._limit} watches is reached")
+
+    def watch_data(self, path: str, client: SessionClient) -> None:
+        """Watch the data or the existence of a node, once. Raises WatchLimitError."""
+        self.reserve(1)
+        self._data.add(path, client, WatchMode.ONCE)
+
+    def watch_children(self, path: str, client: SessionClient) -> None:
+        """Watch the children of a node, once. Raises WatchLimitError."""
+        self.reserve(1)
+        self._children.add(path, client, WatchMode.ONCE)
+
+    def watch_always(self, path: str, client: SessionClient, recursive: bool) -> None:
+        """Watch a path until the watch is removed or the client is gone. Raises WatchLimitError."""
+        self.reserve(2)
+        if recursive:
+            self._data.add(path, client, WatchMode.RECURSIVE)
+        else:
+            self._data.add(path, client, WatchMode.PERSISTENT)
+            self._children.add(path, client, WatchMode.PERSISTENT)
+
+    def has(self, path: str, client: SessionClient, kind: WatcherKind) -> bool:
+        """Return whether the client watches the path in this way."""
+        return any(
+            table.has(path, client, mode)
+            for table, mode in self._of_kind(kind)
+            # As in ZooKeeper a persistent watch counts among the data watches only.
+            if table is self._data or kind is not WatcherKind.PERSISTENT
+        )
+
+    def remove(self, path: str, client: SessionClient, kind: WatcherKind) -> bool:
+        """Remove the client's watches of this kind. Return whether there were any. It sends no event."""
+        removed = [table.remove(path, client, mode) for table, mode in self._of_kind(kind)]
+        return any(removed)
+
+    def remove_client(self, client: SessionClient) -> None:
+        """Remove all watches of a client that is gone."""
+        self._data.remove_client(client)
+        self._children.remove_client(client)
+
+    def fire(self, triggers: list[WatchTrigger]) -> list[WatchNotice]:
+        """Return the notices of changes, in order, and end the watches that fired once."""
+        if not self._data.size and not self._children.size:
+            return []
+        return [notice for trigger in triggers for notice in self._fire(trigger)]
+
+    def _fire(self, trigger: WatchTrigger) -> list[WatchNotice]:
+        event = trigger.event
+        clients: dict[SessionClient, None] = {}
+        if event.type is not EventType.CHILDREN_CHANGED:
+            clients |= self._data.fire(event.path)
+        if event.type in (EventType.CHILDREN_CHANGED, EventType.DELETED):
+            # A client that watches data and children of a deleted node gets one event.
+            clients |= self._children.fire(event.path)
+        return [
+            WatchNotice(client, event)
+            for client in clients
+            if access.allows(trigger.acl, Permission.READ, client.identities)
+        ]
+
+    def _of_kind(self, kind: WatcherKind) -> list[tuple[WatchTable, WatchMode | None]]:
+        data, children = self._data, self._children
+        match kind:
+            case WatcherKind.CHILDREN:
+                return [(children, WatchMode.ONCE)]
+            case WatcherKind.DATA:
+                return [(data, WatchMode.ONCE)]
+            case WatcherKind.PERSISTENT:
+                return [(children, WatchMode.PERSISTENT), (data, WatchMode.PERSISTENT)]
+            case WatcherKind.PERSISTENT_RECURSIVE:
+                return [(data, WatchMode.RECURSIVE)]
+            case WatcherKind.ANY:
+                return [(children, None), (data, None)]
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the paths of the nodes above ``path``, the nearest first."""
+    while path not in ("", ROOT):
+        path = path.rpartition("/")[0] or ROOT
+        yield path
