@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 NOTES_OF_AN_AGE = 16
 """Notes of the log's end within the shortest age at which messages are removed: the precision of their arrival time."""
+SEARCHED_RUN_MIN = 16
+"""Entries of a run from which markers are searched for when it is published, not when it is read."""
 CONFIRM_GRACE_S = 3.0
 """Seconds for which a closing topic waits for pending entries before it disconnects its producers."""
 
@@ -198,7 +200,9 @@ class Topic:
         """Pass ``publish`` through the stages and append it; its outcome may be reported to it within this call."""
         publish.since_s = self.context.clock.monotonic_s()
         # The checksums were just verified, so the bytes are in the processor's cache, unlike when they are read later.
-        facts_of(publish.run, MARKER)
+        # A short run is left to its readers: its search costs more than the cache saves.
+        if publish.run.count >= SEARCHED_RUN_MIN:
+            facts_of(publish.run, MARKER)
         if not self.stages or all(stage.admit(publish) for stage in self.stages):
             self.log.append(publish.run, publish)
 
