@@ -316,6 +316,8 @@ class Paths(NamedTuple):
 
 
 class Number(NamedTuple):
+    """Answer of GetAllChildrenNumber; 0 as answer of AddWatch, which has an error code as its body."""
+
     number: int
 
 
@@ -343,7 +345,7 @@ class MultiAnswer(NamedTuple):
 Answer = (
     Created | Stat | Data | Children | AclAnswer | Paths | Number | Path | Identities | MultiAnswer
 )
-"""Body of a successful answer; None for those without one (delete, check, auth, ping, watch requests)."""
+"""Body of a successful answer; None for those without one: of Delete, Check, Auth, Ping, SetWatches, FindWatches."""
 
 
 class EventType(IntEnum):

@@ -300,6 +300,7 @@ BODIES: dict[int, Callable[[bytes, int], tuple[Any, int]]] = {
     Op.SET_DATA: read_stat,
     Op.GET_ACL: read_acl,
     Op.SET_ACL: read_stat,
+    Op.ADD_WATCH: read_number,
     Op.GET_CHILDREN: read_children,
     Op.GET_CHILDREN2: read_children2,
     Op.SYNC: read_path,

@@ -122,7 +122,7 @@ PAIRS: list[tuple[Request, Answer | None]] = [
     ),
     (SetWatches(5, ("/a",), (), ("/b", "/c")), None),
     (SetWatches(5, (), ("/e",), (), ("/p",), ("/r",)), None),
-    (AddWatch("/a", 1), None),
+    (AddWatch("/a", 1), Number(0)),
     (FindWatches("/a", 3, remove=False), None),
     (FindWatches("/a", 1, remove=True), None),
     (GetEphemerals("/a"), Paths(("/a/b", "/a/c"))),
