@@ -17,6 +17,7 @@ from engine.metadata.server.jute import (
     read_buffer,
     read_int,
     read_long,
+    read_optional_text,
     read_text,
     read_vector,
     text,
@@ -91,7 +92,10 @@ class RequestError(JuteError):
 
 
 class UnknownRequestError(Exception):
-    """The type of a request is none of ``Op``: answered with UNIMPLEMENTED, after which ZooKeeper closes."""
+    """A request of a type that is not served: answered with zxid -1 and UNIMPLEMENTED, after which ZooKeeper closes.
+
+    So is CHECK, which is only an operation of a multi.
+    """
 
     def __init__(self, xid: int, op: int) -> None:
         super().__init__(f"requests of type {op} are not implemented")
@@ -163,8 +167,8 @@ def _set_data(frame: Frame, at: int) -> Decoded:
 
 def _acl_entry(frame: Frame, at: int) -> tuple[AclEntry, int]:
     permissions, at = read_int(frame, at)
-    scheme, at = read_text(frame, at)
-    name, at = read_text(frame, at)
+    scheme, at = read_optional_text(frame, at)
+    name, at = read_optional_text(frame, at)
     return AclEntry(permissions, scheme, name), at
 
 
@@ -188,7 +192,7 @@ def _delete(frame: Frame, at: int) -> Decoded:
     return Delete(path, version), at
 
 
-def _check(frame: Frame, at: int) -> Decoded:
+def _check(frame: Frame, at: int) -> tuple[Check, int]:
     path, at = read_text(frame, at)
     version, at = read_int(frame, at)
     return Check(path, version), at
@@ -271,7 +275,7 @@ def _get_all_children_number(frame: Frame, at: int) -> Decoded:
 
 def _auth(frame: Frame, at: int) -> Decoded:
     _, at = read_int(frame, at)  # always 0
-    scheme, at = read_text(frame, at)
+    scheme, at = read_optional_text(frame, at)
     auth, at = read_buffer(frame, at)
     return Auth(scheme, auth or b""), at
 
@@ -320,7 +324,7 @@ def _multi_read(frame: Frame, at: int) -> Decoded:
         ops.append(request._replace(watch=False))  # ZooKeeper sets no watches there
 
 
-_MULTI_DECODERS: dict[int, Callable[[Frame, int], Decoded]] = {
+_MULTI_DECODERS: dict[int, Callable[[Frame, int], tuple[Any, int]]] = {
     Op.CREATE: _create(Op.CREATE),
     Op.CREATE2: _create(Op.CREATE2),
     Op.CREATE_CONTAINER: _create(Op.CREATE_CONTAINER),
@@ -330,7 +334,7 @@ _MULTI_DECODERS: dict[int, Callable[[Frame, int], Decoded]] = {
     Op.CHECK: _check,
 }
 _DECODERS: dict[int, Callable[[Frame, int], Decoded]] = {
-    **_MULTI_DECODERS,
+    **{op: decode for op, decode in _MULTI_DECODERS.items() if op != Op.CHECK},
     Op.GET_DATA: _get_data,
     Op.EXISTS: _exists,
     Op.PING: _empty(Ping()),

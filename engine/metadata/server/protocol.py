@@ -181,6 +181,8 @@ class Sync(NamedTuple):
 
 
 class Check(NamedTuple):
+    """An operation of Multi only."""
+
     path: str
     version: int
 
@@ -258,7 +260,7 @@ class CloseSession(NamedTuple):
     pass
 
 
-Write = Create | Delete | SetData | SetAcl | Check | Multi | CloseSession
+Write = Create | Delete | SetData | SetAcl | Multi | CloseSession
 """Requests that take a transaction id, also when they fail."""
 Read = Exists | GetData | GetAcl | GetChildren | MultiRead | GetEphemerals | GetAllChildrenNumber
 WatchRequest = SetWatches | AddWatch | FindWatches

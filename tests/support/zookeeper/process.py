@@ -39,10 +39,12 @@ def jars() -> str:
 class ZooKeeperProcess:
     """A one-node server on loopback with a session timeout floor of 0.4 s; ``stop`` and ``start`` keep its data.
 
-    ``options`` are further arguments of Java.
+    ``options`` are further arguments of Java, ``settings`` further lines of its configuration.
     """
 
-    def __init__(self, java: str, directory: Path, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, java: str, directory: Path, options: Sequence[str] = (), settings: str = ""
+    ) -> None:
         (self.port,) = free_ports(1)
         self.hosts = f"127.0.0.1:{self.port}"
         self._directory = directory
@@ -50,6 +52,7 @@ class ZooKeeperProcess:
         config.write_text(
             f"dataDir={directory}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
             "tickTime=200\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr,wchs\n"
+            + settings
         )
         self._command = [java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options]
         self._command += ["-cp", jars(), "org.apache.zookeeper.server.ZooKeeperServerMain"]
