@@ -80,6 +80,7 @@ _STAT = Struct(">qqqqiiiqiiq")
 _MULTI_HEAD = Struct(">i?i")
 _MULTI_ERROR = Struct(">i?ii")
 _MODES = frozenset(CreateMode)
+_WITH_TTL = (CreateMode.PERSISTENT_WITH_TTL, CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL)
 _MULTI_END = _MULTI_HEAD.pack(Op.ERROR, True, -1)
 
 
@@ -303,9 +304,17 @@ def _multi(frame: Frame, at: int) -> Decoded:
         if decode is None:
             raise JuteError(f"operation {len(ops)} has type {op}, which a multi cannot have")
         request, at = decode(frame, at)
-        if type(request) is Create and request.flags not in _MODES:
-            raise JuteError(f"operation {len(ops)} has the flags {request.flags}, which are none")
-        ops.append(request)
+        ops.append(_multi_create(request) if type(request) is Create else request)
+
+
+def _multi_create(request: Create) -> Create:
+    """Return a creation as ZooKeeper takes it in a multi, where the flags decide on containers."""
+    op, flags = request.op, request.flags
+    if flags not in _MODES:
+        raise JuteError(f"the flags {flags} of a creation are none")
+    if flags in _WITH_TTL and op is not Op.CREATE_TTL:
+        raise JuteError("a creation with a time to live has another type")
+    return request._replace(op=Op.CREATE_CONTAINER) if flags == CreateMode.CONTAINER else request
 
 
 def _multi_read(frame: Frame, at: int) -> Decoded:

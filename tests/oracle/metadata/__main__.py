@@ -17,10 +17,11 @@ from tests.oracle.metadata.compare import (
     compare,
     compare_many,
     lines_of,
+    our_server,
     real_server,
 )
 
-SERVERS: dict[str, Server] = {"real": real_server}
+SERVERS: dict[str, Server] = {"real": real_server, "ours": our_server}
 
 
 def main() -> int:
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", help="seed of one sequence, as s.i")
     parser.add_argument("--in-flight", type=int, default=8, help="1 compares zxids exactly")
-    parser.add_argument("--servers", nargs=2, choices=SERVERS, default=("real", "real"))
+    parser.add_argument("--servers", nargs=2, choices=SERVERS, default=("real", "ours"))
     parser.add_argument("--chunk", type=int, default=4000, help="sequences between new servers")
     parser.add_argument("--differences", type=int, default=20, help="stop after so many")
     options = parser.parse_args()

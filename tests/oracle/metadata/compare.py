@@ -1,7 +1,12 @@
 """Plays the same sequences against two servers and compares what they answer."""
 
 import asyncio
+import os
+import socket
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from difflib import unified_diff
@@ -11,6 +16,7 @@ from typing import NamedTuple
 from tests.oracle.metadata.normal import Normalizer
 from tests.oracle.metadata.play import Player
 from tests.oracle.metadata.steps import SLOTS, Generator
+from tests.support.ports import free_ports
 from tests.support.zookeeper.process import ZooKeeperProcess, find_java
 
 ZOOKEEPER_OPTIONS = (
@@ -21,6 +27,12 @@ ZOOKEEPER_OPTIONS = (
 )
 ZOOKEEPER_SETTINGS = "minSessionTimeout=10000\nmaxSessionTimeout=60000\n"
 """Sessions outlive pauses of a busy machine."""
+OURS = (sys.executable, "-m", "engine", "metadata")
+OUR_SETTINGS = {
+    "MAGNETAR_METADATA_SERVER_SESSION_TIMEOUT_MS_MIN": "10000",
+    "MAGNETAR_METADATA_SERVER_SESSION_TIMEOUT_MS_MAX": "60000",
+    "MAGNETAR_METADATA_SERVER_UNUSED_CHECK_SECONDS": "100000",
+}
 
 Server = Callable[[], AbstractContextManager[int]]
 """Starts a server with no data; its value is the port."""
@@ -43,6 +55,38 @@ def real_server() -> Iterator[int]:
             yield server.port
         finally:
             server.stop()
+
+
+@contextmanager
+def our_server() -> Iterator[int]:
+    """Run the embedded server on a disk in memory; yield its port."""
+    shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    (port,) = free_ports(1)
+    with tempfile.TemporaryDirectory(prefix="metadata-", dir=shared_memory) as directory:
+        with open(Path(directory, "out.log"), "wb") as log:
+            process = subprocess.Popen(
+                [*OURS, "--data-dir", f"{directory}/data", "--port", str(port)],
+                env=os.environ | OUR_SETTINGS,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            _wait(port, process, Path(directory, "out.log"))
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    while process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+        else:
+            return
+    raise RuntimeError(log.read_text()[-2000:])
 
 
 async def lines_of(port: int, seed: str, root: str, *, exact: bool) -> list[str]:

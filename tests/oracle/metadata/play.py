@@ -9,6 +9,7 @@ from engine.metadata.server.protocol import (
     CloseSession,
     Create,
     Delete,
+    ErrorCode,
     Multi,
     Ping,
     Request,
@@ -57,7 +58,7 @@ class Window(NamedTuple):
 
 @dataclass
 class Transcript:
-    """What was received: a list per connection, with the request of each answer."""
+    """Received messages: a list per connection, with the request of each answer."""
 
     connections: list[list[Item]] = field(default_factory=list)
     sessions: dict[int, int] = field(default_factory=dict)
@@ -187,7 +188,7 @@ class Player:
 
     def _record_write(self, slot: Slot, reply: Reply, start_ms: float) -> None:
         request = slot.asked[reply.xid]
-        if not isinstance(request, WRITES):
+        if not isinstance(request, WRITES) or reply.code == ErrorCode.MARSHALLING_ERROR:
             return
         writes = self.transcript.writes
         if writes and reply.zxid <= writes[-1]:

@@ -38,6 +38,13 @@ TTL_MS = 10**9
 DIGESTS = {"ada": "ada:IxAt5/aGZ6XqgQra30E08mm/X6Q=", "bob": "bob:X1SKGw3XQQSIPMZRf5lW7e07VPY="}
 """Identities of the users, whose passwords are their names."""
 
+BAD_PATHS = (
+    *("a", "/a/", "//a", "/a//b", "/a/./b", "/a/../b", "/a/..", "/.", "/...", "/ä ö", ""),
+    *("/a\0b", "/\x01", "/\x7f", "/\x9f", "/\ue000", "/\ufff0", "/\ufffd"),
+    *("/no/parent", "/a/x/y/z"),
+)
+"""Ends of paths that are refused, or nearly."""
+
 
 class Ask(NamedTuple):
     """Requests that a session's connection sends at once."""
@@ -132,9 +139,8 @@ class Generator:
     def _requests(self, count: int) -> tuple[Request, ...]:
         requests = tuple(self._request() for _ in range(count))
         for request in requests:
-            if isinstance(
-                request, Auth
-            ):  # answered at once, also before requests that came earlier
+            # Apache's server answers it at once, also before requests that came earlier.
+            if isinstance(request, Auth):
                 return (request,)
         return requests
 
@@ -169,37 +175,12 @@ class Generator:
         return f"{path}/{self._random.choice('xyz')}"
 
     def _bad_path(self) -> str:
-        bad = (
-            "a",
-            "/a/",
-            "//a",
-            "/a//b",
-            "/a/./b",
-            "/a/../b",
-            "/a/..",
-            "/.",
-            "/a\0b",
-            "/\x01",
-            "/\x7f",
-            "/\x9f",
-        )
-        bad += (
-            "/\ue000",
-            "/\ufff0",
-            "/\ufffd",
-            "/😀",
-            "/...",
-            "/ä ö",
-            "",
-            "/no/parent",
-            "/a/x/y/z",
-        )
-        return self._root + self._random.choice(bad)
+        return self._root + self._random.choice(BAD_PATHS)
 
     def _changed_path(self) -> str:
         """Return a path to create or delete: also one that all sequences share, where both are refused."""
         if self._random.random() < 0.01:
-            return self._random.choice(("", "nothing", "/", "/zookeeper"))
+            return self._random.choice(("", "nothing", "/", "/zookeeper", f"{self._root}/😀"))
         return self._path()
 
     def _version(self) -> int:

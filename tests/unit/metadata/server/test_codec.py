@@ -224,12 +224,20 @@ def test_a_frame_without_a_header_is_refused() -> None:
     [
         Multi((GetData("/a", False),)),  # type: ignore[arg-type]
         Multi((Create(Op.CREATE, "/a", b"", OPEN_ACL, 7),)),
+        Multi((Create(Op.CREATE2, "/a", b"", OPEN_ACL, 5),)),
         MultiRead((Delete("/a", 0),)),  # type: ignore[arg-type]
     ],
 )
 def test_a_multi_with_a_foreign_part_is_refused(parts: Multi | MultiRead) -> None:
     with pytest.raises(RequestError):
         decode_request(body(encode_request(1, parts)))
+
+
+@pytest.mark.parametrize("op", [Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER])
+def test_the_flag_of_a_container_decides_in_a_multi(op: Op) -> None:
+    frame = body(encode_request(1, Multi((Create(op, "/a", b"", OPEN_ACL, 4),))))
+    container = Create(Op.CREATE_CONTAINER, "/a", b"", OPEN_ACL, 4)
+    assert decode_request(frame) == (1, Multi((container,)))
 
 
 def test_a_vector_longer_than_its_frame_is_refused() -> None:
