@@ -16,9 +16,11 @@ class Stat(NamedTuple):
     ephemeral_owner: int
     ctime_ms: int
     mtime_ms: int
-    children: int
-    children_version: int
-    """Number that grows with each child that is created or deleted."""
+    """Times of the creation and of the last change; 0 in a store without times (etcd)."""
+    creation: int
+    """Number of the creation: differs between nodes that exist one after the other at a path."""
+    children_version: int | None
+    """Number that grows with each child that is created or deleted; None in a store without it (etcd)."""
 
 
 class NoNodeError(MagnetarError):
@@ -96,7 +98,7 @@ class MetadataStore(Protocol):
 
     # A read's ``watch`` is called on the event loop at most once, when the answer may have become invalid; this
     # includes the answer that the node is missing. Watches of a lost connection are never called. Several reads of a
-    # path with the same watch are one watch. The number of children in a Stat is not watched.
+    # path with the same watch are one watch. The ``children_version`` of a Stat is not watched.
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Return a node's value and state. Raises NoNodeError."""
