@@ -15,6 +15,7 @@ from tests.support.zookeeper.process import ZooKeeperProcess, find_java, zookeep
 if TYPE_CHECKING:  # unit tests do not need them
     from tests.support.instances.shared import SharedInstance, SharersTogether
     from tests.support.net.sealing import Sealer
+    from tests.support.stores.etcd_process import EtcdCluster
 
 # A test has the same examples on every run and machine, however busy; HYPOTHESIS_PROFILE=search tries others.
 settings.register_profile(
@@ -52,6 +53,22 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKe
 def zookeeper_hosts(zookeeper_server: ZooKeeperProcess) -> str:
     """``host:port`` of a real ZooKeeper; each test uses its own chroot."""
     return zookeeper_server.hosts
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator["EtcdCluster"]:
+    """An etcd of one member for this test session; each test uses its own chroot."""
+    from tests.support.stores.etcd_process import MISSING, EtcdCluster, find_etcd
+
+    program = find_etcd()
+    if program is None:
+        pytest.skip(MISSING)
+    cluster = EtcdCluster(program, tmp_path_factory.mktemp("etcd"), 1)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 @pytest.fixture(scope="session")

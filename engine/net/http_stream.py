@@ -108,9 +108,8 @@ class StreamedAnswer(asyncio.Protocol):
             while self._take(self._http.next_event()):
                 pass
         except h11.RemoteProtocolError as error:
-            if not self._http.trailing_data[
-                1
-            ]:  # else it ended too early, which connection_lost reports
+            # Otherwise it ended too early, which connection_lost reports.
+            if not self._http.trailing_data[1]:
                 self._fail(UnusableAnswerError(f"{self._name}: malformed answer: {error}"))
                 self.close()
         self._notify()
