@@ -15,11 +15,12 @@ PAGE = Path(__file__).resolve().parent / "docs" / "settings.md"
 def programs() -> "list[Program[Any]]":
     """All that read settings; no package knows all of them."""
     from bookie.settings import PROGRAM as BOOKIE
+    from engine.metadata.server.settings import PROGRAM as METADATA
     from engine.settings import PROGRAM as BROKER
     from gateway.environment import PROGRAM as GATEWAY
     from gateway.standalone.settings import PROGRAM as STANDALONE
 
-    return [STANDALONE, BROKER, BOOKIE, GATEWAY]
+    return [STANDALONE, BROKER, BOOKIE, METADATA, GATEWAY]
 
 
 def settings_reference(arguments: list[str]) -> int:

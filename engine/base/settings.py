@@ -34,7 +34,7 @@ SIZE_MAX = 1 << 50
 PORT_MAX = 65535
 PRIVATE: Mapping[str, bool] = {"private": True}
 """Metadata of a private group in a program's dataclass."""
-PRIVATE_VARIABLES = ("MAGNETAR_BOOKIE_",)
+PRIVATE_VARIABLES = ("MAGNETAR_BOOKIE_", "MAGNETAR_METADATA_SERVER_")
 """Prefixes of variables that only one program reads."""
 
 _NO_VALUES: Mapping[str, Any] = {}
@@ -79,11 +79,6 @@ def flag(default: bool, help: str) -> bool:
 def text(default: str, help: str, *, choices: tuple[str, ...] = (), name: str = "") -> str:
     """Declare a text, which is one of ``choices`` if there are any."""
     return _setting(default, help, choices=choices, name=name)
-
-
-def secret(help: str) -> str:
-    """Declare a text that is empty by default and no representation of its group shows."""
-    return field(default="", repr=False, metadata={"help": help})
 
 
 def folder(default: str, help: str) -> Path:

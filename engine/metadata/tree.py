@@ -55,7 +55,6 @@ class _Node:
     __slots__ = (
         "children",
         "created",
-        "creation",
         "ctime_ms",
         "mtime_ms",
         "owner",
@@ -63,10 +62,9 @@ class _Node:
         "version",
     )
 
-    def __init__(self, value: bytes, owner: int, now_ms: int, creation: int) -> None:
+    def __init__(self, value: bytes, owner: int, now_ms: int) -> None:
         self.value = value
         self.version = 0
-        self.creation = creation
         self.owner = owner
         self.ctime_ms = now_ms
         self.mtime_ms = now_ms
@@ -75,15 +73,16 @@ class _Node:
 
     def stat(self) -> Stat:
         changes = 2 * self.created - len(self.children)
-        return Stat(self.version, self.owner, self.ctime_ms, self.mtime_ms, self.creation, changes)
+        return Stat(
+            self.version, self.owner, self.ctime_ms, self.mtime_ms, len(self.children), changes
+        )
 
 
 class Tree:
     """Nodes by path. Methods that change nodes return the paths whose watchers must be notified, in order."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0, 0)}
-        self._creations = 0
+        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
 
     def get(self, path: str) -> tuple[bytes, Stat]:
         node = self._node(path)
@@ -110,8 +109,7 @@ class Tree:
             raise NodeExistsError(path)
         parent.created += 1
         parent.children[path.rpartition("/")[2]] = None
-        self._creations += 1
-        self._nodes[path] = _Node(value, owner, now_ms, self._creations)
+        self._nodes[path] = _Node(value, owner, now_ms)
         return path, [path, parent_path]
 
     def put(self, path: str, value: bytes, version: int, now_ms: int) -> tuple[Stat, list[str]]:

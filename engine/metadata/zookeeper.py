@@ -88,7 +88,7 @@ def _stat(stat: ZnodeStat) -> Stat:
         stat.ephemeralOwner,
         stat.ctime,
         stat.mtime,
-        stat.czxid,
+        stat.numChildren,
         stat.cversion,
     )
 

@@ -1,41 +1,28 @@
-"""A server of the engine as a process: settings, log, a session with the metadata store, a drain on SIGTERM and
-SIGINT."""
+"""A server of the engine as a process: its session with the metadata store, a drain on SIGTERM and SIGINT."""
 
 import asyncio
-import logging
-import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from engine.auth.internal import TokenError
-from engine.base import log as logs
 from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import Entropy, RandomEntropy
-from engine.base.log import LogSettings
-from engine.base.loop import EventLoop, shorten_collections
-from engine.base.settings import SettingsError
+from engine.base.loop import shorten_collections
 from engine.metadata.connect import connect
 from engine.metadata.layout import LayoutError
 from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import MetadataStore, StoreUnavailableError
-from engine.net.network import LoopNetwork, Network, raise_socket_limit
+from engine.net.network import LoopNetwork, Network
 from engine.net.tls import TlsFileError
-
-log = logging.getLogger("engine")
-
-
-class StartError(Exception):
-    """The server cannot start; the text is one line for the operator."""
+from engine.programs.process import LoggedSettings, StartError, run_process
 
 
-class EngineSettings(Protocol):
-    """Groups of settings that every program has."""
-
-    @property
-    def log(self) -> LogSettings: ...
+class EngineSettings(LoggedSettings, Protocol):
+    """Groups of settings that a program with a metadata store has."""
 
     @property
     def metadata(self) -> MetadataSettings: ...
@@ -83,20 +70,17 @@ class EngineProgram(Generic[S]):
     ports: Callable[[S], str]
 
 
-async def serve(program: EngineProgram[S], settings: S) -> None:
-    """Run the server until SIGTERM or SIGINT. Raises StartError."""
+async def serve(program: EngineProgram[S], settings: S) -> int:
+    """Run the server until SIGTERM or SIGINT and return 0. Raises StartError."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    url, access = settings.metadata.store_url, settings.metadata.access
-    timeout_s = program.session_timeout_s(settings)
+    url = settings.metadata.store_url
     try:
-        store = await connect(url, access=access, session_timeout_s=timeout_s)
+        store = await connect(url, session_timeout_s=program.session_timeout_s(settings))
     except StoreUnavailableError as error:
         raise StartError(f"cannot reach the metadata store {url}: {error}") from error
-    except TlsFileError as error:
-        raise StartError(str(error)) from error
     try:
         server = program.build(
             settings,
@@ -117,23 +101,9 @@ async def serve(program: EngineProgram[S], settings: S) -> None:
         raise StartError(f"cannot listen on {program.ports(settings)}: {error}") from error
     finally:
         await store.close()
+    return 0
 
 
 def run(program: EngineProgram[S]) -> int:
-    """Run a program and return its exit status: 0 after a drain, 1 when the server could not start, 78 (EX_CONFIG) for
-    invalid settings."""
-    logs.keep_private()
-    logs.configure()
-    raise_socket_limit()
-    try:
-        settings = program.load(os.environ, Path.cwd())
-        logs.configure(settings.log)
-        with asyncio.Runner(loop_factory=EventLoop) as runner:
-            runner.run(serve(program, settings))
-    except SettingsError as error:
-        log.critical("cannot start: %s", error)
-        return os.EX_CONFIG  # a restart will not help
-    except StartError as error:
-        log.critical("cannot start: %s", error)
-        return 1
-    return 0
+    """Run a program and return its exit status, see ``run_process``: 0 after a drain."""
+    return run_process(program.load, partial(serve, program))

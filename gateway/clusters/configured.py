@@ -38,7 +38,6 @@ def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLi
         token = internal_token(cluster)
         store = await connect(
             cluster.metadata_url,
-            access=cluster.metadata_access,
             session_timeout_s=SESSION_TIMEOUT_S,
             connect_timeout_s=CONNECT_TIMEOUT_S,
         )

@@ -20,7 +20,7 @@ WORKER = (
 )
 """Modules that are imported when an analysis runs."""
 STARTS = {
-    "broker": ("engine.__main__",),
+    "broker": ("engine.programs.broker", "engine.programs.program"),
     "bookie": ("bookie",),
     "gateway": ("gateway", "admin_ui"),
     "worker": ("gateway", "admin_ui", "spark_jobs"),

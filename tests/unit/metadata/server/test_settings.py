@@ -1,0 +1,35 @@
+"""Settings of the metadata server: defaults of ZooKeeper, and combinations that are refused."""
+
+from typing import Any
+
+import pytest
+
+from engine.base.settings import SettingsError
+from engine.metadata.server.settings import MetadataServerSettings
+
+
+def test_session_timeouts_are_2_to_20_ticks_unless_given() -> None:
+    assert MetadataServerSettings().session_timeouts_ms == (4000, 40_000)
+    assert MetadataServerSettings(tick_time_ms=100).session_timeouts_ms == (200, 2000)
+    given = MetadataServerSettings(session_timeout_ms_min=1, session_timeout_ms_max=90_000)
+    assert given.session_timeouts_ms == (1, 90_000)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"host": "0.0.0.0"}, "host must be a loopback address"),
+        ({"tls_port": 2281}, "tls_port needs tls_certificate_path"),
+        ({"session_timeout_ms_min": 50_000}, "session_timeout_ms_min must be at most"),
+        ({"request_bytes_max": 10}, "request_bytes_max must be"),
+    ],
+)
+def test_invalid_settings_are_refused_with_their_reason(
+    values: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(SettingsError, match=reason):
+        MetadataServerSettings(**values)
+
+
+def test_an_open_listener_needs_consent() -> None:
+    assert MetadataServerSettings(host="0.0.0.0", allow_open_listener=True).host == "0.0.0.0"
