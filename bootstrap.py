@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -168,6 +169,30 @@ def ensure_chromium() -> None:
         say("no Chromium: browser tests will be skipped. Mend it with: sudo apt install chromium")
 
 
+def ensure_etcd() -> None:
+    """Unpack Debian's etcd into .tools unless there is one. Its installation would need root and start a server."""
+    if shutil.which("etcd") or (TOOLS / "etcd" / "usr" / "bin" / "etcd").exists():
+        return
+    say("unpacking etcd into .tools: tests of metadata need it")
+    TOOLS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=TOOLS) as folder:
+        unpacked = Path(folder) / "etcd"
+        # As root, apt would download as a user who may not write here.
+        download = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", "etcd-server"]
+        try:
+            if os.geteuid() == 0:
+                subprocess.run(["apt-get", "update", "-qq"], capture_output=True)
+            subprocess.run(download, cwd=folder, capture_output=True, check=True)
+            (package,) = Path(folder).glob("*.deb")
+            unpack = ["dpkg-deb", "-x", str(package), str(unpacked)]
+            subprocess.run(unpack, capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError, ValueError):
+            say("no etcd: its tests will be skipped. Mend it with: sudo apt install etcd-server")
+            return
+        shutil.rmtree(TOOLS / "etcd", ignore_errors=True)
+        unpacked.rename(TOOLS / "etcd")
+
+
 def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 — the very check a user of an old Python needs to see
         stop(
@@ -185,6 +210,7 @@ def main() -> None:
     build_frontend()
     if dev:
         ensure_chromium()
+        ensure_etcd()
 
 
 if __name__ == "__main__":

@@ -59,8 +59,9 @@ def load_settings(
 
 async def serve(settings: ProcessSettings) -> int:
     """Run until a signal or a failure and return the exit status."""
+    metadata = settings.metadata
     store = await connect(
-        settings.metadata.store_url, session_timeout_s=settings.bookie.zk_timeout_s
+        metadata.store_url, access=metadata.access, session_timeout_s=settings.bookie.zk_timeout_s
     )
     bookie = Bookie(
         settings.bookie,

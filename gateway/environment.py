@@ -13,7 +13,7 @@ from engine.base.log import LogSettings
 from engine.base.names import check_entity
 from engine.base.settings import Program, SettingsError, count, flag, folder, port, text
 from engine.client.settings import BrokerClientSettings
-from engine.metadata.connect import MetadataUrl
+from engine.metadata.connect import ETCD, NO_ACCESS, Access, MetadataUrl
 from engine.metadata.settings import MetadataSettings
 from engine.tenancy.settings import TenantLimits
 
@@ -112,8 +112,11 @@ class Environment:
             urls[name] = url
         return urls
 
-    def served(self, metadata_url: str) -> "tuple[ClusterSettings, ...]":
-        """Return the clusters that a gateway serves; first ``cluster_name``, whose store has ``metadata_url``."""
+    def served(
+        self, metadata_url: str, access: Access = NO_ACCESS
+    ) -> "tuple[ClusterSettings, ...]":
+        """Return the clusters that a gateway serves; first ``cluster_name``, whose store has ``metadata_url``. The
+        others' stores that are etcd have the same ``access``."""
         own = ClusterSettings(
             self.cluster_name,
             metadata_url,
@@ -121,10 +124,18 @@ class Environment:
             self.data_dir,
             self.internal_token,
             self.control_socket,
+            access,
         )
         folder = self.data_dir / "clusters"
         further = (
-            ClusterSettings(name, url, folder / name, self.data_dir, self.internal_token)
+            ClusterSettings(
+                name,
+                url,
+                folder / name,
+                self.data_dir,
+                self.internal_token,
+                metadata_access=access if url.startswith(f"{ETCD}:") else NO_ACCESS,
+            )
             for name, url in self.further_clusters().items()
         )
         return (own, *further)
@@ -153,6 +164,7 @@ class ClusterSettings:
     """The gateway's own; empty: the one in ``data_dir``."""
     control_socket: str = ""
     """The socket of the supervisor that starts the cluster's parts; empty: none."""
+    metadata_access: Access = NO_ACCESS
 
 
 @dataclass(frozen=True, slots=True)

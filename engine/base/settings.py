@@ -81,6 +81,11 @@ def text(default: str, help: str, *, choices: tuple[str, ...] = (), name: str = 
     return _setting(default, help, choices=choices, name=name)
 
 
+def secret(help: str) -> str:
+    """Declare a text that is empty by default and no representation of its group shows."""
+    return field(default="", repr=False, metadata={"help": help})
+
+
 def folder(default: str, help: str) -> Path:
     """Declare a folder, relative to the working directory of the process."""
     return _setting(Path(default), help)

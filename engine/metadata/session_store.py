@@ -187,6 +187,9 @@ class SessionStore:
         """Schedule a call of the watchers of ``path``; several changes before the loop's next turn are one call."""
         for watch, context in self._read_watches.pop(path, {}).items():
             self._loop.call_soon(watch, path, context=context)
+        self._schedule_watchers(path)
+
+    def _schedule_watchers(self, path: str) -> None:
         if path in self._watches and path not in self._due:
             self._due[path] = None
             self._loop.call_soon(self._notify_watchers, path)

@@ -2,23 +2,59 @@
 
 from dataclasses import dataclass
 
-from engine.base.settings import port, text
-from engine.metadata.connect import FORM, MetadataUrl
+from engine.base.settings import SettingsError, port, secret, text
+from engine.metadata.connect import ETCD, FORM, Access, MetadataUrl
+from engine.net.tls import ClientFiles
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataSettings:
-    """The cluster's metadata store; without a URL, it is a ZooKeeper on this machine."""
+    """The cluster's metadata store; without a URL, it is a ZooKeeper on this machine. The settings of TLS and the user
+    are for etcd, and have the names of Apache Pulsar's file metadataStoreConfigPath where it has them."""
 
     metadata_url: str = text(
         "", f"{FORM}; empty: zookeeper_port of this machine (metadataStoreUrl)"
     )
     zookeeper_port: int = port(2181, "used when metadata_url is empty")
+    metadata_tls_trust_certs_file_path: str = text(
+        "",
+        "PEM file of the CAs that sign the certificates of members with https; empty: those of the operating system; "
+        "there tlsTrustCertsFilePath",
+    )
+    metadata_tls_certificate_file_path: str = text(
+        "",
+        "PEM file of the certificate to present to them, leaf first; empty: none; there tlsCertificateFilePath",
+    )
+    metadata_tls_key_file_path: str = text(
+        "", "PEM file of its key, unencrypted; there tlsKeyFilePath"
+    )
+    metadata_user: str = text("", "user of etcd; empty: none")
+    metadata_password: str = secret("password of metadata_user")
 
     def __post_init__(self) -> None:
-        """Raise SettingsError for an invalid URL."""
-        MetadataUrl.parse(self.store_url)
+        """Raise SettingsError for an invalid URL, and for access to etcd without etcd."""
+        scheme, _, _ = MetadataUrl.parse(self.store_url)
+        if bool(self.metadata_tls_certificate_file_path) != bool(self.metadata_tls_key_file_path):
+            raise SettingsError(
+                "metadata_tls_certificate_file_path and metadata_tls_key_file_path must be set together"
+            )
+        if self.metadata_password and not self.metadata_user:
+            raise SettingsError("metadata_user must be set where metadata_password is")
+        if scheme != ETCD and self.access != Access():
+            raise SettingsError(
+                "metadata_user and metadata_tls_… are for etcd: metadata_url must begin with etcd: where they are set"
+            )
 
     @property
     def store_url(self) -> str:
         return self.metadata_url or f"zk:127.0.0.1:{self.zookeeper_port}"
+
+    @property
+    def access(self) -> Access:
+        """Means of access to etcd."""
+        files = ClientFiles(
+            self.metadata_tls_trust_certs_file_path,
+            self.metadata_tls_certificate_file_path,
+            self.metadata_tls_key_file_path,
+        )
+        return Access(files, self.metadata_user, self.metadata_password)

@@ -16,13 +16,16 @@ class Stat(NamedTuple):
     ephemeral_owner: int
     ctime_ms: int
     mtime_ms: int
-    children: int
-    children_version: int
-    """Number that grows with each child that is created or deleted."""
+    """Times of the creation and of the last change; 0 in a store without times (etcd)."""
+    creation: int
+    """Number of the creation: differs between nodes that exist one after the other at a path."""
+    children_version: int | None
+    """Number that grows with each child that is created or deleted; None in a store without it (etcd)."""
 
 
 class NoNodeError(MagnetarError):
-    """The path, or for a create its parent, does not exist."""
+    """The path, or for a create its parent, does not exist. A parent that exists only as a part of its children's paths
+    (see MetadataStore) is no reason for it."""
 
 
 class NodeExistsError(MagnetarError):
@@ -68,6 +71,12 @@ class MetadataStore(Protocol):
     """A session with the metadata store.
 
     Paths are absolute, ``/``-separated, relative to the store's chroot. Values are at most ``tree.VALUE_MAX`` bytes.
+
+    Every store refuses to create a node without its parent, to create one below an ephemeral node, and to delete one
+    that has children. On etcd another program (Apache Pulsar) writes nodes without their parents, and deletes parents
+    of nodes. Such a parent is missing for ``get``, ``exists``, ``put`` and ``delete``, but its children are listed, and
+    others can be created beside them. Not every store has times and counts of children's changes: see Stat.
+
     Every call may raise StoreUnavailableError or SessionExpiredError besides the errors it names. Calls are
     cancel-safe: a cancelled write may or may not have happened. Reads are linearizable unless they come from a cache.
     """
@@ -96,7 +105,7 @@ class MetadataStore(Protocol):
 
     # A read's ``watch`` is called on the event loop at most once, when the answer may have become invalid; this
     # includes the answer that the node is missing. Watches of a lost connection are never called. Several reads of a
-    # path with the same watch are one watch. The number of children in a Stat is not watched.
+    # path with the same watch are one watch. The ``children_version`` of a Stat is not watched.
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Return a node's value and state. Raises NoNodeError."""
@@ -110,15 +119,19 @@ class MetadataStore(Protocol):
         ...
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the names of the children, sorted. Raises NoNodeError."""
+        """Return the names of the children, sorted. Raises NoNodeError.
+
+        On etcd this reads a thousand keys in each request, and the keys of all descendants but for the rest of those
+        below the last child of each thousand.
+        """
         ...
 
     async def get_all(
         self, paths: Sequence[str], parent: str | None = None
     ) -> tuple[list[Found], list[str]]:
-        """Read several nodes and the sorted names of the children of ``parent`` in one request.
+        """Read several nodes and the sorted names of the children of ``parent``, as they were at one moment.
 
-        A missing node is None; a missing ``parent`` has no names.
+        A missing node is None; a missing ``parent`` has no names. It is one request, on etcd one for 64 nodes.
         """
         ...
 
@@ -131,7 +144,12 @@ class MetadataStore(Protocol):
         sequence: bool = False,
         make_parents: bool = False,
     ) -> str:
-        """Create and return the path (10 digits appended when ``sequence``). Raises NodeExistsError, NoNodeError."""
+        """Create and return the path. Raises NodeExistsError, NoNodeError.
+
+        ``sequence`` appends a number of at least 10 digits, larger than those before it under the same parent while
+        that exists; others may be left out. On etcd it is the version of the parent, which is written: a sequence's
+        parent should have no value of its own.
+        """
         ...
 
     async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:

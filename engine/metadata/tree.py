@@ -55,6 +55,7 @@ class _Node:
     __slots__ = (
         "children",
         "created",
+        "creation",
         "ctime_ms",
         "mtime_ms",
         "owner",
@@ -62,9 +63,10 @@ class _Node:
         "version",
     )
 
-    def __init__(self, value: bytes, owner: int, now_ms: int) -> None:
+    def __init__(self, value: bytes, owner: int, now_ms: int, creation: int) -> None:
         self.value = value
         self.version = 0
+        self.creation = creation
         self.owner = owner
         self.ctime_ms = now_ms
         self.mtime_ms = now_ms
@@ -73,16 +75,15 @@ class _Node:
 
     def stat(self) -> Stat:
         changes = 2 * self.created - len(self.children)
-        return Stat(
-            self.version, self.owner, self.ctime_ms, self.mtime_ms, len(self.children), changes
-        )
+        return Stat(self.version, self.owner, self.ctime_ms, self.mtime_ms, self.creation, changes)
 
 
 class Tree:
     """Nodes by path. Methods that change nodes return the paths whose watchers must be notified, in order."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
+        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0, 0)}
+        self._creations = 0
 
     def get(self, path: str) -> tuple[bytes, Stat]:
         node = self._node(path)
@@ -109,7 +110,8 @@ class Tree:
             raise NodeExistsError(path)
         parent.created += 1
         parent.children[path.rpartition("/")[2]] = None
-        self._nodes[path] = _Node(value, owner, now_ms)
+        self._creations += 1
+        self._nodes[path] = _Node(value, owner, now_ms, self._creations)
         return path, [path, parent_path]
 
     def put(self, path: str, value: bytes, version: int, now_ms: int) -> tuple[Stat, list[str]]:

@@ -88,7 +88,7 @@ def _stat(stat: ZnodeStat) -> Stat:
         stat.ephemeralOwner,
         stat.ctime,
         stat.mtime,
-        stat.numChildren,
+        stat.czxid,
         stat.cversion,
     )
 

@@ -1,4 +1,5 @@
-"""An HTTP/1.1 client over the Network seam: reused connections, one request at a time on each, bounded answers.
+"""An HTTP/1.1 client over the Network seam: reused connections, one request at a time on each, bounded answers; and
+answers that are read while they arrive (``open``), each on a connection of its own.
 
 h11 parses and writes the protocol, except for an answer in one piece (``plain_http``). Redirects are returned like
 other answers, and no request is sent a second time: the caller knows which may be repeated, and the errors distinguish
@@ -14,12 +15,27 @@ from urllib.parse import urlsplit
 
 import h11
 
-from engine.base.errors import WorldError
-from engine.net.network import Network
-from engine.net.plain_http import parse_response
+from engine.net.http_stream import (
+    AnswerLostError,
+    HttpError,
+    NotReachedError,
+    StreamedAnswer,
+    UnusableAnswerError,
+)
+from engine.net.network import Network, ProtocolFactory
+from engine.net.plain_http import HEAD_BYTES_MAX, parse_response
 from engine.net.tls import ContextSource
 
-HEAD_BYTES_MAX = 16 << 10
+__all__ = [
+    "Answer",
+    "AnswerLostError",
+    "HttpClient",
+    "HttpError",
+    "NotReachedError",
+    "StreamedAnswer",
+    "UnusableAnswerError",
+]
+
 CONNECTIONS_MAX = 100
 """Connections of one client to one address, so that an address that does not answer delays no request to another.
 Requests above the bound wait, within their timeout."""
@@ -29,22 +45,6 @@ HEADS_MAX = 1_000
 """Cached heads of requests."""
 IDLE_S = 15.0
 """Time that an idle connection is kept, less than servers keep it, so that a request rarely meets its end."""
-
-
-class HttpError(WorldError):
-    """A request without a usable answer; the message names the address."""
-
-
-class NotReachedError(HttpError):
-    """No connection was established: the request was not sent."""
-
-
-class AnswerLostError(HttpError):
-    """The connection ended before the complete answer arrived: the request may have been served."""
-
-
-class UnusableAnswerError(HttpError):
-    """The answer is malformed, too large or too late: the request may have been served."""
 
 
 class Answer(NamedTuple):
@@ -89,6 +89,7 @@ class HttpClient:
         )
         self._idle: defaultdict[Address, dict[_Link, None]] = defaultdict(dict)
         self._links: dict[_Link, None] = {}
+        self._streams: dict[StreamedAnswer, None] = {}
         self._heads: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Head] = {}
 
     async def request(
@@ -98,12 +99,7 @@ class HttpClient:
 
         A cancellation ends the connection; the request may have been served.
         """
-        key = (method, url, tuple(headers))
-        head = self._heads.get(key)
-        if head is None:
-            if len(self._heads) >= HEADS_MAX:
-                self._heads.clear()
-            head = self._heads[key] = _head(method, url, headers)
+        head = self._cached_head(method, url, headers)
         try:
             async with asyncio.timeout(self._timeout_s), self._slots[head.address]:
                 idle = self._idle[head.address]
@@ -115,27 +111,73 @@ class HttpClient:
                     link.abort()
                 return answer
         except TimeoutError as error:
-            raise UnusableAnswerError(
-                f"{head.lines[0][1]} gave no answer within {self._timeout_s:g} s"
-            ) from error
+            raise self._too_late(head) from error
+
+    async def open(
+        self, method: str, url: str, *, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
+    ) -> StreamedAnswer:
+        """Send a request and return its answer once its head has arrived, within ``timeout_s``; the body may last for
+        any time and have any size. The caller closes the answer. Raises HttpError, ValueError for a bad URL.
+
+        The connection is not among those that CONNECTIONS_MAX bounds. A cancellation ends it.
+        """
+        head = self._cached_head(method, url, headers)
+        lines = [*head.lines, ("Content-Length", str(len(body)))]
+        request = h11.Request(method=head.method, target=head.target, headers=lines)
+        answer = StreamedAnswer(head.lines[0][1], request, body)
+        self._streams[answer] = None
+        answer.on_lost = partial(self._streams.pop, answer, None)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._connect(head.address, lambda: answer)
+                await answer.begin()
+        except BaseException as error:
+            self._streams.pop(answer, None)
+            answer.close()
+            if isinstance(error, TimeoutError):
+                raise self._too_late(head) from error
+            raise
+        return answer
 
     def close(self) -> None:
         """End all connections; pending requests fail."""
         for link in list(self._links):
             link.abort()
+        for answer in list(self._streams):
+            answer.close()
+
+    def _cached_head(self, method: str, url: str, headers: Sequence[tuple[str, str]]) -> _Head:
+        """Return the head of a request, cached. Raises ValueError for a bad URL."""
+        key = (method, url, tuple(headers))
+        head = self._heads.get(key)
+        if head is None:
+            if len(self._heads) >= HEADS_MAX:
+                self._heads.clear()
+            head = self._heads[key] = _head(method, url, headers)
+        return head
+
+    def _too_late(self, head: _Head) -> UnusableAnswerError:
+        return UnusableAnswerError(
+            f"{head.lines[0][1]} gave no answer within {self._timeout_s:g} s"
+        )
 
     async def _open(self, address: Address) -> "_Link":
+        host, port, _ = address
+        link = _Link(f"{host}:{port}", self._answer_bytes_max, partial(self._on_lost, address))
+        await self._connect(address, lambda: link)
+        self._links[link] = None
+        return link
+
+    async def _connect(self, address: Address, factory: ProtocolFactory) -> None:
+        """Open a connection. Raises NotReachedError."""
         host, port, secure = address
         tls = self._tls() if secure and self._tls is not None else None
         if secure and tls is None:
             raise NotReachedError(f"{host}:{port} needs TLS, for which there is no context")
-        link = _Link(f"{host}:{port}", self._answer_bytes_max, partial(self._on_lost, address))
         try:
-            await self._network.connect(host, port, lambda: link, tls=tls)
+            await self._network.connect(host, port, factory, tls=tls)
         except OSError as error:
             raise NotReachedError(f"{host}:{port} cannot be reached: {error}") from error
-        self._links[link] = None
-        return link
 
     def _on_lost(self, address: Address, link: "_Link") -> None:
         self._links.pop(link, None)

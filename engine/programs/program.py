@@ -76,11 +76,14 @@ async def serve(program: EngineProgram[S], settings: S) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    url = settings.metadata.store_url
+    url, access = settings.metadata.store_url, settings.metadata.access
+    timeout_s = program.session_timeout_s(settings)
     try:
-        store = await connect(url, session_timeout_s=program.session_timeout_s(settings))
+        store = await connect(url, access=access, session_timeout_s=timeout_s)
     except StoreUnavailableError as error:
         raise StartError(f"cannot reach the metadata store {url}: {error}") from error
+    except TlsFileError as error:
+        raise StartError(str(error)) from error
     try:
         server = program.build(
             settings,

@@ -38,6 +38,7 @@ def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLi
         token = internal_token(cluster)
         store = await connect(
             cluster.metadata_url,
+            access=cluster.metadata_access,
             session_timeout_s=SESSION_TIMEOUT_S,
             connect_timeout_s=CONNECT_TIMEOUT_S,
         )

@@ -32,9 +32,9 @@ from engine.net.network import LoopNetwork
 from gateway.standalone.plan import MALLOC
 from tests.bench.contenders import apache_missing, cpu_s
 from tests.bench.figures import Figures, medians, percentile
-from tests.conftest import ZooKeeperProcess, find_java
 from tests.oracle.servers import PEER, OurBookie, connected, make_root, peer_status
 from tests.support.ports import free_ports
+from tests.support.zookeeper.process import ZooKeeperProcess, find_java
 
 RUN_BYTES = 64 << 10
 IN_FLIGHT_BYTES = 4 << 20

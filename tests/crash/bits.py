@@ -30,10 +30,10 @@ from engine.ledger.writing.writer import LedgerWriter
 from engine.metadata import paths
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
-from tests.conftest import ZooKeeperProcess
 from tests.crash.kit.processes import BookieProcess, Cluster, running_cluster, zookeeper_process
 from tests.crash.ledgers import PATIENT, LedgerLoad, Written, check, payload
 from tests.support.ledger_cluster import run_of
+from tests.support.zookeeper.process import ZooKeeperProcess
 
 BLOCK = 4096
 GROUP_MAGIC = b"MGGROUP1"

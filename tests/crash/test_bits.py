@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ZooKeeperProcess
 from tests.crash import bits
+from tests.support.zookeeper.process import ZooKeeperProcess
 
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.conftest import ZooKeeperProcess
 from tests.crash.kit.processes import Process, running_cluster
 from tests.crash.load import Load, quiet_client
 from tests.support.instance import Instance, running_instance
 from tests.support.waiting import until_blocking
+from tests.support.zookeeper.process import ZooKeeperProcess
 
 TOPIC = "persistent://public/default/full"
 ENTRY_BYTES = 200_000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ZooKeeperProcess
 from tests.crash import torture
+from tests.support.zookeeper.process import ZooKeeperProcess
 
 MESSAGES = 20_000
 SECONDS = 10.0

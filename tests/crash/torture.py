@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.conftest import ZooKeeperProcess
 from tests.crash.kit.processes import Cluster, running_cluster, zookeeper_process
 from tests.crash.nemesis import KINDS, Nemesis
 from tests.crash.traffic import Reading, Traffic
+from tests.support.zookeeper.process import ZooKeeperProcess
 
 KEPT = [f"persistent://public/default/kept-{i}" for i in range(2)]
 CONSUMED = ["persistent://public/default/consumed"]

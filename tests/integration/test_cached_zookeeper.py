@@ -11,7 +11,7 @@ import pytest
 from engine.metadata.cached import CachedStore
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
-from tests.conftest import ZooKeeperProcess
+from tests.support.zookeeper.process import ZooKeeperProcess
 
 LOST = (StoreUnavailableError, SessionExpiredError)
 

@@ -154,3 +154,33 @@ def test_ctrl_c_while_packages_are_installed_ends_with_one_line(tmp_path: Path) 
     output, complaints = process.communicate(timeout=30)
     assert (process.returncode, complaints) == (130, "")
     assert output.splitlines()[-1] == "magnetar: interrupted; the next call goes on from here"
+
+
+def fake(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("refuses", ["", "apt-get", "dpkg-deb"])
+def test_etcd_is_unpacked_without_an_installation_or_reported_as_missing(
+    tmp_path: Path, refuses: str
+) -> None:
+    programs, home = tmp_path / "bin", tmp_path / "home"
+    for folder in (programs, home):
+        folder.mkdir()
+    (home / "bootstrap.py").write_bytes(SCRIPT.read_bytes())
+    calls = tmp_path / "calls"
+    fake(programs, "apt-get", f"echo apt-get $* >> {calls}; /bin/touch etcd.deb")
+    fake(programs, "dpkg-deb", 'd="$3/usr/bin"; /bin/mkdir -p "$d"; /bin/touch "$d/etcd"')
+    if refuses:
+        fake(programs, refuses, "exit 1")
+    code = "import bootstrap; bootstrap.ensure_etcd(); bootstrap.ensure_etcd()"
+    env = {"PATH": str(programs), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=home, env=env, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (home / ".tools/etcd/usr/bin/etcd").exists() is not bool(refuses)
+    assert (b"sudo apt install etcd-server" in done.stdout) is bool(refuses)
+    if not refuses:
+        assert "install" not in calls.read_text()
+        assert done.stdout.count(b"unpacking") == 1

@@ -33,8 +33,8 @@ def internal_info(stored: StoredLog, now_ms: int) -> JsonObject:
 def _node(stat: Stat) -> JsonObject:
     return {
         "version": stat.version,
-        "creationDate": iso(stat.ctime_ms),
-        "modificationDate": iso(stat.mtime_ms),
+        **({"creationDate": iso(stat.ctime_ms)} if stat.ctime_ms else {}),
+        **({"modificationDate": iso(stat.mtime_ms)} if stat.mtime_ms else {}),
     }
 
 

@@ -28,7 +28,7 @@ class StoredNode:
     """A node and its version as last known here. One write at a time.
 
     ``children``: names of its children when it was read with them. ``children_hold``: whether these still were all its
-    children at this owner's last write.
+    children at this owner's last write, False when the store does not count such changes.
     """
 
     __slots__ = (
@@ -50,7 +50,7 @@ class StoredNode:
         self.version = -1
         self.children: list[str] = []
         self.children_hold = False
-        self._children_version = -1
+        self._children_version: int | None = None
         self._store = store
         self._entropy = entropy
         self._settings = settings
@@ -123,7 +123,8 @@ class StoredNode:
     def _wrote(self, stat: Stat) -> None:
         self.version = stat.version
         self._unsure = None
-        self.children_hold = stat.children_version == self._children_version
+        counted = stat.children_version is not None
+        self.children_hold = counted and stat.children_version == self._children_version
 
     async def _settle(self) -> None:
         """Find out whether the write without an answer was made."""

@@ -130,7 +130,6 @@ class RestingLogs:
 
 
 def _versions(stored: StoredLog) -> object:
-    """Return a value that changes with any of the nodes. A node that is created again has version 0 again, but another
-    time."""
+    """Return a value that changes with any of the nodes, also when one is created again and has version 0 again."""
     nodes = [(name, stat) for name, (_, stat) in stored.cursors.items()] + [("", stored.stat)]
-    return [(name, stat.version, stat.ctime_ms) for name, stat in nodes]
+    return [(name, stat.version, stat.creation) for name, stat in nodes]

@@ -17,6 +17,7 @@ from engine.metadata.server.jute import (
     read_buffer,
     read_int,
     read_long,
+    read_optional_text,
     read_text,
     read_vector,
     text,
@@ -79,6 +80,7 @@ _STAT = Struct(">qqqqiiiqiiq")
 _MULTI_HEAD = Struct(">i?i")
 _MULTI_ERROR = Struct(">i?ii")
 _MODES = frozenset(CreateMode)
+_WITH_TTL = (CreateMode.PERSISTENT_WITH_TTL, CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL)
 _MULTI_END = _MULTI_HEAD.pack(Op.ERROR, True, -1)
 
 
@@ -91,7 +93,10 @@ class RequestError(JuteError):
 
 
 class UnknownRequestError(Exception):
-    """The type of a request is none of ``Op``: answered with UNIMPLEMENTED, after which ZooKeeper closes."""
+    """A request of a type that is not served: answered with zxid -1 and UNIMPLEMENTED, after which ZooKeeper closes.
+
+    So is CHECK, which is only an operation of a multi.
+    """
 
     def __init__(self, xid: int, op: int) -> None:
         super().__init__(f"requests of type {op} are not implemented")
@@ -163,8 +168,8 @@ def _set_data(frame: Frame, at: int) -> Decoded:
 
 def _acl_entry(frame: Frame, at: int) -> tuple[AclEntry, int]:
     permissions, at = read_int(frame, at)
-    scheme, at = read_text(frame, at)
-    name, at = read_text(frame, at)
+    scheme, at = read_optional_text(frame, at)
+    name, at = read_optional_text(frame, at)
     return AclEntry(permissions, scheme, name), at
 
 
@@ -188,7 +193,7 @@ def _delete(frame: Frame, at: int) -> Decoded:
     return Delete(path, version), at
 
 
-def _check(frame: Frame, at: int) -> Decoded:
+def _check(frame: Frame, at: int) -> tuple[Check, int]:
     path, at = read_text(frame, at)
     version, at = read_int(frame, at)
     return Check(path, version), at
@@ -271,7 +276,7 @@ def _get_all_children_number(frame: Frame, at: int) -> Decoded:
 
 def _auth(frame: Frame, at: int) -> Decoded:
     _, at = read_int(frame, at)  # always 0
-    scheme, at = read_text(frame, at)
+    scheme, at = read_optional_text(frame, at)
     auth, at = read_buffer(frame, at)
     return Auth(scheme, auth or b""), at
 
@@ -299,9 +304,17 @@ def _multi(frame: Frame, at: int) -> Decoded:
         if decode is None:
             raise JuteError(f"operation {len(ops)} has type {op}, which a multi cannot have")
         request, at = decode(frame, at)
-        if type(request) is Create and request.flags not in _MODES:
-            raise JuteError(f"operation {len(ops)} has the flags {request.flags}, which are none")
-        ops.append(request)
+        ops.append(_multi_create(request) if type(request) is Create else request)
+
+
+def _multi_create(request: Create) -> Create:
+    """Return a creation as ZooKeeper takes it in a multi, where the flags decide on containers."""
+    op, flags = request.op, request.flags
+    if flags not in _MODES:
+        raise JuteError(f"the flags {flags} of a creation are none")
+    if flags in _WITH_TTL and op is not Op.CREATE_TTL:
+        raise JuteError("a creation with a time to live has another type")
+    return request._replace(op=Op.CREATE_CONTAINER) if flags == CreateMode.CONTAINER else request
 
 
 def _multi_read(frame: Frame, at: int) -> Decoded:
@@ -320,7 +333,7 @@ def _multi_read(frame: Frame, at: int) -> Decoded:
         ops.append(request._replace(watch=False))  # ZooKeeper sets no watches there
 
 
-_MULTI_DECODERS: dict[int, Callable[[Frame, int], Decoded]] = {
+_MULTI_DECODERS: dict[int, Callable[[Frame, int], tuple[Any, int]]] = {
     Op.CREATE: _create(Op.CREATE),
     Op.CREATE2: _create(Op.CREATE2),
     Op.CREATE_CONTAINER: _create(Op.CREATE_CONTAINER),
@@ -330,7 +343,7 @@ _MULTI_DECODERS: dict[int, Callable[[Frame, int], Decoded]] = {
     Op.CHECK: _check,
 }
 _DECODERS: dict[int, Callable[[Frame, int], Decoded]] = {
-    **_MULTI_DECODERS,
+    **{op: decode for op, decode in _MULTI_DECODERS.items() if op != Op.CHECK},
     Op.GET_DATA: _get_data,
     Op.EXISTS: _exists,
     Op.PING: _empty(Ping()),

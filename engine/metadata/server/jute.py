@@ -50,17 +50,21 @@ def read_buffer(frame: Frame, at: int) -> tuple[bytes | None, int]:
 
 
 def read_text(frame: Frame, at: int) -> tuple[str, int]:
-    """Return a text, "" for null: kazoo sends empty ones as null.
+    """Return a text. Null is an error.
 
     Bytes that are not UTF-8 become U+FFFD, as in Java: no path may have that character, so they are refused there.
     """
     length, at = read_int(frame, at)
-    if length == -1:
-        return "", at
     end = at + length
     if length < 0 or end > len(frame):
         raise JuteError(f"a text of {length} bytes does not fit in its frame")
     return str(frame[at:end], "utf-8", "replace"), end
+
+
+def read_optional_text(frame: Frame, at: int) -> tuple[str, int]:
+    """Return a text, "" for null: kazoo sends empty ones as null."""
+    value, at = read_buffer(frame, at)
+    return "" if value is None else value.decode("utf-8", "replace"), at
 
 
 def read_vector(

@@ -20,6 +20,9 @@ def is_valid(path: str) -> bool:
 
     It is absolute, without empty, ``.`` or ``..`` parts and without control or private characters.
     """
+    if path.isascii() and path.isprintable() and "//" not in path and "/." not in path:
+        # Most paths need no search for parts and characters, which takes five times as long.
+        return path == ROOT or (path[:1] == "/" and path[-1] != "/")
     return _VALID.fullmatch(path) is not None
 
 

@@ -33,7 +33,6 @@ from engine.metadata.server.protocol import (
     CreateMode,
     Delete,
     ErrorCode,
-    Event,
     EventType,
     Multi,
     MultiAnswer,
@@ -211,7 +210,7 @@ class WriteExecution:
         self.changes.append(change)
 
     def _trigger(self, kind: EventType, path: str, acl: Acl) -> None:
-        self.triggers.append(WatchTrigger(Event(kind, path, self._zxid), acl))
+        self.triggers.append(WatchTrigger(kind, path, self._zxid, acl))
 
     def _node(self, path: str) -> ZNode:
         node = self._tree.nodes.get(path)
@@ -223,6 +222,8 @@ class WriteExecution:
 def _owner(client: SessionClient, request: Create) -> int:
     """Return the owner field of a new node. As in ZooKeeper the operation decides on containers, not the flag."""
     op, flags = request.op, request.flags
+    if flags == CreateMode.PERSISTENT and op in (Op.CREATE, Op.CREATE2):
+        return 0  # which most are
     if not CreateMode.PERSISTENT <= flags <= CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL:
         raise RefusedRequestError(ErrorCode.BAD_ARGUMENTS)
     if op is Op.CREATE_TTL or flags in _WITH_TTL:

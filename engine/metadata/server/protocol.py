@@ -181,6 +181,8 @@ class Sync(NamedTuple):
 
 
 class Check(NamedTuple):
+    """An operation of Multi only."""
+
     path: str
     version: int
 
@@ -258,7 +260,7 @@ class CloseSession(NamedTuple):
     pass
 
 
-Write = Create | Delete | SetData | SetAcl | Check | Multi | CloseSession
+Write = Create | Delete | SetData | SetAcl | Multi | CloseSession
 """Requests that take a transaction id, also when they fail."""
 Read = Exists | GetData | GetAcl | GetChildren | MultiRead | GetEphemerals | GetAllChildrenNumber
 WatchRequest = SetWatches | AddWatch | FindWatches
@@ -316,6 +318,8 @@ class Paths(NamedTuple):
 
 
 class Number(NamedTuple):
+    """Answer of GetAllChildrenNumber; 0 as answer of AddWatch, which has an error code as its body."""
+
     number: int
 
 
@@ -343,7 +347,7 @@ class MultiAnswer(NamedTuple):
 Answer = (
     Created | Stat | Data | Children | AclAnswer | Paths | Number | Path | Identities | MultiAnswer
 )
-"""Body of a successful answer; None for those without one (delete, check, auth, ping, watch requests)."""
+"""Body of a successful answer; None for those without one: of Delete, Check, Auth, Ping, SetWatches, FindWatches."""
 
 
 class EventType(IntEnum):

@@ -4,7 +4,7 @@ As in ZooKeeper there are two tables: data watches (also of nodes that do not ex
 watch is in both, a recursive one only among the data watches, so that it sees no CHILDREN_CHANGED. Invariant Z4.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntFlag
 from typing import NamedTuple
 
@@ -22,10 +22,16 @@ class WatchMode(IntFlag):
     RECURSIVE = 4
 
 
+_OF_CHILDREN = (EventType.CHILDREN_CHANGED, EventType.DELETED)
+"""Events that fire child watches."""
+
+
 class WatchTrigger(NamedTuple):
     """A change of a node that may fire watches. Only clients that may read the node, by ``acl``, get the event."""
 
-    event: Event
+    type: EventType
+    path: str
+    zxid: int
     acl: Acl
 
 
@@ -74,6 +80,10 @@ class WatchTable:
         if modes is not None:
             for path, before in list(modes.items()):
                 self._set(path, client, modes, before, 0)
+
+    def may_fire(self, path: str) -> bool:
+        """Return False when no client watches ``path``."""
+        return path in self._clients or self._recursive > 0
 
     def fire(self, path: str) -> dict[SessionClient, None]:
         """Return the clients that watch ``path``, or recursively a node above it; those of mode ONCE end."""
@@ -179,23 +189,19 @@ class Watches:
 
     def fire(self, triggers: list[WatchTrigger]) -> list[WatchNotice]:
         """Return the notices of changes, in order, and end the watches that fired once."""
-        if not self._data.size and not self._children.size:
-            return []
-        return [notice for trigger in triggers for notice in self._fire(trigger)]
-
-    def _fire(self, trigger: WatchTrigger) -> list[WatchNotice]:
-        event = trigger.event
-        clients: dict[SessionClient, None] = {}
-        if event.type is not EventType.CHILDREN_CHANGED:
-            clients |= self._data.fire(event.path)
-        if event.type in (EventType.CHILDREN_CHANGED, EventType.DELETED):
+        data, children = self._data, self._children
+        notices: list[WatchNotice] = []
+        for trigger in triggers:
+            kind, path, _, _ = trigger
             # A client that watches data and children of a deleted node gets one event.
-            clients |= self._children.fire(event.path)
-        return [
-            WatchNotice(client, event)
-            for client in clients
-            if access.allows(trigger.acl, Permission.READ, client.identities)
-        ]
+            clients: dict[SessionClient, None] = {}
+            if kind is not EventType.CHILDREN_CHANGED and data.may_fire(path):
+                clients |= data.fire(path)
+            if kind in _OF_CHILDREN and children.may_fire(path):
+                clients |= children.fire(path)
+            if clients:
+                notices += _notices(trigger, clients)
+        return notices
 
     def _of_kind(self, kind: WatcherKind) -> list[tuple[WatchTable, WatchMode | None]]:
         data, children = self._data, self._children
@@ -210,6 +216,15 @@ class Watches:
                 return [(data, WatchMode.RECURSIVE)]
             case WatcherKind.ANY:
                 return [(children, None), (data, None)]
+
+
+def _notices(trigger: WatchTrigger, clients: Iterable[SessionClient]) -> list[WatchNotice]:
+    event = Event(trigger.type, trigger.path, trigger.zxid)
+    return [
+        WatchNotice(client, event)
+        for client in clients
+        if access.allows(trigger.acl, Permission.READ, client.identities)
+    ]
 
 
 def _above(path: str) -> Iterator[str]:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from engine.auth.internal import TOKEN_HEADER
 from engine.rpc.operation import encode_call
-from tests.conftest import ZooKeeperProcess, find_java
 from tests.crash.kit.lossy_disk import Plan
 from tests.crash.kit.mortal import END_OF_TASKS
 from tests.crash.kit.nursery import Life, Nursery
 from tests.support.ports import free_ports
+from tests.support.zookeeper.process import ZooKeeperProcess, find_java
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTHING = Plan()

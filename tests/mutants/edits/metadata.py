@@ -206,14 +206,14 @@ EDITS = (
         "Z5",
     ),
     Edit(
-        "version-not-compared",
+        "metadata-version-not-compared",
         f"{SERVER}/node_writes.py::_require_version",
         "expected not in (ANY_VERSION, actual)",
         "expected > actual",
         (f"{UNIT}/test_machine.py::test_the_first_check_that_fails_decides_on_the_code",),
     ),
     Edit(
-        "acl-checked-after-the-version",
+        "data-written-without-the-right",
         f"{SERVER}/node_writes.py::WriteExecution._set_data",
         "_require(client, node, Permission.WRITE)",
         "pass",
@@ -286,9 +286,9 @@ EDITS = (
     ),
     Edit(
         "child-watch-missed-at-a-deletion",
-        f"{SERVER}/watch_table.py::Watches._fire",
-        "event.type in (EventType.CHILDREN_CHANGED, EventType.DELETED)",
-        "event.type is EventType.CHILDREN_CHANGED",
+        f"{SERVER}/watch_table.py::Watches.fire",
+        "kind in _OF_CHILDREN",
+        "kind is EventType.CHILDREN_CHANGED",
         (f"{UNIT}/test_watch_table.py::test_removing_a_node_fires_its_child_watch",),
         "Z4",
     ),
@@ -312,7 +312,7 @@ EDITS = (
     ),
     Edit(
         "event-for-who-may-not-read",
-        f"{SERVER}/watch_table.py::Watches._fire",
+        f"{SERVER}/watch_table.py::_notices",
         "access.allows(trigger.acl, Permission.READ, client.identities)",
         "True",
         (

@@ -127,7 +127,8 @@ class RandomWrites:
             return SetAcl(self.path(), self._acl(), self._version())
         if kind == 1:
             return Multi(tuple(self._op() for _ in range(self._rng.randrange(5))))
-        return self._op()
+        request = self._op()
+        return Multi((request,)) if isinstance(request, Check) else request
 
     def _op(self) -> Create | Delete | SetData | Check:
         rng = self._rng

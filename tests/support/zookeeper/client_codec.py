@@ -63,6 +63,7 @@ from engine.metadata.server.protocol import (
 PING_XID, AUTH_XID, SET_WATCHES_XID = -2, -4, -8
 STAT = Struct(">qqqqiiiqiiq")
 MULTI_HEAD = Struct(">i?i")
+CODES: dict[int, ErrorCode] = {code.value: code for code in ErrorCode}
 
 
 class Reply(NamedTuple):
@@ -190,7 +191,7 @@ def decode_event(frame: bytes) -> Event:
 def decode_reply(frame: bytes, request: Request) -> Reply:
     """Return the answer to a request. Every byte of the frame is accounted for."""
     xid, zxid, number = Struct(">iqi").unpack_from(frame)
-    code = ErrorCode(number) if number in set(ErrorCode) else number
+    code = CODES.get(number, number)
     read = BODIES.get(op_of(request))
     if code != ErrorCode.OK or read is None:
         assert len(frame) == 16, frame.hex()
@@ -281,7 +282,7 @@ def read_multi(frame: bytes, at: int) -> tuple[MultiAnswer, int]:
         if kind == Op.ERROR:
             again, at = read_int(frame, at)
             assert again == code, frame.hex()
-            results.append(ErrorCode(code) if code in set(ErrorCode) else code)
+            results.append(CODES.get(code, code))
             continue
         assert code == 0, frame.hex()
         part = None
@@ -300,6 +301,7 @@ BODIES: dict[int, Callable[[bytes, int], tuple[Any, int]]] = {
     Op.SET_DATA: read_stat,
     Op.GET_ACL: read_acl,
     Op.SET_ACL: read_stat,
+    Op.ADD_WATCH: read_number,
     Op.GET_CHILDREN: read_children,
     Op.GET_CHILDREN2: read_children2,
     Op.SYNC: read_path,

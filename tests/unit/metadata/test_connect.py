@@ -3,7 +3,7 @@
 import pytest
 
 from engine.base.settings import SettingsError
-from engine.metadata.connect import MetadataUrl, connect
+from engine.metadata.connect import FORM, MetadataUrl, connect
 
 
 @pytest.mark.parametrize(
@@ -15,10 +15,13 @@ from engine.metadata.connect import MetadataUrl, connect
         ("zk://a:1/eu", "a:1", "/eu"),
         ("zk:a", "a", ""),
         ("zk:[::1]:2181/eu", "[::1]:2181", "/eu"),
+        ("etcd:http://a:1", "http://a:1", ""),
+        ("etcd:http://a:1/", "http://a:1", ""),
+        ("etcd:https://a:1,https://[::1]:2/eu", "https://a:1,https://[::1]:2", "/eu"),
     ],
 )
 def test_a_url_gives_hosts_and_chroot(url: str, hosts: str, chroot: str) -> None:
-    assert MetadataUrl.parse(url) == (hosts, chroot)
+    assert MetadataUrl.parse(url) == (url.partition(":")[0], hosts, chroot)
 
 
 @pytest.mark.parametrize(
@@ -35,17 +38,23 @@ def test_a_url_gives_hosts_and_chroot(url: str, hosts: str, chroot: str) -> None
         "zk:a:1/eu/",
         "zk:a:1/../eu",
         "zk:a:1//eu",
+        "etcd:a:1",
+        "etcd:http://",
+        "etcd:http://a:0",
+        "etcd:http://a:1,b:2",
+        "etcd:http://a:1/eu,http://b:2",
+        "etcd:http://user:password@a:1",
+        "etcd:ftp://a:1",
+        "etcd:http://a:1/../eu",
     ],
 )
 def test_other_urls_are_refused_in_one_line_that_names_the_setting(url: str) -> None:
     with pytest.raises(SettingsError) as refused:
         MetadataUrl.parse(url, "--metadata")
-    assert str(refused.value) == (
-        f"--metadata must be zk:host:port[,host:port][/chroot], not {url!r}"
-    )
+    assert str(refused.value) == f"--metadata must be {FORM}, not {url!r}"
 
 
-@pytest.mark.parametrize("url", ["etcd:http://a:1", "rocksdb:///data", "memory:local", "oxia://a"])
+@pytest.mark.parametrize("url", ["rocksdb:///data", "memory:local", "oxia://a"])
 async def test_a_store_that_is_not_built_is_refused_by_name(url: str) -> None:
     with pytest.raises(SettingsError, match=f"metadata_url .*{url.split(':')[0]} is not built"):
         await connect(url)

@@ -10,7 +10,7 @@ from engine.metadata.kazoo_handler import KazooAnswer, LoopHandler
 from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.metadata.zookeeper import ZooKeeperStore
 
-STAT = SimpleNamespace(version=3, ephemeralOwner=0, ctime=1, mtime=2, numChildren=0, cversion=0)
+STAT = SimpleNamespace(version=3, ephemeralOwner=0, ctime=1, mtime=2, czxid=0, cversion=0)
 
 
 class LaggingServer:

@@ -3,7 +3,9 @@
 import pytest
 
 from engine.base.settings import SettingsError
+from engine.metadata.connect import Access
 from engine.metadata.settings import MetadataSettings
+from engine.net.tls import ClientFiles
 
 
 def test_the_default_url_is_the_zookeeper_of_this_machine() -> None:
@@ -14,3 +16,21 @@ def test_the_default_url_is_the_zookeeper_of_this_machine() -> None:
 def test_a_malformed_url_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"metadata_url must be zk:host:port.*'etcd:a:1'"):
         MetadataSettings("etcd:a:1")
+
+
+def test_access_is_for_etcd_and_complete() -> None:
+    etcd = "etcd:https://a:2379"
+    settings = MetadataSettings(
+        etcd,
+        metadata_tls_trust_certs_file_path="/ca",
+        metadata_user="m",
+        metadata_password="kept to itself",
+    )
+    assert settings.access == Access(ClientFiles("/ca"), "m", "kept to itself")
+    assert "kept to itself" not in f"{settings} {settings.access}"
+    with pytest.raises(SettingsError, match="metadata_url must begin with etcd:"):
+        MetadataSettings("zk:a:1", metadata_user="m")
+    with pytest.raises(SettingsError, match="metadata_user must be set"):
+        MetadataSettings(etcd, metadata_password="p")
+    with pytest.raises(SettingsError, match="must be set together"):
+        MetadataSettings(etcd, metadata_tls_key_file_path="/key")

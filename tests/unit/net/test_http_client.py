@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.net import http_client
+from engine.net import http_client, http_stream
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.http_client import (
     AnswerLostError,
@@ -257,3 +257,60 @@ async def test_https_uses_the_given_context(tmp_path: Path) -> None:
         with pytest.raises(NotReachedError, match="certificate"):
             await HttpClient(LoopNetwork(), timeout_s=5.0, tls=stranger).request("GET", address)
         client.close()
+
+
+async def test_a_streamed_answer_is_read_while_it_arrives(client: HttpClient) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with scripted(head + b"3\r\nabc\r\n", b"2\r\nde\r\n1\r\nf", b"\r\n0\r\n\r\n") as address:
+        answer = await client.open("POST", address, body=b"x")
+        assert answer.status == 200
+        assert await answer.read() == b"abc"
+        pieces = [await answer.read() for _ in range(3)]
+        assert (b"".join(pieces), pieces[-1]) == (b"def", b"")
+        assert await answer.read() == b""
+    assert not client._streams
+
+
+async def test_a_streamed_answer_cut_short_is_lost_behind_what_arrived(client: HttpClient) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with scripted(head + b"3\r\nabc\r\n") as address:
+        answer = await client.open("POST", address)
+        assert await answer.read() == b"abc"
+        for _ in range(2):
+            with pytest.raises(AnswerLostError):
+                await answer.read()
+
+
+async def test_a_malformed_piece_ends_a_streamed_answer(client: HttpClient) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with scripted(head + b"1\r\na\r\n", b"zz\r\n") as address:
+        answer = await client.open("POST", address)
+        assert await answer.read() == b"a"
+        with pytest.raises(UnusableAnswerError, match="malformed"):
+            await answer.read()
+        await until(lambda: not client._streams)
+
+
+async def test_a_streamed_answer_without_a_head_is_too_late(service: Service) -> None:
+    client = HttpClient(LoopNetwork(), timeout_s=0.1)
+    with pytest.raises(UnusableAnswerError, match=r"no answer within 0\.1 s"):
+        await client.open("GET", url(service, "/wait"))
+    service.let_go.set()
+    await until(lambda: open_connections(service) == 0)
+
+
+async def test_an_unread_streamed_answer_is_bounded_and_closing_it_ends_its_connection(
+    service: Service, client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_stream, "BUFFER_BYTES_MAX", 10_000)
+    answer = await client.open("GET", url(service, "/large"))
+    await until(lambda: not answer._transport.is_reading())  # type: ignore[union-attr]
+    assert answer._buffered < 10_000 + (256 << 10)
+    size = 0
+    while piece := await answer.read():
+        size += len(piece)
+    assert size == 1 << 20
+    second = await client.open("GET", url(service, "/large"))
+    second.close()
+    client.close()
+    await until(lambda: open_connections(service) == 0)

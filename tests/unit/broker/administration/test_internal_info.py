@@ -87,3 +87,8 @@ def test_times_have_no_zeros_at_their_end() -> None:
         "1970-01-01T00:00:01.5Z",
         "1970-01-01T00:01:01.02Z",
     ]
+
+
+def test_dates_are_left_out_when_the_store_has_no_times() -> None:
+    stored = StoredLog(LogRecord.decode(b""), STAT._replace(ctime_ms=0, mtime_ms=0), {})
+    assert internal_info(stored, NOW_MS) == {"version": 1, "ledgers": [], "cursors": {}}

@@ -13,7 +13,7 @@ from engine.metadata.server.codec import (
     encode_connect,
     encode_event,
 )
-from engine.metadata.server.jute import INT, JuteError
+from engine.metadata.server.jute import INT, NULL, JuteError
 from engine.metadata.server.protocol import (
     OPEN_ACL,
     Acl,
@@ -89,7 +89,6 @@ PAIRS: list[tuple[Request, Answer | None]] = [
     (GetChildren("/a", False, True), Children((), STAT)),
     (Sync("/a"), Path("/a")),
     (Ping(), None),
-    (Check("/a", 4), None),
     (
         Multi((CREATE, Create(Op.CREATE_TTL, "/t", b"", (), 6, 5), Delete("/d", 1), Check("/", 0))),
         MultiAnswer(
@@ -122,7 +121,7 @@ PAIRS: list[tuple[Request, Answer | None]] = [
     ),
     (SetWatches(5, ("/a",), (), ("/b", "/c")), None),
     (SetWatches(5, (), ("/e",), (), ("/p",), ("/r",)), None),
-    (AddWatch("/a", 1), None),
+    (AddWatch("/a", 1), Number(0)),
     (FindWatches("/a", 3, remove=False), None),
     (FindWatches("/a", 1, remove=True), None),
     (GetEphemerals("/a"), Paths(("/a/b", "/a/c"))),
@@ -140,7 +139,7 @@ def body(frame: bytes) -> bytes:
 
 
 def test_every_type_of_request_has_an_example() -> None:
-    assert {op_of(request) for request, _ in PAIRS} == set(Op) - {Op.ERROR}
+    assert {op_of(request) for request, _ in PAIRS} == set(Op) - {Op.ERROR, Op.CHECK}
 
 
 @pytest.mark.parametrize("frame_type", [bytes, memoryview])
@@ -202,10 +201,16 @@ def test_a_connect_answer_has_the_flag_that_the_request_had(with_read_only: bool
     assert decode_connect_answer(frame) == (answer, with_read_only)
 
 
-def test_an_unknown_type_is_named() -> None:
+@pytest.mark.parametrize("op", [Op.CHECK, 16, 102])
+def test_a_type_that_is_not_served_is_named(op: int) -> None:
     with pytest.raises(UnknownRequestError) as refused:
-        decode_request(b"\0\0\0\5\0\0\0\x10")
-    assert (refused.value.xid, refused.value.op) == (5, 16)
+        decode_request(INT.pack(5) + INT.pack(op) + body(encode_request(1, Check("/a", 4))))
+    assert (refused.value.xid, refused.value.op) == (5, op)
+
+
+def test_a_null_path_is_refused() -> None:
+    with pytest.raises(RequestError):
+        decode_request(INT.pack(5) + INT.pack(Op.GET_DATA) + NULL + b"\0")
 
 
 def test_a_frame_without_a_header_is_refused() -> None:
@@ -219,12 +224,20 @@ def test_a_frame_without_a_header_is_refused() -> None:
     [
         Multi((GetData("/a", False),)),  # type: ignore[arg-type]
         Multi((Create(Op.CREATE, "/a", b"", OPEN_ACL, 7),)),
+        Multi((Create(Op.CREATE2, "/a", b"", OPEN_ACL, 5),)),
         MultiRead((Delete("/a", 0),)),  # type: ignore[arg-type]
     ],
 )
 def test_a_multi_with_a_foreign_part_is_refused(parts: Multi | MultiRead) -> None:
     with pytest.raises(RequestError):
         decode_request(body(encode_request(1, parts)))
+
+
+@pytest.mark.parametrize("op", [Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER])
+def test_the_flag_of_a_container_decides_in_a_multi(op: Op) -> None:
+    frame = body(encode_request(1, Multi((Create(op, "/a", b"", OPEN_ACL, 4),))))
+    container = Create(Op.CREATE_CONTAINER, "/a", b"", OPEN_ACL, 4)
+    assert decode_request(frame) == (1, Multi((container,)))
 
 
 def test_a_vector_longer_than_its_frame_is_refused() -> None:

@@ -110,18 +110,31 @@ WRONG_ACL = (AclEntry(31, "nobody", "knows"),)
         (SetAcl("/read-only", OPEN_ACL, 7), ErrorCode.NO_AUTH),
         (SetAcl("/node", OPEN_ACL, 7), ErrorCode.BAD_VERSION),
         (SetAcl("/node", OPEN_ACL, 0), ErrorCode.OK),
-        (Check("/none/", 0), ErrorCode.BAD_ARGUMENTS),
-        (Check("/none", 7), ErrorCode.NO_NODE),
-        (Check("/private", 7), ErrorCode.NO_AUTH),
-        (Check("/node", 7), ErrorCode.BAD_VERSION),
-        (Check("/node", 0), ErrorCode.OK),
-        (Check("/node", -1), ErrorCode.OK),
     ],
 )
 def test_the_first_check_that_fails_decides_on_the_code(
     bench: Bench, request_: Write, code: ErrorCode
 ) -> None:
     assert bench.code(bench.client(), request_) is code
+
+
+@pytest.mark.parametrize(
+    ("check", "code"),
+    [
+        (Check("/none/", 0), ErrorCode.BAD_ARGUMENTS),
+        (Check("/none", 7), ErrorCode.NO_NODE),
+        (Check("/private", 7), ErrorCode.NO_AUTH),
+        (Check("/node", 7), ErrorCode.BAD_VERSION),
+        (Check("/node", -2), ErrorCode.BAD_VERSION),
+        (Check("/node", 0), ErrorCode.OK),
+        (Check("/node", -1), ErrorCode.OK),
+    ],
+)
+def test_a_check_compares_the_version_of_a_node_that_may_be_read(
+    bench: Bench, check: Check, code: ErrorCode
+) -> None:
+    result = (Op.CHECK, None) if code is ErrorCode.OK else code
+    assert bench.write(bench.client(), Multi((check,))).answer == MultiAnswer((result,))
 
 
 def test_a_write_of_an_ended_session_fails(bench: Bench) -> None:
