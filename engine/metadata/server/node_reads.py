@@ -146,8 +146,12 @@ class NodeReader:
         below = [(path, node)]
         while below:
             path, node = below.pop()
-            count += len(node.children or ())
-            below += [(join(path, name), nodes[join(path, name)]) for name in node.children or ()]
+            for name in node.children or ():
+                count += 1
+                child_path = join(path, name)
+                child = nodes[child_path]
+                if child.children:
+                    below.append((child_path, child))
         return Number(count)
 
     def _set_watches(self, client: SessionClient, request: SetWatches) -> list[WatchNotice]:

@@ -4,23 +4,18 @@ As in ZooKeeper there are two tables: data watches (also of nodes that do not ex
 watch is in both, a recursive one only among the data watches, so that it sees no CHILDREN_CHANGED. Invariant Z4.
 """
 
-from collections.abc import Iterable, Iterator
-from enum import IntFlag
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from engine.metadata.server import acl as access
 from engine.metadata.server.node_paths import ROOT
 from engine.metadata.server.protocol import Acl, Event, EventType, Permission, WatcherKind
 from engine.metadata.server.session_table import SessionClient
 
-
-class WatchMode(IntFlag):
-    """Way to watch a path; a client may watch one in several ways at once."""
-
-    ONCE = 1
-    PERSISTENT = 2
-    RECURSIVE = 4
-
+ONCE: Final = 1
+PERSISTENT: Final = 2
+RECURSIVE: Final = 4
+"""Ways to watch a path, of which a client may use several at once; plain integers, as those of a flag are slow."""
 
 _OF_CHILDREN = (EventType.CHILDREN_CHANGED, EventType.DELETED)
 """Events that fire child watches."""
@@ -47,21 +42,24 @@ class WatchLimitError(Exception):
 
 
 class WatchTable:
-    """Watches of one kind, by path and by client. Plain integers hold the modes."""
+    """Watches of one kind, by path and by client, in about 150 bytes each.
+
+    Most paths have one client, which is stored without a collection.
+    """
 
     def __init__(self) -> None:
         self.size = 0
         """Pairs of client and path."""
-        self._clients: dict[str, dict[SessionClient, None]] = {}
+        self._clients: dict[str, SessionClient | dict[SessionClient, None]] = {}
         self._modes: dict[SessionClient, dict[str, int]] = {}
         self._recursive = 0
 
-    def add(self, path: str, client: SessionClient, mode: WatchMode) -> None:
+    def add(self, path: str, client: SessionClient, mode: int) -> None:
         modes = self._modes.setdefault(client, {})
         before = modes.get(path, 0)
         self._set(path, client, modes, before, before | mode)
 
-    def remove(self, path: str, client: SessionClient, mode: WatchMode | None) -> bool:
+    def remove(self, path: str, client: SessionClient, mode: int | None) -> bool:
         """Remove one mode of watching, or all with None. Return whether there was one."""
         modes = self._modes.get(client)
         before = 0 if modes is None else modes.get(path, 0)
@@ -71,7 +69,7 @@ class WatchTable:
         self._set(path, client, modes, before, after)
         return True
 
-    def has(self, path: str, client: SessionClient, mode: WatchMode | None) -> bool:
+    def has(self, path: str, client: SessionClient, mode: int | None) -> bool:
         modes = self._modes.get(client, {}).get(path, 0)
         return bool(modes if mode is None else modes & mode)
 
@@ -88,43 +86,61 @@ class WatchTable:
     def fire(self, path: str) -> dict[SessionClient, None]:
         """Return the clients that watch ``path``, or recursively a node above it; those of mode ONCE end."""
         clients: dict[SessionClient, None] = {}
-        for client in list(self._clients.get(path, ())):
+        for client in self._watching(path):
             clients[client] = None
             modes = self._modes[client]
             before = modes[path]
-            self._set(path, client, modes, before, before & ~WatchMode.ONCE)
+            self._set(path, client, modes, before, before & ~ONCE)
         if self._recursive:
             for above in _above(path):
-                for client in self._clients.get(above, ()):
-                    if self._modes[client][above] & WatchMode.RECURSIVE:
+                for client in self._watching(above):
+                    if self._modes[client][above] & RECURSIVE:
                         clients[client] = None
         return clients
 
     def paths(self) -> dict[str, list[SessionClient]]:
         """Return the watched paths and who watches them."""
-        return {path: list(clients) for path, clients in self._clients.items()}
+        return {path: list(self._watching(path)) for path in self._clients}
 
     def clients(self) -> list[SessionClient]:
         return list(self._modes)
 
+    def _watching(self, path: str) -> Sequence[SessionClient]:
+        clients = self._clients.get(path, ())
+        if isinstance(clients, SessionClient):
+            return (clients,)
+        return tuple(clients)
+
+    def _enter(self, path: str, client: SessionClient) -> None:
+        clients = self._clients.setdefault(path, client)
+        if clients is client:
+            return
+        if isinstance(clients, SessionClient):
+            clients = self._clients[path] = {clients: None}
+        clients[client] = None
+
+    def _leave(self, path: str, client: SessionClient) -> None:
+        clients = self._clients[path]
+        if isinstance(clients, dict):
+            del clients[client]
+        if clients is client or not clients:
+            del self._clients[path]
+
     def _set(
         self, path: str, client: SessionClient, modes: dict[str, int], before: int, after: int
     ) -> None:
-        self._recursive += bool(after & WatchMode.RECURSIVE) - bool(before & WatchMode.RECURSIVE)
+        self._recursive += bool(after & RECURSIVE) - bool(before & RECURSIVE)
         if after:
             modes[path] = after
             if not before:
                 self.size += 1
-                self._clients.setdefault(path, {})[client] = None
+                self._enter(path, client)
             return
         self.size -= 1
         del modes[path]
         if not modes:
             del self._modes[client]
-        clients = self._clients[path]
-        del clients[client]
-        if not clients:
-            del self._clients[path]
+        self._leave(path, client)
 
 
 class Watches:
@@ -152,21 +168,21 @@ class Watches:
     def watch_data(self, path: str, client: SessionClient) -> None:
         """Watch the data or the existence of a node, once. Raises WatchLimitError."""
         self.reserve(1)
-        self._data.add(path, client, WatchMode.ONCE)
+        self._data.add(path, client, ONCE)
 
     def watch_children(self, path: str, client: SessionClient) -> None:
         """Watch the children of a node, once. Raises WatchLimitError."""
         self.reserve(1)
-        self._children.add(path, client, WatchMode.ONCE)
+        self._children.add(path, client, ONCE)
 
     def watch_always(self, path: str, client: SessionClient, recursive: bool) -> None:
         """Watch a path until the watch is removed or the client is gone. Raises WatchLimitError."""
         self.reserve(2)
         if recursive:
-            self._data.add(path, client, WatchMode.RECURSIVE)
+            self._data.add(path, client, RECURSIVE)
         else:
-            self._data.add(path, client, WatchMode.PERSISTENT)
-            self._children.add(path, client, WatchMode.PERSISTENT)
+            self._data.add(path, client, PERSISTENT)
+            self._children.add(path, client, PERSISTENT)
 
     def has(self, path: str, client: SessionClient, kind: WatcherKind) -> bool:
         """Return whether the client watches the path in this way."""
@@ -203,17 +219,17 @@ class Watches:
                 notices += _notices(trigger, clients)
         return notices
 
-    def _of_kind(self, kind: WatcherKind) -> list[tuple[WatchTable, WatchMode | None]]:
+    def _of_kind(self, kind: WatcherKind) -> list[tuple[WatchTable, int | None]]:
         data, children = self._data, self._children
         match kind:
             case WatcherKind.CHILDREN:
-                return [(children, WatchMode.ONCE)]
+                return [(children, ONCE)]
             case WatcherKind.DATA:
-                return [(data, WatchMode.ONCE)]
+                return [(data, ONCE)]
             case WatcherKind.PERSISTENT:
-                return [(children, WatchMode.PERSISTENT), (data, WatchMode.PERSISTENT)]
+                return [(children, PERSISTENT), (data, PERSISTENT)]
             case WatcherKind.PERSISTENT_RECURSIVE:
-                return [(data, WatchMode.RECURSIVE)]
+                return [(data, RECURSIVE)]
             case WatcherKind.ANY:
                 return [(children, None), (data, None)]
 

@@ -270,7 +270,7 @@ EDITS = (
     Edit(
         "persistent-watch-fires-once",
         f"{SERVER}/watch_table.py::WatchTable.fire",
-        "before & ~WatchMode.ONCE",
+        "before & ~ONCE",
         "0",
         (
             f"{UNIT}/test_watch_table.py::test_a_persistent_watch_fires_for_the_node_and_its_children_every_time",
@@ -280,7 +280,7 @@ EDITS = (
     Edit(
         "watch-fires-for-ever",
         f"{SERVER}/watch_table.py::WatchTable.fire",
-        "before & ~WatchMode.ONCE",
+        "before & ~ONCE",
         "before",
         (f"{UNIT}/test_watch_table.py::test_a_watch_fires_once",),
     ),
