@@ -13,6 +13,7 @@ import time
 
 from tests.oracle.metadata.compare import (
     Difference,
+    Mode,
     Server,
     compare,
     compare_many,
@@ -29,20 +30,21 @@ def main() -> int:
     parser.add_argument("--sequences", type=int, default=1000)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", help="seed of one sequence, as s.i")
-    parser.add_argument("--in-flight", type=int, default=8, help="1 compares zxids exactly")
+    parser.add_argument("--in-flight", type=int, default=12, help="sequences at a time")
+    parser.add_argument("--mode", type=Mode, choices=list(Mode), default=Mode.SEVERAL)
     parser.add_argument("--servers", nargs=2, choices=SERVERS, default=("real", "ours"))
     parser.add_argument("--chunk", type=int, default=4000, help="sequences between new servers")
     parser.add_argument("--differences", type=int, default=20, help="stop after so many")
     options = parser.parse_args()
     if options.only:
-        return asyncio.run(show(options.only, options.servers))
+        return asyncio.run(show(options.only, options.servers, options.mode))
     return run(options)
 
 
-async def show(seed: str, names: list[str]) -> int:
+async def show(seed: str, names: list[str], mode: Mode) -> int:
     with SERVERS[names[0]]() as theirs, SERVERS[names[1]]() as ours:
-        print("\n".join(await lines_of(theirs, seed, "/m1", exact=True)))
-        difference = await compare((theirs, ours), seed, "/m2", exact=True)
+        print("\n".join(await lines_of(theirs, seed, "/m1/root", mode)))
+        difference = await compare((theirs, ours), seed, "/m2/root", mode)
     print(difference.text if difference else "equal")
     return difference is not None
 
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         with first() as theirs, second() as ours:
             ports = (theirs, ours)
             done += asyncio.run(
-                compare_many(ports, seeds(options.chunk), options.in_flight, report)
+                compare_many(ports, seeds(options.chunk), options.in_flight, options.mode, report)
             )
         took_s = time.monotonic() - start
         print(f"{done} sequences, {len(differences)} differences, {took_s:.0f} s", flush=True)

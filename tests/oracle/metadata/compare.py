@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from difflib import unified_diff
+from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,17 +26,25 @@ ZOOKEEPER_OPTIONS = (
     "-Dzookeeper.preAllocSize=4096",
     "-Dznode.container.checkIntervalMs=100000000",
 )
-ZOOKEEPER_SETTINGS = "minSessionTimeout=10000\nmaxSessionTimeout=60000\n"
-"""Sessions outlive pauses of a busy machine."""
+ZOOKEEPER_SETTINGS = "minSessionTimeout=1500\nmaxSessionTimeout=60000\n"
+"""Sessions outlive pauses of a busy machine, except those that are to expire."""
 OURS = (sys.executable, "-m", "engine", "metadata")
 OUR_SETTINGS = {
-    "MAGNETAR_METADATA_SERVER_SESSION_TIMEOUT_MS_MIN": "10000",
+    "MAGNETAR_METADATA_SERVER_SESSION_TIMEOUT_MS_MIN": "1500",
     "MAGNETAR_METADATA_SERVER_SESSION_TIMEOUT_MS_MAX": "60000",
     "MAGNETAR_METADATA_SERVER_UNUSED_CHECK_SECONDS": "100000",
 }
 
 Server = Callable[[], AbstractContextManager[int]]
 """Starts a server with no data; its value is the port."""
+
+
+class Mode(Enum):
+    """Ways to play: several at a time, one at a time with exact zxids, or with sessions that expire."""
+
+    SEVERAL = "several"
+    EXACT = "exact"
+    EXPIRY = "expiry"
 
 
 class Difference(NamedTuple):
@@ -89,10 +98,12 @@ def _wait(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
     raise RuntimeError(log.read_text()[-2000:])
 
 
-async def lines_of(port: int, seed: str, root: str, *, exact: bool) -> list[str]:
+async def lines_of(port: int, seed: str, root: str, mode: Mode) -> list[str]:
     """Play the sequence of a seed; return its normalized transcript."""
     player = Player(port, SLOTS)
-    steps = Generator(seed, root).sequence()
+    exact = mode is Mode.EXACT
+    generator = Generator(seed, root, malformed=not exact, expiry=mode is Mode.EXPIRY)
+    steps = generator.sequence()
     try:
         transcript = await player.play(steps)
         ending = []
@@ -103,17 +114,13 @@ async def lines_of(port: int, seed: str, root: str, *, exact: bool) -> list[str]
     return [f"{i}: {line}" for i, lines in enumerate(connections) for line in lines] + ending
 
 
-async def compare(
-    ports: tuple[int, int], seed: str, root: str, *, exact: bool = False
-) -> Difference | None:
+async def compare(ports: tuple[int, int], seed: str, root: str, mode: Mode) -> Difference | None:
     """Return the difference of two servers' transcripts, None when they are equal."""
-    theirs, ours = await asyncio.gather(
-        *(lines_of(port, seed, root, exact=exact) for port in ports)
-    )
+    theirs, ours = await asyncio.gather(*(lines_of(port, seed, root, mode) for port in ports))
     if theirs == ours:
         return None
     return Difference(
-        seed, "\n".join(unified_diff(theirs, ours, "theirs", "ours", n=6, lineterm=""))
+        seed, "\n".join(unified_diff(theirs, ours, "theirs", "ours", n=3, lineterm=""))
     )
 
 
@@ -121,20 +128,21 @@ async def compare_many(
     ports: tuple[int, int],
     seeds: Iterator[str],
     in_flight: int,
+    mode: Mode,
     report: Callable[[Difference], None],
 ) -> int:
-    """Compare sequences, several at a time; return their number. Alone, zxids are compared exactly."""
+    """Compare sequences, several at a time unless the mode is EXACT; return their number."""
     count = 0
 
     async def work() -> None:
         nonlocal count
         for seed in seeds:
             count += 1
-            difference = await compare(ports, seed, f"/m{count}", exact=in_flight == 1)
+            difference = await compare(ports, seed, f"/m{count}/root", mode)
             if difference is not None:
                 report(difference)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(in_flight):
+        for _ in range(1 if mode is Mode.EXACT else in_flight):
             group.create_task(work())
     return count

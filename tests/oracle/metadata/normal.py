@@ -54,7 +54,9 @@ class Normalizer:
     def _event_zxid(self, item: Item) -> int:
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Event):
             zxid = item[1].zxid
-            return zxid if zxid in self._transcript.closes else -1
+            transcript = self._transcript
+            expired = zxid not in transcript.windows
+            return zxid if expired or zxid in transcript.closes else -1
         return -1
 
     def _line(self, item: Item) -> str:

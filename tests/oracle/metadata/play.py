@@ -17,7 +17,7 @@ from engine.metadata.server.protocol import (
     SetData,
     SetWatches,
 )
-from tests.oracle.metadata.steps import Ask, Drop, Enter, Leave, Return, Step
+from tests.oracle.metadata.steps import EXPIRING_MS, Ask, Drop, Enter, Expire, Leave, Return, Step
 from tests.support.zookeeper.client_codec import Reply
 from tests.support.zookeeper.raw_connection import (
     NO_PASSWORD,
@@ -27,6 +27,8 @@ from tests.support.zookeeper.raw_connection import (
 )
 
 ANSWER_S_MAX = 60.0
+EXPIRY_WAIT_S = EXPIRING_MS / 1000 + 1.0
+"""Time after which a session has expired: servers round it up."""
 WRITES = (Create, Delete, SetData, SetAcl, Multi, CloseSession)
 
 
@@ -95,6 +97,8 @@ class Player:
         self.transcript = Transcript()
         self._port = port
         self._slots = [Slot(number) for number in range(slots)]
+        self._left: list[tuple[int, bytes]] = []
+        """Earlier sessions of slots with their passwords, maybe alive."""
 
     async def play(self, steps: list[Step]) -> Transcript:
         """Play the steps, end every session and return what was received."""
@@ -102,21 +106,28 @@ class Player:
             async with asyncio.timeout(ANSWER_S_MAX):
                 for step in steps:
                     await self._step(step)
-                for slot in self._slots:
-                    if slot.connection is not None:
-                        await self._exchange(slot, (Ping(),))
+                await self._ping_all()
                 for slot in self._slots:
                     await self._end(slot)
+                for session_id, password in self._left:
+                    await self._end_left(session_id, password)
         finally:
             for slot in self._slots:
                 if slot.connection is not None:
                     slot.connection.abort()
         return self.transcript
 
+    async def _ping_all(self) -> None:
+        """Receive what every connection has been sent."""
+        for slot in self._slots:
+            if slot.connection is not None:
+                await self._exchange(slot, (Ping(),))
+
     async def _step(self, step: Step) -> None:
         slot = self._slots[step.slot]
         match step:
             case Enter(_, timeout_ms):
+                self._left.append((slot.session_id, slot.password))
                 slot.session_id, slot.password, slot.timeout_ms = 0, NO_PASSWORD, timeout_ms
                 await self._connect(slot, slot.password)
             case Return(_, right_password):
@@ -126,6 +137,12 @@ class Player:
                 if slot.connection is not None:
                     slot.connection.abort()
                     slot.connection = None
+            case Expire():
+                if slot.connection is not None:
+                    slot.connection.abort()
+                    slot.connection = None
+                await asyncio.sleep(EXPIRY_WAIT_S)
+                await self._ping_all()
             case Ask(_, requests):
                 await self._exchange(slot, requests)
             case Leave(_, requests):
@@ -215,6 +232,16 @@ class Player:
         self._record(slot)
         slot.items.append(Ended(0))
         slot.connection = None
+
+    async def _end_left(self, session_id: int, password: bytes) -> None:
+        """Close an earlier session, so that it does not expire while others are compared."""
+        if session_id != 0:
+            connection = await RawConnection.open(
+                self._port, session_id=session_id, password=password
+            )
+            if connection.session.session_id != 0:
+                await connection.call(CloseSession())
+            await connection.drained()
 
     async def _end(self, slot: Slot) -> None:
         """Close the slot's session, so that it does not expire later."""

@@ -33,6 +33,8 @@ from engine.metadata.server.protocol import (
 )
 
 SLOTS = 3
+EXPIRING_MS = 1500
+"""Timeout of a session that is to expire."""
 TTL_MS = 10**9
 """Time to live of nodes: longer than any run."""
 DIGESTS = {"ada": "ada:IxAt5/aGZ6XqgQra30E08mm/X6Q=", "bob": "bob:X1SKGw3XQQSIPMZRf5lW7e07VPY="}
@@ -80,14 +82,36 @@ class Leave(NamedTuple):
     requests: tuple[Request, ...]
 
 
-Step = Ask | Enter | Drop | Return | Leave
+class Expire(NamedTuple):
+    """The end of a connection, and time for its session to expire."""
+
+    slot: int
+
+
+Step = Ask | Enter | Drop | Return | Leave | Expire
 
 
 class Generator:
-    """Draws the steps of one sequence below the path ``root``."""
+    """Draws the steps of one sequence below the path ``root``.
 
-    def __init__(self, seed: str, root: str) -> None:
+    ``malformed``: some multis are refused as malformed, which take a transaction id on Apache's server only.
+    ``expiry``: the first session expires once.
+    """
+
+    def __init__(
+        self, seed: str, root: str, *, malformed: bool = True, expiry: bool = False
+    ) -> None:
         self._random = Random(seed)
+        self._malformed = malformed
+        self._expiry = expiry
+        self._in_multi = False
+        self._careful = False
+        """Set while requests are drawn that are likely to succeed."""
+        self._made: list[str] = [root]
+        """Paths that may exist: of a few recent creations."""
+        self._watched: list[list[str]] = [[root] for _ in range(SLOTS)]
+        """Paths of recent watches, by slot."""
+        self._slot = 0
         self._root = root
         self._open = [False] * SLOTS
         self._entered = [False] * SLOTS
@@ -95,21 +119,44 @@ class Generator:
 
     def sequence(self) -> list[Step]:
         """Return the steps. Requests of one slot are only sent when those of the others are answered."""
-        steps: list[Step] = [
-            self._enter(0),
-            Ask(0, (Create(Op.CREATE, self._root, b"", OPEN_ACL, 0),)),
-        ]
-        tree = [Create(Op.CREATE2, f"{self._root}/{name}", b"0", OPEN_ACL, 0) for name in "ab"]
-        steps.append(Ask(0, tuple(tree[: self._random.randrange(3)])))
+        steps: list[Step] = [self._enter(0), Ask(0, self._first_nodes())]
         steps += [self._step() for _ in range(self._random.randint(8, 24))]
+        if self._expiry:
+            steps += self._expiring()
         return steps
+
+    def _expiring(self) -> list[Step]:
+        """Return steps in which a session with ephemeral nodes expires, and some more."""
+        steps: list[Step] = [Enter(0, EXPIRING_MS)]
+        self._open[0] = self._alive[0] = True
+        self._slot = 0
+        nodes = [Create(Op.CREATE, self._path(), b"e", OPEN_ACL, 1) for _ in range(4)]
+        steps += [Ask(0, (*nodes, GetEphemerals("/"))), *(self._watching(1)), *(self._watching(2))]
+        self._open[0] = False
+        return [*steps, Expire(0), *(self._step() for _ in range(6))]
+
+    def _watching(self, slot: int) -> list[Step]:
+        """Return steps in which a slot watches the tree, if its connection is open."""
+        self._slot = slot
+        watches = (AddWatch(self._root, self._random.randrange(2)), self._read(), self._watch())
+        return [Ask(slot, watches)]
+
+    def _first_nodes(self) -> tuple[Create, ...]:
+        paths = [self._parent(self._root), self._root]
+        for name in "abc":
+            if self._random.random() < 0.6:
+                path = f"{self._root}/{name}"
+                paths.append(path)
+                paths += [f"{path}/{child}" for child in "xyz" if self._random.random() < 0.4]
+        self._made += paths[1:]
+        return tuple(Create(Op.CREATE2, path, b"0", OPEN_ACL, 0) for path in paths)
 
     def _enter(self, slot: int) -> Step:
         self._open[slot] = self._entered[slot] = self._alive[slot] = True
-        return Enter(slot, self._random.choice((30_000, 30_000, 4_000, 20_003, 90_000)))
+        return Enter(slot, self._random.choice((30_000, 30_000, 20_003, 90_000)))
 
     def _step(self) -> Step:
-        slot = self._random.randrange(SLOTS)
+        slot = self._slot = self._random.randrange(SLOTS)
         chance = self._random.random()
         if not self._open[slot]:
             if self._entered[slot] and chance < (0.9 if self._alive[slot] else 0.1):
@@ -128,7 +175,7 @@ class Generator:
         if chance < 0.115:
             self._open[slot] = False
             return Ask(slot, (self._last_words(),))
-        return Ask(slot, self._requests(self._random.choice((1, 1, 1, 2, 3, 6))))
+        return Ask(slot, self._requests(self._random.choice((1, 1, 1, 2, 3, 6, 12))))
 
     def _last_words(self) -> Request:
         """Return a request after which the server closes the connection."""
@@ -138,10 +185,13 @@ class Generator:
 
     def _requests(self, count: int) -> tuple[Request, ...]:
         requests = tuple(self._request() for _ in range(count))
-        for request in requests:
+        for i, request in enumerate(requests):
             # Apache's server answers it at once, also before requests that came earlier.
             if isinstance(request, Auth):
                 return (request,)
+            # A write may be checked by the previous ACL until the new one's answer has come.
+            if isinstance(request, SetAcl):
+                return requests[: i + 1]
         return requests
 
     def _request(self) -> Request:
@@ -161,18 +211,32 @@ class Generator:
 
     def _path(self) -> str:
         """Return a path of a few, so that requests meet."""
-        chance = self._random.random()
-        if chance < 0.04:
+        chance = self._random.uniform(0.05 if self._careful else 0.0, 1.0)
+        if chance < 0.025:
             return self._bad_path()
-        if chance < 0.08:
+        if chance < 0.05:
             return self._root
-        name = self._random.choice("abc")
+        name = self._random.choice("aaabbc")
         path = f"{self._root}/{name}"
         if chance < 0.45:
             return path
         if chance < 0.60:
             return f"{path}/s{self._random.randrange(4):010d}"
         return f"{path}/{self._random.choice('xyz')}"
+
+    def _known_path(self) -> str:
+        """Return a path that is likely to exist, or any."""
+        return self._random.choice(self._made) if self._random.random() < 0.6 else self._path()
+
+    def _watched_path(self) -> str:
+        """Return a path whose watch is likely to exist, or any."""
+        watched = self._watched[self._slot]
+        return self._random.choice(watched) if self._random.random() < 0.8 else self._path()
+
+    def _remember(self, paths: list[str], path: str) -> None:
+        if path.startswith(self._root) and "😀" not in path:
+            paths.append(path)
+            del paths[:-8]
 
     def _bad_path(self) -> str:
         return self._root + self._random.choice(BAD_PATHS)
@@ -184,7 +248,9 @@ class Generator:
         return self._path()
 
     def _version(self) -> int:
-        return self._random.choice((-1, -1, -1, -1, 0, 0, 1, 2, 7, -2, 1 << 30))
+        if self._careful:
+            return -1
+        return self._random.choice((-1, -1, -1, -1, -1, -1, 0, 0, 0, 1, 1, 2, -2, 1 << 30))
 
     def _data(self) -> bytes | None:
         chance = self._random.random()
@@ -196,7 +262,7 @@ class Generator:
 
     def _acl(self) -> Acl:
         chance = self._random.random()
-        if chance < 0.80:
+        if chance < 0.80 or self._careful:
             return OPEN_ACL
         if chance < 0.82:
             return ()
@@ -223,6 +289,7 @@ class Generator:
     def _create(self) -> Create:
         chance = self._random.random()
         path, data, acl = self._changed_path(), self._data(), self._acl()
+        self._remember(self._made, path)
         if chance < 0.07:
             return Create(Op.CREATE_CONTAINER, path, data, acl, 4)
         if chance < 0.14:
@@ -231,7 +298,7 @@ class Generator:
                 path = self._parent(path) + "/s"
                 return Create(Op.CREATE_TTL, path, data, acl, 6, ttl_ms)
             return Create(Op.CREATE_TTL, path, data, acl, 5, ttl_ms)
-        if chance < 0.15:
+        if chance < 0.15 and (self._malformed or not self._in_multi):
             # Apache's server is of two minds about containers and TTL nodes with other flags, by a race.
             op = self._random.choice((Op.CREATE, Op.CREATE2))
             return Create(op, path, data, acl, self._random.randrange(-1, 9))
@@ -245,13 +312,17 @@ class Generator:
         return path.rpartition("/")[0] or self._root
 
     def _delete(self) -> Request:
+        if self._random.random() < 0.6:
+            return Delete(self._random.choice(self._made[-3:]), self._version())
         return Delete(self._changed_path(), self._version())
 
     def _set_data(self) -> Request:
-        return SetData(self._path(), self._data(), self._version())
+        return SetData(self._known_path(), self._data(), self._version())
 
     def _read(self) -> Request:
-        path, watch = self._path(), self._random.random() < 0.5
+        path, watch = self._known_path(), self._random.random() < 0.5
+        if watch:
+            self._remember(self._watched[self._slot], path)
         requests: tuple[Request, ...] = (
             Exists(path, watch),
             Exists(path, watch),
@@ -264,11 +335,14 @@ class Generator:
         return self._random.choice(requests)
 
     def _watch(self) -> Request:
-        path, kind = self._path(), self._random.choice((1, 2, 3, 4, 5, 5, 0, 9))
+        path, kind = self._path(), self._random.choice((1, 1, 2, 2, 3, 3, 3, 3, 4, 5, 0, 9))
+        sought = self._watched_path()
+        self._remember(self._watched[self._slot], path)
         requests: tuple[Request, ...] = (
             AddWatch(path, self._random.choice((0, 0, 0, 1, 1, 1, 2))),
             AddWatch(path, self._random.randrange(2)),
-            FindWatches(path, kind, remove=self._random.random() < 0.6),
+            FindWatches(sought, kind, remove=self._random.random() < 0.4),
+            FindWatches(sought, kind, remove=self._random.random() < 0.4),
             self._set_watches(),
         )
         return self._random.choice(requests)
@@ -290,14 +364,17 @@ class Generator:
             reads = (GetData(self._path(), False), GetChildren(self._path(), False, stat=False))
             return MultiRead(tuple(self._random.choice(reads) for _ in range(count)))
         draws = (self._create, self._create, self._delete, self._set_data, self._check)
+        self._careful = self._random.random() < 0.6
+        self._in_multi = True
         parts = [self._random.choice(draws)() for _ in range(count)]
+        self._careful = self._in_multi = False
         return Multi(tuple(parts))  # type: ignore[arg-type]
 
     def _check(self) -> Request:
-        return Check(self._path(), self._version())
+        return Check(self._known_path(), self._version())
 
     def _rare(self) -> Request:
-        path = self._path()
+        path = self._known_path()
         user = self._random.choice(list(DIGESTS))
         requests: tuple[Request, ...] = (
             SetAcl(path, self._acl(), self._version()),
