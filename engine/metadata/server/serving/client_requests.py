@@ -93,12 +93,17 @@ class ClientRequests:
         answer: Answer | None = None,
         shown: int = 0,
         *,
+        zxid: int | None = None,
         last: bool = False,
     ) -> None:
-        """Send an answer that shows the group ``shown``, in its order; ``last``: then close the connection."""
+        """Send an answer that shows the group ``shown``, in its order; ``last``: then close the connection.
+
+        ``zxid``: the one in its head, else that of the last change that the client has seen.
+        """
         self.answered += 1
         commits = self._commits
-        frame = encode_answer(xid, commits.zxid_for(connection, shown), code, answer)
+        zxid = commits.zxid_for(connection, shown) if zxid is None else zxid
+        frame = encode_answer(xid, zxid, code, answer)
         if last:
             connection.finish(frame, shown)
         else:
@@ -161,7 +166,8 @@ class ClientRequests:
 
     def _authenticate(self, client: ConnectedClient, xid: int, request: Auth) -> None:
         code = self._machine.authenticate(client, request)
-        self.answer(client.connection, xid, code, last=code is not ErrorCode.OK)
+        # As in ZooKeeper, whose authentication goes before all requests that have a place in the order.
+        self.answer(client.connection, xid, code, zxid=0, last=code is not ErrorCode.OK)
 
     def _who_am_i(self, client: ConnectedClient, xid: int, request: WhoAmI) -> None:
         self.answer(client.connection, xid, ErrorCode.OK, self._machine.who_am_i(client))

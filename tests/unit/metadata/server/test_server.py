@@ -236,7 +236,8 @@ async def test_watches_are_set_again_and_fire_for_what_was_missed(rig: MetadataR
 async def test_other_requests_are_answered_as_zookeeper_does(rig: MetadataRig) -> None:
     client = await rig.client()
     assert await client.ask(Sync("/a")) == Path("/a")
-    assert (await client.send(Auth("digest", b"u:p"))).code == ErrorCode.OK
+    authenticated = await client.send(Auth("digest", b"u:p"))
+    assert (authenticated.code, authenticated.zxid) == (ErrorCode.OK, 0)
     assert await client.ask(WhoAmI())
     assert await client.code(Multi((create("/m"), SetData("/none", b"", -1)))) in (
         ErrorCode.OK,
