@@ -16,6 +16,7 @@ from engine.base.errors import PeerError
 from engine.base.tasks import TaskScope, contained, restarting
 from engine.metadata.server.codec import encode_connect
 from engine.metadata.server.machine import Machine
+from engine.metadata.server.node_tree import CorruptTreeError
 from engine.metadata.server.protocol import ConnectAnswer, ConnectRequest
 from engine.metadata.server.serving.client_connection import ConnectedClient, ZooKeeperConnection
 from engine.metadata.server.serving.client_requests import ClientRequests
@@ -29,7 +30,7 @@ from engine.metadata.server.serving.session_expiry import SessionExpiry
 from engine.metadata.server.serving.snapshot_taker import SnapshotTaker
 from engine.metadata.server.settings import MetadataServerSettings
 from engine.metadata.server.storage.change_format import INSTANCE_BYTES, SALT_BYTES
-from engine.metadata.server.storage.metadata_log import LogWriter
+from engine.metadata.server.storage.metadata_log import DamagedStoreError, LogWriter
 from engine.metadata.server.storage.snapshot_files import Stored, load
 from engine.net.listener import Listener
 from engine.net.network import Network
@@ -206,7 +207,15 @@ class MetadataServer:
 
     def _load(self) -> Stored:
         draw = partial(self._random_bytes, INSTANCE_BYTES)
-        return load(self._disk, self.settings.data_dir, self.machine.apply, draw)
+        directory = self.settings.data_dir
+        stored = load(self._disk, directory, self.machine.apply, draw)
+        try:
+            self.machine.tree.verify()
+        except CorruptTreeError as error:
+            raise DamagedStoreError(
+                f"{directory} does not hold a tree, {error}: restore it from a backup"
+            ) from error
+        return stored
 
     async def _listen(self) -> None:
         settings = self.settings

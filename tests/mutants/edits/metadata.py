@@ -333,4 +333,11 @@ EDITS = (
         "False",
         (f"{UNIT}/test_acl.py::test_an_entry_grants_its_permissions_to_its_identity_only",),
     ),
+    Edit(
+        "corrupt-tree-served",
+        f"{SERVER}/server.py::MetadataServer._load",
+        "self.machine.tree.verify()",
+        "pass",
+        (f"{UNIT}/test_server.py::test_a_store_whose_changes_make_no_tree_refuses_the_start",),
+    ),
 )

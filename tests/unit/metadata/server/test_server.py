@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from engine.metadata.server.changes import NodePut, Transaction
 from engine.metadata.server.protocol import (
     OPEN_ACL,
     Auth,
@@ -33,6 +34,7 @@ from engine.metadata.server.protocol import (
     Sync,
     WhoAmI,
 )
+from engine.metadata.server.storage.metadata_log import DamagedStoreError
 from tests.sim.kit.disk import FaultDisk
 from tests.support.zookeeper.client_codec import Reply
 from tests.support.zookeeper.metadata_rig import FOLDER, MetadataRig, create
@@ -147,6 +149,16 @@ async def test_a_power_loss_keeps_what_was_answered_and_sessions(rig: MetadataRi
     made = await again.send(create("/b"))
     assert made.zxid >> 32 == (seen >> 32) + 1
     assert await again.code(Exists("/e", False)) == ErrorCode.OK
+
+
+async def test_a_store_whose_changes_make_no_tree_refuses_the_start(rig: MetadataRig) -> None:
+    commits = rig.server.commits
+    orphan = NodePut("/none/a", b"", OPEN_ACL, 1, 1, 1, 1, 0, 0, 0, 0, 1)
+    commits.add(Transaction(rig.server.machine.last_zxid + 1, 1, (orphan,)), ())
+    await commits.drain()
+    await rig.kill()
+    with pytest.raises(DamagedStoreError, match="'/none/a' has no parent: restore it from a bac"):
+        await rig.start()
 
 
 async def test_a_session_ends_when_it_is_not_seen_for_its_timeout(rig: MetadataRig) -> None:
