@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 
 CHANNELS = {channel.name: channel for resource in RESOURCES for channel in resource.channels}
 BEATS = [resource.beat for resource in RESOURCES if resource.beat is not None]
-OPENED = [resource.opened for resource in RESOURCES if resource.opened is not None]
 SUBSCRIPTIONS_MAX = 32
 MESSAGE_CHARS_MAX = 16_384
 ID_CHARS_MAX = 64
@@ -122,8 +121,6 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.beats = cluster.part(beats)
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
-        for opened in OPENED:
-            opened(self.clusters)
 
     async def disconnect(self, code: int) -> None:
         """End the work and all watches of a socket that is closed."""

@@ -42,7 +42,8 @@ class AnalysesView(JobsView):
     calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """Answer the analyses that can be launched."""
+        """Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form."""
+        clusters_for(request).part(services.Warming).request()
         return json_answer(selectors.analyses())
 
 

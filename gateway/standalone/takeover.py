@@ -30,8 +30,9 @@ class TakeoverError(Exception):
 
 
 def take_over(data_dir: Path, host: str, report: Callable[[str], None]) -> None:
-    """Copy ZooKeeper's data of this instance into the embedded server's; do nothing when there is none, or when that was
-    done. Raises TakeoverError.
+    """Copy ZooKeeper's data of this instance into the embedded server's; do nothing when there is none.
+
+    Raises TakeoverError.
 
     Killed at any moment, it begins anew at the next start, or finishes when the copy was complete.
     """
