@@ -46,9 +46,10 @@ def take_over(data_dir: Path, host: str, report: Callable[[str], None]) -> None:
         partial.rename(new)
         _sync(data_dir)
     # After the new one is in place: a start in between finds both and only sets the old one aside.
-    old.rename(_unused(data_dir / BACKUP))
+    backup = _unused(data_dir / BACKUP)
+    old.rename(backup)
     _sync(data_dir)
-    report(f"ZooKeeper's data stays in {data_dir / BACKUP}; it is not needed any more")
+    report(f"ZooKeeper's data stays in {backup}; it is not needed any more")
 
 
 def refusal(data_dir: Path) -> str:
