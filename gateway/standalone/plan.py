@@ -12,7 +12,7 @@ from gateway.standalone.settings import StandaloneSettings
 
 HOST = "127.0.0.1"
 COUNT_MAX = 16
-METADATA = ("zookeeper", "embedded")
+METADATA = ("embedded", "zookeeper")
 """Kinds of metadata servers; the first is the default."""
 WORKER_KEY = "magnetar:worker"
 """The key in Redis that a worker sets once a second to its process id while it accepts tasks."""
