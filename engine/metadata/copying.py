@@ -168,8 +168,17 @@ async def _write(target: MetadataStore, node: Node) -> None:
             value, _ = await target.get(node.path)
             if value != node.value:
                 await target.put(node.path, node.value)
-    if node.stat.children_version > len(node.children):
-        await _continue_numbers(target, node.path, node.stat.children_version)
+    wanted = _next_number(node)
+    if wanted > len(node.children):
+        await _continue_numbers(target, node.path, wanted)
+
+
+def _next_number(node: Node) -> int:
+    """Return a number that no sequential child of the node in the source has reached."""
+    if node.stat.children_version is not None:
+        return node.stat.children_version
+    # On etcd the numbers are versions of the parent, which holds no record then.
+    return node.stat.version + 2 if not node.value else 0
 
 
 async def _continue_numbers(target: MetadataStore, parent: str, wanted: int) -> None:
