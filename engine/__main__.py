@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
 
         return run(BROKER)
     if arguments[:2] == ["metadata", "copy"]:
-        from engine.programs.copying import main as copy
+        from engine.programs.metadata_copy import main as copy
 
         return copy(arguments[2:])
     if arguments[:1] == ["metadata"]:

@@ -34,7 +34,7 @@ class CopyError(MagnetarError):
 
 
 @dataclass(slots=True)
-class Copied:
+class CopiedNodes:
     """Numbers of nodes."""
 
     nodes: int = 0
@@ -42,7 +42,7 @@ class Copied:
     """Nodes of the source that were left out."""
 
 
-class Node(NamedTuple):
+class SourceNode(NamedTuple):
     """A persistent node. ``children``: names of its children, ephemeral ones included."""
 
     path: str
@@ -66,25 +66,25 @@ def _child(path: str, name: str) -> str:
     return f"{path if path != '/' else ''}/{name}"
 
 
-async def _read(store: MetadataStore, paths: Sequence[str]) -> list[Node | None]:
+async def _read(store: MetadataStore, paths: Sequence[str]) -> list[SourceNode | None]:
     """Read nodes with the names of their children; None stands for a missing node."""
 
-    async def read(path: str, found: Found) -> Node | None:
-        if found is None:
+    async def read(path: str, record: Found) -> SourceNode | None:
+        if record is None:
             return None
-        value, stat = found
+        value, stat = record
         try:
             # The number of children is not known in every store.
             names = await store.children(path) if not stat.ephemeral_owner else []
         except NoNodeError:
             return None
-        return Node(path, value, stat, tuple(names))
+        return SourceNode(path, value, stat, tuple(names))
 
     values, _ = await store.get_all(paths)
     return await _all(map(read, paths, values))
 
 
-async def walk(store: MetadataStore) -> AsyncIterator[Node]:
+async def walk(store: MetadataStore) -> AsyncIterator[SourceNode]:
     """Yield all nodes, each before its children. Nodes that are deleted meanwhile may be left out."""
     level = ["/"]
     while level:
@@ -104,16 +104,17 @@ async def copy(
     target: MetadataStore,
     name: str,
     progress: Callable[[int], None] = lambda nodes: None,
-) -> Copied:
+) -> CopiedNodes:
     """Copy all persistent nodes of ``source`` into an empty ``target``, then compare both.
 
     ``name`` identifies the source: a target with an interrupted copy of the same source is continued. ``progress`` is
-    called with the number of nodes. Nobody may write to either store meanwhile. Raises CopyError, and the stores'
-    errors; the target is left incomplete then, and marked as such. Cancel-safe.
+    called with the number of nodes. No other client may write to either store meanwhile. Cancel-safe.
+
+    Raises CopyError, and the stores' errors; the target is left incomplete then, and marked as such.
     """
     await _begin(target, name)
-    copied = Copied()
-    pending: list[Node] = []
+    copied = CopiedNodes()
+    pending: list[SourceNode] = []
 
     async def write() -> None:
         await _all(_write(target, node) for node in pending)
@@ -156,7 +157,7 @@ async def _begin(target: MetadataStore, name: str) -> None:
         )
 
 
-async def _write(target: MetadataStore, node: Node) -> None:
+async def _write(target: MetadataStore, node: SourceNode) -> None:
     """Create a node or correct the one of an interrupted copy, then let its sequential numbers continue."""
     if node.path == "/":
         if node.value:
@@ -173,7 +174,7 @@ async def _write(target: MetadataStore, node: Node) -> None:
         await _continue_numbers(target, node.path, wanted)
 
 
-def _next_number(node: Node) -> int:
+def _next_number(node: SourceNode) -> int:
     """Return a number that no sequential child of the node in the source has reached."""
     if node.stat.children_version is not None:
         return node.stat.children_version

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.base.errors import MagnetarError
 from engine.base.settings import SettingsError
 from engine.metadata.connect import FORM, MetadataUrl, connect
-from engine.metadata.copying import Copied, copy
+from engine.metadata.copying import CopiedNodes, copy
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 
 EX_USAGE = 2
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-async def _copy(source_url: str, target_url: str) -> Copied:
+async def _copy(source_url: str, target_url: str) -> CopiedNodes:
     reported = 0
 
     def progress(nodes: int) -> None:
