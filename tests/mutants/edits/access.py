@@ -7,6 +7,10 @@ RPC = "unit/rpc/test_access.py"
 HTTP = "unit/access/test_http_doors.py"
 SOCKETS = "unit/access/test_socket_doors.py"
 WIRE = "unit/broker/connection/test_access.py"
+SEEN = "unit/access/test_what_viewers_see.py"
+NOT_NAMED = f"{SEEN}::test_no_body_for_a_viewer_names_what_it_does_not_see"
+SUMS = "unit/gateway/services/index/test_sums.py"
+SUMS_OF_SEEN = f"{SUMS}::test_a_viewer_gets_the_sums_and_lists_of_what_it_sees_after_any_changes"
 
 EDITS = (
     Edit(
@@ -86,7 +90,7 @@ EDITS = (
     Edit(
         "channel-is-not-judged",
         "admin_ui/live.py::LiveFeed._subscribe",
-        'await authorize(rights, params, self.scope.get("user"), reads=True)',
+        "await authorize(rights, params, user, reads=True)",
         "pass",
         (f"{SOCKETS}::test_a_channel_that_may_not_be_watched_makes_no_feed",),
         "A3",
@@ -128,5 +132,153 @@ EDITS = (
         "else ServerError.ServiceNotReady",
         "else ServerError.AuthorizationError",
         (f"{ROUTING}::test_an_unavailable_judge_gives_a_retriable_error",),
+    ),
+    Edit(
+        "feed-key-without-viewer",
+        "admin_ui/feeds.py::_key",
+        "return viewer, channel.name",
+        "return Viewer(), channel.name",
+        ("unit/admin_ui/test_feeds.py::test_a_body_made_for_one_viewer_is_not_sent_to_another",),
+        "A5",
+    ),
+    Edit(
+        "sum-over-all-for-a-viewer-of-some",
+        "gateway/services/index/sums.py::IndexSums._added",
+        "if viewer.everything:",
+        "if True:",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "tenants-numbers-over-all-its-namespaces",
+        "gateway/services/index/sums.py::IndexSums._spaces",
+        "if viewer.sees(name):",
+        "if True:",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "namespaces-sum-misses-changes",
+        "gateway/services/index/sums.py::IndexSums.replace",
+        "of_space[column] += change",
+        "pass",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "namespace-seen-twice-is-counted-twice",
+        "gateway/services/index/sums.py::IndexSums._seen",
+        "if tenant not in viewer.tenants and (",
+        "if (",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "list-of-a-viewer-begins-with-all",
+        "gateway/services/index/selection.py::TopicSelection._passing",
+        "if not self._viewer.everything:",
+        "if False:",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "changed-topics-enter-every-viewers-list",
+        "gateway/services/index/selection.py::TopicSelection._passes",
+        "self._viewer.sees(topic.namespace)",
+        "True",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "list-is-filtered-from-that-of-another-viewer",
+        "gateway/services/index/selection.py::TopicSelection._holds",
+        "(self._viewer.everything or self._viewer == other._viewer)",
+        "True",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "selection-is-kept-for-all-viewers",
+        "gateway/services/index/listed_topics.py::ListedTopics.select",
+        "key = viewer, chosen",
+        "key = Viewer(), chosen",
+        (SUMS_OF_SEEN,),
+    ),
+    Edit(
+        "attention-of-all-tenants-for-a-viewer",
+        "gateway/services/attention/board.py::Board.overview",
+        "problems = [problem for problem in problems if viewer.sees_topic(problem.topic)]",
+        "pass",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "parts-with-counts-of-all-tenants-for-a-viewer",
+        "gateway/services/attention/board.py::Board.overview",
+        "if viewer.everything:",
+        "if True:",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "brokers-sums-for-a-viewer-of-some",
+        "admin_ui/overview/selectors.py::overview",
+        "snapshot.brokers if viewer.everything else []",
+        "snapshot.brokers",
+        (f"{SEEN}::test_brokers_and_bookies_are_listed_to_who_sees_everything",),
+    ),
+    Edit(
+        "every-tenant-is-listed",
+        "admin_ui/tenants/selectors.py::tenants",
+        "if viewer.sees_tenant(name)",
+        "if True",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "every-namespace-is-counted",
+        "admin_ui/tenants/selectors.py::_tenant",
+        "sum(map(viewer.sees, names))",
+        "len(names)",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "bundles-of-every-namespace-are-listed",
+        "admin_ui/cluster/selectors.py::listed",
+        "if viewer.sees(str(space.bundles.namespace))",
+        "if True",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "rest-lists-every-namespace",
+        "gateway/rest/seen.py::seen_namespaces",
+        "if viewer.sees(name)",
+        "if True",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "rest-lists-the-topics-of-every-namespace",
+        "gateway/rest/seen.py::seen_topics",
+        "return names if viewer.sees(str(namespace)) else ()",
+        "return names",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "totals-of-the-past-for-a-viewer-of-some",
+        "admin_ui/history/selectors.py::history",
+        "if not topic:",
+        "if False:",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "socket-watches-as-everybody",
+        "admin_ui/live.py::LiveFeed._subscribe",
+        "viewer_of(user), channel",
+        "viewer_of(None), channel",
+        (f"{SOCKETS}::test_a_channel_is_watched_as_the_sockets_user",),
+    ),
+    Edit(
+        "channel-of-topics-shows-everything",
+        "admin_ui/topics/live.py::_window",
+        "selectors.topics(viewer, cluster",
+        "selectors.topics(Viewer(everything=True), cluster",
+        (NOT_NAMED,),
     ),
 )
