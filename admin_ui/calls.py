@@ -10,7 +10,6 @@ from django.http.response import HttpResponseBase
 from rest_framework import serializers
 
 from admin_ui.params import Params
-from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
 from gateway.clusters.cluster import Cluster
@@ -134,13 +133,12 @@ class PreviewedView(ClusterView):
 class SnapshotView(ClusterView):
     """Base of views that read the collector's last snapshot."""
 
-    selector: ClassVar[Callable[[Viewer, Cluster, Params], Awaitable[Body | JsonText]]]
+    selector: ClassVar[Callable[[Cluster, Params], Awaitable[Body | JsonText]]]
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        viewer, cluster, params = self.viewer, self.cluster, query(request)
+        cluster, params = self.cluster, query(request)
         # By the class: as an attribute of the view the function would be bound to it.
-        selector = type(self).selector
-        return json_answer(await cluster.link.on_loop(lambda: selector(viewer, cluster, params)))
+        return json_answer(await cluster.link.on_loop(lambda: type(self).selector(cluster, params)))
 
 
 def checked(shape: Shape, request: HttpRequest) -> Body:

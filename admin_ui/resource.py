@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from admin_ui.calls import Body, ConsoleView
 from admin_ui.feeds import Channel
 from gateway.clusters.cluster import Cluster
+from gateway.clusters.registry import Clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +14,12 @@ class Resource:
     """One page of the console, as far as the gateway serves it.
 
     ``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
-    ``beat`` makes the message that every live socket of a cluster receives without a subscription; called with True, it
-    waits a short time for a change.
+    ``opened`` is called whenever a page of the console connects, and does not block. ``beat`` makes the message that
+    every live socket of a cluster receives without a subscription; called with True, it waits a short time for a
+    change.
     """
 
     routes: dict[str, type[ConsoleView]]
     channels: tuple[Channel, ...] = ()
+    opened: Callable[[Clusters], None] | None = None
     beat: Callable[[Cluster, bool], Awaitable[Body]] | None = None

@@ -4,6 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.auth.settings import (
+    AuthenticationSettings,
+    BasicSettings,
+    IdentitySettings,
+    OpenIdSettings,
+    SecondTokenSettings,
+    TokenSettings,
+)
+from engine.base.addresses import is_wildcard, may_listen
 from engine.base.log import LogSettings
 from engine.base.settings import Program, SettingsError
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
@@ -27,6 +36,11 @@ class Settings:
     tenants: TenantLimits = field(default_factory=TenantLimits)
     broker_client: BrokerClientSettings = field(default_factory=BrokerClientSettings)
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
+    authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
+    token: TokenSettings = field(default_factory=TokenSettings)
+    second_token: SecondTokenSettings = field(default_factory=SecondTokenSettings)
+    basic: BasicSettings = field(default_factory=BasicSettings)
+    open_id: OpenIdSettings = field(default_factory=OpenIdSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
     def __post_init__(self) -> None:
@@ -37,6 +51,33 @@ class Settings:
                 "broker_service_port_tls must be set where broker_client_tls_enabled is true: a broker also connects "
                 "to itself"
             )
+        authenticated = self.authentication.authentication_enabled
+        if not may_listen(self.node.bind_address, authenticated=authenticated):
+            raise SettingsError(
+                f"bind_address {self.node.bind_address!r} is not loopback: without authentication only loopback "
+                "(127.0.0.0/8, ::1, localhost) is served"
+            )
+        if is_wildcard(self.node.host):
+            raise SettingsError(
+                f"advertised_address must name a host that clients can connect to, not {self.node.host!r}, which "
+                "stands for every address"
+            )
+        if (
+            authenticated
+            and not self.authentication.anonymous_user_role
+            and not self.broker_client.broker_client_authentication_plugin
+        ):
+            raise SettingsError(
+                "broker_client_authentication_plugin must be set where authentication_enabled is true: a broker also "
+                "logs in at itself"
+            )
+
+    @property
+    def identity(self) -> IdentitySettings:
+        """The groups by which clients are identified."""
+        return IdentitySettings(
+            self.authentication, self.token, self.second_token, self.basic, self.open_id
+        )
 
 
 ELSEWHERE = frozenset(

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from engine.base.errors import InvalidNameError
 from engine.base.log import LogSettings
 from engine.base.names import check_entity
-from engine.base.settings import Program, SettingsError, count, flag, folder, port, text
+from engine.base.settings import Program, SettingsError, count, flag, folder, port, secret, text
 from engine.client.settings import BrokerClientSettings
 from engine.metadata.connect import ETCD, NO_ACCESS, Access, MetadataUrl
 from engine.metadata.settings import MetadataSettings
@@ -39,8 +39,8 @@ class Environment:
         "further clusters that it serves, NAME=METADATA_URL with spaces between; the history of each, and its "
         "internal-token where that differs, are in the folder clusters/NAME of data_dir; empty: none",
     )
-    internal_token: str = text(
-        "", "authenticates the instance's processes to each other; empty: the file in data_dir"
+    internal_token: str = secret(
+        "authenticates the instance's processes to each other; empty: the file in data_dir"
     )
     websocket_key_folder: str = text(
         "",
@@ -51,7 +51,7 @@ class Environment:
         "",
         "/status.html answers OK while this file exists, else 404; empty: always 404 (statusFilePath)",
     )
-    secret_key: str = text("", "signs sessions; empty: the file in data_dir")
+    secret_key: str = secret("signs sessions; empty: the file in data_dir")
     allowed_hosts: str = text("", "further Host headers that are accepted, with commas between")
     allowed_origins: str = text(
         "",

@@ -10,13 +10,16 @@ class Identity:
     ``role`` is the authenticated name, None only where authentication is off. ``original`` is the role of the client on
     whose behalf a proxy acts; both roles are judged then. ``method`` is the name of the authentication method, such as
     ``token``. ``expires_at`` is the time at which the credentials end, in seconds since the Unix epoch on the clock
-    seam's wall clock; None if they do not expire.
+    seam's wall clock; None if they do not expire. ``original_method`` is the method by which the broker checked
+    ``original`` itself; those credentials are then the ones that expire and are renewed. Empty where the proxy's word
+    is taken.
     """
 
     role: str | None
     original: str | None = None
     method: str = ""
     expires_at: float | None = None
+    original_method: str = ""
 
 
 UNAUTHENTICATED = Identity(None)

@@ -34,6 +34,8 @@ SIZE_MAX = 1 << 50
 PORT_MAX = 65535
 PRIVATE: Mapping[str, bool] = {"private": True}
 """Metadata of a private group in a program's dataclass."""
+HIDDEN = "********"
+"""Shown instead of the value of a secret setting, unless that is empty."""
 PRIVATE_VARIABLES = ("MAGNETAR_BOOKIE_", "MAGNETAR_METADATA_SERVER_")
 """Prefixes of variables that only one program reads."""
 
@@ -82,8 +84,8 @@ def text(default: str, help: str, *, choices: tuple[str, ...] = (), name: str = 
 
 
 def secret(help: str) -> str:
-    """Declare a text that is empty by default and no representation of its group shows."""
-    return field(default="", repr=False, metadata={"help": help})
+    """Declare a text that is empty by default and whose value is shown nowhere (A9)."""
+    return field(default="", repr=False, metadata={"help": help, "secret": True})
 
 
 def folder(default: str, help: str) -> Path:
@@ -138,12 +140,18 @@ class Setting(NamedTuple):
     @property
     def meaning(self) -> str:
         """Help text for docs/settings.md."""
-        return f"{self.item.metadata['help']}{'; *live*' if self.is_live else ''}"
+        marks = f"{'; *secret*' if self.is_secret else ''}{'; *live*' if self.is_live else ''}"
+        return f"{self.item.metadata['help']}{marks}"
 
     @property
     def is_live(self) -> bool:
         """True if the setting may change while the process runs."""
         return bool(self.item.metadata.get("live"))
+
+    @property
+    def is_secret(self) -> bool:
+        """True if the value must not be shown."""
+        return bool(self.item.metadata.get("secret"))
 
     @property
     def allowed(self) -> str:
@@ -193,7 +201,8 @@ class Setting(NamedTuple):
             or (low is not None and not low <= value <= high)
             or (choices and value not in choices)
         ):
-            raise SettingsError(f"{self.name} must be {self.allowed}, not {raw!r}")
+            shown = HIDDEN if self.is_secret else repr(raw)
+            raise SettingsError(f"{self.name} must be {self.allowed}, not {shown}")
 
 
 def check_ranges(group: Any) -> None:
@@ -303,7 +312,8 @@ A setting `broker_port` is read from the variable `MAGNETAR_BROKER_PORT`, else f
 `magnetar.toml` (`MAGNETAR_CONFIG` may name another file), else from a key at the top of that file, which all programs
 share. A value on the command line takes precedence. A setting with its program's name in its variable is not read from
 the top of the file. An unreadable, unknown or out-of-range setting stops the process with one line that names it
-(status 78). Pulsar's or BookKeeper's name of a setting is in brackets. A *live* setting may be changed by that name
+(status 78). Pulsar's or BookKeeper's name of a setting is in brackets. The value of a *secret* setting is shown
+nowhere. A *live* setting may be changed by that name
 while brokers run, for all of them: `/admin/v2/brokers/configuration` and `pulsar-admin brokers update-dynamic-config`.
 """
 _HEAD = "| setting | default | may be | meaning | variable |\n|---|---|---|---|---|"

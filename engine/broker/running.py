@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.auth.judge import AllowAll
+from engine.auth.settings import IdentitySettings
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.names import BundleName, TopicName
@@ -18,6 +19,7 @@ from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.control.assignment import BundleAssignment
+from engine.broker.control.authenticating import ClientAuthentication
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.control.isolation_keeper import IsolationKeeper
@@ -47,7 +49,6 @@ from engine.managed.stored.resting import RestingLogs
 from engine.metadata.store import (
     MetadataStore,
 )
-from engine.net.handshake import allow_all
 from engine.net.network import Network
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer
@@ -65,6 +66,7 @@ class BrokerResources:
     data_path: DataPathSettings
     policies: PolicySettings
     broker_client: BrokerClientSettings
+    identity: IdentitySettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     token: str
     store: MetadataStore
@@ -108,6 +110,7 @@ class Tenancy:
             cluster=base.node.cluster_name,
             service_url=service_url,
             tls=client_tls,
+            credentials=base.broker_client.credentials(),
             loaded=loaded.names,
             on_change=changes.note,
         )
@@ -145,8 +148,14 @@ class Running:
             base.store, self.ownership, record, cluster, HashPlacer()
         )
         self.identity = BrokerIdentity(cluster, record.id, instance)
+        self.authentication = ClientAuthentication(base.identity, base.network, base.clock)
         self.context = Context(
-            base.data_path, base.clock, base.entropy, self.identity, AllowAll(), allow_all
+            base.data_path,
+            base.clock,
+            base.entropy,
+            self.identity,
+            AllowAll(),
+            self.authentication.authenticate,
         )
         self._changes, loaded = PolicyChanges(), TopicTable[Topic]()
         self.tenancy = Tenancy(base, record, self._changes, loaded)
@@ -237,4 +246,5 @@ class Running:
         ):
             with contained(f"end of {part}"):
                 await close()
+        self.authentication.close()
         self.catalog.close()

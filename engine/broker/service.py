@@ -80,8 +80,8 @@ class BrokerService:
     async def start(self) -> None:
         """Bind the ports, then join the cluster.
 
-        Raises OSError when a port is in use, TlsFileError, LayoutError and the store's errors; ``drain`` then releases
-        what was acquired.
+        Raises OSError when a port is in use, TlsFileError, ProviderError, LayoutError and the store's errors; ``drain``
+        then releases what was acquired.
         """
         base, node = self._base, self._base.node
         await check_layout(base.store)
@@ -122,11 +122,14 @@ class BrokerService:
             running.context.judge,
             refusal_of=refusal_of,
             ready=lambda: self.ready,
+            identify=running.authentication.of_request,
+            guard_metrics=base.identity.general.authenticate_metrics_endpoint,
             metrics=lambda: metrics_page(
                 running.registry,
                 running.sessions,
                 running.identity,
                 {"client": self._listener.refused, "http": self._http.refused},
+                running.authentication.outcomes,
                 Levels(
                     topics=node.expose_topic_level_metrics_in_prometheus,
                     consumers=node.expose_consumer_level_metrics_in_prometheus,

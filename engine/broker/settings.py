@@ -4,8 +4,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from engine.base.addresses import is_wildcard, may_listen
-from engine.base.settings import count, flag, folder, live, maybe_port, number, port, size, text
+from engine.base.settings import (
+    count,
+    flag,
+    folder,
+    live,
+    maybe_port,
+    number,
+    port,
+    secret,
+    size,
+    text,
+)
 from engine.broker.policies import (
     TopicPolicies,
 )
@@ -75,11 +85,9 @@ class NodeSettings:
     )
     cluster_name: str = text("standalone", "the cluster this broker belongs to (clusterName)")
     data_dir: Path = folder("data", "folder of the instance, which has the internal token")
-    internal_token: str = text(
-        "",
-        "token by which the instance's processes recognize each other; empty: the file in data_dir",
+    internal_token: str = secret(
+        "token by which the instance's processes recognize each other; empty: the file in data_dir"
     )
-    authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
     expose_topic_level_metrics_in_prometheus: bool = flag(
         True,
         "metrics of each topic and subscription, else of namespaces (exposeTopicLevelMetricsInPrometheus)",
@@ -103,8 +111,6 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         """Check the values. Raises ValueError, in one line that names the setting and its permitted values."""
-        if self.authentication_enabled:
-            raise ValueError("authentication_enabled must be false: not supported yet")
         needed = ["tls_certificate_file_path", "tls_key_file_path"]
         if self.tls_require_trusted_client_cert_on_connect:
             needed.append("tls_trust_certs_file_path")
@@ -112,16 +118,6 @@ class NodeSettings:
             for name in needed if getattr(self, secured) is not None else ():
                 if not getattr(self, name):
                     raise ValueError(f"{name} must name a file where {secured} is set")
-        if not may_listen(self.bind_address, authenticated=self.authentication_enabled):
-            raise ValueError(
-                f"bind_address {self.bind_address!r} is not loopback: without authentication only loopback "
-                "(127.0.0.0/8, ::1, localhost) is served"
-            )
-        if is_wildcard(self.host):
-            raise ValueError(
-                f"advertised_address must name a host that clients can connect to, not {self.host!r}, which stands for "
-                "every address"
-            )
 
     @property
     def host(self) -> str:

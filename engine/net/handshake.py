@@ -9,16 +9,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from inspect import isawaitable
 
+from engine.auth.credentials import (
+    NO_METHOD,
+    AuthenticationFailed,
+    Challenge,
+    Credentials,
+    RolesRefused,
+)
 from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.auth.rights import PUBLIC
 from engine.base.clock import Clock
-from engine.base.errors import PeerError
+from engine.base.errors import MagnetarError, PeerError
 from engine.base.tasks import TaskScope
 from engine.net.routing import Route, Routes
-from engine.net.transport import Connection, PeerCertificate
+from engine.net.transport import Connection
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.errors import CodedError
+from engine.wire.errors import CodedError, ServerError
 from engine.wire.peer import Peer
 from engine.wire.states import CommandType, State
 
@@ -38,36 +45,13 @@ class HandshakeError(PeerError):
     """The client did not complete the handshake: it was too slow, or refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """A request for more authentication data than the client sent."""
-
-    method: str
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Everything by which the client of a connection can be identified.
-
-    ``method`` and ``data`` are of CONNECT or of the last AUTH_RESPONSE. A proxy also sends the role of the client for
-    which it acts (``original_principal``) and maybe that client's own credentials. ``certificate`` is the trusted one
-    of the TLS connection, ``address`` the peer's ``host:port``.
-    """
-
-    method: str
-    data: bytes
-    original_principal: str | None = None
-    original_method: str | None = None
-    original_data: bytes | None = None
-    certificate: PeerCertificate | None = None
-    address: str = ""
-
-
 Verdict = Identity | Challenge
 Authenticate = Callable[[Credentials], Verdict | Awaitable[Verdict]]
-"""Establishes the identity of a connection's client, at once or as an awaitable. Raises CodedError, whose text and code
-are sent to the client."""
+"""Establishes the identity of a connection's client, at once or as an awaitable. Raises AuthenticationFailed,
+RolesRefused, or CodedError, whose texts are sent to the client."""
+OLD_METHODS = {pb.AuthMethod.AuthMethodYcaV1: "ycav1", pb.AuthMethod.AuthMethodAthens: "athens"}
+"""Names of the methods that clients of old state by number."""
+Refused = (AuthenticationFailed, RolesRefused, CodedError)
 
 
 def allow_all(credentials: Credentials) -> Verdict:
@@ -155,13 +139,14 @@ class Handshake:
         self.client.refreshes = body.feature_flags.supports_auth_refresh
         self._check(
             Credentials(
-                body.auth_method_name,
+                body.auth_method_name or OLD_METHODS.get(body.auth_method, NO_METHOD),
                 body.auth_data,
                 body.original_principal or None,
                 body.original_auth_method or None,
                 body.original_auth_data.encode() or None,
                 self._connection.certificate,
                 self._connection.peer_name,
+                body.proxy_version,
             )
         )
 
@@ -173,8 +158,11 @@ class Handshake:
         if not (given.HasField("auth_method_name") and given.HasField("auth_data")):
             self._connection.close(HandshakeError("AUTH_RESPONSE without a method or data"))
             return
-        credentials = self._credentials
-        self._check(replace(credentials, method=given.auth_method_name, data=given.auth_data))
+        method, data = given.auth_method_name, given.auth_data
+        if self.client.identity.original_method:
+            self._check(replace(self._credentials, original_method=method, original_data=data))
+        else:
+            self._check(replace(self._credentials, method=method, data=data))
 
     def defer(self, data: bytes) -> None:
         """Store bytes that arrived behind the credentials being checked."""
@@ -184,7 +172,7 @@ class Handshake:
         self._credentials = None
         try:
             verdict = self._authenticate(credentials)
-        except CodedError as error:
+        except Refused as error:
             self._refuse(error)
             return
         if not isawaitable(verdict):
@@ -210,7 +198,7 @@ class Handshake:
         """Answer the credentials once they were checked; return False when they were refused."""
         try:
             result = await verdict
-        except CodedError as error:
+        except Refused as error:
             self._refuse(error)
             return False
         self._answer(result, credentials)
@@ -251,8 +239,13 @@ class Handshake:
         """The protocol version that both sides understand."""
         return max(0, min(self.client.protocol_version, commands.PROTOCOL_VERSION))
 
-    def _refuse(self, error: CodedError) -> None:
-        self._connection.send(commands.error(commands.NO_REQUEST, error.code, str(error)))
+    def _refuse(self, error: MagnetarError) -> None:
+        code = ServerError.AuthenticationError
+        if isinstance(error, CodedError):
+            code = error.code
+        elif isinstance(error, RolesRefused):
+            code = ServerError.AuthorizationError
+        self._connection.send(commands.error(commands.NO_REQUEST, code, str(error)))
         self._connection.close(HandshakeError(f"refused: {error}"))
 
     # Expiry
@@ -282,9 +275,11 @@ class Handshake:
 
     def _expire(self, credentials: Credentials, expires_at: float) -> None:
         """Ask for new credentials, or close the connection when the client cannot send any."""
-        forwarded = credentials.original_principal is None or credentials.original_data is not None
+        original_method = self.client.identity.original_method
+        forwarded = credentials.original_principal is None or original_method
         if self.client.refreshes and forwarded:
-            self._challenge(Challenge(credentials.method, commands.AUTH_REFRESH), credentials)
+            method = original_method or credentials.method
+            self._challenge(Challenge(method, commands.AUTH_REFRESH), credentials)
             self._call_at(max(self._now, expires_at) + REFRESH_GRACE_S, self._end)
         elif self._now < expires_at:
             self._call_at(expires_at, self._end)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import h11
 
+from engine.auth.credentials import PeerCertificate
 from engine.base.errors import NotReady
 from engine.base.log import bound
 from engine.base.metrics import METRICS_TYPE
@@ -50,6 +51,10 @@ class Request(NamedTuple):
     query: str
     headers: dict[str, str]
     body: bytes
+    certificate: PeerCertificate | None = None
+    """The trusted certificate that the client presented on its TLS connection."""
+    address: str = ""
+    """The client's ``host:port``."""
 
 
 class Response(NamedTuple):
@@ -195,6 +200,8 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
+        self._certificate: PeerCertificate | None = None
+        self._peer_name = ""
         self._head: h11.Request | None = None
         self._headers: dict[str, str] = {}
         self._body = bytearray()
@@ -218,6 +225,9 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
+        self._certificate = transport.get_extra_info("peercert") or None
+        peer = transport.get_extra_info("peername")
+        self._peer_name = f"{peer[0]}:{peer[1]}" if peer else ""
         self._set_timer(REQUEST_TIMEOUT_S, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -285,7 +295,16 @@ class _Connection(asyncio.Protocol):
         self._stop_timer()
         self._answering = self._plain = True
         path, _, query = plain.target.partition("?")
-        self._server.handle(self, Request(plain.method, path, query, plain.headers, plain.body))
+        request = Request(
+            plain.method,
+            path,
+            query,
+            plain.headers,
+            plain.body,
+            self._certificate,
+            self._peer_name,
+        )
+        self._server.handle(self, request)
         return True
 
     def _receive(self) -> None:
@@ -349,7 +368,10 @@ class _Connection(asyncio.Protocol):
         body = bytes(self._body)
         self._body.clear()
         method = self._head.method.decode("ascii")
-        self._server.handle(self, Request(method, path, query, self._headers, body))
+        request = Request(
+            method, path, query, self._headers, body, self._certificate, self._peer_name
+        )
+        self._server.handle(self, request)
 
     def _too_slow(self) -> None:
         if self._idle:

@@ -8,14 +8,12 @@ loop.
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from engine.auth.credentials import PeerCertificate
 from engine.base.errors import MisuseError, PeerError
 from engine.base.loop import last_call
 from engine.net.network import Network, read_at_most, write_parts
 
-PeerCertificate = dict[str, Any]
-"""A certificate as ``ssl.SSLSocket.getpeercert`` returns it: ``subject``, ``subjectAltName``, ``notAfter``, …"""
 LENGTH_BYTES = 4
 LARGE_PART_BYTES = 16 * 1024
 """Mean size of parts above which they are passed to the transport one by one instead of joined first."""

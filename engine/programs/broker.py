@@ -36,6 +36,7 @@ def build_broker(
             data_path=settings.data_path,
             policies=settings.policies,
             broker_client=settings.broker_client,
+            identity=settings.identity,
             ledger_config=settings.defaults.config,
             token=load_token(settings.node.data_dir, settings.node.internal_token, entropy),
             store=store,
@@ -47,6 +48,8 @@ def build_broker(
             groups=(
                 *(settings.node, settings.data_path, settings.policies, settings.tenants),
                 *(settings.defaults, settings.managed, settings.metadata, settings.broker_client),
+                *(settings.authentication, settings.token, settings.second_token),
+                *(settings.basic, settings.open_id),
             ),
         )
     )

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from engine.auth.authenticators.provider import ProviderError
 from engine.auth.internal import TokenError
 from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import Entropy, RandomEntropy
@@ -32,7 +33,8 @@ class EngineServer(Protocol):
     """A server that a program runs."""
 
     async def start(self) -> None:
-        """Listen, then serve. Raises TokenError, TlsFileError, LayoutError, and OSError when it cannot listen."""
+        """Listen, then serve. Raises TokenError, TlsFileError, ProviderError, LayoutError, and OSError when it cannot
+        listen."""
 
     async def drain(self) -> None:
         """Stop serving, also after a failed start."""
@@ -98,7 +100,7 @@ async def serve(program: EngineProgram[S], settings: S) -> int:
             await stop.wait()
         finally:
             await server.drain()
-    except (TokenError, TlsFileError, LayoutError) as error:
+    except (TokenError, TlsFileError, ProviderError, LayoutError) as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"cannot listen on {program.ports(settings)}: {error}") from error

@@ -1,15 +1,18 @@
 """The private HTTP port of a server: ``POST /rpc/<operation>`` for its operations, ``/metrics``, ``/ready``.
 
-RPC callers present the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
-``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url, "locationTls": url}``
-names the server that serves the call; the second is empty when that has no port with TLS. The caller is a process of
-the instance, which acts for the principal; that is empty when the process acts for itself.
+RPC callers present the instance's internal token, or credentials of their own where authentication is on. A call is
+``{"principal": …, "arguments": {…}}``; answers are ``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``;
+307 with ``{"location": url, "locationTls": url}`` names the server that serves the call; the second is empty when that
+has no port with TLS. A caller with the token is a process of the instance, which acts for the principal; that is empty
+when the process acts for itself. Another caller names the client it acts for in ``X-Original-Principal``.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from inspect import isawaitable
 from typing import Any
 
+from engine.auth.credentials import AuthenticationFailed, RolesRefused
 from engine.auth.identity import Identity
 from engine.auth.internal import (
     INTERNAL_METHOD,
@@ -27,6 +30,8 @@ from engine.rpc.operation import Handlers, Operation, decode_call, parse_argumen
 
 log = logging.getLogger(__name__)
 
+Identify = Callable[[Request], Identity | Awaitable[Identity]]
+"""Returns the identity of the caller of a request. Raises AuthenticationFailed, RolesRefused."""
 SHOWN_BYTES_MAX = 2_000
 """Bytes after which arguments, such as a schema, are cut in the log."""
 
@@ -48,7 +53,9 @@ class RpcPages:
 
     ``judge`` is asked before a handler is called; the pages ``/metrics`` and ``/ready`` are open to everybody.
     ``refusal_of`` returns the refusal that an error of a handler is answered with; None for an unexpected error, which
-    is answered 500. ``ready`` returns whether the server serves its clients.
+    is answered 500. ``ready`` returns whether the server serves its clients. ``identify`` returns the identity of the
+    caller of a request without the token, and raises AuthenticationFailed or RolesRefused; None where authentication is
+    off. With ``guard_metrics`` it is asked for ``/metrics`` too.
     """
 
     def __init__(
@@ -60,21 +67,42 @@ class RpcPages:
         refusal_of: Callable[[MagnetarError], Refusal | None],
         ready: Callable[[], bool],
         metrics: Callable[[], AsyncIterator[bytes]],
+        identify: Identify | None = None,
+        guard_metrics: bool = False,
     ) -> None:
         self._handlers = handlers
         self._token = token
         self._judge = judge
         self._refusal_of = refusal_of
+        self._identify = identify
+        self._guard_metrics = guard_metrics
         page = metrics_page(metrics)
         readiness = ready_page(lambda: None if ready() else "not ready")
         self._pages = pages({"/metrics": page, "/metrics/": page, "/ready": readiness})
 
     async def __call__(self, request: Request) -> Response:
-        call = request.path.startswith("/rpc/")
-        return await (self._rpc(request) if call else self._pages(request))
+        if request.path.startswith("/rpc/"):
+            return await self._rpc(request)
+        if (
+            self._identify is not None
+            and self._guard_metrics
+            and request.path.startswith("/metrics")
+        ):
+            try:
+                await self._caller(self._identify, request)
+            except (AuthenticationFailed, RolesRefused) as error:
+                return json_response(401, {"reason": str(error)})
+        return await self._pages(request)
 
     async def _rpc(self, request: Request) -> Response:
-        if not token_matches(self._token, request.headers.get(TOKEN_HEADER.lower())):
+        offered = request.headers.get(TOKEN_HEADER.lower())
+        caller: Identity | None = None
+        if self._identify is not None and offered is None:
+            try:
+                caller = await self._caller(self._identify, request)
+            except (AuthenticationFailed, RolesRefused) as error:
+                return json_response(401, {"reason": str(error)})
+        elif not token_matches(self._token, offered):
             return json_response(401, {"reason": OTHER_TOKEN})
         name = request.path.removeprefix("/rpc/")
         bound = self._handlers.get(name)
@@ -86,13 +114,17 @@ class RpcPages:
             principal, given = decode_call(request.body)
         except ValueError:
             return json_response(400, {"reason": "not a call in JSON"})
+        if caller is None:
+            caller = Identity(INTERNAL_ROLE, original=principal or None, method=INTERNAL_METHOD)
+        elif principal and principal != (caller.original or caller.role):
+            return json_response(401, {"reason": "the call is for another principal"})
         operation, do = bound
         try:
             args = parse_arguments(operation.arguments, given)
             level = logging.DEBUG if operation.reads else logging.INFO
             shown = given if len(request.body) <= SHOWN_BYTES_MAX else str(given)[:SHOWN_BYTES_MAX]
             log.log(level, "%s by=%r args=%s", name, principal, shown)
-            await self._authorize(operation, principal, args)
+            await self._authorize(operation, caller, args)
             return json_response(200, {"result": await do(args)})
         except MovedError as error:
             places = {"location": error.location, "locationTls": error.location_tls}
@@ -107,12 +139,17 @@ class RpcPages:
                 raise
             return _refused(refusal)
 
-    async def _authorize(self, operation: Operation[Any, Any], principal: str, args: Any) -> None:
+    @staticmethod
+    async def _caller(identify: Identify, request: Request) -> Identity:
+        """Return the identity of a caller without the token. Raises AuthenticationFailed, RolesRefused."""
+        identity = identify(request)
+        return await identity if isawaitable(identity) else identity
+
+    async def _authorize(self, operation: Operation[Any, Any], caller: Identity, args: Any) -> None:
         """Check that the caller has the rights of the operation (A4), before its handler looks at anything.
 
         Raises Forbidden, and NotReady while the judge cannot know.
         """
-        caller = Identity(INTERNAL_ROLE, original=principal or None, method=INTERNAL_METHOD)
         try:
             judgement = judge_call(self._judge, caller, all_of(operation.rights), args)
             verdict = judgement if isinstance(judgement, Verdict) else await judgement

@@ -114,7 +114,6 @@ class RuntimeConfigurationResource(AdminResource):
                 "brokerServicePort": str(environment.broker_port),
                 "webServicePort": str(environment.http_port),
                 "webSocketServiceEnabled": "true",
-                "authenticationEnabled": str(environment.authentication_enabled).lower(),
             }
         )
 

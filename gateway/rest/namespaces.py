@@ -40,7 +40,6 @@ from gateway.http.bodies import (
     whole_number,
 )
 from gateway.rest.base import AdminResource
-from gateway.rest.seen import seen_namespaces, seen_topics
 from gateway.services.admin import names, namespaces
 
 MANY_TIMEOUT_S = 55.0
@@ -53,8 +52,9 @@ class NamespacesOfTenantResource(AdminResource):
     read_rights = ADMIN_OF_TENANT
 
     async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
-        names = await self.work(lambda engine: list_namespaces(engine.store, tenant))
-        return await json_list(seen_namespaces(self.viewer, names))
+        return await json_list(
+            await self.work(lambda engine: list_namespaces(engine.store, tenant))
+        )
 
 
 class NamespacesOfClusterResource(AdminResource):
@@ -66,7 +66,7 @@ class NamespacesOfClusterResource(AdminResource):
         names = await self.work(
             lambda engine: list_namespaces_of_cluster(engine.store, tenant, cluster)
         )
-        return await json_list(seen_namespaces(self.viewer, names))
+        return await json_list(names)
 
 
 class NamespaceResource(AdminResource):
@@ -107,10 +107,11 @@ class NamespaceTopicsResource(AdminResource):
         if mode not in namespaces.MODES:
             raise Http404
         system = flag(request, "includeSystemTopic")
-        names = await self.work(
-            lambda engine: namespaces.list_topics(engine, name, mode, include_system=system)
+        return await json_list(
+            await self.work(
+                lambda engine: namespaces.list_topics(engine, name, mode, include_system=system)
+            )
         )
-        return await json_list(seen_topics(self.viewer, name, names))
 
 
 class BundlesResource(AdminResource):
@@ -224,10 +225,11 @@ class AntiAffinityMembersResource(AdminResource):
 
     async def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         tenant = request.GET.get(self.parameter)
-        names = await self.work(
-            lambda engine: anti_affinity_members(engine.store, cluster, tenant, group)
+        return await json_list(
+            await self.work(
+                lambda engine: anti_affinity_members(engine.store, cluster, tenant, group)
+            )
         )
-        return await json_list(seen_namespaces(self.viewer, names))
 
 
 class OlderAntiAffinityMembersResource(AntiAffinityMembersResource):

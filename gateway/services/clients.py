@@ -57,6 +57,11 @@ def client_of(link: EngineLink) -> PulsarClient:
         clock=SystemClock(),
         entropy=RandomEntropy(),
         brokers=RegisteredBrokers(link, encrypted=tls is not None),
-        settings=LinkSettings(CLIENT_VERSION, request_timeout_s=OPERATION_TIMEOUT_S, tls=tls),
+        settings=LinkSettings(
+            CLIENT_VERSION,
+            credentials=settings.BROKER_CLIENT.credentials(),
+            request_timeout_s=OPERATION_TIMEOUT_S,
+            tls=tls,
+        ),
         operation_timeout_s=OPERATION_TIMEOUT_S,
     )

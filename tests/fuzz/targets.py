@@ -1,5 +1,6 @@
 """Every parser of bytes from elsewhere."""
 
+from tests.fuzz.credentials import CREDENTIALS
 from tests.fuzz.disk import DISK
 from tests.fuzz.frames import FRAMES
 from tests.fuzz.metadata import METADATA
@@ -7,4 +8,4 @@ from tests.fuzz.schemas.messages import MESSAGES
 from tests.fuzz.schemas.texts import TEXTS
 from tests.fuzz.target import Target
 
-TARGETS: tuple[Target, ...] = (*FRAMES, *DISK, *METADATA, *MESSAGES, *TEXTS)
+TARGETS: tuple[Target, ...] = (*FRAMES, *DISK, *METADATA, *MESSAGES, *TEXTS, *CREDENTIALS)

@@ -53,7 +53,38 @@ def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None
         ({"MAGNETAR_ADVERTISED_ADDRESS": "::"}, ["advertised_address", "every address"]),
         (
             {"MAGNETAR_AUTHENTICATION_ENABLED": "true"},
-            ["authentication_enabled", "not supported yet"],
+            ["authentication_providers", "authentication_enabled"],
+        ),
+        (
+            {
+                "MAGNETAR_AUTHENTICATION_ENABLED": "true",
+                "MAGNETAR_AUTHENTICATION_PROVIDERS": "token",
+            },
+            ["broker_client_authentication_plugin", "logs in at itself"],
+        ),
+        (
+            {"MAGNETAR_AUTHENTICATION_PROVIDERS": "token,sasl"},
+            ["authentication_providers", "'sasl'"],
+        ),
+        (
+            {
+                "MAGNETAR_AUTHENTICATION_PROVIDERS": "org.apache.pulsar.broker.authentication."
+                "AuthenticationProviderAthenz"
+            },
+            ["authentication_providers", "AuthenticationProviderAthenz"],
+        ),
+        ({"MAGNETAR_AUTHENTICATION_PROVIDERS": "tls,tls"}, ["lists tls twice"]),
+        (
+            {"MAGNETAR_PROXY_ROLES": "a, b", "MAGNETAR_ANONYMOUS_USER_ROLE": "b"},
+            ["anonymous_user_role", "proxy_roles"],
+        ),
+        (
+            {"MAGNETAR_BROKER_CLIENT_AUTHENTICATION_PLUGIN": "kerberos"},
+            ["broker_client_authentication_plugin", "token, tls or basic"],
+        ),
+        (
+            {"MAGNETAR_BROKER_CLIENT_AUTHENTICATION_PLUGIN": "tls"},
+            ["broker_client_certificate_file_path"],
         ),
         (
             {"MAGNETAR_BROKER_SERVICE_PORT_TLS": "6651"},

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from engine.auth.authentication import Outcomes
 from engine.base.ids import EARLIEST
 from engine.broker.administration import metric_families as F
 from engine.broker.administration.metric_families import Family
@@ -48,10 +49,13 @@ async def metrics_page(
     sessions: Sessions,
     identity: BrokerIdentity,
     refused: Mapping[str, int],
+    outcomes: Outcomes,
     levels: Levels,
 ) -> AsyncIterator[bytes]:
-    """Yield all families of this broker, in pieces. ``refused``: connections above the cap, by port. Cancel-safe."""
+    """Yield all families of this broker, in pieces. ``refused``: connections above the cap, by port; ``outcomes``: of
+    the authentication of clients. Cancel-safe."""
     yield b"".join(_broker(registry, sessions, identity, refused))
+    yield b"".join(_authentication(outcomes, identity.cluster))
     rows = _Rows(identity.cluster, levels, sessions.now_s)
     topics, rows.totals = registry.counted()
     for start in range(0, len(topics), TOPICS_A_TURN):
@@ -91,6 +95,25 @@ def _escaped(value: str) -> str:
     if "\\" in value or '"' in value or "\n" in value:
         return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return value
+
+
+def _authentication(outcomes: Outcomes, cluster: str) -> Iterator[bytes]:
+    succeeded = [
+        (_labels(cluster=cluster, provider_name=name, auth_method=method), number)
+        for (name, method), number in outcomes.succeeded.items()
+    ]
+    failed = [
+        (_labels(cluster=cluster, provider_name=name, auth_method=method, reason=kind), number)
+        for (name, method, kind), number in outcomes.failed.items()
+    ]
+    text = "Clients whose credentials were accepted, by provider."
+    yield _described(F.counter("authentication_success_total", text), succeeded)
+    text = "Clients whose credentials were refused, by provider and kind of reason."
+    yield _described(F.counter("authentication_failures_total", text), failed)
+    text = "Tokens that were refused because they had expired."
+    yield _described(
+        F.counter("expired_token_total", text), [(_labels(cluster=cluster), outcomes.expired)]
+    )
 
 
 def _broker(

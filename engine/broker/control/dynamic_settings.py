@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from engine.base.errors import Conflict, MisuseError, PreconditionFailed
 from engine.base.log import bound
-from engine.base.settings import Setting, overridden, settings_of
+from engine.base.settings import HIDDEN, Setting, overridden, settings_of
 from engine.metadata import paths
 from engine.metadata.follow import MetadataFollower
 from engine.metadata.records import decode_json, encode_json
@@ -169,6 +169,8 @@ class DynamicSettings:
 
 
 def _text(setting: Setting, value: Any) -> str:
+    if setting.is_secret:  # A9
+        return HIDDEN if value else ""
     if isinstance(value, bool):
         return str(value).lower()
     if setting.item.metadata.get("bytes") and setting.pulsar_name.endswith("MB"):

@@ -23,7 +23,7 @@ from engine.base.tasks import TaskScope, restarting
 from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, LatestEvent
 from engine.broker.control.event_schemas import EventSchemas
 from engine.broker.errors import ServiceNotReady
-from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.broker_link import BrokerLink, Credentials, LinkSettings
 from engine.client.lookup import Links
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
@@ -72,6 +72,7 @@ class PolicyLog:
         cluster: str,
         service_url: str,
         tls: ContextSource | None = None,
+        credentials: Credentials | None = None,
         loaded: Callable[[], Iterable[TopicName]],
         on_change: Callable[[TopicName], None],
     ) -> None:
@@ -83,7 +84,7 @@ class PolicyLog:
         self._cluster = cluster
         self._service_url = service_url
         self._loaded = loaded
-        self._links = Links(network, replace(LINKS, tls=tls), BrokerLink)
+        self._links = Links(network, replace(LINKS, tls=tls, credentials=credentials), BrokerLink)
         self._logs: dict[NamespaceName, ChangeLog] = {}
         self._asked_s: dict[NamespaceName, float] = {}
         self._tasks = TaskScope("topic policies")

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 from engine.admin.api.arguments import LONG_MAX
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
-from engine.auth.viewer import Viewer
 from engine.base.names import split_topic
 from gateway.services.backlogs import STILL
 
@@ -63,9 +62,6 @@ class Listed(Protocol):
     partitions: int
     values: tuple[int | None, ...]
 
-    @property
-    def namespace(self) -> str: ...
-
 
 class _Falling(str):
     """A text that sorts in descending order."""
@@ -84,7 +80,7 @@ def _age_rank(oldest_at: int | None) -> int | None:
 
 
 class TopicSelection:
-    """The sorted topics of one ``Chosen`` that a viewer sees (A6).
+    """The sorted topics of one ``Chosen``.
 
     ``listed`` has all topics by name; ``touch`` is called after each change of one. ``others`` are selections of the
     same list. When a short one of them holds all of this, as while a filter is typed, only that is searched.
@@ -92,14 +88,12 @@ class TopicSelection:
 
     def __init__(
         self,
-        viewer: Viewer,
         chosen: Chosen,
         listed: Mapping[str, Listed],
         others: Iterable["TopicSelection"] = (),
         among: Collection[str] = (),
     ) -> None:
         self.is_used = True
-        self._viewer = viewer
         self._chosen = chosen
         if not chosen.tenant and "/" in chosen.namespace:
             tenant, _, namespace = chosen.namespace.partition("/")
@@ -196,9 +190,6 @@ class TopicSelection:
             names = [name for name in names if word in name.lower()]
         listed = self._listed
         topics = [listed[name] for name in names]
-        if not self._viewer.everything:
-            sees = self._viewer.sees
-            topics = [topic for topic in topics if sees(topic.namespace)]
         if self._is_scoped:
             topics = [topic for topic in topics if self._is_in_scope(topic)]
         return topics
@@ -218,8 +209,7 @@ class TopicSelection:
         """Return whether every topic that passes the other passes this one."""
         own, wanted = self._chosen, other._chosen
         return (
-            (self._viewer.everything or self._viewer == other._viewer)
-            and own.standing in (False, wanted.standing)
+            own.standing in (False, wanted.standing)
             and own.attention in ("", wanted.attention)
             and own.tenant in ("", wanted.tenant)
             and own.namespace in ("", wanted.namespace)
@@ -246,11 +236,7 @@ class TopicSelection:
         return (-number if self._falls else number, topic.name)
 
     def _passes(self, topic: Listed) -> bool:
-        return (
-            self._viewer.sees(topic.namespace)
-            and has_words(topic.name, self._words)
-            and self._is_in_scope(topic)
-        )
+        return has_words(topic.name, self._words) and self._is_in_scope(topic)
 
     def _is_in_scope(self, topic: Listed) -> bool:
         chosen = self._chosen

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pulsar
 import pytest
 
+from engine.auth.credentials import Credentials
 from engine.auth.identity import Identity
-from engine.net.handshake import Credentials
 from engine.wire.errors import REFUSALS, ServerError
 from tests.support.standalone import Standalone
 

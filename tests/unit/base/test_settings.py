@@ -21,6 +21,7 @@ from engine.base.settings import (
     number,
     page,
     port,
+    secret,
     settings_of,
     size,
     text,
@@ -197,3 +198,19 @@ def test_a_live_setting_is_marked_and_has_the_name_of_pulsars_setting() -> None:
     assert rate.meaning == "how many (theRate); *live*"
     with pytest.raises(SettingsError, match="rate must be a whole number from 0 to 9"):
         rate.read("10")
+
+
+@dataclass(frozen=True, slots=True)
+class Secretive:
+    """Settings of which one is secret."""
+
+    key: str = secret("signs (theKey)")
+
+
+def test_the_value_of_a_secret_setting_is_not_shown() -> None:
+    [key] = settings_of(Secretive, "one", False)
+    assert key.is_secret
+    assert key.meaning == "signs (theKey); *secret*"
+    assert "right" not in repr(Secretive("right"))
+    with pytest.raises(SettingsError, match=r"key must be text, not \*{8}$"):
+        key.read(5)

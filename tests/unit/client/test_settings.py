@@ -39,3 +39,57 @@ def test_what_cannot_be_used_is_refused_by_name(tmp_path: Path) -> None:
     )
     with pytest.raises(TlsFileError, match=r"missing\.pem"):
         settings.tls()
+
+
+def test_credentials_for_brokers_are_those_of_the_settings(tmp_path: Path) -> None:
+    assert BrokerClientSettings().credentials() is None
+    package = "org.apache.pulsar.client.impl.auth."
+    for plugin, parameters, shown in (
+        ("token", "token:a.b.c", ("token", b"a.b.c")),
+        (f"{package}AuthenticationToken", "a.b.c", ("token", b"a.b.c")),
+        ("basic", '{"userId":"u","password":"p:q"}', ("basic", b"u:p:q")),
+    ):
+        settings = BrokerClientSettings(
+            broker_client_authentication_plugin=plugin,
+            broker_client_authentication_parameters=parameters,
+        )
+        credentials = settings.credentials()
+        assert credentials is not None
+        assert credentials(b"") == shown
+        assert parameters not in repr(settings)
+    by_certificate = BrokerClientSettings(
+        broker_client_tls_enabled=True,
+        broker_client_certificate_file_path="cert.pem",
+        broker_client_key_file_path="key.pem",
+        broker_client_authentication_plugin="tls",
+    ).credentials()
+    assert by_certificate is not None
+    assert by_certificate(b"") == ("tls", b"")
+
+
+def test_a_token_in_a_file_is_read_for_each_challenge(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("first\n")
+    credentials = BrokerClientSettings(
+        broker_client_authentication_plugin="token",
+        broker_client_authentication_parameters=f"file://{path}",
+    ).credentials()
+    assert credentials is not None
+    assert credentials(b"") == ("token", b"first")
+    path.write_text("second")
+    assert credentials(b"") == ("token", b"second")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parameters"),
+    [("token", ""), ("token", "token:"), ("basic", "u:hidden"), ("basic", '{"userId":"hidden"}')],
+)
+def test_parameters_that_cannot_be_used_are_refused_without_their_text(
+    plugin: str, parameters: str
+) -> None:
+    with pytest.raises(ValueError, match="broker_client_authentication_parameters") as refused:
+        BrokerClientSettings(
+            broker_client_authentication_plugin=plugin,
+            broker_client_authentication_parameters=parameters,
+        )
+    assert "hidden" not in str(refused.value)

@@ -1,11 +1,17 @@
 """A slow handshake: bytes read meanwhile are neither lost nor handled in the wrong state."""
 
 import asyncio
+import json
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.auth.authentication import Authentication, Roles
+from engine.auth.authenticators.signing_keys import SecretKey
+from engine.auth.authenticators.token_provider import TokenProvider
+from engine.auth.credentials import Challenge, Credentials
 from engine.auth.identity import Identity
 from engine.base.clock import LoopClock
 from engine.base.tasks import TaskScope
@@ -13,8 +19,6 @@ from engine.net.handshake import (
     REFRESH_EARLY_S,
     REFRESH_GRACE_S,
     Authenticate,
-    Challenge,
-    Credentials,
     Handshake,
     Verdict,
     allow_all,
@@ -413,3 +417,92 @@ async def test_the_judge_receives_all_credentials_of_client_and_proxy() -> None:
         Credentials("token", b"proxy", **original),  # type: ignore[arg-type]
     ]
     assert served.identity == Identity("proxy", "user", "token")
+
+
+RECORDED = Path(__file__).parents[2] / "golden" / "authentication" / "refusals.jsonl"
+FRAMES = [json.loads(line) for line in RECORDED.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+async def test_a_refusal_is_the_recorded_one_byte_for_byte(number: int) -> None:
+    sent, answered = (
+        b"".join(
+            bytes.fromhex(frame["hex"])
+            for frame in FRAMES
+            if frame["conn"] == number and frame["dir"] == direction
+        )
+        for direction in ("C>B", "B>C")
+    )
+    provider = TokenProvider(SecretKey(b"s" * 32), lambda: 0.0)
+    served = Served(Authentication([provider], Roles()))
+    served.data_received(sent)
+    await settled()
+    assert bytes(served._sent) == answered
+    assert served.closing
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "text"),
+    [
+        ({}, ServerError.AuthorizationError, "Invalid roles."),
+        ({"original_principal": "user"}, None, ""),
+    ],
+)
+async def test_a_proxy_that_names_no_client_is_refused(
+    given: dict[str, str], code: ServerError | None, text: str
+) -> None:
+    roles = Roles(anonymous="proxy", proxies=frozenset({"proxy"}), judge_proxies=True)
+    served = Served(Authentication([], roles))
+    served.data_received(say.connect("test", **given))  # type: ignore[arg-type]
+    await settled()
+    assert served.connected == (code is None)
+    if code is not None:
+        [refusal] = served.said()
+        assert (refusal.error.error, refusal.error.message) == (code, text)
+
+
+async def test_a_method_stated_by_number_has_its_name() -> None:
+    asked: list[str] = []
+
+    def authenticate(credentials: Credentials) -> Identity:
+        asked.append(credentials.method)
+        return Identity("app")
+
+    for number, method in ((0, "none"), (1, "ycav1"), (2, "athens")):
+        frame = commands.command_frame("connect", client_version="test", auth_method=number)
+        Served(authenticate).data_received(frame)
+        assert asked.pop() == method
+
+
+async def test_forwarded_credentials_that_the_broker_checked_are_the_ones_renewed() -> None:
+    asked: list[Credentials] = []
+    served: Served
+
+    def authenticate(credentials: Credentials) -> Identity:
+        asked.append(credentials)
+        ends_at = served.clock.wall_ms() / 1000 + 100
+        return Identity("proxy", "user", "tls", ends_at, "basic")
+
+    served = Served(authenticate)
+    served.data_received(
+        commands.command_frame(
+            "connect",
+            client_version="test",
+            auth_method_name="tls",
+            auth_data=b"own",
+            original_principal="user",
+            original_auth_method="basic",
+            original_auth_data="user:first",
+            feature_flags={"supports_auth_refresh": True},
+        )
+    )
+    await asyncio.sleep(100 - REFRESH_EARLY_S + 1)
+    _, challenge = served.said()
+    assert challenge.authChallenge.challenge.auth_method_name == "basic"
+    served.data_received(say.auth_response("basic", b"user:second", "test"))
+    await settled()
+    assert [(c.data, c.original_method, c.original_data) for c in asked] == [
+        (b"own", "basic", b"user:first"),
+        (b"own", "basic", b"user:second"),
+    ]
+    assert not served.closing

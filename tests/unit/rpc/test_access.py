@@ -14,6 +14,7 @@ from engine.admin.api.arguments import JsonObject, NoArguments, OnBundle, OnSubs
 from engine.admin.api.cursors import CLEAR_BACKLOG
 from engine.admin.api.rights import ADMIN
 from engine.admin.api.rows import TOPICS, LoadedTopics
+from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Identity
 from engine.auth.internal import INTERNAL_METHOD, INTERNAL_ROLE, TOKEN_HEADER
 from engine.auth.judge import Judgement, Verdict
@@ -169,3 +170,53 @@ async def test_a_call_that_the_judge_cannot_decide_is_to_be_repeated(later: bool
 
 def test_rights_are_shared_by_operations_of_the_same_arguments() -> None:
     assert ADMIN.of(OnTopic(NAME)) == (NAME,)
+
+
+def identify(request: Request) -> Identity:
+    """Accept ``role``, or ``role for original``, in the header Authorization."""
+    given = request.headers.get("authorization", "")
+    if not given:
+        raise AuthenticationFailed("nothing was shown")
+    role, _, original = given.partition(" for ")
+    return Identity(role, original or None, "token")
+
+
+async def asked(headers: dict[str, str], principal: str = "") -> tuple[int, Any, Any]:
+    """Return the status and body of a call with these headers, and what the judge was asked."""
+    judge = DenyAll()
+
+    async def clear(args: OnSubscription) -> JsonObject:
+        raise AssertionError("nothing is allowed")
+
+    async def metrics() -> Any:
+        yield b"x 1"
+
+    pages = RpcPages(
+        dict([bind(CLEAR_BACKLOG, clear)]),
+        TOKEN,
+        judge,
+        refusal_of=lambda error: None,
+        ready=lambda: True,
+        metrics=metrics,
+        identify=identify,
+        guard_metrics=True,
+    )
+    body = encode_call(OnSubscription(NAME, "s"), principal)
+    answer = await pages(Request("POST", "/rpc/clear_backlog", "", headers, body))
+    page = await pages(Request("GET", "/metrics", "", headers, b""))
+    assert page.status == (401 if "authorization" not in headers else 200)
+    return answer.status, json.loads(answer.body), [identity for identity, *_ in judge.asked]
+
+
+async def test_a_caller_with_credentials_of_its_own_is_judged_by_its_roles() -> None:
+    status, _, judged = await asked({"authorization": "app"})
+    assert (status, judged) == (422, [Identity("app", None, "token")])
+    status, _, judged = await asked({"authorization": "proxy for ann"}, "ann")
+    assert (status, judged) == (422, [Identity("proxy", "ann", "token")])
+
+
+async def test_a_caller_without_usable_credentials_is_not_judged() -> None:
+    assert await asked({}) == (401, {"reason": "Failed to authenticate"}, [])
+    assert (await asked({TOKEN_HEADER.lower(): "wrong"}))[::2] == (401, [])
+    assert (await asked({"authorization": "app"}, "ann"))[::2] == (401, [])
+    assert (await asked({TOKEN_HEADER.lower(): TOKEN}, "ann"))[0] == 422

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.auth.authentication import Outcomes
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.administration.metrics_page import TOPICS_A_TURN, Levels, metrics_page
 from engine.broker.control.rate_limit import RateLevel
@@ -36,7 +37,7 @@ BASICS = (
 
 async def text(bench: B.Bench, levels: Levels = EVERYTHING) -> str:
     refused = {"client": 3}
-    pieces = metrics_page(bench.registry, bench.sessions(), IDENTITY, refused, levels)
+    pieces = metrics_page(bench.registry, bench.sessions(), IDENTITY, refused, Outcomes(), levels)
     return b"".join([piece async for piece in pieces]).decode()
 
 
@@ -199,7 +200,7 @@ async def test_loads_lookups_and_memory_use_are_reported() -> None:
         await sessions.lookups.lookup(body)
         body.topic = "persistent://no/such"
         await sessions.lookups.lookup(body)
-        pieces = metrics_page(bench.registry, sessions, IDENTITY, {}, EVERYTHING)
+        pieces = metrics_page(bench.registry, sessions, IDENTITY, {}, Outcomes(), EVERYTHING)
         page = b"".join([piece async for piece in pieces]).decode()
         by_name = {family.name: family for family in text_string_to_metric_families(page)}
         samples = {
@@ -274,3 +275,17 @@ async def test_other_tasks_run_while_a_long_page_is_written() -> None:
         await families(bench)
         running.cancel()
         assert turns > 120 // TOPICS_A_TURN
+
+
+async def test_checks_of_credentials_are_counted_by_provider_method_and_reason() -> None:
+    outcomes = Outcomes(expired=1)
+    outcomes.succeeded["AuthenticationProviderToken", "token"] = 3
+    outcomes.failed["AuthenticationProviderToken", "token", "EXPIRED_JWT"] = 1
+    async with B.opened() as bench:
+        pieces = metrics_page(bench.registry, bench.sessions(), IDENTITY, {}, outcomes, EVERYTHING)
+        page = b"".join([piece async for piece in pieces]).decode()
+    labels = 'cluster="standalone",provider_name="AuthenticationProviderToken",auth_method="token"'
+    assert f"pulsar_authentication_success_total{{{labels}}} 3" in page
+    assert f'pulsar_authentication_failures_total{{{labels},reason="EXPIRED_JWT"}} 1' in page
+    assert 'pulsar_expired_token_total{cluster="standalone"} 1' in page
+    assert complaints(page) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -16,11 +17,17 @@ from engine.admin.api.dynamic_settings import (
     LiveSettings,
 )
 from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
+from engine.base.clock import SystemClock
 from engine.base.errors import Conflict, Failed, PreconditionFailed
 from engine.base.names import TopicName
+from engine.base.settings import HIDDEN, settings_of
+from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.service import BrokerService
 from engine.broker.settings import NodeSettings
 from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
+from engine.settings import PROGRAM
+from manage import programs
 from tests.support.admin.broker_instance import BrokerInstance
 
 pytestmark = pytest.mark.virtual_time
@@ -201,3 +208,44 @@ async def test_a_checked_change_is_refused_when_the_value_is_not_the_expected_on
     assert await values(instance) == {name: "5"}
     await checked(None, "5")
     assert await values(instance) == {}
+
+
+SECRET = "never-to-be-shown"
+
+
+def secret_groups() -> list[Any]:
+    """Return all groups of the broker's settings, with a value in each secret one, whatever else that requires."""
+    groups = []
+    for _, group, private in PROGRAM.groups():
+        declared = [s for s in settings_of(group, "broker", private) if s.is_secret]
+        made = group()
+        for setting in declared:
+            object.__setattr__(made, setting.item.name, SECRET)
+        groups.append(made)
+    return groups
+
+
+async def test_a_secret_is_shown_by_no_report_of_settings() -> None:
+    groups = secret_groups()
+    dynamic = DynamicSettings(
+        MemoryServer(SystemClock()).session(10.0), tuple(groups), lambda dynamic: None
+    )
+    runtime = dynamic.runtime()
+    assert runtime["tokenSecretKey"] == runtime["basicAuthConf"] == HIDDEN
+    assert runtime["brokerClientAuthenticationParameters"] == HIDDEN
+    shown = [runtime, dynamic.live(), *(dynamic.live_if(name, None) for name in runtime)]
+    assert SECRET not in str([line for line in shown if line])
+    assert SECRET not in repr(groups)
+
+
+def test_settings_that_hold_a_secret_are_marked() -> None:
+    unmarked = [
+        setting.name
+        for program in programs()
+        for setting in program.settings()
+        if not setting.is_secret
+        and re.search(
+            "secret|password|private_key|auth_conf|parameters|internal_token", setting.name
+        )
+    ]
+    assert unmarked == []

@@ -1,0 +1,219 @@
+"""Identification of clients: providers by method, the anonymous role (A6), proxies and the clients that they act for
+(A7)."""
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import NamedTuple
+
+from engine.auth.authenticators.provider import Authenticated, Check, Presented, Provider
+from engine.auth.authenticators.provider_list import ProviderList
+from engine.auth.credentials import (
+    NO_METHOD,
+    AuthenticationFailed,
+    Credentials,
+    RolesRefused,
+)
+from engine.auth.identity import Identity
+
+log = logging.getLogger(__name__)
+
+EXPIRED = "EXPIRED_JWT"
+INVALID_ROLES = "Invalid roles."
+NOT_A_PROXY = "Must not set proxyVersion without connecting as a ProxyRole."
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """Numbers of checks since the start, for the metrics."""
+
+    succeeded: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Accepted credentials by provider and method."""
+    failed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Refused credentials by provider, method and kind of failure."""
+    expired: int = 0
+    """Tokens that were refused because they had ended."""
+
+
+class Roles(NamedTuple):
+    """Roles with a meaning of their own. ``judge_proxies`` is true where rights are judged: only then are
+    proxies and the clients that they act for distinguished."""
+
+    anonymous: str = ""
+    proxies: frozenset[str] = frozenset()
+    judge_proxies: bool = False
+    check_original: bool = False
+    """True where the credentials that a proxy forwards are checked."""
+
+
+class Authentication:
+    """Establishes the identity of clients; called with their credentials (an ``Authenticate``).
+
+    Results are immediate where all providers involved answer at once. All refusals have one text; the reason goes to
+    the log without any part of a credential.
+    """
+
+    def __init__(
+        self, providers: Sequence[Provider], roles: Roles, outcomes: Outcomes | None = None
+    ) -> None:
+        """``providers`` are in the order in which those of one method are tried."""
+        by_method: dict[str, list[Provider]] = {}
+        for provider in providers:
+            by_method.setdefault(provider.method, []).append(provider)
+        self._providers: Mapping[str, Provider] = {
+            method: same[0] if len(same) == 1 else ProviderList(same)
+            for method, same in by_method.items()
+        }
+        self._roles = roles
+        self.outcomes = outcomes if outcomes is not None else Outcomes()
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """Names of the methods that are configured."""
+        return frozenset(self._providers)
+
+    def __call__(self, credentials: Credentials) -> Identity | Awaitable[Identity]:
+        """Return the identity of a client of the binary protocol. Raises AuthenticationFailed, RolesRefused."""
+        return self._identify(credentials, self._connected_roles)
+
+    def of_request(self, credentials: Credentials) -> Identity | Awaitable[Identity]:
+        """Return the identity of a caller by HTTP. Raises AuthenticationFailed, RolesRefused."""
+        return self._identify(credentials, self._request_roles)
+
+    def _identify(
+        self, credentials: Credentials, complete: "_Complete"
+    ) -> Identity | Awaitable[Identity]:
+        presented = Presented(credentials.data, credentials.certificate)
+        own = self._check(credentials.method, presented, credentials.address)
+        if isawaitable(own):
+            return self._identify_later(credentials, own, complete)
+        if not self._checks_original(credentials):
+            return complete(credentials, own, None)
+        return self._with_original(credentials, own, complete)
+
+    async def _identify_later(
+        self, credentials: Credentials, own: Awaitable[Authenticated], complete: "_Complete"
+    ) -> Identity:
+        checked = await own
+        if not self._checks_original(credentials):
+            return complete(credentials, checked, None)
+        identity = self._with_original(credentials, checked, complete)
+        return await identity if isawaitable(identity) else identity
+
+    def _checks_original(self, credentials: Credentials) -> bool:
+        return self._roles.check_original and credentials.original_principal is not None
+
+    def _with_original(
+        self, credentials: Credentials, own: Authenticated, complete: "_Complete"
+    ) -> Identity | Awaitable[Identity]:
+        """Return the identity after a check of what the proxy's client has presented to it."""
+        method = credentials.original_method or NO_METHOD
+        presented = Presented(credentials.original_data or b"")
+        original = self._check(method, presented, credentials.address)
+        if isawaitable(original):
+
+            async def later() -> Identity:
+                return complete(credentials, own, await original)
+
+            return later()
+        return complete(credentials, own, original)
+
+    def _connected_roles(
+        self, credentials: Credentials, own: Authenticated, original: Authenticated | None
+    ) -> Identity:
+        principal = credentials.original_principal if original is None else original.role
+        if self._roles.judge_proxies:
+            is_proxy = own.role in self._roles.proxies
+            valid = bool(principal) and principal not in self._roles.proxies
+            if is_proxy != valid or (principal and not is_proxy):
+                self._log_roles(credentials, own.role, principal)
+                raise RolesRefused(INVALID_ROLES)
+            if credentials.proxy_version and not is_proxy:
+                self._log_roles(credentials, own.role, principal)
+                raise RolesRefused(NOT_A_PROXY)
+        return _identity(credentials, own, principal, original)
+
+    def _request_roles(
+        self, credentials: Credentials, own: Authenticated, original: Authenticated | None
+    ) -> Identity:
+        """Return the identity as ``_connected_roles`` does, but a caller that is no proxy may name itself."""
+        principal = credentials.original_principal if original is None else original.role
+        if self._roles.judge_proxies:
+            proxies = self._roles.proxies
+            if own.role in proxies:
+                valid = bool(principal) and principal not in proxies
+            else:
+                valid = not principal or principal == own.role
+            if not valid:
+                self._log_roles(credentials, own.role, principal)
+                raise RolesRefused(INVALID_ROLES)
+        if principal == own.role:
+            principal = None
+        return _identity(credentials, own, principal, original)
+
+    def _check(self, method: str, presented: Presented, address: str) -> Check:
+        provider = self._providers.get(method)
+        if provider is None:
+            if self._roles.anonymous:
+                return Authenticated(self._roles.anonymous)
+            error = AuthenticationFailed(f"no provider of method {method[:50]!r}")
+            self._count_failure("", "", error, address)
+            raise error
+        try:
+            outcome = provider.authenticate(presented)
+        except AuthenticationFailed as error:
+            self._count_failure(provider.name, method, error, address)
+            raise
+        if isawaitable(outcome):
+            return self._check_later(provider, outcome, address)
+        self.outcomes.succeeded[provider.name, method] += 1
+        return outcome
+
+    async def _check_later(
+        self, provider: Provider, outcome: Awaitable[Authenticated], address: str
+    ) -> Authenticated:
+        try:
+            checked = await outcome
+        except AuthenticationFailed as error:
+            self._count_failure(provider.name, provider.method, error, address)
+            raise
+        self.outcomes.succeeded[provider.name, provider.method] += 1
+        return checked
+
+    def _count_failure(
+        self, name: str, method: str, error: AuthenticationFailed, address: str
+    ) -> None:
+        self.outcomes.failed[name, method, error.kind] += 1
+        self.outcomes.expired += error.kind == EXPIRED
+        log.info(
+            "authentication failed client=%s method=%s reason=%s", address, method, error.reason
+        )
+
+    def _log_roles(self, credentials: Credentials, role: str, principal: str | None) -> None:
+        log.info(
+            "roles refused client=%s role=%r original=%r", credentials.address, role, principal
+        )
+
+
+_Complete = Callable[[Credentials, Authenticated, Authenticated | None], Identity]
+"""Returns the identity by the checked credentials of the client itself, and of the one it acts for."""
+
+
+def _identity(
+    credentials: Credentials,
+    own: Authenticated,
+    principal: str | None,
+    original: Authenticated | None,
+) -> Identity:
+    if original is None:
+        return Identity(own.role, principal or None, credentials.method, own.expires_at)
+    return Identity(
+        own.role,
+        principal,
+        credentials.method,
+        # A proxy that forwards credentials is asked for those of its client alone.
+        original.expires_at,
+        credentials.original_method or NO_METHOD,
+    )
