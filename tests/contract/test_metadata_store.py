@@ -1,5 +1,5 @@
-"""Contract of every metadata store, run against the in-memory reference, a real ZooKeeper and a real etcd, each with
-and without a cache before it."""
+"""Contract of every metadata store, run against the in-memory reference, the embedded metadata server, a real
+ZooKeeper and a real etcd, each with and without a cache before it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,14 +21,18 @@ from engine.metadata.store import (
     SessionState,
 )
 from engine.metadata.update import update
+from engine.net.network import LoopNetwork
+from tests.support.zookeeper.metadata_rig import MetadataRig
 
 Opener = Callable[[], Awaitable[MetadataStore]]
 _chroots = count()
 
 
-KINDS = ["memory", "zookeeper", "etcd"]
+KINDS = ["memory", "embedded", "zookeeper", "etcd"]
 counted = pytest.mark.parametrize(
-    "opener", ["memory", "zookeeper", "cached memory", "cached zookeeper"], indirect=True
+    "opener",
+    [*KINDS[:-1], *(f"cached {kind}" for kind in KINDS[:-1])],
+    indirect=True,
 )
 """Mark of tests for stores with times of nodes and with counts of their children's creations."""
 
@@ -57,6 +61,19 @@ async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
             return opened(await connect(url, session_timeout_s=5.0))
 
         yield open_etcd
+    elif kind == "embedded":
+        rig = MetadataRig(network=LoopNetwork(), tick_time_ms=200)
+        await rig.start()
+
+        async def open_embedded() -> MetadataStore:
+            url = f"zk:127.0.0.1:{rig.server.port}/contract"
+            return opened(await connect(url, session_timeout_s=5.0))
+
+        yield open_embedded
+        for store in stores:
+            await store.close()
+        await rig.stop()
+        return
     else:
         hosts = request.getfixturevalue("zookeeper_hosts")
         chroot = f"/contract-{next(_chroots)}"

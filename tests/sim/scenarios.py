@@ -16,6 +16,7 @@ from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
 from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
+from tests.sim.sessions.workload import NETWORK_FAULTS, SERVER_FAULTS, MetadataSessions
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.workload import Topics
 from tests.sim.vacant.workload import Vacant
@@ -204,6 +205,16 @@ def managed(rng: random.Random) -> Scenario:
     )
 
 
+def metadata(rng: random.Random) -> Scenario:
+    """Draw the embedded metadata server and clients of its sessions."""
+    return Scenario(
+        shape=replace(Shape.draw(rng), brokers=0, bookies=0, quorum=(0, 0, 0)),
+        workloads=(MetadataSessions.draw(rng),),
+        faults=draw_faults(rng, (*SERVER_FAULTS, *NETWORK_FAULTS)),
+        duration_s=rng.choice((5.0, 10.0, 20.0)),
+    )
+
+
 def _bookies(rng: random.Random) -> Shape:
     """Draw machines without brokers: three runs in ten use one bookie or stripe over more than they write to."""
     quorum = rng.choice(((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (5, 3, 2), (1, 1, 1)))
@@ -233,6 +244,7 @@ SCENARIOS: dict[str, Draw] = {
     "rivals": rivals,
     "schemas": schemas,
     "compacting": compacting,
+    "metadata": metadata,
 }
 TURNS = (
     "topics",
@@ -248,5 +260,6 @@ TURNS = (
     "compacting",
     "rates",
     "splits",
+    "metadata",
 )
 """Scenarios that the seeds of a campaign play in turn, unless one is named."""

@@ -6,7 +6,7 @@ the beginning and end of sessions, the repeated work and the life of the server.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from engine.base.clock import Clock
@@ -43,6 +43,14 @@ NO_SESSION = ConnectAnswer(0, 0, bytes(PASSWORD_BYTES))
 """Answer to a client whose session does not exist any more."""
 DRAIN_S = 5.0
 _SERVER_ID = 1
+
+
+def first_session_id(zxid: int) -> int:
+    """Return the first session id of a start, whose first zxid is given.
+
+    Its epoch is in the id: one that opened a session is never used again, whatever the clock does (Z6).
+    """
+    return _SERVER_ID << 56 | (zxid >> 32 & (1 << 24) - 1) << 32
 
 
 class MetadataServer:
@@ -160,9 +168,10 @@ class MetadataServer:
         settings = self.settings
         self._lane = self._lanes("log")
         stored = await self._lane.run(self._load)
-        self._next_session_id = self._first_session_id(self.machine.sessions.ids())
+        # A new epoch: what was given and lost in a crash is not given again (Z6).
         zxid = (max(stored.zxid, self.machine.last_zxid) >> 32) + 1 << 32
         self.machine.last_zxid = zxid
+        self._next_session_id = first_session_id(zxid)
         self._writer = LogWriter(
             self._disk,
             settings.data_dir,
@@ -191,7 +200,9 @@ class MetadataServer:
         for session_id in self.machine.sessions.ids():
             session = self.machine.sessions.get(session_id)
             assert session is not None
-            self._expiry.begin(session_id, session.timeout_ms)  # a full timeout after a restart
+            self._expiry.begin(
+                session_id, session.timeout_ms
+            )  # its full timeout after a restart (Z7)
         self._scope.spawn("snapshots", restarting("snapshots", self._snapshots.run))
         self._scope.spawn("unused", restarting("search for unused nodes", self._remove_unused))
         await self._listen()
@@ -247,10 +258,12 @@ class MetadataServer:
         for connection in self.connections:
             connection.hold("drain")
         if self._snapshots is not None and self.failure is None:
-            with contained("last snapshot"):
+            try:
                 async with asyncio.timeout(DRAIN_S):
                     await self.commits.drain()
                     await self._snapshots.take_if_quick()
+            except TimeoutError:
+                log.warning("stopped before all requests were answered: the disk is full or slow")
             self.commits.stop()
         for listener in (self._listener, self._tls_listener):
             await listener.drain(DRAIN_S)
@@ -274,7 +287,7 @@ class MetadataServer:
         if room:
             log.warning("there is room on the disk again, writes are accepted")
         else:
-            log.error(
+            log.warning(
                 "the disk is full: read-only until there is room, only sessions can still end data_dir=%s",
                 self.settings.data_dir,
             )
@@ -345,11 +358,6 @@ class MetadataServer:
         client = self._clients.pop(session_id, None)
         if client is not None:
             client.connection.close()
-
-    def _first_session_id(self, ids: Iterable[int]) -> int:
-        """Return an id above all that were given: by the clock as ZooKeeper's, and above those that exist."""
-        by_clock = (self._clock.wall_ms() << 24 & (1 << 64) - 1) >> 8 | _SERVER_ID << 56
-        return max([by_clock, *(session_id + 1 for session_id in ids)])
 
     def _random_bytes(self, size: int) -> bytes:
         return self._entropy.bits(8 * size).to_bytes(size, "big")

@@ -238,6 +238,8 @@ class FaultDisk:
         self._durable_files: dict[str, _Inode] = {}
         self._dirs: dict[str, None] = {"/": None}
         self._indexes: dict[str, _IndexStore] = {}
+        self._renamed: dict[str, str] = {}
+        """Present names by earlier ones, under which files that were opened before are known to plans."""
 
     def ask(self, operation: str, path: str) -> int | None:
         """Count an operation and consult the plan."""
@@ -312,6 +314,7 @@ class FaultDisk:
     def rename(self, old: str, new: str) -> None:
         self.ask("rename", new)
         self._files[new] = self._files.pop(old)
+        self._renamed[old] = new
 
     def remove(self, path: str) -> None:
         self.ask("remove", path)
@@ -368,7 +371,8 @@ class FaultDisk:
 
     def drop_dirty(self, path: str) -> None:
         """Keep written bytes readable after a failed sync, though no later sync makes them durable."""
-        self._files[path].dirty.clear()
+        inode = self._files.get(path) or self._files[self._renamed[path]]
+        inode.dirty.clear()
 
     def rot(self, rng: random.Random) -> None:
         """Flip one bit somewhere in some file, in a byte that is not zero if one is found soon."""

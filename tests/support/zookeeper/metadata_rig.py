@@ -10,6 +10,7 @@ from engine.base.entropy import RandomEntropy
 from engine.metadata.server.protocol import OPEN_ACL, Create, CreateMode, Op
 from engine.metadata.server.server import MetadataServer
 from engine.metadata.server.settings import MetadataServerSettings
+from engine.net.network import Network
 from tests.sim.kit.disk import FaultDisk, InlineLane
 from tests.support.net.pipe_network import PipeNetwork
 from tests.support.zookeeper.seam_client import SeamClient
@@ -20,13 +21,18 @@ FOLDER = "/md"
 class MetadataRig:
     """A server, its disk and its clients. Syncs take ``sync_s()`` of virtual time."""
 
-    def __init__(self, disk: FaultDisk | None = None, **settings: Any) -> None:
+    def __init__(
+        self, disk: FaultDisk | None = None, network: Network | None = None, **settings: Any
+    ) -> None:
         self.disk = disk if disk is not None else FaultDisk()
-        self.network = PipeNetwork()
+        self.network = network if network is not None else PipeNetwork()
         self.settings = settings
         self.sync_s: Callable[[], float] = lambda: 0.001
+        self.snapshot_s: Callable[[], float] = lambda: 0.001
+        """Time of an operation on a snapshot."""
         self.lanes: list[InlineLane] = []
         self.server: MetadataServer
+        self.epoch_ms = 1_700_000_000_000
         self._starts = 0
 
     async def start(self) -> None:
@@ -35,7 +41,7 @@ class MetadataRig:
             MetadataServerSettings(
                 data_dir=FOLDER, port=0, **{"disk_free_bytes_min": 0, **self.settings}
             ),
-            clock=LoopClock(),
+            clock=LoopClock(self.epoch_ms),
             entropy=RandomEntropy(random.Random(self._starts)),
             network=self.network,
             disk=self.disk,
@@ -44,7 +50,8 @@ class MetadataRig:
         await self.server.start()
 
     def _lane(self, name: str) -> InlineLane:
-        lane = InlineLane(lambda: self.sync_s())
+        slow = name == "snapshot"
+        lane = InlineLane(lambda: self.snapshot_s() if slow else self.sync_s())
         self.lanes.append(lane)
         return lane
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from engine.metadata.server.codec import EVENT_XID
 from engine.metadata.server.protocol import (
@@ -40,6 +41,8 @@ class SeamClient(asyncio.Protocol):
         self.session: ConnectAnswer | None = None
         self.last_zxid = 0
         self.received: list[Event | Reply] = []
+        self.on_event: Callable[[Event], None] | None = None
+        self.on_reply: Callable[[Request, Reply], None] | None = None
         self.connected: asyncio.Future[ConnectAnswer] = loop.create_future()
         self.lost = loop.create_future()
         self._transport: asyncio.Transport | None = None
@@ -138,6 +141,8 @@ class SeamClient(asyncio.Protocol):
             event = decode_event(frame)
             self.last_zxid = max(self.last_zxid, event.zxid)
             self.received.append(event)
+            if self.on_event is not None:
+                self.on_event(event)
             return
         xid, request, future = self._pending.popleft()
         try:
@@ -148,6 +153,8 @@ class SeamClient(asyncio.Protocol):
             raise
         self.last_zxid = max(self.last_zxid, reply.zxid)
         self.received.append(reply)
+        if self.on_reply is not None:
+            self.on_reply(request, reply)
         if not future.done():
             future.set_result(reply)
 

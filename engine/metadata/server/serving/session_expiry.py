@@ -1,4 +1,4 @@
-"""SessionExpiry of sessions: one timer for all, moved by nothing but its own run."""
+"""Expiry of sessions (Z7): one timer for all, moved by nothing but its own run."""
 
 import asyncio
 import heapq

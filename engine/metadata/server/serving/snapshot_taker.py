@@ -51,13 +51,10 @@ class SnapshotTaker:
         self._check()
 
     async def run(self) -> None:
-        """Take snapshots when they are due, until cancelled. A failed one is left, because the log has everything."""
+        """Take snapshots when they are due, until cancelled."""
         while True:
             await self._due.wait()
-            try:
-                await self.take()
-            except (LogFullError, OSError) as error:
-                log.warning("took no snapshot, the log goes on: %s", error)
+            if not await self._taken():
                 await asyncio.sleep(RETRY_S)
             self._due.clear()
             self._check()
@@ -71,7 +68,16 @@ class SnapshotTaker:
     async def take_if_quick(self) -> None:
         """Take a snapshot at a stop, so that the next start has no log to read, if the tree is small."""
         if self._commits.log_bytes and self._machine.tree.node_count() <= QUICK_NODES:
+            await self._taken()
+
+    async def _taken(self) -> bool:
+        """Take a snapshot; return False when that failed, which loses nothing: the log has everything."""
+        try:
             await self.take()
+        except (LogFullError, OSError) as error:
+            log.warning("took no snapshot, the log goes on: %s", error)
+            return False
+        return True
 
     async def take(self) -> None:
         """Take a snapshot. Raises LogFullError and OSError. A cancelled one leaves a temporary file."""
@@ -83,7 +89,7 @@ class SnapshotTaker:
             await self._lane.run(partial(writer.write, sessions))
             for block in self._blocks(paths):
                 await self._lane.run(partial(writer.write, block))
-            # A node may have been copied with a change that is not durable yet.
+            # A node may have been copied with a change that is not durable yet (Z8).
             await self._commits.until_durable(self._commits.showing(None))
             await self._lane.run(writer.finish)
         except OSError:

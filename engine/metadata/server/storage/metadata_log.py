@@ -2,7 +2,7 @@
 
 A segment is ``log-<number>``. It is filled with zeros ahead of its records, so that a sync has no new blocks to record,
 and a full disk is noticed while there is still room for those that are due. A group of transactions is one record with
-one sync. The next segment begins with a snapshot.
+one sync. The next segment begins with a snapshot. A start reads what was synced or refuses (Z8).
 """
 
 import errno
@@ -232,10 +232,14 @@ def read_segment(
         if header is None or header.number != number:
             raise damaged(path, 0)
         sequence, offset = header.sequence, HEADER_BYTES
+        last_record: tuple[int, bytes] | None = None
         for head, body in read_records(file, header, sequence):
             accept(body)
+            last_record = offset, body
             sequence, offset = head.sequence + 1, offset + RECORD_HEAD_BYTES + head.length
         _check_tail(file, path, header, sequence, offset, last=last)
+        if last and last_record is not None:
+            _write_again(file, header, sequence - 1, *last_record)
         return ReadSegment(header, sequence, offset)
     finally:
         file.close()
@@ -282,6 +286,17 @@ def _check_tail(
         "cut the last group of the log, which a crash interrupted file=%s offset=%d", path, offset
     )
     file.truncate(offset)
+    file.fdatasync()
+
+
+def _write_again(
+    file: File, header: StoreFileHeader, sequence: int, offset: int, body: bytes
+) -> None:
+    """Write and sync the last group of the log once more, before anyone sees what it changed.
+
+    Its own sync may have failed: then it is in the page cache alone, and the next power loss would undo it.
+    """
+    file.pwritev([encode_record(header.salt, sequence, body)], offset)
     file.fdatasync()
 
 

@@ -194,6 +194,18 @@ async def test_the_timeout_is_negotiated_within_the_bounds_of_ticks(rig: Metadat
         assert client.session.timeout_ms == given
 
 
+async def test_no_session_id_is_given_twice_whatever_the_clock_does(rig: MetadataRig) -> None:
+    first = await rig.client()
+    assert await first.code(CloseSession()) == ErrorCode.OK
+    rig.epoch_ms -= 86_400_000
+    await rig.stop()
+    await rig.start()
+    second = await rig.client()
+    assert first.session is not None
+    assert second.session is not None
+    assert second.session.session_id != first.session.session_id
+
+
 async def test_a_wrong_password_gets_no_session_and_disturbs_none(rig: MetadataRig) -> None:
     client = await rig.client()
     assert client.session is not None
@@ -310,6 +322,29 @@ async def test_a_failed_sync_ends_the_server_and_answers_nothing(rig: MetadataRi
     assert await again.code(Exists("/a", False)) == ErrorCode.NO_NODE
 
 
+async def test_a_group_whose_sync_failed_is_not_seen_before_it_is_durable(
+    rig: MetadataRig,
+) -> None:
+    client = await rig.client()
+
+    def plan(operation: str, path: str) -> None:
+        if operation == "fdatasync":
+            rig.disk.plan = None
+            rig.disk.drop_dirty(path)  # readable, but no later sync of these pages writes them
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    rig.disk.plan = plan
+    with pytest.raises(ConnectionResetError):
+        await client.send(create("/a"))
+    await rig.kill()
+    await rig.start()
+    again = await rig.client(session=client.session)
+    seen = await again.code(Exists("/a", False))
+    await rig.crash()
+    later = await rig.client(session=client.session)
+    assert await later.code(Exists("/a", False)) == seen
+
+
 async def full_rig() -> tuple[MetadataRig, SeamClient]:
     rig = MetadataRig(FaultDisk())
     await rig.start()
@@ -411,6 +446,24 @@ async def test_snapshots_are_taken_while_writes_go_on(rig: MetadataRig) -> None:
     children = await again.ask(GetChildren("/", False, False))
     assert len(children.names) == 201  # type: ignore[union-attr]
     await rig.stop()
+
+
+async def test_a_snapshot_is_finished_when_all_that_it_shows_is_durable(rig: MetadataRig) -> None:
+    client = await rig.client(timeout_ms=40_000)
+    await client.ask(create("/a"))
+    assert rig.server._snapshots is not None
+    rig.snapshot_s = lambda: 1.0
+    taking = asyncio.create_task(rig.server._snapshots.take())
+    await asyncio.sleep(1.5)
+    rig.sync_s = lambda: 10.0
+    writing = client.send(SetData("/a", b"shown", -1))  # before /a is copied
+    await asyncio.sleep(6)
+    names = rig.disk.listdir(FOLDER)
+    assert [name for name in names if name.startswith("snap")] == ["snapshot-0000000002.tmp"]
+    assert not writing.done()
+    await taking
+    assert writing.done()
+    assert "snapshot-0000000002" in rig.disk.listdir(FOLDER)
 
 
 async def test_a_stop_answers_what_was_received_and_leaves_a_snapshot() -> None:
