@@ -138,7 +138,7 @@ async def compare_many(
         nonlocal count
         for seed in seeds:
             count += 1
-            difference = await compare(ports, seed, f"/m{count}/root", mode)
+            difference = await compare(ports, seed, f"/{mode.value}-{count}/root", mode)
             if difference is not None:
                 report(difference)
 

@@ -120,14 +120,14 @@ class Generator:
     def sequence(self) -> list[Step]:
         """Return the steps. Requests of one slot are only sent when those of the others are answered."""
         steps: list[Step] = [self._enter(0), Ask(0, self._first_nodes())]
-        steps += [self._step() for _ in range(self._random.randint(8, 24))]
+        steps += [self._step() for _ in range(self._random.randint(5, 14))]
         if self._expiry:
             steps += self._expiring()
         return steps
 
     def _expiring(self) -> list[Step]:
         """Return steps in which a session with ephemeral nodes expires, and some more."""
-        steps: list[Step] = [Enter(0, EXPIRING_MS)]
+        steps: list[Step] = [Drop(0), Enter(0, EXPIRING_MS)]
         self._open[0] = self._alive[0] = True
         self._slot = 0
         nodes = [Create(Op.CREATE, self._path(), b"e", OPEN_ACL, 1) for _ in range(4)]
@@ -301,7 +301,7 @@ class Generator:
         if chance < 0.15 and (self._malformed or not self._in_multi):
             # Apache's server is of two minds about containers and TTL nodes with other flags, by a race.
             op = self._random.choice((Op.CREATE, Op.CREATE2))
-            return Create(op, path, data, acl, self._random.randrange(-1, 9))
+            return Create(op, self._path(), data, acl, self._random.randrange(-1, 9))
         op = self._random.choice((Op.CREATE, Op.CREATE, Op.CREATE2))
         flags = self._random.choice((0, 0, 0, 1, 1, 2, 3))
         if flags >= 2:

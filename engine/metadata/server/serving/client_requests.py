@@ -42,6 +42,9 @@ from engine.metadata.server.serving.client_connection import ConnectedClient, Zo
 from engine.metadata.server.serving.group_commit import GroupCommit
 from engine.metadata.server.watch_table import WatchNotice
 
+NO_ZXID = -1
+"""Zxid of an answer to a request of an unknown type."""
+
 Handler = Callable[[ConnectedClient, int, Any], None]
 
 
@@ -83,7 +86,7 @@ class ClientRequests:
     ) -> None:
         """Answer a request that cannot be executed; ``last``: then close the connection."""
         self.received += 1
-        self.answer(connection, xid, code, last=last)
+        self.answer(connection, xid, code, zxid=NO_ZXID if last else None, last=last)
 
     def answer(
         self,
