@@ -1,5 +1,6 @@
 """Parsers of what lies in the metadata store and in cursor ledgers."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -13,13 +14,16 @@ from engine.managed.stored.records import CursorRecord, CursorState, LogRecord, 
 from engine.metadata import records
 from engine.metadata.protobuf import prototext
 from engine.metadata.records import RecordFormatError
+from engine.metadata.server.codec import UnknownRequestError, decode_connect, decode_request
+from engine.metadata.server.jute import JuteError
 from engine.ownership.owner import OwnerRecord
 from engine.ownership.registration import BrokerRecord
 from engine.tenancy.bundles import Bundles
 from engine.wire import (
     mledger_pb2,
 )
-from tests.fuzz.target import Target
+from tests.fuzz.target import GOLDEN, Target
+from tests.support.zookeeper.client_codec import encode_connect_request, encode_request
 
 
 def ledger_record(data: bytes) -> None:
@@ -150,7 +154,39 @@ REGISTRATION = bytes.fromhex(
     "32230a06626f6f6b696510b390011a093132372e302e302e31220a626f6f6b69652d727063"
 )
 
+
+def zookeeper_request(data: bytes) -> None:
+    xid, request = decode_request(data)
+    again = encode_request(xid, request)
+    assert decode_request(again[4:]) == (xid, request)
+
+
+def zookeeper_connect_request(data: bytes) -> None:
+    request = decode_connect(data)
+    assert decode_connect(encode_connect_request(request)[4:]) == request
+
+
+def zookeeper_seeds(connect: bool) -> list[bytes]:
+    """Return recorded requests; ``connect``: the first ones of connections."""
+    lines = (GOLDEN / "metadata" / "zookeeper_frames.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if "request" in row]
+    return [bytes.fromhex(row["request"]) for row in rows if (row["op"] == "CONNECT") == connect]
+
+
 METADATA: tuple[Target, ...] = (
+    Target(
+        "ZooKeeper requests",
+        zookeeper_request,
+        zookeeper_seeds(connect=False),
+        (JuteError, UnknownRequestError),
+        words=[b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\x0e"],
+    ),
+    Target(
+        "ZooKeeper connect requests",
+        zookeeper_connect_request,
+        zookeeper_seeds(connect=True),
+        (JuteError,),
+    ),
     Target(
         "ledger metadata",
         ledger_record,

@@ -308,13 +308,18 @@ def _multi(frame: Frame, at: int) -> Decoded:
 
 
 def _multi_create(request: Create) -> Create:
-    """Return a creation as ZooKeeper takes it in a multi, where the flags decide on containers."""
+    """Return a creation as ZooKeeper takes it in a multi, where the flags decide on the type."""
     op, flags = request.op, request.flags
     if flags not in _MODES:
         raise JuteError(f"the flags {flags} of a creation are none")
-    if flags in _WITH_TTL and op is not Op.CREATE_TTL:
-        raise JuteError("a creation with a time to live has another type")
-    return request._replace(op=Op.CREATE_CONTAINER) if flags == CreateMode.CONTAINER else request
+    if flags in _WITH_TTL:
+        if op is not Op.CREATE_TTL:
+            raise JuteError("a creation with a time to live has another type")
+    elif flags == CreateMode.CONTAINER:
+        op = Op.CREATE_CONTAINER
+    elif op is Op.CREATE_TTL:
+        op = Op.CREATE
+    return request if op is request.op else request._replace(op=op, ttl_ms=0)
 
 
 def _multi_read(frame: Frame, at: int) -> Decoded:

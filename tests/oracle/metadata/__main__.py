@@ -8,6 +8,7 @@ Sequence number i of seed s is ``s.i``; ``--only s.i`` plays one and shows its t
 import argparse
 import asyncio
 import itertools
+import signal
 import sys
 import time
 
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--chunk", type=int, default=4000, help="sequences between new servers")
     parser.add_argument("--differences", type=int, default=20, help="stop after so many")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers end, too
     if options.only:
         return asyncio.run(show(options.only, options.servers, options.mode))
     return run(options)

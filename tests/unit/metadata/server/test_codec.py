@@ -233,11 +233,23 @@ def test_a_multi_with_a_foreign_part_is_refused(parts: Multi | MultiRead) -> Non
         decode_request(body(encode_request(1, parts)))
 
 
-@pytest.mark.parametrize("op", [Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER])
-def test_the_flag_of_a_container_decides_in_a_multi(op: Op) -> None:
-    frame = body(encode_request(1, Multi((Create(op, "/a", b"", OPEN_ACL, 4),))))
-    container = Create(Op.CREATE_CONTAINER, "/a", b"", OPEN_ACL, 4)
-    assert decode_request(frame) == (1, Multi((container,)))
+@pytest.mark.parametrize(
+    ("op", "flags", "taken"),
+    [
+        (Op.CREATE, 4, Op.CREATE_CONTAINER),
+        (Op.CREATE2, 4, Op.CREATE_CONTAINER),
+        (Op.CREATE_CONTAINER, 1, Op.CREATE_CONTAINER),
+        (Op.CREATE_TTL, 4, Op.CREATE_CONTAINER),
+        (Op.CREATE_TTL, 1, Op.CREATE),
+    ],
+)
+def test_the_flags_of_a_creation_decide_on_its_type_in_a_multi(
+    op: Op, flags: int, taken: Op
+) -> None:
+    frame = body(encode_request(1, Multi((Create(op, "/a", b"", OPEN_ACL, flags, 7),))))
+    [request] = decode_request(frame)[1].ops  # type: ignore[union-attr]
+    assert (request.op, request.flags) == (taken, flags)
+    assert decode_request(body(encode_request(1, Multi((request,))))) == (1, Multi((request,)))
 
 
 def test_a_vector_longer_than_its_frame_is_refused() -> None:
