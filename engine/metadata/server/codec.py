@@ -84,6 +84,15 @@ _WITH_TTL = (CreateMode.PERSISTENT_WITH_TTL, CreateMode.PERSISTENT_SEQUENTIAL_WI
 _MULTI_END = _MULTI_HEAD.pack(Op.ERROR, True, -1)
 
 
+def _acl_bytes(acl: Acl) -> bytes:
+    entries = [INT.pack(entry[0]) + text(entry[1]) + text(entry[2]) for entry in acl]
+    return INT.pack(len(entries)) + b"".join(entries)
+
+
+_OPEN_ACL: Acl = (AclEntry(31, "world", "anyone"),)
+_OPEN_ACL_BYTES = _acl_bytes(_OPEN_ACL)
+
+
 class RequestError(JuteError):
     """A request's body is not of its type's form: answered with MARSHALLING_ERROR."""
 
@@ -173,11 +182,19 @@ def _acl_entry(frame: Frame, at: int) -> tuple[AclEntry, int]:
     return AclEntry(permissions, scheme, name), at
 
 
+def _read_acl(frame: Frame, at: int) -> tuple[Acl, int]:
+    """Return an ACL; the most common one is always the same object."""
+    end = at + len(_OPEN_ACL_BYTES)
+    if frame[at:end] == _OPEN_ACL_BYTES:
+        return _OPEN_ACL, end
+    return read_vector(frame, at, _acl_entry)
+
+
 def _create(op: Op) -> Callable[[Frame, int], tuple[Create, int]]:
     def decode(frame: Frame, at: int) -> tuple[Create, int]:
         path, at = read_text(frame, at)
         data, at = read_buffer(frame, at)
-        acl, at = read_vector(frame, at, _acl_entry)
+        acl, at = _read_acl(frame, at)
         flags, at = read_int(frame, at)
         ttl_ms = 0
         if op is Op.CREATE_TTL:
@@ -206,7 +223,7 @@ def _get_acl(frame: Frame, at: int) -> Decoded:
 
 def _set_acl(frame: Frame, at: int) -> Decoded:
     path, at = read_text(frame, at)
-    acl, at = read_vector(frame, at, _acl_entry)
+    acl, at = _read_acl(frame, at)
     version, at = read_int(frame, at)
     return SetAcl(path, acl, version), at
 
@@ -413,13 +430,8 @@ def _children_body(answer: Children) -> bytes:
     return names if answer.stat is None else names + _STAT.pack(*answer.stat)
 
 
-def _acl(acl: Acl) -> bytes:
-    entries = [INT.pack(entry[0]) + text(entry[1]) + text(entry[2]) for entry in acl]
-    return INT.pack(len(entries)) + b"".join(entries)
-
-
 def _acl_body(answer: AclAnswer) -> bytes:
-    return _acl(answer.acl) + _STAT.pack(*answer.stat)
+    return _acl_bytes(answer.acl) + _STAT.pack(*answer.stat)
 
 
 def _identities_body(answer: Identities) -> bytes:

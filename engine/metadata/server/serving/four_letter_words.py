@@ -112,6 +112,11 @@ def _conf(server: ServerFigures) -> str:
     return _lines(f"{name}={value}" for name, value in server.configuration.items())
 
 
+def _envi(server: ServerFigures) -> str:
+    """Return what kazoo's ``server_version`` reads."""
+    return _lines(["Environment:", f"zookeeper.version={VERSION}"])
+
+
 def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
@@ -124,4 +129,5 @@ WORDS: dict[bytes, Callable[[ServerFigures], str]] = {
     b"mntr": _mntr,
     b"wchs": _wchs,
     b"conf": _conf,
+    b"envi": _envi,
 }

@@ -252,6 +252,13 @@ def test_the_flags_of_a_creation_decide_on_its_type_in_a_multi(
     assert decode_request(body(encode_request(1, Multi((request,))))) == (1, Multi((request,)))
 
 
+def test_nodes_that_all_may_use_share_their_acl() -> None:
+    frame = body(encode_request(1, CREATE))
+    first, second = (decode_request(frame)[1] for _ in range(2))
+    assert first.acl == OPEN_ACL  # type: ignore[union-attr]
+    assert first.acl is second.acl  # type: ignore[union-attr]
+
+
 def test_a_vector_longer_than_its_frame_is_refused() -> None:
     frame = INT.pack(1) + INT.pack(Op.SET_WATCHES) + bytes(8) + INT.pack(1 << 30)
     with pytest.raises(RequestError, match="1073741824 elements"):

@@ -491,6 +491,7 @@ async def test_a_stop_answers_what_was_received_and_leaves_a_snapshot() -> None:
         (b"mntr", b"zk_znode_count\t5\n"),
         (b"stat", b"Clients:\n"),
         (b"wchs", b"Total watches:0\n"),
+        (b"envi", b"zookeeper.version=3.9."),
         (b"isro", b"rw"),
         (b"conf", b"tickTime=2000\n"),
     ],
