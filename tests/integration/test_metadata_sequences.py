@@ -30,7 +30,7 @@ def ports() -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "count"), [(Mode.SEVERAL, 120), (Mode.EXACT, 30), (Mode.EXPIRY, 10)]
+    ("mode", "count"), [(Mode.SEVERAL, 120), (Mode.EXACT, 30), (Mode.ROOT, 30), (Mode.EXPIRY, 10)]
 )
 async def test_sequences_of_operations_have_the_answers_and_events_of_zookeeper(
     ports: tuple[int, int], mode: Mode, count: int

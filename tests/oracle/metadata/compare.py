@@ -40,11 +40,15 @@ Server = Callable[[], AbstractContextManager[int]]
 
 
 class Mode(Enum):
-    """Ways to play: several at a time, one at a time with exact zxids, or with sessions that expire."""
+    """Ways to play: several at a time, one at a time with exact zxids, or with sessions that expire.
+
+    ROOT is as EXACT, at the servers' root, so that sequences meet the nodes of earlier ones.
+    """
 
     SEVERAL = "several"
     EXACT = "exact"
     EXPIRY = "expiry"
+    ROOT = "root"
 
 
 class Difference(NamedTuple):
@@ -101,7 +105,7 @@ def _wait(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
 async def lines_of(port: int, seed: str, root: str, mode: Mode) -> list[str]:
     """Play the sequence of a seed; return its normalized transcript."""
     player = Player(port, SLOTS)
-    exact = mode is Mode.EXACT
+    exact = mode in (Mode.EXACT, Mode.ROOT)
     generator = Generator(seed, root, malformed=not exact, expiry=mode is Mode.EXPIRY)
     steps = generator.sequence()
     try:
@@ -131,18 +135,19 @@ async def compare_many(
     mode: Mode,
     report: Callable[[Difference], None],
 ) -> int:
-    """Compare sequences, several at a time unless the mode is EXACT; return their number."""
+    """Compare sequences, several at a time unless the mode is EXACT or ROOT; return their number."""
     count = 0
 
     async def work() -> None:
         nonlocal count
         for seed in seeds:
             count += 1
-            difference = await compare(ports, seed, f"/{mode.value}-{count}/root", mode)
+            root = "" if mode is Mode.ROOT else f"/{mode.value}-{count}/root"
+            difference = await compare(ports, seed, root, mode)
             if difference is not None:
                 report(difference)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(1 if mode is Mode.EXACT else in_flight):
+        for _ in range(1 if mode in (Mode.EXACT, Mode.ROOT) else in_flight):
             group.create_task(work())
     return count
