@@ -121,6 +121,17 @@ def sync_python(dev: bool) -> None:
     stamp.write_text(wanted)
 
 
+def install_command() -> None:
+    """Write .venv/bin/magnetar, the command of operators."""
+    command = VENV / "bin" / "magnetar"
+    text = f"""#!/bin/sh
+PYTHONPATH='{ROOT}' exec '{PYTHON}' -P -m engine "$@"
+"""
+    if not command.exists() or command.read_text() != text:
+        command.write_text(text)
+        command.chmod(0o755)
+
+
 def node_and_npm() -> "tuple[list[str], dict[str, str]]":
     """How to call npm, and the environment to call it in: the system's Node when recent, else the wheel's."""
     node, npm = shutil.which("node"), shutil.which("npm")
@@ -207,6 +218,7 @@ def main() -> None:
     dev = "--dev" in sys.argv[1:]
     only_one()
     sync_python(dev)
+    install_command()
     build_frontend()
     if dev:
         ensure_chromium()

@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from rest_framework import serializers
 
 from admin_ui.params import Params
+from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
 from gateway.clusters.cluster import Cluster
@@ -133,12 +134,13 @@ class PreviewedView(ClusterView):
 class SnapshotView(ClusterView):
     """Base of views that read the collector's last snapshot."""
 
-    selector: ClassVar[Callable[[Cluster, Params], Awaitable[Body | JsonText]]]
+    selector: ClassVar[Callable[[Viewer, Cluster, Params], Awaitable[Body | JsonText]]]
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        cluster, params = self.cluster, query(request)
+        viewer, cluster, params = self.viewer, self.cluster, query(request)
         # By the class: as an attribute of the view the function would be bound to it.
-        return json_answer(await cluster.link.on_loop(lambda: type(self).selector(cluster, params)))
+        selector = type(self).selector
+        return json_answer(await cluster.link.on_loop(lambda: selector(viewer, cluster, params)))
 
 
 def checked(shape: Shape, request: HttpRequest) -> Body:

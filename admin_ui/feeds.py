@@ -1,7 +1,8 @@
 """Bodies of the live feed, each made once for all of its watchers.
 
-A channel declares how its body is made. A feed is a channel with its parameters for one cluster: it starts with the
-first watcher in this process and ends with the last. Its body is made at once, then whenever it may have changed;
+A channel declares how its body is made. A feed is a channel with its parameters for one cluster and viewer: it starts
+with the first watcher in this process and ends with the last. A body that was made for one viewer is never sent to
+another (A5). Its body is made at once, then whenever it may have changed;
 watchers are notified when it did. Each watcher takes the newest message when it is ready for it. A slow watcher misses
 the messages between and delays no other.
 """
@@ -19,6 +20,7 @@ from channels.layers import get_channel_layer
 
 from admin_ui.params import Params
 from engine.auth.rights import Rights, all_of
+from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
@@ -43,7 +45,10 @@ TIMES = re.compile(r'"(?:at|now)":\d+')
 matches."""
 
 Body = dict[str, Any]
-Key = tuple[str, tuple[tuple[str, str], ...]]
+Key = tuple[Viewer, str, tuple[tuple[str, str], ...]]
+
+
+MakeBody = Callable[[Viewer, Cluster, Params], Awaitable[Body | JsonText]]
 
 
 class Basis(Protocol):
@@ -59,8 +64,8 @@ class Basis(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A kind of body that sockets can watch. ``body(cluster, params)`` returns what the GET of the same parameters
-    answers, as a dictionary or as written text, and raises the same errors.
+    """A kind of body that sockets can watch. ``body(viewer, cluster, params)`` returns what the GET of the same
+    parameters answers to that viewer, as a dictionary or as written text, and raises the same errors.
 
     A new body is made every ``interval_s``; with a ``basis`` only when the version of the cluster's changed. ``group``
     returns the name of the channel-layer group in which a message means that the body of these parameters changed; it
@@ -68,7 +73,7 @@ class Channel:
     """
 
     name: str
-    body: Callable[[Cluster, Params], Awaitable[Body | JsonText]]
+    body: MakeBody
     rights: Rights
     """The rights that watching needs, with the resources that the parameters name."""
     required: tuple[str, ...] = ()
@@ -99,22 +104,24 @@ class Channel:
         return params
 
 
-def _key(channel: Channel, params: Params) -> Key:
-    return channel.name, tuple(sorted(params.items()))
+def _key(viewer: Viewer, channel: Channel, params: Params) -> Key:
+    return viewer, channel.name, tuple(sorted(params.items()))
 
 
 class Feed:
-    """One channel with its parameters for a cluster, on the event loop of its watchers."""
+    """One channel with its parameters for a viewer and a cluster, on the event loop of its watchers."""
 
     def __init__(
         self,
+        viewer: Viewer,
         cluster: Cluster,
         channel: Channel,
         params: Params,
         on_end: Callable[["Feed"], None],
     ) -> None:
         self.channel = channel
-        self.key = _key(channel, params)
+        self.key = _key(viewer, channel, params)
+        self._viewer = viewer
         self._cluster = cluster
         self._on_end = on_end
         self.watches: set[FeedWatch] = set()
@@ -186,7 +193,7 @@ class Feed:
         version = self._basis.version if self._basis is not None else None
         if version is not None and version == self._version:
             return False
-        body = await self.channel.body(self._cluster, self._params)
+        body = await self.channel.body(self._viewer, self._cluster, self._params)
         self._version = version
         if not isinstance(body, JsonText):
             text = _written(body)
@@ -277,7 +284,7 @@ class FeedWatch:
 
 
 class Feeds:
-    """The feeds of a cluster, by channel and parameters: one of the cluster's parts, for one event loop."""
+    """The feeds of a cluster, by viewer, channel and parameters: one of the cluster's parts, for one event loop."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -286,13 +293,15 @@ class Feeds:
     def __len__(self) -> int:
         return len(self._feeds)
 
-    def watch(self, channel: Channel, params: Params, wake: asyncio.Event) -> FeedWatch:
-        """Return a watch of the feed of ``channel`` with these checked parameters; its newest message can be taken at
-        once."""
-        key = _key(channel, params)
+    def watch(
+        self, viewer: Viewer, channel: Channel, params: Params, wake: asyncio.Event
+    ) -> FeedWatch:
+        """Return a watch of the viewer's feed of ``channel`` with these checked parameters; its newest message can be
+        taken at once."""
+        key = _key(viewer, channel, params)
         feed = self._feeds.get(key)
         if feed is None:
-            feed = self._feeds[key] = Feed(self._cluster, channel, params, self._forget)
+            feed = self._feeds[key] = Feed(viewer, self._cluster, channel, params, self._forget)
         return FeedWatch(feed, wake)
 
     def _forget(self, feed: Feed) -> None:
@@ -301,14 +310,12 @@ class Feeds:
             del self._feeds[feed.key]
 
 
-def snapshot_body(
-    selector: Callable[[Cluster, Params], Awaitable[Body | JsonText]],
-) -> Callable[[Cluster, Params], Awaitable[Body | JsonText]]:
+def snapshot_body(selector: MakeBody) -> MakeBody:
     """Return the body function of a channel whose ``selector`` reads the collector's snapshot; it runs on the loop of
     the cluster's link."""
 
-    async def body(cluster: Cluster, params: Params) -> Body | JsonText:
-        return await cluster.link.on_loop(lambda: selector(cluster, params))
+    async def body(viewer: Viewer, cluster: Cluster, params: Params) -> Body | JsonText:
+        return await cluster.link.on_loop(lambda: selector(viewer, cluster, params))
 
     return body
 

@@ -2,9 +2,10 @@
 
 A client subscribes to channels under ids of its own. The server sends each channel's body at once and then whenever it
 changed, at most five times a second. The bodies are those of the GETs, so a lost socket loses nothing. Sockets that
-watch the same body share its feed (``admin_ui.feeds``). A socket whose reader does not keep up is closed when 1 MiB
-waits for it. Once a second every socket receives the state of a cluster, whatever it watches: one text, made once for
-all of them. It is the cluster that the socket's ``?cluster=`` names, else the default.
+watch the same body for the same viewer share its feed (``admin_ui.feeds``). A socket whose reader does not keep up is
+closed when 1 MiB waits for it. Once a second every socket receives the state of a cluster, whatever it watches: one
+text, made once for all of them, which names parts of the instance and nothing of a tenant. It is the cluster that the
+socket's ``?cluster=`` names, else the default.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from engine.base.errors import Forbidden, InvalidField, MagnetarError, NotFound,
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
-from gateway.http.auth.access import authorize
+from gateway.http.auth.access import authorize, viewer_of
 from gateway.http.errors import describe
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 
 CHANNELS = {channel.name: channel for resource in RESOURCES for channel in resource.channels}
 BEATS = [resource.beat for resource in RESOURCES if resource.beat is not None]
-OPENED = [resource.opened for resource in RESOURCES if resource.opened is not None]
 SUBSCRIPTIONS_MAX = 32
 MESSAGE_CHARS_MAX = 16_384
 ID_CHARS_MAX = 64
@@ -122,8 +122,6 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.beats = cluster.part(beats)
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
-        for opened in OPENED:
-            opened(self.clusters)
 
     async def disconnect(self, code: int) -> None:
         """End the work and all watches of a socket that is closed."""
@@ -174,7 +172,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         # A3: judged before a feed is made or joined.
         try:
             rights = all_of(channel.rights)
-            await authorize(rights, params, self.scope.get("user"), reads=True)
+            user = self.scope.get("user")
+            await authorize(rights, params, user, reads=True)
         except exceptions.APIException as error:
             raise Forbidden(str(error)) from error
         watched = self.clusters.named(params.get("cluster", "")).part(feeds.Feeds)
@@ -182,7 +181,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             raise InvalidField("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")
         replaced = self.watches.get(key)
         # The new watch begins before the old one ends: the same feed then has a watcher all the time and continues.
-        self.watches[key] = watched.watch(channel, params, self.wake)
+        self.watches[key] = watched.watch(viewer_of(user), channel, params, self.wake)
         if replaced is not None:
             await replaced.end()
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from admin_ui.calls import Body, ConsoleView
 from admin_ui.feeds import Channel
 from gateway.clusters.cluster import Cluster
-from gateway.clusters.registry import Clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +13,10 @@ class Resource:
     """One page of the console, as far as the gateway serves it.
 
     ``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
-    ``opened`` is called whenever a page of the console connects, and does not block. ``beat`` makes the message that
-    every live socket of a cluster receives without a subscription; called with True, it waits a short time for a
-    change.
+    ``beat`` makes the message that every live socket of a cluster receives without a subscription; called with True, it
+    waits a short time for a change.
     """
 
     routes: dict[str, type[ConsoleView]]
     channels: tuple[Channel, ...] = ()
-    opened: Callable[[Clusters], None] | None = None
     beat: Callable[[Cluster, bool], Awaitable[Body]] | None = None

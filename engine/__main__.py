@@ -2,7 +2,7 @@
 
 import sys
 
-PROGRAMS = ("broker", "metadata")
+PROGRAMS = ("broker", "metadata", "metadata copy")
 
 
 def main(arguments: list[str]) -> int:
@@ -15,6 +15,10 @@ def main(arguments: list[str]) -> int:
         from engine.programs.program import run
 
         return run(BROKER)
+    if arguments[:2] == ["metadata", "copy"]:
+        from engine.programs.metadata_copy import main as copy
+
+        return copy(arguments[2:])
     if arguments[:1] == ["metadata"]:
         from engine.programs.metadata import main as metadata
 

@@ -3,13 +3,6 @@
 from admin_ui.analyses.api import AnalysesView, CancelRunView, DownloadView, RunsView, RunView
 from admin_ui.analyses.live import RUN_CHANNEL
 from admin_ui.resource import Resource
-from gateway.clusters.registry import Clusters
-from gateway.jobs.services import Warming
-
-
-def _warm(clusters: Clusters) -> None:
-    clusters.part(Warming).request()
-
 
 ANALYSES = Resource(
     routes={
@@ -20,5 +13,4 @@ ANALYSES = Resource(
         "runs/<str:run_id>/downloads/<str:name>": DownloadView,
     },
     channels=(RUN_CHANNEL,),
-    opened=_warm,  # saves the first run the start; that run reports a failure
 )

@@ -42,7 +42,8 @@ class AnalysesView(JobsView):
     calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """Answer the analyses that can be launched."""
+        """Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form."""
+        clusters_for(request).part(services.Warming).request()
         return json_answer(selectors.analyses())
 
 
@@ -74,6 +75,7 @@ class RunsView(JobsView, InstanceView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         """Answer runs, newest first, without their results."""
+        self.viewer.require_everything("Runs")
         params = query(request)
         offset, limit = window(params)
         runs = services.history(
@@ -105,6 +107,7 @@ class RunView(JobsView):
 
     async def get(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Answer a run with its progress and, when it is over, its result."""
+        self.viewer.require_everything("Runs")
         return json_answer(await in_thread(selectors.run)(run_id))
 
 
@@ -128,6 +131,7 @@ class DownloadView(JobsView):
 
     async def get(self, request: HttpRequest, run_id: str, name: str) -> HttpResponseBase:
         """Answer a file of a finished run."""
+        self.viewer.require_everything("Runs")
         path = await in_thread(services.file_of)(run_id=run_id, name=name)
         answer = StreamingHttpResponse(_pieces(path), content_type=PARQUET)
         answer["Content-Length"] = str(path.stat().st_size)

@@ -8,6 +8,7 @@ from admin_ui.analyses import selectors
 from admin_ui.feeds import Channel
 from admin_ui.params import Params
 from engine.auth.rights import SUPERUSER
+from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 
@@ -21,7 +22,8 @@ def _group(params: Params) -> str:
     return f"run.{run_id}"
 
 
-async def _run(cluster: Cluster, params: Params) -> dict[str, Any]:
+async def _run(viewer: Viewer, cluster: Cluster, params: Params) -> dict[str, Any]:
+    viewer.require_everything("Runs")
     body: dict[str, Any] = await database_sync_to_async(selectors.run)(params["id"])
     return body
 

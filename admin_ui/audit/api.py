@@ -27,6 +27,7 @@ class AuditView(ConsoleView):
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
         offset, limit = window(params)
+        self.viewer.require_everything("Audit entries")
         entries = AuditEntry.objects.all()
         if params.get("q"):
             entries = entries.filter(target__icontains=params["q"])

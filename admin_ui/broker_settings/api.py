@@ -1,5 +1,7 @@
 """REST of the settings of brokers."""
 
+from functools import partial
+
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.broker_settings import selectors, services, shapes
@@ -17,7 +19,7 @@ class SettingsView(ClusterView):
     calls = {"get": Call("listSettings", shapes.SettingsAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await self.work(selectors.listed))
+        return json_answer(await self.work(partial(selectors.listed, self.viewer)))
 
 
 class SettingView(PreviewedView):

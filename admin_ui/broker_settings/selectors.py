@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from engine.admin.api.dynamic_settings import LIVE_SETTINGS, LiveSettings
 from engine.admin.client import BrokerAddress
+from engine.auth.viewer import Viewer
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.tenancy.nodes import find_node
@@ -102,8 +103,10 @@ def silent(answers: BrokerAnswers) -> list[Body]:
     ]
 
 
-async def listed(engine: Engine) -> Body:
-    """Return all settings that any broker knows, by name, and the stored values of other names."""
+async def listed(viewer: Viewer, engine: Engine) -> Body:
+    """Return all settings that any broker knows, by name, and the stored values of other names. Raises Forbidden for a
+    viewer who does not see everything."""
+    viewer.require_everything("Settings")
     values = await stored(engine)
     answers = await ask_brokers(engine, LiveSettings())
     names = sorted({name for lines in answers.lines.values() for name in lines})

@@ -38,7 +38,9 @@ class BrokersView(ClusterView):
     calls = {"get": Call("listBrokers", shapes.BrokersAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await self.work(lambda engine: selectors.brokers(self.cluster, engine)))
+        return json_answer(
+            await self.work(lambda engine: selectors.brokers(self.viewer, self.cluster, engine))
+        )
 
 
 class BundlesView(ClusterView):
@@ -62,7 +64,9 @@ class BundlesView(ClusterView):
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
         return json_answer(
-            await self.work(lambda engine: selectors.listed(self.cluster, engine, params))
+            await self.work(
+                lambda engine: selectors.listed(self.viewer, self.cluster, engine, params)
+            )
         )
 
 
@@ -73,7 +77,9 @@ class BookiesView(ClusterView):
     calls = {"get": Call("listBookies", shapes.BookiesAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await self.work(lambda engine: selectors.bookies(self.cluster, engine)))
+        return json_answer(
+            await self.work(lambda engine: selectors.bookies(self.viewer, self.cluster, engine))
+        )
 
 
 def _changes(operation: str, body: Shape) -> dict[str, Call]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from admin_ui.params import Params, window
 from engine.admin.api.rows import ROW_COLUMNS
+from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from engine.base.names import HASH_TOP, BundleName
 from engine.tenancy.resources.racks import get_racks
@@ -34,8 +35,10 @@ def bundle_map(cluster: Cluster) -> BundleMap:
     return BundleMap(cluster.collector.topics)
 
 
-async def brokers(cluster: Cluster, engine: Engine) -> Body:
-    """Return every broker that is registered, or was until a moment ago."""
+async def brokers(viewer: Viewer, cluster: Cluster, engine: Engine) -> Body:
+    """Return every broker that is registered, or was until a moment ago. Raises Forbidden for a viewer who does not see
+    everything."""
+    viewer.require_everything("The numbers of brokers")
     snapshot = await cluster.collector.snapshot()
     owned = await cluster.part(bundle_map).owned(engine.store)
     counts = Counter(url for namespace in owned for url in namespace.owners.values())
@@ -47,8 +50,10 @@ async def brokers(cluster: Cluster, engine: Engine) -> Body:
     }
 
 
-async def bookies(cluster: Cluster, engine: Engine) -> Body:
-    """Return every bookie that ever registered and was not decommissioned."""
+async def bookies(viewer: Viewer, cluster: Cluster, engine: Engine) -> Body:
+    """Return every bookie that ever registered and was not decommissioned. Raises Forbidden for a viewer who does not
+    see everything."""
+    viewer.require_everything("The numbers of bookies")
     racks = await get_racks(engine.store)
     snapshot = await cluster.collector.snapshot()
     placements = {
@@ -61,8 +66,8 @@ async def bookies(cluster: Cluster, engine: Engine) -> Body:
     return {"at": snapshot.at, "rows": rows}
 
 
-async def listed(cluster: Cluster, engine: Engine, params: Params) -> Body:
-    """Return a window of the selected bundles, in order. Raises InvalidField."""
+async def listed(viewer: Viewer, cluster: Cluster, engine: Engine, params: Params) -> Body:
+    """Return a window of the selected bundles of namespaces that are seen, in order. Raises InvalidField."""
     offset, limit = window(params)
     sort = params.get("sort") or DEFAULT_SORT
     if sort.removeprefix("-") not in SORTS:
@@ -70,7 +75,8 @@ async def listed(cluster: Cluster, engine: Engine, params: Params) -> Body:
     snapshot = await cluster.collector.snapshot()
     owned = await cluster.part(bundle_map).owned(engine.store)
     folds = await cluster.part(bundle_map).sums(owned)
-    rows = _ordered(_chosen(_rows(owned, folds, snapshot), params), sort)
+    seen = [space for space in owned if viewer.sees(str(space.bundles.namespace))]
+    rows = _ordered(_chosen(_rows(seen, folds, snapshot), params), sort)
     shown = rows[offset : offset + limit]
     total = len(rows)
     return {"at": snapshot.at, "total": total, "offset": offset, "limit": limit, "rows": shown}

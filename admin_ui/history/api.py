@@ -47,4 +47,4 @@ class HistoryView(ClusterView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await selectors.history(self.cluster, query(request)))
+        return json_answer(await selectors.history(self.viewer, self.cluster, query(request)))

@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 from admin_ui.params import Params
+from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
 from gateway.services.attention.board import AttentionList
 from gateway.services.attention.part_items import Instance
@@ -16,26 +17,30 @@ TOP_BACKLOGS = 10
 Body = dict[str, Any]
 
 
-async def overview(cluster: Cluster, params: Params) -> Body:
-    """Return the whole page, of the collector's last snapshot."""
+async def overview(viewer: Viewer, cluster: Cluster, params: Params) -> Body:
+    """Return the whole page, of the collector's last snapshot.
+
+    Brokers and bookies are listed for a viewer who sees everything: their numbers are sums over all tenants.
+    """
     snapshot = await cluster.collector.snapshot()
-    _, by_backlog = snapshot.rows(Chosen(sort="-backlog"), 0, TOP_BACKLOGS)
+    _, by_backlog = snapshot.rows(viewer, Chosen(sort="-backlog"), 0, TOP_BACKLOGS)
     return {
         "at": snapshot.at,
         "cluster": cluster.name,
-        "totals": snapshot.topics.totals,
-        "attention": attention(cluster, snapshot),
+        "totals": snapshot.topics.sums.totals(viewer),
+        "attention": attention(viewer, cluster, snapshot),
         "top_backlogs": [row for row in by_backlog if row["backlog"]],
-        "brokers": snapshot.brokers,
-        "bookies": snapshot.bookies,
+        "brokers": snapshot.brokers if viewer.everything else [],
+        "bookies": snapshot.bookies if viewer.everything else [],
     }
 
 
-def attention(cluster: Cluster, snapshot: Snapshot) -> AttentionList:
+def attention(viewer: Viewer, cluster: Cluster, snapshot: Snapshot) -> AttentionList:
     """Return the items that need attention. It is ``known`` that there are no others only while every broker and the
     metadata store answer."""
     at, last_seen = now_ms(), snapshot.known_until()
     return snapshot.attention.overview(
+        viewer,
         cluster.name,
         at,
         known=bool(snapshot.brokers) and last_seen is not None and at - last_seen <= LATE_MS,

@@ -36,12 +36,14 @@ class TenantsView(ClusterView):
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
         return json_answer(
-            await self.work(lambda engine: selectors.tenants(self.cluster, engine, params))
+            await self.work(
+                lambda engine: selectors.tenants(self.viewer, self.cluster, engine, params)
+            )
         )
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         body = checked(shapes.NewTenant, request)
-        row = await self.work(lambda engine: services.make_tenant(engine, **body))
+        row = await self.work(lambda engine: services.make_tenant(self.viewer, engine, **body))
         return json_answer(row, status=201)
 
 
@@ -65,7 +67,9 @@ class TenantView(ClusterView):
     async def put(self, request: HttpRequest, tenant: str) -> HttpResponse:
         body = checked(shapes.TenantBody, request)
         return json_answer(
-            await self.work(lambda engine: services.change_tenant(engine, tenant, **body))
+            await self.work(
+                lambda engine: services.change_tenant(self.viewer, engine, tenant, **body)
+            )
         )
 
     async def delete(self, request: HttpRequest, tenant: str) -> HttpResponse:
@@ -94,7 +98,9 @@ class NamespacesView(ClusterView):
     async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
         params = query(request)
         return json_answer(
-            await self.work(lambda engine: selectors.namespaces(engine, tenant, params))
+            await self.work(
+                lambda engine: selectors.namespaces(self.viewer, engine, tenant, params)
+            )
         )
 
     async def post(self, request: HttpRequest, tenant: str) -> HttpResponse:

@@ -5,6 +5,7 @@ from typing import Any
 from admin_ui.params import Params, window
 from admin_ui.policies import selectors as policies
 from admin_ui.policies.selectors import OF_NAMESPACES
+from engine.auth.viewer import Viewer
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName
 from engine.metadata import paths
@@ -19,7 +20,7 @@ from engine.tenancy.tenants import get_tenant, list_tenants
 from gateway.clusters.cluster import Cluster
 from gateway.services import catalog
 from gateway.services.engine_link import Engine
-from gateway.services.index.tenant_sums import TenantSums
+from gateway.services.index.sums import IndexSums
 
 FIRST_TOPICS = 10
 Body = dict[str, Any]
@@ -28,38 +29,44 @@ _INITIAL_POLICIES = of_cluster(new_policies([], {}, ""), "")
 """Policies of a namespace as it is created."""
 
 
-async def tenants(cluster: Cluster, engine: Engine, params: Params) -> Body:
-    """Return a window of the tenants whose names contain ``q``. Raises InvalidField."""
-    names, answer = _window_of(await list_tenants(engine.store), params)
-    rows = await catalog.each(names, lambda name: _tenant(engine, name))
+async def tenants(viewer: Viewer, cluster: Cluster, engine: Engine, params: Params) -> Body:
+    """Return a window of the tenants that are seen and whose names contain ``q``. Raises InvalidField."""
+    seen = [name for name in await list_tenants(engine.store) if viewer.sees_tenant(name)]
+    names, answer = _window_of(seen, params)
+    rows = await catalog.each(names, lambda name: _tenant(viewer, engine, name))
     sums = await _sums(cluster)
     listed = [
-        {**row, "numbers": None if sums is None else sums.of(row["name"])}
+        {**row, "numbers": None if sums is None else sums.of_tenant(viewer, row["name"])}
         for row in rows
         if row is not None
     ]
     return {**answer, "rows": listed}
 
 
-async def _sums(cluster: Cluster) -> TenantSums | None:
+async def _sums(cluster: Cluster) -> IndexSums | None:
     """Return the sums of topics. None when no numbers are known, for whatever reason: tenants are then listed without
     numbers."""
     try:
-        return (await cluster.collector.snapshot()).topics.tenants
+        return (await cluster.collector.snapshot()).topics.sums
     except (MagnetarError, RuntimeError):
         return None
 
 
-async def tenant(engine: Engine, name: str) -> Body:
-    """Return the row of a tenant. Raises NotFound."""
+async def tenant(viewer: Viewer, engine: Engine, name: str) -> Body:
+    """Return the row of a tenant, with the number of its namespaces that are seen. Raises NotFound."""
     info = await get_tenant(engine.store, name)
-    return _tenant_row(name, info, len(await list_namespaces(engine.store, name)))
+    return _tenant_row(name, info, len(await _seen_namespaces(viewer, engine, name)))
 
 
-async def namespaces(engine: Engine, tenant_name: str, params: Params) -> Body:
-    """Return the tenant, and a window of its namespaces whose names contain ``q``. Raises InvalidField, NotFound."""
+async def _seen_namespaces(viewer: Viewer, engine: Engine, tenant_name: str) -> list[str]:
+    return [name for name in await list_namespaces(engine.store, tenant_name) if viewer.sees(name)]
+
+
+async def namespaces(viewer: Viewer, engine: Engine, tenant_name: str, params: Params) -> Body:
+    """Return the tenant, and a window of its namespaces that are seen and whose names contain ``q``. Raises
+    InvalidField, NotFound."""
     info = await get_tenant(engine.store, tenant_name)
-    full = await list_namespaces(engine.store, tenant_name)
+    full = await _seen_namespaces(viewer, engine, tenant_name)
     names, answer = _window_of([name.partition("/")[2] for name in full], params)
     rows = await catalog.each(names, lambda name: _namespace(engine, tenant_name, name))
     return {
@@ -98,12 +105,13 @@ def _is_set(policy: Policy, stored: Stored) -> bool:
     return value is not None and value != find(_INITIAL_POLICIES, policy.key)
 
 
-async def _tenant(engine: Engine, name: str) -> Body | None:
+async def _tenant(viewer: Viewer, engine: Engine, name: str) -> Body | None:
     """Return the row of a tenant; None when it was deleted meanwhile."""
     info = await find_node(engine.store, paths.tenant(name))
     if info is None:
         return None
-    return _tenant_row(name, info, len(await namespaces_of(engine.store, name)))
+    names = await namespaces_of(engine.store, name)
+    return _tenant_row(name, info, sum(map(viewer.sees, names)))
 
 
 def _tenant_row(name: str, info: Stored, count: int) -> Body:

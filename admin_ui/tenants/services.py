@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 
 from admin_ui.tenants import selectors
+from engine.auth.viewer import Viewer
 from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import change_namespace_properties, create_namespace
 from engine.tenancy.tenants import create_tenant, update_tenant
@@ -14,23 +15,33 @@ Body = dict[str, Any]
 
 
 async def make_tenant(
-    engine: Engine, name: str, *, admin_roles: list[str], allowed_clusters: list[str]
+    viewer: Viewer,
+    engine: Engine,
+    name: str,
+    *,
+    admin_roles: list[str],
+    allowed_clusters: list[str],
 ) -> Body:
     """Create a tenant and return its row. Raises AlreadyExists, and PreconditionFailed for a wrong name or unknown
     clusters."""
     await create_tenant(
         engine.store, name, _info(admin_roles, allowed_clusters), limits=settings.TENANT_LIMITS
     )
-    return await selectors.tenant(engine, name)
+    return await selectors.tenant(viewer, engine, name)
 
 
 async def change_tenant(
-    engine: Engine, name: str, *, admin_roles: list[str], allowed_clusters: list[str]
+    viewer: Viewer,
+    engine: Engine,
+    name: str,
+    *,
+    admin_roles: list[str],
+    allowed_clusters: list[str],
 ) -> Body:
     """Replace both lists of a tenant and return its row. Raises NotFound, and PreconditionFailed for unknown
     clusters."""
     await update_tenant(engine.store, name, _info(admin_roles, allowed_clusters))
-    return await selectors.tenant(engine, name)
+    return await selectors.tenant(viewer, engine, name)
 
 
 def _info(admin_roles: list[str], allowed_clusters: list[str]) -> Body:

@@ -103,9 +103,10 @@ class TopicsFileView(ClusterView):
         params = query(request)
         name = export.format_of(params)
         file_format = export.FORMATS[name]
-        names = await self.work(lambda engine: export.names_of(self.cluster, params))
+        names = await self.work(lambda engine: export.names_of(self.viewer, self.cluster, params))
         answer = StreamingHttpResponse(
-            export.pieces(self.cluster, names, file_format), content_type=file_format.media
+            export.pieces(self.viewer, self.cluster, names, file_format),
+            content_type=file_format.media,
         )
         answer["Content-Disposition"] = f'attachment; filename="topics.{name}"'
         return answer
@@ -130,7 +131,9 @@ class ScopesView(ClusterView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        return json_answer(await self.work(lambda engine: selectors.scopes(engine, params)))
+        return json_answer(
+            await self.work(lambda engine: selectors.scopes(self.viewer, engine, params))
+        )
 
 
 class TopicDetailView(ClusterView):

@@ -14,6 +14,7 @@ from functools import partial
 from admin_ui.params import Params
 from admin_ui.topics.selectors import chosen_of
 from engine.admin.api.rows import ROW_COLUMNS
+from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 from gateway.services.engine_link import Engine
@@ -70,20 +71,22 @@ def format_of(params: Params) -> str:
     return name
 
 
-async def names_of(cluster: Cluster, params: Params) -> list[str]:
-    """Return the names of all topics that pass the filter, in order. Raises InvalidField. Runs on the engine link's
-    loop."""
+async def names_of(viewer: Viewer, cluster: Cluster, params: Params) -> list[str]:
+    """Return the names of all topics that are seen and pass the filter, in order. Raises InvalidField. Runs on the
+    engine link's loop."""
     chosen = chosen_of(params)
-    return (await cluster.collector.snapshot()).select(chosen).names()
+    return (await cluster.collector.snapshot()).select(viewer, chosen).names()
 
 
-async def pieces(cluster: Cluster, names: list[str], file_format: Format) -> AsyncIterator[bytes]:
+async def pieces(
+    viewer: Viewer, cluster: Cluster, names: list[str], file_format: Format
+) -> AsyncIterator[bytes]:
     """Yield the file, as UTF-8."""
     yield file_format.head.encode()
     first = True
     for start in range(0, len(names), ROWS_PER_PIECE):
         rows = await cluster.link.arun(
-            partial(_rows, cluster, names[start : start + ROWS_PER_PIECE])
+            partial(_rows, viewer, cluster, names[start : start + ROWS_PER_PIECE])
         )
         text = file_format.write(rows, first)
         first = first and not rows
@@ -91,5 +94,5 @@ async def pieces(cluster: Cluster, names: list[str], file_format: Format) -> Asy
     yield file_format.tail.encode()
 
 
-async def _rows(cluster: Cluster, names: list[str], engine: Engine) -> list[Row]:
-    return list((await cluster.collector.snapshot()).rows_of(names))
+async def _rows(viewer: Viewer, cluster: Cluster, names: list[str], engine: Engine) -> list[Row]:
+    return list((await cluster.collector.snapshot()).rows_of(viewer, names))

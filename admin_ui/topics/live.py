@@ -7,17 +7,18 @@ from admin_ui.params import Params
 from admin_ui.rights import PLACE, WATCH_TOPIC, topic_at
 from admin_ui.topics import selectors
 from engine.auth.rights import SUPERUSER
+from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
 
 ROWS_MAX = 200
 
 
-async def _window(cluster: Cluster, params: Params) -> JsonText:
-    return await selectors.topics(cluster, params, limit_max=ROWS_MAX)
+async def _window(viewer: Viewer, cluster: Cluster, params: Params) -> JsonText:
+    return await selectors.topics(viewer, cluster, params, limit_max=ROWS_MAX)
 
 
-async def _topic(cluster: Cluster, params: Params) -> dict[str, Any]:
+async def _topic(viewer: Viewer, cluster: Cluster, params: Params) -> dict[str, Any]:
     name = topic_at(params)
     return await cluster.collector.read(
         lambda engine: selectors.topic(cluster, engine, name), topic=str(name)

@@ -9,6 +9,7 @@ from admin_ui.topics import detail
 from admin_ui.topics.row_texts import RowTexts
 from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
 from engine.admin.lag import LagCause
+from engine.auth.viewer import Viewer
 from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, NotReady, WorldError
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.listing import all_namespaces
@@ -59,12 +60,14 @@ def _row_texts(cluster: Cluster) -> RowTexts:
     return RowTexts()
 
 
-async def topics(cluster: Cluster, params: Params, *, limit_max: int = LIMIT_MAX) -> JsonText:
-    """Return a window of the list of topics. ``params`` as in ``api.FILTERS``. Raises InvalidField."""
+async def topics(
+    viewer: Viewer, cluster: Cluster, params: Params, *, limit_max: int = LIMIT_MAX
+) -> JsonText:
+    """Return a window of the list of topics that are seen. ``params`` as in ``api.FILTERS``. Raises InvalidField."""
     offset, limit = window(params, limit_max)
     chosen = chosen_of(params)
     snapshot = await cluster.collector.snapshot()
-    names = snapshot.select(chosen).names(offset, offset + limit)
+    names = snapshot.select(viewer, chosen).names(offset, offset + limit)
     trends_of = await _trends(cluster, names)
     at, attention = snapshot.at, snapshot.attention
     texts = cluster.part(_row_texts)
@@ -75,21 +78,27 @@ async def topics(cluster: Cluster, params: Params, *, limit_max: int = LIMIT_MAX
         for name in names
         if name in snapshot.topics  # the topic may have been deleted while the trends were read
     ]
-    head = f'"total":{len(snapshot.select(chosen))},"offset":{offset},"limit":{limit},"rows":'
+    head = (
+        f'"total":{len(snapshot.select(viewer, chosen))},"offset":{offset},"limit":{limit},"rows":'
+    )
     text = ",".join([row + end for row, end in rows])
     return JsonText(at, f'{{"at":{at},{head}[{text}]}}', (head, [row for row, _ in rows]))
 
 
-async def scopes(engine: Engine, params: Params) -> Body:
-    """Return the tenants and namespaces whose names have the words of ``q``, at most ``limit`` of each. Raises
-    InvalidField."""
+async def scopes(viewer: Viewer, engine: Engine, params: Params) -> Body:
+    """Return the tenants and namespaces that are seen and whose names have the words of ``q``, at most ``limit`` of
+    each. Raises InvalidField."""
     _, limit = window(params)
     words, tenant = words_of(params.get("q", "")), params.get("tenant", "")
-    tenants = [name for name in await list_tenants(engine.store) if has_words(name, words)]
+    tenants = [
+        name
+        for name in await list_tenants(engine.store)
+        if has_words(name, words) and viewer.sees_tenant(name)
+    ]
     namespaces = [
         name
         for name in await all_namespaces(engine.store)
-        if has_words(name, words) and tenant in ("", name.partition("/")[0])
+        if has_words(name, words) and tenant in ("", name.partition("/")[0]) and viewer.sees(name)
     ]
     return {
         "tenants": {"total": len(tenants), "names": tenants[:limit]},

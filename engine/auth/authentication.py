@@ -1,5 +1,5 @@
-"""Identification of clients: providers by method, the anonymous role (A6), proxies and the clients that they act for
-(A7)."""
+"""Identification of clients: providers by method, the anonymous role (A8), proxies and the clients that they act for
+(A9)."""
 
 import logging
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Credentials by which clients are identified, and refusals of them (A6). Pure."""
+"""Credentials by which clients are identified, and refusals of them (A8). Pure."""
 
 from dataclasses import dataclass
 from typing import Any

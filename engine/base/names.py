@@ -65,6 +65,11 @@ class TopicParts(NamedTuple):
     namespace: str
     topic: str
 
+    @property
+    def scope(self) -> str:
+        """Full name of the namespace."""
+        return f"{self.tenant}/{self.namespace}"
+
 
 def split_topic(full: str) -> TopicParts:
     """Split a full topic name into its parts; ``TopicName.parse`` validates them.

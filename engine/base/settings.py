@@ -84,7 +84,7 @@ def text(default: str, help: str, *, choices: tuple[str, ...] = (), name: str = 
 
 
 def secret(help: str) -> str:
-    """Declare a text that is empty by default and whose value is shown nowhere (A9)."""
+    """Declare a text that is empty by default and whose value is shown nowhere (A11)."""
     return field(default="", repr=False, metadata={"help": help, "secret": True})
 
 

@@ -32,8 +32,8 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from engine.base.errors import MisuseError
 from engine.base.tasks import TaskScope
-from engine.metadata.kazoo_handler import LoopHandler
-from engine.metadata.kazoo_requests import EndWatches, MultiRead
+from engine.metadata.kazoo.kazoo_handler import LoopHandler
+from engine.metadata.kazoo.kazoo_requests import EndWatches, MultiRead
 from engine.metadata.session_store import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
 from engine.metadata.store import (
     ANY_VERSION,

@@ -14,10 +14,11 @@ from django.urls import resolve
 from rest_framework import exceptions
 from rest_framework.views import APIView
 
+from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_for
 from gateway.http import container, errors
-from gateway.http.auth.access import Declared, authorize_method, declared_rights
+from gateway.http.auth.access import Declared, authorize_method, declared_rights, viewer_of
 from gateway.http.auth.identity import identify
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
@@ -53,6 +54,8 @@ class RestView(APIView):
     request: HttpRequest  # type: ignore[assignment]
     cluster: Cluster
     """The cluster that the request is about."""
+    viewer: Viewer
+    """Stands for all that the caller may see: the first argument of whatever lists, sums or exports."""
     principal = ""
     """The name of the signed-in user; empty for an anonymous request."""
 
@@ -101,6 +104,7 @@ class RestView(APIView):
         user = await identify(request)
         if user.is_authenticated:
             self.principal = user.get_username()
+        self.viewer = viewer_of(user)
         await authorize_method(self, request.method or "", user)
 
     async def work(self, work: Work[T]) -> T:

@@ -40,6 +40,7 @@ from gateway.http.bodies import (
     whole_number,
 )
 from gateway.rest.base import AdminResource
+from gateway.rest.seen import seen_namespaces, seen_topics
 from gateway.services.admin import names, namespaces
 
 MANY_TIMEOUT_S = 55.0
@@ -52,9 +53,8 @@ class NamespacesOfTenantResource(AdminResource):
     read_rights = ADMIN_OF_TENANT
 
     async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
-        return await json_list(
-            await self.work(lambda engine: list_namespaces(engine.store, tenant))
-        )
+        names = await self.work(lambda engine: list_namespaces(engine.store, tenant))
+        return await json_list(seen_namespaces(self.viewer, names))
 
 
 class NamespacesOfClusterResource(AdminResource):
@@ -66,7 +66,7 @@ class NamespacesOfClusterResource(AdminResource):
         names = await self.work(
             lambda engine: list_namespaces_of_cluster(engine.store, tenant, cluster)
         )
-        return await json_list(names)
+        return await json_list(seen_namespaces(self.viewer, names))
 
 
 class NamespaceResource(AdminResource):
@@ -107,11 +107,10 @@ class NamespaceTopicsResource(AdminResource):
         if mode not in namespaces.MODES:
             raise Http404
         system = flag(request, "includeSystemTopic")
-        return await json_list(
-            await self.work(
-                lambda engine: namespaces.list_topics(engine, name, mode, include_system=system)
-            )
+        names = await self.work(
+            lambda engine: namespaces.list_topics(engine, name, mode, include_system=system)
         )
+        return await json_list(seen_topics(self.viewer, name, names))
 
 
 class BundlesResource(AdminResource):
@@ -225,11 +224,10 @@ class AntiAffinityMembersResource(AdminResource):
 
     async def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         tenant = request.GET.get(self.parameter)
-        return await json_list(
-            await self.work(
-                lambda engine: anti_affinity_members(engine.store, cluster, tenant, group)
-            )
+        names = await self.work(
+            lambda engine: anti_affinity_members(engine.store, cluster, tenant, group)
         )
+        return await json_list(seen_namespaces(self.viewer, names))
 
 
 class OlderAntiAffinityMembersResource(AntiAffinityMembersResource):

@@ -14,6 +14,7 @@ from engine.tenancy.tenants import (
 from gateway.http.auth.access import ADMIN_OF_TENANT
 from gateway.http.bodies import flag, json_answer, json_list, no_content, object_body, string_list
 from gateway.rest.base import AdminResource
+from gateway.rest.seen import seen_tenants
 
 
 def tenant_info(request: HttpRequest) -> dict[str, list[str]] | None:
@@ -30,7 +31,8 @@ class TenantsResource(AdminResource):
     read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return await json_list(await self.work(lambda engine: list_tenants(engine.store)))
+        names = await self.work(lambda engine: list_tenants(engine.store))
+        return await json_list(seen_tenants(self.viewer, names))
 
 
 class TenantResource(AdminResource):

@@ -22,6 +22,7 @@ from gateway.http.bodies import (
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, required_position
 from gateway.rest.rights import ADMIN, CONSUME, LOOKUP
+from gateway.rest.seen import seen_topics
 from gateway.services.admin import messages, names, partitioned_topics, statistics, topics
 
 STATS_FLAGS = {
@@ -65,7 +66,7 @@ class TopicsOfNamespaceResource(TopicPathResource):
                 engine, self.domain, parent, bundle=bundle, include_system=system
             )
         )
-        return await json_list(names)
+        return await json_list(seen_topics(self.viewer, parent, names))
 
 
 class PartitionedTopicsResource(TopicPathResource):
@@ -78,7 +79,7 @@ class PartitionedTopicsResource(TopicPathResource):
         names = await self.work(
             lambda engine: metadata.list_partitioned(engine.store, parent, self.domain)
         )
-        return await json_list(names)
+        return await json_list(seen_topics(self.viewer, parent, names))
 
 
 class TopicResource(TopicPathResource):

@@ -25,6 +25,7 @@ from gateway.standalone.programs import (
 )
 from gateway.standalone.settings import GATEWAYS_MAX, PROGRAM, StandaloneSettings
 from gateway.standalone.supervisor import Supervisor, configure_output, fail, report
+from gateway.standalone.takeover import TakeoverError, refusal, take_over
 
 BACKLOG = 1024
 ANSWER_S = 180.0
@@ -32,7 +33,7 @@ ANSWER_S = 180.0
 BOOKIE_BYTES = 300 << 20
 """Free space that a new bookie needs: two journal files of 64 MiB, and space for its first data."""
 OWN_PATHS = (
-    *("zookeeper", "metadata", "redis", "spark", "logs", "runs", "java", "bookie-*"),
+    *("zookeeper*", "metadata*", "redis", "spark", "logs", "runs", "java", "bookie-*"),
     *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties"),
 )
 """Patterns of the files and folders that an instance creates in its data folder."""
@@ -142,6 +143,8 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
     )
     lock = _lock_data(data_dir)
     is_zookeeper = options.metadata == "zookeeper"
+    if is_zookeeper and (problem := refusal(data_dir)):
+        fail(problem)
     try:
         children = plan.children(
             options,
@@ -163,6 +166,11 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         fail(problem)
     listeners = _listeners(options.host, children)
     _prepare_folders(options, children)
+    if not is_zookeeper:
+        try:
+            take_over(data_dir, options.host, report)
+        except TakeoverError as error:
+            fail(str(error))
     supervisor_banner = _banner(options, children)
 
     async def serve() -> int:

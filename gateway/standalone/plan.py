@@ -12,7 +12,7 @@ from gateway.standalone.settings import StandaloneSettings
 
 HOST = "127.0.0.1"
 COUNT_MAX = 16
-METADATA = ("zookeeper", "embedded")
+METADATA = ("embedded", "zookeeper")
 """Kinds of metadata servers; the first is the default."""
 WORKER_KEY = "magnetar:worker"
 """The key in Redis that a worker sets once a second to its process id while it accepts tasks."""
@@ -203,21 +203,29 @@ def _metadata(
     options: InstanceOptions, port: int, java_home: Path, classpath: str, env: Mapping[str, str]
 ) -> Child:
     """Return the metadata server. Its name is the same for both kinds."""
-    data = options.data_dir
-    ready = Ready("zookeeper", port)
+    data, ready = options.data_dir, Ready("zookeeper", port)
     if options.metadata == "embedded":
-        argv = (
-            *(sys.executable, "-m", "engine", "metadata", "--data-dir", str(data / "metadata")),
-            *("--host", options.host, "--port", str(port)),
-        )
+        argv = embedded_metadata(data / "metadata", options.host, port)
         return Child("zookeeper", argv, {"zookeeper": port}, ready, env=env)
-    argv = (
-        *(str(java_home / "bin" / "java"), "-Xmx256m", "-Xms32m", "-XX:+UseSerialGC"),
-        *("-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={data}/log4j2.properties"),
-        *("-cp", classpath, "org.apache.zookeeper.server.ZooKeeperServerMain"),
-        str(data / "zookeeper" / "zoo.cfg"),
-    )
+    argv = apache_zookeeper(data, java_home, classpath, data / "zookeeper" / "zoo.cfg")
     return Child("zookeeper", argv, {"zookeeper": port}, ready, env={**env, **JAVA_LOCALE})
+
+
+def embedded_metadata(folder: Path, host: str, port: int) -> tuple[str, ...]:
+    """Return the command line of the engine's own metadata server."""
+    command = (sys.executable, "-m", "engine", "metadata", "--data-dir", str(folder))
+    return (*command, "--host", host, "--port", str(port))
+
+
+def apache_zookeeper(
+    data_dir: Path, java_home: Path, classpath: str, config: Path
+) -> tuple[str, ...]:
+    """Return the command line of Apache ZooKeeper."""
+    return (
+        *(str(java_home / "bin" / "java"), "-Xmx256m", "-Xms32m", "-XX:+UseSerialGC"),
+        *("-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={data_dir}/log4j2.properties"),
+        *("-cp", classpath, "org.apache.zookeeper.server.ZooKeeperServerMain", str(config)),
+    )
 
 
 def _bookies(

@@ -9,10 +9,8 @@ bound, or logged a failure, a request got no answer or one that blames the serve
 import argparse
 import asyncio
 import http.client
-import json
 import logging
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,7 +24,7 @@ import websockets
 from websockets.sync.client import connect
 
 from tests.fuzz.claims import KEYED, NAMESPACE, Claims, rest_call, socket_path, socket_text
-from tests.fuzz.live import Counts, failures, shares, talk
+from tests.fuzz.live import Counts, Honest, failures, shares, talk
 from tests.support.instance import Instance, running_instance
 
 PARTS = {"broker-1": 500, "bookie-1": 400, "gateway": 500}
@@ -146,29 +144,6 @@ class Campaign:
             self.find(f"{answer[:300]} after {took:.1f} s to {path[:200]}")
 
 
-class Honest:
-    """The official client in a process of its own."""
-
-    def __init__(self, url: str) -> None:
-        command = [sys.executable, "-m", "tests.fuzz.live", "--honest", url]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-
-    def times(self) -> list[float]:
-        """Return the seconds that each message took since the last call."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("phase\n")
-        self._process.stdin.flush()
-        return [float(took) for took in json.loads(self._process.stdout.readline() or "[]")]
-
-    def ended_well(self) -> bool:
-        assert self._process.stdin is not None
-        self._process.stdin.write("end\n")
-        self._process.stdin.close()
-        return self._process.wait(60) == 0
-
-
 def prepare(instance: Instance) -> None:
     instance.rest("PUT", f"/admin/v2/namespaces/{NAMESPACE}")
     instance.rest("POST", f"/admin/v2/namespaces/{NAMESPACE}/deduplication", True)
@@ -185,7 +160,6 @@ def campaign(instance: Instance, minutes: float, seed: int, per_s: float) -> int
     prepare(instance)
     pids = {part: instance.child(part)["pid"] for part in PARTS}
     hostile, honest = Campaign(instance, seed, per_s), Honest(instance.url)
-    honest.times()
     times: dict[str, list[float]] = {"quiet": [], "hostile": []}
     most = dict.fromkeys(PARTS, 0.0)
     until = time.monotonic() + 60 * minutes
@@ -200,10 +174,10 @@ def campaign(instance: Instance, minutes: float, seed: int, per_s: float) -> int
                     pids[part] = instance.child(part)["pid"]
                 most[part] = max(most[part], resident_mib(pids[part]))
             memory = "  ".join(f"{part} {mib:.0f}" for part, mib in most.items())
-            row = f"{kind:8} {shares(took or [0.0])} ms  most MiB: {memory}"
+            row = f"{kind:8} {shares(took)}  most MiB: {memory}"
             print(f"{row}  hostile so far: {hostile.done.total()}", flush=True)
     for kind, took in times.items():
-        print(f"{kind:8} {len(took):7} honest messages  {shares(took or [0.0])} ms")
+        print(f"{kind:8} {len(took):7} honest messages  {shares(took)}")
     print(dict(hostile.done))
     if p99(times["hostile"]) > 3 * max(p99(times["quiet"]), QUIET_P99_MIN_S):
         hostile.find("honest messages took more than three times as long (p99)")

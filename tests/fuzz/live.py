@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,7 +102,7 @@ async def phase(port: int, talks: Conversations, count: int, per_s: float, seed:
 
 def honest(url: str) -> None:
     """Publish and receive a message every 20 ms until "end" is read from standard input; check that each is received in
-    order. Prints sent-to-received times as JSON for each "phase"."""
+    order. Prints sent-to-received times as JSON for each "phase", of one message at least."""
     import pulsar
 
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -110,16 +111,8 @@ def honest(url: str) -> None:
     producer = client.create_producer(topic, batching_enabled=False)
     os.set_blocking(0, False)
     times: list[float] = []
-    while True:
-        try:
-            line = sys.stdin.readline()
-        except OSError:
-            line = ""
-        if line == "phase\n":
-            print(json.dumps(times), flush=True)
-            times = []
-        elif line == "end\n":
-            break
+    line = ""
+    while line != "end\n":
         began = time.monotonic()
         text = str(began).encode()
         producer.send(text)
@@ -127,8 +120,42 @@ def honest(url: str) -> None:
         assert message.data() == text, "a message was lost, or received twice"
         consumer.acknowledge(message)
         times.append(time.monotonic() - began)
+        try:
+            line = sys.stdin.readline()
+        except OSError:
+            line = ""
+        if line == "phase\n":
+            print(json.dumps(times), flush=True)
+            times = []
         time.sleep(max(0.0, began + 1 / HONEST_PER_S - time.monotonic()))
     client.close()
+
+
+class Honest:
+    """The official client in a process of its own, whose messages are measured."""
+
+    def __init__(self, url: str) -> None:
+        """Start the client; return when its first message was received."""
+        command = [sys.executable, "-m", "tests.fuzz.live", "--honest", url]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.times()
+
+    def times(self) -> list[float]:
+        """Return the seconds that each message took since the last call; none when the client has failed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write("phase\n")
+            self._process.stdin.flush()
+        return [float(took) for took in json.loads(self._process.stdout.readline() or "[]")]
+
+    def ended_well(self) -> bool:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write("end\n")
+            self._process.stdin.close()
+        return self._process.wait(60) == 0
 
 
 def figures(instance: Instance) -> dict[str, float]:
@@ -145,9 +172,11 @@ def figures(instance: Instance) -> dict[str, float]:
 
 def shares(times: list[float]) -> str:
     """Return the times that half, 99 of 100 and all of them took at most, in milliseconds."""
+    if not times:
+        return "no message measured"
     ordered = sorted(times)
     return "  ".join(
-        f"{name} {ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1e3:7.1f}"
+        f"{name} {ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1e3:7.1f} ms"
         for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
     )
 
@@ -166,11 +195,7 @@ def campaign(instance: Instance, count: int, rounds: int, per_s: float, seed: in
     instance.rest("PUT", f"/admin/v2/namespaces/{NAMESPACE}")
     instance.rest("POST", f"/admin/v2/namespaces/{NAMESPACE}/maxTopicsPerNamespace", TOPICS_MAX)
     instance.rest("PUT", f"/admin/v2/persistent/{NAMESPACE}/whole/partitions", 2)
-    command = [sys.executable, "-m", "tests.fuzz.live", "--honest", instance.url]
-    pipe = subprocess.PIPE
-    beside = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-    assert beside.stdin is not None
-    assert beside.stdout is not None
+    beside = Honest(instance.url)
     first = figures(instance)
     findings: list[str] = []
     talks = {name: Conversations(seed, hostile=name == "hostile") for name in ("good", "hostile")}
@@ -181,14 +206,12 @@ def campaign(instance: Instance, count: int, rounds: int, per_s: float, seed: in
             counts = asyncio.run(
                 phase(instance.ports["BROKER"], talks[name], count // rounds, per_s, seed + number)
             )
-            beside.stdin.write("phase\n")
-            beside.stdin.flush()
-            took = json.loads(beside.stdout.readline() or "[]")
+            took = beside.times()
             times[name] += took
             after = figures(instance)
             print(
                 f"{name:8} {counts.conversations:7} conversations {counts.frames:8} frames  "
-                f"{shares(took)} ms  {after['MiB']:6.1f} MiB {after['files']:5.0f} files  "
+                f"{shares(took)}  {after['MiB']:6.1f} MiB {after['files']:5.0f} files  "
                 f"{(after['CPU s'] - before['CPU s']) / max(counts.frames, 1) * 1e6:6.0f} us a frame",
                 flush=True,
             )
@@ -196,10 +219,8 @@ def campaign(instance: Instance, count: int, rounds: int, per_s: float, seed: in
             if after["pid"] != first["pid"]:
                 findings.append("the broker was started again")
     for name in talks:
-        print(f"{name:8} {len(times[name]):7} honest messages  {shares(times[name])} ms")
-    beside.stdin.write("end\n")
-    beside.stdin.close()
-    if beside.wait(60):
+        print(f"{name:8} {len(times[name]):7} honest messages  {shares(times[name])}")
+    if not beside.ended_well():
         findings.append("the honest client failed")
     findings += failures(instance)
     for finding in findings[:20]:

@@ -12,6 +12,7 @@ from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
 from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.admin.client import AdminClient
+from engine.auth.viewer import ALL
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryStore
@@ -49,7 +50,7 @@ class Gateway:
         async with asyncio.timeout(30):
             while True:
                 snapshot = await self.collector.snapshot()
-                assert snapshot.topics.totals["topics"] == 1
+                assert snapshot.topics.sums.totals(ALL)["topics"] == 1
                 row = await self.row()
                 if condition(row):
                     return row
@@ -138,7 +139,7 @@ async def test_the_last_numbers_of_a_silent_broker_stay_and_its_hop_is_named(
     await gateway.until(lambda _: _state(gateway, owner) == "down")
     row = await gateway.until(lambda row: row["known"] == "last")
     assert (row["backlog"], row["loaded"]) == (ENTRIES, None)
-    totals = (await gateway.collector.snapshot()).topics.totals
+    totals = (await gateway.collector.snapshot()).topics.sums.totals(ALL)
     assert (totals["backlog"], totals["last"], totals["unknown"]) == (ENTRIES, 1, 0)
     [hop] = [hop for hop in gateway.collector.health.hops.bad if hop.kind is Kind.BROKER]
     assert (hop.id, hop.state) == (owner.record.id, HopState.DOWN)

@@ -323,3 +323,21 @@ def test_children_end_with_a_killed_supervisor_and_the_next_instance_continues(
     running = {c["name"] for c in instance.control("status")["children"] if c["pid"]}
     assert running == {"zookeeper", "bookie-1", "broker-1", "gateway"}
     until_blocking(lambda: not old & set(alive(instance.data_dir)), "nothing left behind")
+
+
+def test_metadata_of_an_instance_with_zookeeper_is_taken_over_once(tmp_path: Path) -> None:
+    instance = Instance(tmp_path, metadata="zookeeper")
+    instance.start()
+    try:
+        publish_and_consume(instance, "normal")
+        publish_unread(instance, 50)
+    finally:
+        instance.stop()
+    with running_instance(tmp_path) as moved:
+        assert (tmp_path / "zookeeper.backup" / "version-2").is_dir()
+        assert not (tmp_path / "zookeeper").exists()
+        client = quiet_client(moved.url)
+        consumer = client.subscribe(TOPIC, "moved")
+        assert [int(consumer.receive(5000).data()) for _ in range(50)] == list(range(50))
+        client.close()
+    assert "--metadata zookeeper: this instance" in refused(tmp_path, "--metadata", "zookeeper")

@@ -57,6 +57,7 @@ class Instance:
         gateways: int = 1,
         root: Path = ROOT,
         port_offset: int | None = None,
+        metadata: str = "embedded",
         **env: str,
     ) -> None:
         self.data_dir = data_dir
@@ -64,6 +65,7 @@ class Instance:
         self.bookies = bookies
         self.brokers = brokers
         self.gateways = gateways
+        self.metadata = metadata
         if port_offset is None:
             self.ports = dict(zip(PORTS, free_ports(len(PORTS), gap=200), strict=True))
         else:
@@ -90,6 +92,8 @@ class Instance:
         command += ["--bookies", str(self.bookies), "--brokers", str(self.brokers)]
         if self.gateways > 1:
             command += ["--gateways", str(self.gateways)]
+        if self.metadata != "embedded":
+            command += ["--metadata", self.metadata]
         began = time.monotonic()
         with (self.data_dir / "supervisor.log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.root, env=env, stdout=log, stderr=log)

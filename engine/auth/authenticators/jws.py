@@ -1,6 +1,6 @@
 """Signed tokens in the compact form of RFC 7515 and 7519: parse, check, sign. Pure.
 
-The key decides which algorithms it verifies: a public key never serves as an HMAC secret, and ``none`` is unknown (A5).
+The key decides which algorithms it verifies: a public key never serves as an HMAC secret, and ``none`` is unknown (A7).
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Bounded memory of verified credentials, instead of a check for each request (A8). Pure."""
+"""Bounded memory of verified credentials, instead of a check for each request (A10). Pure."""
 
 import hashlib
 from collections import OrderedDict

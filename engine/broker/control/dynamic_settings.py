@@ -169,7 +169,7 @@ class DynamicSettings:
 
 
 def _text(setting: Setting, value: Any) -> str:
-    if setting.is_secret:  # A9
+    if setting.is_secret:  # A11
         return HIDDEN if value else ""
     if isinstance(value, bool):
         return str(value).lower()

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Answer the analyses that can be launched. */
+        /** @description Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form. */
         get: operations["listAnalyses"];
         put?: never;
         post?: never;

@@ -15,6 +15,7 @@ from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.auth.judge import ALLOWED, AllowAll, Judge, Judgement, Verdict, judge_call
 from engine.auth.resource_names import Resource, TenantName
 from engine.auth.rights import AUTHENTICATED, PUBLIC, Right, Rights, all_of
+from engine.auth.viewer import ALL, Viewer
 from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import namespace_name
 
@@ -116,6 +117,11 @@ def identity_of(user: Any) -> Identity:
     if settings.AUTHENTICATION_ENABLED:
         raise exceptions.NotAuthenticated
     return UNAUTHENTICATED
+
+
+def viewer_of(user: Any) -> Viewer:
+    """Return what the user of a request or socket may see: everything, as everybody who is signed in may read."""
+    return ALL
 
 
 async def authorize(rights: Iterable[Right[T]], call: T, user: Any, *, reads: bool) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from engine.admin.lag import LagCause
+from engine.auth.viewer import ALL
 from gateway.services.attention.findings import Finding
 from gateway.services.attention.memory import AT_LEAST, RETURNS_MS, Memory
 from gateway.services.attention.outages import CLOCKS_MS, Outage
@@ -48,7 +49,7 @@ class TopicsWithoutBroker:
         before, self._since = self._since, {}
         known = self._found_before(topics)
         problems: list[Problem] = []
-        standing = topics.select(Chosen(standing=True, sort="-backlog"))
+        standing = topics.select(ALL, Chosen(standing=True, sort="-backlog"))
         for name in standing.names(0, RESTING_MAX):
             row = topics.row(name, now_ms)
             if row["known"] != "at_rest" or not row["backlog"]:

@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
+from engine.auth.viewer import ALL, Viewer
 from gateway.services.attention.at_rest import SETTLED_MS, TopicsWithoutBroker
 from gateway.services.attention.findings import Finding, Findings
 from gateway.services.attention.lag_items import LagItem, lag_item, line_item
@@ -172,25 +173,43 @@ class Board:
         return {name: lag_item(problem, now_ms, at_ease) for name, (_, problem) in worst.items()}
 
     def overview(
-        self, cluster: str, now_ms: int, *, known: bool, instance: Instance, start: str = ""
+        self,
+        viewer: Viewer,
+        cluster: str,
+        now_ms: int,
+        *,
+        known: bool,
+        instance: Instance,
+        start: str = "",
     ) -> AttentionList:
-        """Return the items of the overview. ``start``: see ``part_items``."""
-        items = part_items(
-            instance,
-            cluster,
-            now_ms,
-            stop=self._stop,
-            outage=self._outage_shown(),
-            producers=self._producers,
-            start=start,
-        )
+        """Return the items of the overview. ``start``: see ``part_items``.
+
+        A viewer who does not see everything gets those of subscriptions alone: items about parts count the topics and
+        clients of all tenants.
+        """
+        items: list[Item] = []
+        problems, lines = self._problems, self._lines
+        if viewer.everything:
+            items = part_items(
+                instance,
+                cluster,
+                now_ms,
+                stop=self._stop,
+                outage=self._outage_shown(),
+                producers=self._producers,
+                start=start,
+            )
+        else:
+            problems = [problem for problem in problems if viewer.sees_topic(problem.topic)]
+            # Of the moment that the lines of all are of, so that both have the same scores.
+            lines = self._ranking.ranked(problems, ITEMS_MAX, self._derived_at)
         at_ease = not self._outages.is_recent(now_ms)
-        items += [line_item(line, cluster, now_ms, at_ease) for line in self._lines]
+        items += [line_item(line, cluster, now_ms, at_ease) for line in lines]
         items.sort(key=lambda item: -item["score"])
         shown = items[:ITEMS_MAX]
         of_subscriptions = sum(item["count"] for item in shown if item["topic"])
         parts_left = sum(1 for item in items[ITEMS_MAX:] if not item["topic"])
-        more = parts_left + len(self._problems) - of_subscriptions
+        more = parts_left + len(problems) - of_subscriptions
         since = self._since if self._complete else None
         return {
             "known": known,
@@ -263,7 +282,7 @@ class Board:
         self._index_topics(now_ms)
 
     def _update_clients(self, topics: TopicIndex, now_ms: int, instance: Instance) -> None:
-        totals = topics.totals
+        totals = topics.sums.totals(ALL)
         producers = self._producers = int(totals["producers"])
         state = publishing(self.needs.all, list(instance.bookies))
         is_restricted = state is not None and (

@@ -127,6 +127,14 @@ class Ranking:
         self._held: dict[str, float] = {}
 
     def lines(self, problems: Sequence[Problem], count: int, now_ms: int) -> list[Line]:
+        """Return the lines as ``ranked`` does, and remember the harm that they show."""
+        lines = self.ranked(problems, count, now_ms)
+        self._held = {}
+        for line in lines:
+            self._held[line.problem.key] = line.score
+        return lines
+
+    def ranked(self, problems: Sequence[Problem], count: int, now_ms: int) -> list[Line]:
         """Return at most ``count`` lines, most harmful first; problems for which there is no room are omitted.
 
         The most harmful problems have lines of their own as long as one line per cause of the others fits.
@@ -135,11 +143,7 @@ class Ranking:
             ((self._score(problem, now_ms), problem) for problem in problems),
             key=lambda pair: (-pair[0], pair[1].since_ms, pair[1].key),
         )
-        lines = _share_out(scored, count)
-        self._held = {}
-        for line in lines:
-            self._held[line.problem.key] = line.score
-        return lines
+        return _share_out(scored, count)
 
     def _score(self, problem: Problem, now_ms: int) -> float:
         score = harm(problem, now_ms)

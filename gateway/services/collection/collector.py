@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from engine.auth.viewer import ALL
 from engine.base.errors import NotReady, WorldError
 from engine.base.tasks import TaskScope
 from gateway.services.attention.board import Board
@@ -136,7 +137,7 @@ class Collector:
     def _update_attention(self, at: int) -> None:
         """Derive what needs attention from everything that is known."""
         reported = self._brokers.have_all_subscriptions
-        whole = reported and self._topics.complete and not self._topics.totals["unknown"]
+        whole = reported and self._topics.complete and not self._topics.sums.totals(ALL)["unknown"]
         bookies = self._bookies.rows if self._bookies is not None else []
         instance = Instance(self.health.hops.bad, (), bookies)
         self.attention.round(self._topics, at, whole=whole, instance=instance)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.auth.viewer import Viewer
 from gateway.services.attention.board import Board
 from gateway.services.bookies import Bookies
 from gateway.services.index.rows import Row
@@ -41,17 +42,17 @@ class Snapshot:
         round."""
         return self.topics.at or self.taken
 
-    def select(self, chosen: Chosen) -> TopicSelection:
-        """Return the chosen topics, in order."""
-        return self.topics.select(chosen, self.attention.topics_of(chosen.attention))
+    def select(self, viewer: Viewer, chosen: Chosen) -> TopicSelection:
+        """Return the chosen topics that are seen, in order."""
+        return self.topics.select(viewer, chosen, self.attention.topics_of(chosen.attention))
 
-    def rows(self, chosen: Chosen, start: int, stop: int) -> tuple[int, list[Row]]:
-        """Return the number of chosen topics, and their rows from ``start`` to ``stop``."""
-        selection = self.select(chosen)
-        return len(selection), list(self.rows_of(selection.names(start, stop)))
+    def rows(self, viewer: Viewer, chosen: Chosen, start: int, stop: int) -> tuple[int, list[Row]]:
+        """Return the number of chosen topics that are seen, and their rows from ``start`` to ``stop``."""
+        selection = self.select(viewer, chosen)
+        return len(selection), list(self.rows_of(viewer, selection.names(start, stop)))
 
-    def rows_of(self, names: Iterable[str]) -> Iterator[Row]:
-        """Yield the rows of those topics that still exist."""
+    def rows_of(self, viewer: Viewer, names: Iterable[str]) -> Iterator[Row]:
+        """Yield the rows of those topics that still exist and are seen."""
         for name in names:
-            if name in self.topics:
+            if name in self.topics and viewer.sees_topic(name):
                 yield self.topics.row(name, self.taken)

@@ -46,8 +46,8 @@ NAMES = {
 }
 
 ADVICE = {
-    Kind.STORE: "Check that ZooKeeper is running and has a quorum. Until then nothing can be created, moved or"
-    " administered.",
+    Kind.STORE: "Check that its server is running, or that its cluster has a quorum. Until then nothing can be created,"
+    " moved or administered.",
     Kind.BROKER: "Check that its process is running and read the end of its log, then start it again.",
     Kind.BOOKIE: "Check that its process is running and its disk is healthy, then start it again. Do not delete its"
     " data: ledgers that are stored only there cannot be read until it is back.",

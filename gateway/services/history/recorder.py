@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
+from engine.auth.viewer import ALL
 from engine.base.errors import MagnetarError
 from gateway.services.attention.memory import RecordedProblem
 from gateway.services.clock import now_ms
@@ -194,7 +195,7 @@ class Recorder:
     def _totals(self) -> Point | None:
         """Return the cluster's totals; None while some numbers are not current."""
         latest, reported_ms = self._collector.latest, self._collector.known_until()
-        totals = None if latest is None else latest.topics.totals
+        totals = None if latest is None else latest.topics.sums.totals(ALL)
         if totals is None or reported_ms is None or totals["last"]:
             return None
         if self._clock() - reported_ms > LATE_MS:

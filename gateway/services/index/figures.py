@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from operator import add
 from typing import NamedTuple
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
@@ -227,14 +228,43 @@ class Fold:
         return KnownValues(values, worst)
 
 
+class Sums:
+    """Sums over the figures of some topics: those of ``namespace``, a full name.
+
+    ``values`` in the order of ROW_COLUMNS, unknown ones left out; ``known``: number of topics by how they are known.
+    """
+
+    __slots__ = ("known", "namespace", "topics", "values")
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.topics = 0
+        self.values = [0] * len(ROW_COLUMNS)
+        self.known = [0] * len(KNOWN)
+
+    def count(self, values: Values, known: int, sign: int) -> None:
+        """Add a topic's figures, or with ``sign`` -1 subtract them."""
+        self.topics += sign
+        self.known[known] += sign
+        for column, value in enumerate(values):
+            if value is not None:
+                self.values[column] += sign * value
+
+    def add(self, other: "Sums") -> None:
+        """Add the sums over other topics."""
+        self.topics += other.topics
+        self.values = [*map(add, self.values, other.values)]
+        self.known = [*map(add, self.known, other.known)]
+
+
 class Shown:
     """A topic of the list.
 
     A partitioned topic has a ``fold``, any other a ``part``. ``last`` are the figures to show while some are unknown,
-    with their time in ms; None while all are known.
+    with their time in ms; None while all are known. ``sums``: those of its namespace, while it is listed.
     """
 
-    __slots__ = ("fold", "known", "last", "name", "part", "partitions", "values")
+    __slots__ = ("fold", "known", "last", "name", "part", "partitions", "sums", "values")
 
     def __init__(self, name: str, partitions: int, part: Part | None) -> None:
         self.name = name
@@ -242,12 +272,18 @@ class Shown:
         self.part = part
         self.fold = Fold() if part is None else None
         self.last: tuple[int, Values] | None = None
+        self.sums: Sums
         self.values, self.known = KnownValues(NOTHING, AT_REST) if part is None else part.figures
 
     @property
     def figures(self) -> KnownValues:
         """Figures of its parts, without the last known ones."""
         return self.part.figures if self.part is not None else self.fold.figures  # type: ignore[union-attr]
+
+    @property
+    def namespace(self) -> str:
+        """Full name of its namespace."""
+        return self.sums.namespace
 
     @property
     def certain(self) -> Values:

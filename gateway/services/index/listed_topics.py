@@ -8,11 +8,11 @@ unknown.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 
-from engine.admin.api.rows import ROW_COLUMNS
+from engine.auth.viewer import Viewer
 from gateway.services.index.figures import KnownValues, Shown, Values, filled
-from gateway.services.index.rows import KNOWN, LAST, NO, RATES
+from gateway.services.index.rows import LAST
 from gateway.services.index.selection import Chosen, TopicSelection
-from gateway.services.index.tenant_sums import TenantSums
+from gateway.services.index.sums import IndexSums
 
 SELECTIONS_MAX = 64
 """Selections kept at the same time; the least recently requested one is dropped for another."""
@@ -28,15 +28,12 @@ class ListedTopics(ABC):
         where the topic does not exist."""
         self.on_clients: Callable[[str, Values, Values], None] | None = None
         """Called with (topic of the list, before, after) at each change of its values, last known ones included."""
-        self.tenants = TenantSums()
+        self.sums = IndexSums()
         self._shown: dict[str, Shown] = {}
-        self._sums = [0] * len(ROW_COLUMNS)
-        self._counts = [0] * len(KNOWN)
-        """Number of topics by how they are known."""
         self._gathering: Shown | None = None
         """A partitioned topic whose parts are still being added."""
         self._recalled: dict[str, tuple[int, Values]] = {}
-        self._selections: dict[object, TopicSelection] = {}
+        self._selections: dict[tuple[Viewer, Chosen], TopicSelection] = {}
 
     def __len__(self) -> int:
         return len(self._shown)
@@ -65,14 +62,14 @@ class ListedTopics(ABC):
     def _show(self, shown: Shown) -> None:
         self._shown[shown.name] = shown
         shown.values, shown.known = self._figures_of(shown)
-        self._count(shown, 1)
+        self.sums.add(shown)
         self._touch(shown.name)
         if self.on_change is not None:
             self.on_change(shown.name, None, shown.certain)
 
     def _hide(self, shown: Shown) -> None:
         del self._shown[shown.name]
-        self._count(shown, -1)
+        self.sums.remove(shown)
         self._touch(shown.name)
         if self.on_change is not None:
             self.on_change(shown.name, shown.certain, None)
@@ -83,13 +80,7 @@ class ListedTopics(ABC):
         if before == after.values and shown.known == after.known:
             return
         certain = shown.certain
-        sums = self._sums
-        for column, (old, new) in enumerate(zip(before, after.values, strict=True)):
-            if old != new:
-                sums[column] += (new or 0) - (old or 0)
-        self._counts[shown.known] -= 1
-        self._counts[after.known] += 1
-        self.tenants.replace(shown.name, KnownValues(before, shown.known), after)
+        self.sums.replace(shown, after)
         shown.values, shown.known = after
         self.version += 1
         if self.on_change is not None:
@@ -121,37 +112,20 @@ class ListedTopics(ABC):
         for selection in self._selections.values():
             selection.touch(name)
 
-    def _count(self, shown: Shown, sign: int) -> None:
-        for column, value in enumerate(shown.values):
-            if value is not None:
-                self._sums[column] += sign * value
-        self._counts[shown.known] += sign
-        figures = KnownValues(shown.values, shown.known)
-        before, after = (None, figures) if sign > 0 else (figures, None)
-        self.tenants.replace(shown.name, before, after)
-
     # Queries
 
-    @property
-    def totals(self) -> dict[str, float]:
-        """Sums over all topics. ``unknown`` topics are not in them; of ``last`` topics the last known figures are."""
-        sums: dict[str, float] = dict(zip(ROW_COLUMNS, self._sums, strict=True))
-        del sums["oldest_at"]  # a sum of times means nothing
-        for name in RATES:
-            sums[name] /= 1000
-        counts = {"unknown": self._counts[NO], "last": self._counts[LAST]}
-        return {"topics": len(self._shown), **sums, **counts}
-
-    def select(self, chosen: Chosen, among: Collection[str] = ()) -> TopicSelection:
-        """Return the up-to-date selection of ``chosen``, which is kept until it is unused (``drop_unused``).
-        ``among``: with ``Chosen.attention`` the topics that have its cause."""
-        selection = self._selections.pop(chosen, None)
+    def select(self, viewer: Viewer, chosen: Chosen, among: Collection[str] = ()) -> TopicSelection:
+        """Return the up-to-date selection of the chosen topics that are seen, which is kept until it is unused
+        (``drop_unused``). ``among``: with ``Chosen.attention`` the topics that have its cause."""
+        key = viewer, chosen
+        selection = self._selections.pop(key, None)
         if selection is None:
-            selection = TopicSelection(chosen, self._shown, self._selections.values(), among)
+            others = self._selections.values()
+            selection = TopicSelection(viewer, chosen, self._shown, others, among)
             if len(self._selections) >= SELECTIONS_MAX:
                 del self._selections[next(iter(self._selections))]
         # Inserted at the end, so that the least recently requested one is first.
-        self._selections[chosen] = selection
+        self._selections[key] = selection
         selection.is_used = True
         selection.limit(among)
         selection.catch_up()
@@ -159,9 +133,9 @@ class ListedTopics(ABC):
 
     def drop_unused(self) -> None:
         """Drop the selections that were not requested since the last call."""
-        for chosen, selection in list(self._selections.items()):
+        for key, selection in list(self._selections.items()):
             if not selection.is_used:
-                del self._selections[chosen]
+                del self._selections[key]
             selection.is_used = False
 
     def certain(self, name: str) -> Values:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from engine.admin.api.arguments import LONG_MAX
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.auth.viewer import Viewer
 from engine.base.names import split_topic
 from gateway.services.backlogs import STILL
 
@@ -62,6 +63,9 @@ class Listed(Protocol):
     partitions: int
     values: tuple[int | None, ...]
 
+    @property
+    def namespace(self) -> str: ...
+
 
 class _Falling(str):
     """A text that sorts in descending order."""
@@ -80,7 +84,7 @@ def _age_rank(oldest_at: int | None) -> int | None:
 
 
 class TopicSelection:
-    """The sorted topics of one ``Chosen``.
+    """The sorted topics of one ``Chosen`` that a viewer sees (A6).
 
     ``listed`` has all topics by name; ``touch`` is called after each change of one. ``others`` are selections of the
     same list. When a short one of them holds all of this, as while a filter is typed, only that is searched.
@@ -88,12 +92,14 @@ class TopicSelection:
 
     def __init__(
         self,
+        viewer: Viewer,
         chosen: Chosen,
         listed: Mapping[str, Listed],
         others: Iterable["TopicSelection"] = (),
         among: Collection[str] = (),
     ) -> None:
         self.is_used = True
+        self._viewer = viewer
         self._chosen = chosen
         if not chosen.tenant and "/" in chosen.namespace:
             tenant, _, namespace = chosen.namespace.partition("/")
@@ -190,6 +196,9 @@ class TopicSelection:
             names = [name for name in names if word in name.lower()]
         listed = self._listed
         topics = [listed[name] for name in names]
+        if not self._viewer.everything:
+            sees = self._viewer.sees
+            topics = [topic for topic in topics if sees(topic.namespace)]
         if self._is_scoped:
             topics = [topic for topic in topics if self._is_in_scope(topic)]
         return topics
@@ -209,7 +218,8 @@ class TopicSelection:
         """Return whether every topic that passes the other passes this one."""
         own, wanted = self._chosen, other._chosen
         return (
-            own.standing in (False, wanted.standing)
+            (self._viewer.everything or self._viewer == other._viewer)
+            and own.standing in (False, wanted.standing)
             and own.attention in ("", wanted.attention)
             and own.tenant in ("", wanted.tenant)
             and own.namespace in ("", wanted.namespace)
@@ -236,7 +246,11 @@ class TopicSelection:
         return (-number if self._falls else number, topic.name)
 
     def _passes(self, topic: Listed) -> bool:
-        return has_words(topic.name, self._words) and self._is_in_scope(topic)
+        return (
+            self._viewer.sees(topic.namespace)
+            and has_words(topic.name, self._words)
+            and self._is_in_scope(topic)
+        )
 
     def _is_in_scope(self, topic: Listed) -> bool:
         chosen = self._chosen

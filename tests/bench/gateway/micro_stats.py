@@ -20,6 +20,7 @@ from typing import Any
 
 from engine.admin.api.rows import TOPIC_ROWS, RowsSince
 from engine.admin.client import AdminClient, BrokerAddress
+from engine.auth.viewer import ALL
 from engine.base.names import TopicName
 from engine.broker.administration import change_feed
 from engine.broker.administration.topic_feed import TopicFeed
@@ -123,10 +124,10 @@ def receive(index: TopicIndex, body: bytes) -> None:
 
 def window(index: TopicIndex) -> str:
     """Return the rows that a feed of the list sends for the first page, as JSON."""
-    names = index.select(Chosen(sort="-msg_rate_in")).names(0, WINDOW)
-    standing = index.select(Chosen(standing=True)).names(0, 20)
+    names = index.select(ALL, Chosen(sort="-msg_rate_in")).names(0, WINDOW)
+    standing = index.select(ALL, Chosen(standing=True)).names(0, 20)
     rows = [index.row(name, 0) for name in [*names, *standing]]
-    return json.dumps({"rows": rows, "totals": index.totals})
+    return json.dumps({"rows": rows, "totals": index.sums.totals(ALL)})
 
 
 async def whole(feed: TopicFeed, index: TopicIndex) -> None:

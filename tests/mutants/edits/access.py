@@ -1,5 +1,4 @@
-"""Mistakes in access: a door that does not ask the judge, or asks about something else; credentials that are accepted,
-shown or remembered and should not be."""
+"""Mistakes in access: a door that does not ask the judge, or asks about something else."""
 
 from tests.mutants.edit import Edit
 
@@ -8,6 +7,10 @@ RPC = "unit/rpc/test_access.py"
 HTTP = "unit/access/test_http_doors.py"
 SOCKETS = "unit/access/test_socket_doors.py"
 WIRE = "unit/broker/connection/test_access.py"
+SEEN = "unit/access/test_what_viewers_see.py"
+NOT_NAMED = f"{SEEN}::test_no_body_for_a_viewer_names_what_it_does_not_see"
+SUMS = "unit/gateway/services/index/test_sums.py"
+SUMS_OF_SEEN = f"{SUMS}::test_a_viewer_gets_the_sums_and_lists_of_what_it_sees_after_any_changes"
 AUTH = "unit/auth/test_authentication.py"
 PROVIDERS = "unit/auth/authenticators"
 TOKENS = f"{PROVIDERS}/test_token_provider.py"
@@ -94,7 +97,7 @@ EDITS = (
     Edit(
         "channel-is-not-judged",
         "admin_ui/live.py::LiveFeed._subscribe",
-        'await authorize(rights, params, self.scope.get("user"), reads=True)',
+        "await authorize(rights, params, user, reads=True)",
         "pass",
         (f"{SOCKETS}::test_a_channel_that_may_not_be_watched_makes_no_feed",),
         "A3",
@@ -138,12 +141,160 @@ EDITS = (
         (f"{ROUTING}::test_an_unavailable_judge_gives_a_retriable_error",),
     ),
     Edit(
+        "feed-key-without-viewer",
+        "admin_ui/feeds.py::_key",
+        "return viewer, channel.name",
+        "return Viewer(), channel.name",
+        ("unit/admin_ui/test_feeds.py::test_a_body_made_for_one_viewer_is_not_sent_to_another",),
+        "A5",
+    ),
+    Edit(
+        "sum-over-all-for-a-viewer-of-some",
+        "gateway/services/index/sums.py::IndexSums._added",
+        "if viewer.everything:",
+        "if True:",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "tenants-numbers-over-all-its-namespaces",
+        "gateway/services/index/sums.py::IndexSums._spaces",
+        "if viewer.sees(name):",
+        "if True:",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "namespaces-sum-misses-changes",
+        "gateway/services/index/sums.py::IndexSums.replace",
+        "of_space[column] += change",
+        "pass",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "namespace-seen-twice-is-counted-twice",
+        "gateway/services/index/sums.py::IndexSums._seen",
+        "if tenant not in viewer.tenants and (",
+        "if (",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "list-of-a-viewer-begins-with-all",
+        "gateway/services/index/selection.py::TopicSelection._passing",
+        "if not self._viewer.everything:",
+        "if False:",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "changed-topics-enter-every-viewers-list",
+        "gateway/services/index/selection.py::TopicSelection._passes",
+        "self._viewer.sees(topic.namespace)",
+        "True",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "list-is-filtered-from-that-of-another-viewer",
+        "gateway/services/index/selection.py::TopicSelection._holds",
+        "(self._viewer.everything or self._viewer == other._viewer)",
+        "True",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "selection-is-kept-for-all-viewers",
+        "gateway/services/index/listed_topics.py::ListedTopics.select",
+        "key = viewer, chosen",
+        "key = Viewer(), chosen",
+        (SUMS_OF_SEEN,),
+    ),
+    Edit(
+        "attention-of-all-tenants-for-a-viewer",
+        "gateway/services/attention/board.py::Board.overview",
+        "problems = [problem for problem in problems if viewer.sees_topic(problem.topic)]",
+        "pass",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "parts-with-counts-of-all-tenants-for-a-viewer",
+        "gateway/services/attention/board.py::Board.overview",
+        "if viewer.everything:",
+        "if True:",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "brokers-sums-for-a-viewer-of-some",
+        "admin_ui/overview/selectors.py::overview",
+        "snapshot.brokers if viewer.everything else []",
+        "snapshot.brokers",
+        (f"{SEEN}::test_brokers_and_bookies_are_listed_to_who_sees_everything",),
+    ),
+    Edit(
+        "every-tenant-is-listed",
+        "admin_ui/tenants/selectors.py::tenants",
+        "if viewer.sees_tenant(name)",
+        "if True",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "every-namespace-is-counted",
+        "admin_ui/tenants/selectors.py::_tenant",
+        "sum(map(viewer.sees, names))",
+        "len(names)",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "bundles-of-every-namespace-are-listed",
+        "admin_ui/cluster/selectors.py::listed",
+        "if viewer.sees(str(space.bundles.namespace))",
+        "if True",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "rest-lists-every-namespace",
+        "gateway/rest/seen.py::seen_namespaces",
+        "if viewer.sees(name)",
+        "if True",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "rest-lists-the-topics-of-every-namespace",
+        "gateway/rest/seen.py::seen_topics",
+        "return names if viewer.sees(str(namespace)) else ()",
+        "return names",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "totals-of-the-past-for-a-viewer-of-some",
+        "admin_ui/history/selectors.py::history",
+        "if not topic:",
+        "if False:",
+        (NOT_NAMED,),
+    ),
+    Edit(
+        "socket-watches-as-everybody",
+        "admin_ui/live.py::LiveFeed._subscribe",
+        "viewer_of(user), channel",
+        "viewer_of(None), channel",
+        (f"{SOCKETS}::test_a_channel_is_watched_as_the_sockets_user",),
+    ),
+    Edit(
+        "channel-of-topics-shows-everything",
+        "admin_ui/topics/live.py::_window",
+        "selectors.topics(viewer, cluster",
+        "selectors.topics(Viewer(everything=True), cluster",
+        (NOT_NAMED,),
+    ),
+    Edit(
         "signature-of-a-token-is-not-checked",
         "engine/auth/authenticators/jws.py::verify",
         "if not key.verifies(token.algorithm, token.signed, token.signature):",
         "if False:",
         (BAD_TOKEN,),
-        "A5",
+        "A7",
     ),
     Edit(
         "algorithm-of-a-token-is-not-checked",
@@ -151,7 +302,7 @@ EDITS = (
         "if token.algorithm not in key.algorithms:",
         "if False:",
         (BAD_TOKEN,),
-        "A5",
+        "A7",
     ),
     Edit(
         "token-is-valid-at-its-end",
@@ -159,7 +310,7 @@ EDITS = (
         "if expires_at is not None and now_s >= expires_at + leeway_s:",
         "if expires_at is not None and now_s > expires_at + leeway_s:",
         (BAD_TOKEN,),
-        "A5",
+        "A7",
     ),
     Edit(
         "token-is-valid-before-its-start",
@@ -167,7 +318,7 @@ EDITS = (
         "if starts_at is not None and now_s < starts_at - leeway_s:",
         "if False:",
         (BAD_TOKEN,),
-        "A5",
+        "A7",
     ),
     Edit(
         "truth-is-a-time",
@@ -175,7 +326,7 @@ EDITS = (
         "if isinstance(value, bool) or not isinstance(value, int | float):",
         "if not isinstance(value, int | float):",
         (BAD_TOKEN,),
-        "A5",
+        "A7",
     ),
     Edit(
         "critical-extension-is-ignored",
@@ -183,7 +334,7 @@ EDITS = (
         'if "crit" in header:',
         "if False:",
         (BAD_TOKEN,),
-        "A5",
+        "A7",
     ),
     Edit(
         "blank-role-is-a-role",
@@ -191,7 +342,7 @@ EDITS = (
         "if not isinstance(value, str) or not value.strip():",
         "if not isinstance(value, str):",
         (BAD_TOKEN,),
-        "A5",
+        "A7",
     ),
     Edit(
         "audience-of-a-token-is-not-checked",
@@ -234,7 +385,7 @@ EDITS = (
         "self._count_failure(provider.name, method, error, address)\n            raise",
         "return Authenticated(self._roles.anonymous)",
         (f"{AUTH}::test_a_method_without_a_provider_is_anonymous_or_refused",),
-        "A6",
+        "A8",
     ),
     Edit(
         "reason-of-a-refusal-is-sent",
@@ -242,7 +393,7 @@ EDITS = (
         "super().__init__(REFUSED)",
         "super().__init__(reason)",
         (f"{AUTH}::test_a_method_without_a_provider_is_anonymous_or_refused",),
-        "A6",
+        "A8",
     ),
     Edit(
         "roles-of-a-proxy-are-not-checked",
@@ -250,7 +401,7 @@ EDITS = (
         "if is_proxy != valid or (principal and not is_proxy):",
         "if is_proxy != valid:",
         (f"{AUTH}::test_roles_that_do_not_go_together_are_refused",),
-        "A7",
+        "A9",
     ),
     Edit(
         "any-client-has-a-proxy-version",
@@ -258,7 +409,7 @@ EDITS = (
         "if credentials.proxy_version and not is_proxy:",
         "if False:",
         (f"{AUTH}::test_roles_that_do_not_go_together_are_refused",),
-        "A7",
+        "A9",
     ),
     Edit(
         "caller-acts-for-anybody",
@@ -266,7 +417,7 @@ EDITS = (
         "valid = not principal or principal == own.role",
         "valid = True",
         (f"{AUTH}::test_a_caller_by_http_may_name_itself",),
-        "A7",
+        "A9",
     ),
     Edit(
         "forwarded-credentials-are-not-checked",
@@ -274,7 +425,7 @@ EDITS = (
         "return self._roles.check_original and credentials.original_principal is not None",
         "return False",
         (f"{AUTH}::test_forwarded_credentials_are_checked_and_decide_the_original_role",),
-        "A7",
+        "A9",
     ),
     Edit(
         "call-for-another-principal-is-accepted",
@@ -296,7 +447,7 @@ EDITS = (
         "until_s = min(until_s, outcome.expires_at)",
         "pass",
         (f"{MEMORY}::test_credentials_are_not_remembered_beyond_their_end_or_a_change",),
-        "A8",
+        "A10",
     ),
     Edit(
         "result-is-remembered-through-a-change",
@@ -304,7 +455,7 @@ EDITS = (
         "result.revision == revision",
         "True",
         (f"{MEMORY}::test_credentials_are_not_remembered_beyond_their_end_or_a_change",),
-        "A8",
+        "A10",
     ),
     Edit(
         "remembered-results-are-not-bounded",
@@ -398,6 +549,6 @@ EDITS = (
             "unit/broker/control/test_dynamic_settings.py::"
             "test_a_secret_is_shown_by_no_report_of_settings",
         ),
-        "A9",
+        "A11",
     ),
 )

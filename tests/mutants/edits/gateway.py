@@ -353,8 +353,8 @@ EDITS = (
     Edit(
         "page-begins-at-the-first-row",
         "admin_ui/topics/selectors.py::topics",
-        "snapshot.select(chosen).names(offset, offset + limit)",
-        "snapshot.select(chosen).names(0, limit)",
+        "snapshot.select(viewer, chosen).names(offset, offset + limit)",
+        "snapshot.select(viewer, chosen).names(0, limit)",
         (
             "unit/gateway/test_console_api.py::test_topics_are_filtered_sorted_and_windowed_on_the_server",
         ),

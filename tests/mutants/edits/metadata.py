@@ -210,7 +210,7 @@ EDITS = (
         f"{SERVER}/node_writes.py::_require_version",
         "expected not in (ANY_VERSION, actual)",
         "expected > actual",
-        (f"{UNIT}/test_machine.py::test_the_first_check_that_fails_decides_on_the_code",),
+        (f"{UNIT}/test_machine.py::test_a_check_compares_the_version_of_a_node_that_may_be_read",),
     ),
     Edit(
         "data-written-without-the-right",

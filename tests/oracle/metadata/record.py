@@ -21,7 +21,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.security import make_digest_acl
 
-from engine.metadata.kazoo_requests import EndWatches, MultiRead
+from engine.metadata.kazoo.kazoo_requests import EndWatches, MultiRead
 from engine.metadata.server.codec import EVENT_XID, decode_connect, decode_request
 from engine.metadata.server.jute import INT
 from engine.metadata.server.protocol import Op

@@ -18,14 +18,22 @@ from engine.managed.writing.appends import Appends, AppendSink, Confirmation
 from engine.managed.writing.rolling import LedgerList
 from engine.metadata import memory, session_store
 from engine.metadata.memory import MemoryStore
-from engine.metadata.store import Stat
+from engine.metadata.store import SessionState, Stat
 from tests.sim.plants.planting import Patches
 from tests.sim.topics.observer import Observer
 
 
 def session_never_lapses() -> Patches:
     """Regard a broker's session as valid however long the metadata store was silent."""
-    return [(MemoryStore, "_silence", lambda self: 0.0)]
+
+    def proven(self: MemoryStore) -> bool:
+        return self._state is not SessionState.EXPIRED and not self._closed
+
+    # ``session_proven`` does not call ``_silence``.
+    return [
+        (MemoryStore, "_silence", lambda self: 0.0),
+        (MemoryStore, "session_proven", property(proven)),
+    ]
 
 
 def session_given_up_late() -> Patches:

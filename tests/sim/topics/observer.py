@@ -29,6 +29,7 @@ class Observer:
             served = self.served(topic)
             if served is not None:
                 self._look_at_trimming(served[1])
+                self._look_at_publish_rates(served[1])
                 for subscription in served[1].subscriptions.values():
                     self.cluster.loop.spawn(
                         served[0], self._look_at_waking(topic.full, subscription)
@@ -52,6 +53,15 @@ class Observer:
         for name, cursor in topic.log.cursors.items():
             if cursor.durable and cursor._stored_mark < topic.log.line.base:
                 self.wrong(f"trimmed {topic.name} beyond what {name} has stored,")
+
+    def _look_at_publish_rates(self, topic: Topic) -> None:
+        """Check that what waits for a publish rate of the topic or its broker will be served.
+
+        A producer whose connection is stopped for ever connects again, so that its messages are only late.
+        """
+        for limit in (topic.rates._published, topic.rates._broker._published):
+            if limit._line and limit._timer is None:
+                self.wrong(f"{topic.name} waits for a publish rate that serves nobody,")
 
     async def _look_at_waking(self, topic: str, subscription: Subscription) -> None:
         """Check that dispatch resumes when the reason of a pause is gone: an extra wake sends nothing. Runs on the

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from admin_ui import feeds
+from admin_ui import feeds, live
 from admin_ui.feeds import Channel
 from admin_ui.live import CHANNELS
 from engine.auth.actions import Action
+from engine.auth.viewer import Viewer
+from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth import access
 from tests.support.access.judges import REASON, DenyAll
@@ -114,6 +116,26 @@ async def test_a_channel_that_may_not_be_watched_makes_no_feed(
     while message.get("op") == "beat":
         message = json.loads(await pair.receive())
     assert message == {"id": "a", "error": {"reason": REASON}}
+    await pair.hang_up()
+
+
+async def test_a_channel_is_watched_as_the_sockets_user(
+    call: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[Viewer] = []
+
+    def watch(_: feeds.Feeds, viewer: Viewer, *rest: object) -> None:
+        watched.append(viewer)
+        raise InvalidField("viewer", "is known")
+
+    monkeypatch.setattr(feeds.Feeds, "watch", watch)
+    monkeypatch.setattr(live, "viewer_of", lambda user: Viewer(tenants=frozenset({str(user)})))
+    pair = await SocketPair(call.application, "/api/v1/live").opened()
+    params = parameters_of(CHANNELS["overview"])
+    pair.send(json.dumps({"op": "subscribe", "id": "a", "channel": "overview", "params": params}))
+    while "error" not in json.loads(await pair.receive()):
+        pass
+    assert [viewer.tenants for viewer in watched] == [{"AnonymousUser"}]
     await pair.hang_up()
 
 

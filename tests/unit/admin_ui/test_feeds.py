@@ -12,6 +12,7 @@ from admin_ui import feeds
 from admin_ui.feeds import Channel, Feeds, FeedWatch
 from admin_ui.params import Params
 from engine.auth.rights import PUBLIC
+from engine.auth.viewer import ALL, Viewer
 from engine.base.errors import NotFound
 from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
@@ -34,9 +35,11 @@ class Source:
         self.value: Any = 0
         self.error: Exception | None = None
         self.asked: list[Params] = []
+        self.viewers: list[Viewer] = []
 
-    async def body(self, cluster: Cluster, params: Params) -> dict[str, Any]:
+    async def body(self, viewer: Viewer, cluster: Cluster, params: Params) -> dict[str, Any]:
         self.asked.append(params)
+        self.viewers.append(viewer)
         if self.error is not None:
             raise self.error
         return {"at": len(self.asked), "value": self.value}
@@ -53,9 +56,11 @@ class Watcher:
     feeds: ClassVar[Feeds]
     """Feeds of the running test."""
 
-    def __init__(self, channel: Channel, params: Params | None = None) -> None:
+    def __init__(
+        self, channel: Channel, params: Params | None = None, viewer: Viewer = ALL
+    ) -> None:
         self._wake = asyncio.Event()
-        self.watch: FeedWatch = self.feeds.watch(channel, params or {}, self._wake)
+        self.watch: FeedWatch = self.feeds.watch(viewer, channel, params or {}, self._wake)
 
     async def receive(self) -> dict[str, Any]:
         async with asyncio.timeout(TIMEOUT_S):
@@ -87,6 +92,32 @@ async def test_watchers_of_equal_parameters_share_one_producer() -> None:
     await other.value()
     assert source.asked == [{"q": "a"}, {"q": "b"}]
     for watcher in (*watchers, late, other):
+        await watcher.watch.end()
+
+
+async def test_a_body_made_for_one_viewer_is_not_sent_to_another() -> None:
+    some = Viewer(frozenset({"t/n"}))
+
+    async def body(viewer: Viewer, cluster: Cluster, params: Params) -> dict[str, Any]:
+        return {"value": sorted(viewer.namespaces) if not viewer.everything else "all"}
+
+    channel = Channel("test", body, PUBLIC, optional=("q",), interval_s=INTERVAL_S)
+    watchers = [Watcher(channel, viewer=viewer) for viewer in (ALL, some, Viewer())]
+    assert [await watcher.value() for watcher in watchers] == ["all", ["t/n"], []]
+    assert len(Watcher.feeds) == 3
+    for watcher in watchers:
+        await watcher.watch.end()
+    assert len(Watcher.feeds) == 0
+
+
+async def test_equal_viewers_share_one_producer() -> None:
+    source = Source()
+    channel = source.channel(interval_s=60.0)
+    viewers = [Viewer(frozenset({"t/n", "t/m"})), Viewer(frozenset({"t/m", "t/n"}))]
+    watchers = [Watcher(channel, viewer=viewer) for viewer in viewers]
+    assert [await watcher.value() for watcher in watchers] == [0, 0]
+    assert source.viewers == viewers[:1]
+    for watcher in watchers:
         await watcher.watch.end()
 
 
@@ -213,7 +244,7 @@ async def test_the_body_decides_whether_a_written_text_is_new() -> None:
     made = [JsonText(at, f'{{"at":{at},"n":{at // 3}}}', at // 3) for at in range(1, 5)]
     basis, asked = ChangingBasis(), 0
 
-    async def body(cluster: Cluster, params: Params) -> JsonText:
+    async def body(viewer: Viewer, cluster: Cluster, params: Params) -> JsonText:
         nonlocal asked
         asked += 1
         return made[asked - 1]

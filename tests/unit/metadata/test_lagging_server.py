@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kazoo.exceptions import MarshallingError
 
-from engine.metadata.kazoo_handler import KazooAnswer, LoopHandler
+from engine.metadata.kazoo.kazoo_handler import KazooAnswer, LoopHandler
 from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.metadata.zookeeper import ZooKeeperStore
 

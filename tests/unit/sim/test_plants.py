@@ -2,6 +2,8 @@
 
 import pytest
 
+from engine.metadata.memory import MemoryServer
+from engine.metadata.store import SessionState
 from tests.sim import bugs
 from tests.sim.plants import catalogue as plants
 from tests.sim.run import Play
@@ -24,6 +26,19 @@ def test_a_mistake_has_a_description_and_a_known_workload(name: str) -> None:
     plant = {**plants.PLANTS, **plants.CONTROLS}[name]
     assert plant.text.endswith(".")
     assert plant.workload in SCENARIOS
+
+
+@pytest.mark.parametrize("name", ["session-never-lapses", "lease-off"])
+async def test_a_broker_without_a_lease_trusts_its_session_however_old_its_proof(name: str) -> None:
+    store = MemoryServer().session(10.0)
+    await store.create("/a")
+    store._proof -= 100.0
+    lapsed = store.session_proven, store.state
+    with plants.planted(name):
+        trusted = store.session_proven, store.state
+    await store.close()
+    assert lapsed == (False, SessionState.SUSPENDED)
+    assert trusted == (True, SessionState.CONNECTED)
 
 
 def test_at_least_fifteen_mistakes_are_known() -> None:

@@ -31,8 +31,8 @@ class ServerFigures(NamedTuple):
     data_bytes: int
     sessions: int
     watches: int
-    watching: int
-    watched_paths: int
+    data_watches: tuple[int, int, int]
+    """Clients, paths and watches."""
     uptime: int
     syncs: int
     log_bytes: int
@@ -100,12 +100,8 @@ def _mntr(server: ServerFigures) -> str:
 
 
 def _wchs(server: ServerFigures) -> str:
-    return _lines(
-        [
-            f"{server.watching} connections watching {server.watched_paths} paths",
-            f"Total watches:{server.watches}",
-        ]
-    )
+    clients, paths, watches = server.data_watches
+    return _lines([f"{clients} connections watching {paths} paths", f"Total watches:{watches}"])
 
 
 def _conf(server: ServerFigures) -> str:

@@ -197,13 +197,13 @@ def test_a_client_that_is_gone_watches_nothing(bench: Bench) -> None:
         bench.read(each_client, GetData("/a", True))
         bench.read(each_client, GetChildren("/a", True, False))
         add(bench, each_client, "/", RECURSIVE)
-    assert bench.machine.watches.clients_count() == 2
+    assert bench.machine.watches.data_watches() == (2, 2, 4)
     bench.machine.watches.remove_client(client)
     notices = bench.write(client, SetData("/a", b"", -1)).notices
     assert [notice.client for notice in notices] == [other]
     bench.machine.watches.remove_client(other)
     watches = bench.machine.watches
-    assert (watches.size(), watches.clients_count(), watches.paths_count()) == (0, 0, 0)
+    assert (watches.size(), watches.data_watches()) == (0, (0, 0, 0))
 
 
 def test_watches_set_again_fire_at_once_when_their_node_changed_meanwhile(bench: Bench) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
+from engine.auth.viewer import ALL
 from gateway.services.attention.at_rest import HOLD_MS, SETTLED_MS
 from gateway.services.attention.board import AGES_MS, AttentionList, Board, TopicCause
 from gateway.services.attention.findings import Findings
@@ -59,7 +60,7 @@ class Console:
             self.now += 1_000
             instance = Instance(self.hops.bad, self.brokers, self.bookies)
             self.board.round(self.topics, self.now, whole=self.whole, instance=instance)
-        return self.board.overview("c", self.now, known=known, instance=instance, start=start)
+        return self.board.overview(ALL, "c", self.now, known=known, instance=instance, start=start)
 
     def needs(self, ensemble: int, ack: int, topics: int = 0, broker: str = "b:1") -> None:
         rows = [[ensemble, ensemble, ack, topics, 1]] if topics else []

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from engine.auth.viewer import ALL
 from engine.base.names import TopicName
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.tenancy import topics as metadata
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.virtual_time
 
 def listed(collector: Collector) -> list[str]:
     assert collector.latest is not None
-    _, rows = collector.latest.rows(Chosen(), 0, 100)
+    _, rows = collector.latest.rows(ALL, Chosen(), 0, 100)
     return [row["topic"] for row in rows]
 
 

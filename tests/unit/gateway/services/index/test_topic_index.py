@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.auth.viewer import ALL
 from engine.base.names import split_partition
 from gateway.services.feeds.row_list import RowChanges, RowList
 from gateway.services.index import selection, topic_index
@@ -332,7 +333,7 @@ def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) 
 def check(index: TopicIndex, model: Model) -> None:
     shown = model.shown()
     assert {topic.name: (topic.partitions, topic.values, topic.known) for topic in index} == shown
-    totals = index.totals
+    totals = index.sums.totals(ALL)
     for column, name in enumerate(ROW_COLUMNS):
         if column == OLDEST:
             assert name not in totals
@@ -344,7 +345,7 @@ def check(index: TopicIndex, model: Model) -> None:
     assert totals["last"] == sum(known == LAST for _, _, known in shown.values())
     for tenant in ("t", "nobody"):
         of_it = [figures for name, figures in shown.items() if name.split("/")[2] == tenant]
-        assert index.tenants.of(tenant) == {
+        assert index.sums.of_tenant(ALL, tenant) == {
             "topics": len(of_it),
             "unknown": sum(known == NO for _, _, known in of_it),
             "backlog": sum(numbers[BACKLOG] or 0 for _, numbers, _ in of_it),
@@ -360,7 +361,7 @@ def check(index: TopicIndex, model: Model) -> None:
         assert source.bytes_in == sum(numbers[BYTES_IN] or 0 for numbers, _ in mine)
         assert len(source.parts) == len(mine)
     for chosen in CHOICES:
-        assert index.select(chosen).names() == naive_order(model, chosen), chosen
+        assert index.select(ALL, chosen).names() == naive_order(model, chosen), chosen
 
 
 def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
@@ -386,7 +387,7 @@ def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
         index.apply("c", answer(3, [parts[2], *values(backlog=11)], gone=(parts[3],)))
         list(forget)
         shown = {topic.name: (topic.values, topic.known) for topic in index}
-        outcomes.append((shown, index.totals, sorted(index.due(9, 9))))
+        outcomes.append((shown, index.sums.totals(ALL), sorted(index.due(9, 9))))
     assert outcomes[0] == outcomes[1] == outcomes[2]
     shown, totals, due = outcomes[0]
     assert shown[f"{T}p"][0][BACKLOG] == totals["backlog"] == 2 + 7 + 11 + 2
@@ -397,8 +398,8 @@ def test_every_field_sorts_both_ways() -> None:
     index = TopicIndex()
     index.apply("b", answer(5, *([f"{T}{name}", *values(backlog=1)] for name in "bca")))
     for field in FIELDS:
-        up = index.select(Chosen(sort=field)).names()
-        down = index.select(Chosen(sort=f"-{field}")).names()
+        up = index.select(ALL, Chosen(sort=field)).names()
+        down = index.select(ALL, Chosen(sort=f"-{field}")).names()
         assert up == [f"{T}a", f"{T}b", f"{T}c"]
         assert down == (up[::-1] if field in ("name", "topic") else up), "equals stand by name"
 
@@ -406,12 +407,12 @@ def test_every_field_sorts_both_ways() -> None:
 def test_words_are_looked_for_in_what_a_short_selection_left() -> None:
     index = TopicIndex()
     index.catalog({f"{T}{word}-{i}": 0 for word in ("blue", "red") for i in range(40)}, [])
-    few = index.select(Chosen(q="blue 7"))
+    few = index.select(ALL, Chosen(q="blue 7"))
     assert len(few) == 4
     index.catalog({f"{T}blue-77": 0}, [])
-    selected = index.select(Chosen(q="77 ue n/", sort="-backlog", tenant="t"))
+    selected = index.select(ALL, Chosen(q="77 ue n/", sort="-backlog", tenant="t"))
     assert selected.names() == [f"{T}blue-77"], "the short one is brought up to date before"
-    assert index.select(Chosen(q="red 7", sort="name")).names() == [
+    assert index.select(ALL, Chosen(q="red 7", sort="name")).names() == [
         f"{T}red-{i}" for i in (17, 27, 37, 7)
     ]
 
@@ -420,10 +421,10 @@ def test_only_topics_with_a_cause_are_there_and_follow_it() -> None:
     index = TopicIndex()
     index.catalog({f"{T}{name}": 0 for name in "abc"}, [])
     chosen = Chosen(attention="slow")
-    assert index.select(chosen, [f"{T}b", f"{T}gone"]).names() == [f"{T}b"]
-    assert index.select(chosen, [f"{T}c", f"{T}a"]).names() == [f"{T}a", f"{T}c"]
-    assert len(index.select(Chosen())) == 3, "a list without a cause is not limited"
-    assert len(index.select(chosen)) == 0
+    assert index.select(ALL, chosen, [f"{T}b", f"{T}gone"]).names() == [f"{T}b"]
+    assert index.select(ALL, chosen, [f"{T}c", f"{T}a"]).names() == [f"{T}a", f"{T}c"]
+    assert len(index.select(ALL, Chosen())) == 3, "a list without a cause is not limited"
+    assert len(index.select(ALL, chosen)) == 0
 
 
 def test_a_partitions_own_row_has_its_broker() -> None:
@@ -453,9 +454,9 @@ def test_topics_of_namespaces_that_differ_in_the_cluster_only_are_distinguished(
         Chosen(tenant="public", namespace="standalone/orders"),
         Chosen(namespace="public/standalone/orders"),
     ):
-        assert index.select(chosen).names() == names[1:]
+        assert index.select(ALL, chosen).names() == names[1:]
     for chosen in (Chosen(tenant="public", namespace="orders"), Chosen(namespace="public/orders")):
-        assert index.select(chosen).names() == names[:1]
+        assert index.select(ALL, chosen).names() == names[:1]
 
 
 def test_a_topic_whose_name_ends_in_thousands_of_digits_is_removed_when_deleted() -> None:
@@ -470,14 +471,14 @@ def test_a_topic_that_moves_is_counted_once_and_never_missing() -> None:
     index.catalog({f"{T}m": 0}, [])
     index.apply("old", answer(10, [f"{T}m", *values(backlog=5)]))
     index.apply("new", answer(12, [f"{T}m", *values(backlog=6)]))
-    assert (index.totals["backlog"], row(index, "m")["at"]) == (6, 12)
+    assert (index.sums.totals(ALL)["backlog"], row(index, "m")["at"]) == (6, 12)
     index.apply("old", answer(11, [f"{T}m", *values(backlog=4)]))  # late: it came before
-    assert index.totals["backlog"] == 6
+    assert index.sums.totals(ALL)["backlog"] == 6
     index.apply("old", answer(13, gone=(f"{T}m",)))
-    assert (index.totals["backlog"], row(index, "m")["loaded"]) == (6, True)
+    assert (index.sums.totals(ALL)["backlog"], row(index, "m")["loaded"]) == (6, True)
     index.apply("new", answer(14, gone=(f"{T}m",)))
     assert (row(index, "m")["backlog"], row(index, "m")["loaded"]) == (6, False)
-    assert index.totals["topics"] == 1
+    assert index.sums.totals(ALL)["topics"] == 1
 
 
 def test_a_move_reported_in_the_other_order_ends_at_the_new_owner() -> None:
@@ -485,20 +486,20 @@ def test_a_move_reported_in_the_other_order_ends_at_the_new_owner() -> None:
     index.apply("new", answer(12, [f"{T}m", *values(backlog=6)]))
     index.apply("old", answer(10, [f"{T}m", *values(backlog=5)]))
     index.apply("old", answer(13, gone=(f"{T}m",)))
-    assert (index.totals["backlog"], index.totals["topics"]) == (6, 1)
+    assert (index.sums.totals(ALL)["backlog"], index.sums.totals(ALL)["topics"]) == (6, 1)
 
 
 def test_topics_not_read_are_unknown_and_counted_so_in_the_totals() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0, f"{T}p": 2}, [])
-    assert index.totals["unknown"] == 2
+    assert index.sums.totals(ALL)["unknown"] == 2
     assert [row(index, "x")[field] for field in ("backlog", "producers")] == [None, 0]
     names = index.due(1000, 100)
     assert sorted(names) == [f"{T}p-partition-0", f"{T}p-partition-1", f"{T}x"]
     answered = rest(7, [f"{T}x", 2, 9, 100], [f"{T}p-partition-0", 1, 3, 50])
     index.apply_at_rest({**answered, "missing": [f"{T}p-partition-1"]})
-    assert index.totals["unknown"] == 0
-    assert (index.totals["backlog"], index.totals["storage_bytes"]) == (12, 150)
+    assert index.sums.totals(ALL)["unknown"] == 0
+    assert (index.sums.totals(ALL)["backlog"], index.sums.totals(ALL)["storage_bytes"]) == (12, 150)
     assert [row(index, "x")[field] for field in ("subscriptions", "backlog", "loaded", "at")] == [
         *(2, 9, False, 7)
     ]
@@ -509,7 +510,7 @@ def test_topics_not_read_are_unknown_and_counted_so_in_the_totals() -> None:
 def test_a_non_persistent_topic_that_is_not_loaded_holds_nothing() -> None:
     index = TopicIndex()
     index.catalog({"non-persistent://t/n/p": 2}, [])
-    assert index.totals["unknown"] == 0
+    assert index.sums.totals(ALL)["unknown"] == 0
     assert index.due(0, 100) == []
 
 
@@ -558,7 +559,7 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
         assert [
             x[it] for it in ("known", "loaded", "backlog", "producers", "msg_rate_in", "at")
         ] == [*("last", None, 2, 1, 0.5, 6)]
-        totals = index.totals
+        totals = index.sums.totals(ALL)
         assert [totals[it] for it in ("topics", "unknown", "last", "backlog")] == [3, 0, 3, 6]
         assert index.due(10**6, 5) == [], "it may have them loaded"
         if end == "answers":
@@ -572,10 +573,10 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
             list(index.forget("b"))
             x = row(index, "x")
             assert (x["known"], x["loaded"], x["backlog"], x["producers"]) == ("last", False, 2, 0)
-            assert index.totals["topics"] == 2, "what keeps nothing is gone"
+            assert index.sums.totals(ALL)["topics"] == 2, "what keeps nothing is gone"
             index.apply_at_rest(rest(9, *([name, 1, 2, 3] for name in index.due(10**6, 5))))
             assert (row(index, "x")["known"], row(index, "x")["at"]) == ("at_rest", 9)
-            assert index.totals["last"] == 0
+            assert index.sums.totals(ALL)["last"] == 0
 
 
 def test_a_figure_that_cannot_be_read_does_not_take_the_last_one_away() -> None:
@@ -599,7 +600,7 @@ def test_a_topic_has_unknown_clients_until_every_broker_has_reported() -> None:
     index.begin()
     index.catalog({f"{T}x": 0, "non-persistent://t/n/p": 2}, [])
     assert (row(index, "x")["known"], row(index, "x")["loaded"]) == ("no", None)
-    assert index.totals["unknown"] == 2
+    assert index.sums.totals(ALL)["unknown"] == 2
     index.apply_at_rest(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
     x = row(index, "x")
     assert (x["known"], x["backlog"], x["producers"], x["loaded"]) == ("last", 4, None, None)
@@ -633,7 +634,7 @@ def test_a_growing_topic_keeps_what_is_known_of_its_partitions() -> None:
     index = TopicIndex()
     index.catalog({f"{T}p": 1}, [])
     index.apply_at_rest(rest(5, *([name, 1, 4, 1] for name in index.due(0, 5))))
-    assert index.select(Chosen(sort="-partitions")).names() == [f"{T}p"]
+    assert index.select(ALL, Chosen(sort="-partitions")).names() == [f"{T}p"]
     index.catalog({f"{T}p": 2}, [])
     assert (row(index, "p")["backlog"], row(index, "p")["known"]) == (4, "last")
     assert index.due(0, 5) == [f"{T}p-partition-1"]
@@ -655,15 +656,15 @@ def test_orders_of_the_list_are_bounded() -> None:
     index = TopicIndex()
     index.apply("b", answer(5, [f"{T}a", *values(backlog=1)]))
     for number in range(3 * SELECTIONS_MAX):
-        index.select(Chosen(q=str(number)))
-        assert index.select(Chosen(sort="-backlog")).names() == [f"{T}a"]
+        index.select(ALL, Chosen(q=str(number)))
+        assert index.select(ALL, Chosen(sort="-backlog")).names() == [f"{T}a"]
     assert len(index._selections) == SELECTIONS_MAX
-    assert Chosen(sort="-backlog") in index._selections
+    assert (ALL, Chosen(sort="-backlog")) in index._selections
 
 
 def test_an_unused_order_is_dropped() -> None:
     index = TopicIndex()
-    index.select(Chosen())
+    index.select(ALL, Chosen())
     index.drop_unused()
     assert len(index._selections) == 1
     index.drop_unused()
@@ -676,7 +677,7 @@ def test_a_topic_of_few_large_batches_ranks_before_one_of_more_single_messages()
     plain = values(backlog=400, backlog_messages=400)
     unknown = values(backlog=900, backlog_messages=900, backlog_unmeasured=900)
     index.apply("b", answer(5, [f"{T}a", *plain], [f"{T}b", *batched], [f"{T}c", *unknown]))
-    assert index.select(Chosen(sort="-backlog")).names() == [f"{T}b", f"{T}c", f"{T}a"]
+    assert index.select(ALL, Chosen(sort="-backlog")).names() == [f"{T}b", f"{T}c", f"{T}a"]
     shown = row(index, "b")
     assert (shown["backlog"], shown["backlog_messages"], shown["backlog_estimated"]) == (
         *(212, 60_000),
@@ -684,9 +685,9 @@ def test_a_topic_of_few_large_batches_ranks_before_one_of_more_single_messages()
     )
     # What changes in messages alone moves the topic, too.
     index.apply("b", answer(6, [f"{T}a", *values(backlog=400, backlog_messages=90_000)]))
-    assert index.select(Chosen(sort="-backlog")).names()[0] == f"{T}a"
-    assert index.totals["backlog_messages"] == 90_000 + 60_000 + 900
-    assert index.totals["backlog_unmeasured"] == 900
+    assert index.select(ALL, Chosen(sort="-backlog")).names()[0] == f"{T}a"
+    assert index.sums.totals(ALL)["backlog_messages"] == 90_000 + 60_000 + 900
+    assert index.sums.totals(ALL)["backlog_unmeasured"] == 900
 
 
 def test_the_oldest_of_a_partitioned_topic_is_that_of_its_parts_and_not_known_while_one_is_not() -> (
@@ -721,8 +722,10 @@ def test_what_has_waited_longest_sorts_first_and_what_is_not_known_last() -> Non
         "b",
         answer(5, *([f"{T}{name}", *values(oldest_at=at)] for name, at in oldest_by_name.items())),
     )
-    assert index.select(Chosen(sort="-oldest_age")).names() == [f"{T}{name}" for name in "dbac"]
-    assert index.select(Chosen(sort="oldest_age")).names() == [f"{T}{name}" for name in "abdc"]
+    assert index.select(ALL, Chosen(sort="-oldest_age")).names() == [
+        f"{T}{name}" for name in "dbac"
+    ]
+    assert index.select(ALL, Chosen(sort="oldest_age")).names() == [f"{T}{name}" for name in "abdc"]
 
 
 def test_an_unloaded_topic_keeps_its_messages_while_as_many_entries_are_stored() -> None:

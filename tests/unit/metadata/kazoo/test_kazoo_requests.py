@@ -9,7 +9,7 @@ import pytest
 from kazoo.exceptions import NoAuthError
 from kazoo.protocol.states import ZnodeStat
 
-from engine.metadata.kazoo_requests import MultiRead
+from engine.metadata.kazoo.kazoo_requests import MultiRead
 
 STAT = ZnodeStat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 END = struct.pack("!i?i", -1, True, -1)

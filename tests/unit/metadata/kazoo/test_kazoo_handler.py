@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.metadata.kazoo_handler import AheadSocket, KazooAnswer, LoopHandler, Wake
+from engine.metadata.kazoo.kazoo_handler import AheadSocket, KazooAnswer, LoopHandler, Wake
 
 
 @pytest.fixture

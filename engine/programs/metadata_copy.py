@@ -1,0 +1,68 @@
+"""The command ``metadata copy FROM TO``: copies a metadata store into another one, of the same or of another kind."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from engine.base.errors import MagnetarError
+from engine.base.settings import SettingsError
+from engine.metadata.connect import FORM, MetadataUrl, connect
+from engine.metadata.copying import CopiedNodes, copy
+from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+
+EX_USAGE = 2
+REPORT_NODES = 10_000
+
+
+def main(argv: Sequence[str]) -> int:
+    """Copy and return the exit status: 0 when all was copied and compared, 1 after an error, which one line names."""
+    parser = argparse.ArgumentParser(
+        prog="magnetar metadata copy",
+        description="Copy all persistent nodes into an empty store, compare them, and let the numbers of sequential"
+        " nodes continue. An interrupted copy is continued by the same command. Stop all programs that use either"
+        " store before.",
+    )
+    parser.add_argument("source", metavar="FROM", help=f"the store that is read: {FORM}")
+    parser.add_argument("target", metavar="TO", help="the store that is written, in the same form")
+    arguments = parser.parse_args(argv)
+    try:
+        for name in ("source", "target"):
+            MetadataUrl.parse(getattr(arguments, name), name)
+        if arguments.source == arguments.target:
+            raise SettingsError("source and target must be different stores")
+        copied = asyncio.run(_copy(arguments.source, arguments.target))
+    except SettingsError as error:
+        print(f"magnetar: {error}", file=sys.stderr)
+        return EX_USAGE
+    except (StoreUnavailableError, SessionExpiredError) as error:
+        print(f"magnetar: interrupted: {error}. Continue with the same command", file=sys.stderr)
+        return 1
+    except MagnetarError as error:
+        print(f"magnetar: {error}", file=sys.stderr)
+        return 1
+    print(
+        f"{copied.nodes} nodes copied and compared; {copied.ephemerals} ephemeral ones left out:"
+        " they belong to sessions of the source"
+    )
+    return 0
+
+
+async def _copy(source_url: str, target_url: str) -> CopiedNodes:
+    reported = 0
+
+    def progress(nodes: int) -> None:
+        nonlocal reported
+        if nodes - reported >= REPORT_NODES:
+            reported = nodes
+            print(f"{nodes} nodes copied", file=sys.stderr)
+
+    source = await connect(source_url)
+    try:
+        target = await connect(target_url)
+        try:
+            return await copy(source, target, source_url, progress)
+        finally:
+            await target.close()
+    finally:
+        await source.close()

@@ -1,0 +1,59 @@
+"""The command ``metadata copy``: its exit status and the line that an operator reads."""
+
+import pytest
+
+from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.store import StoreUnavailableError
+from engine.programs import metadata_copy
+
+SOURCE, TARGET = "zk:source:2181", "zk:target:2181"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("redis:x", TARGET), "source must be "),
+        ((SOURCE, "zk:"), "target must be "),
+        ((SOURCE, SOURCE), "source and target must be different stores"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    arguments: tuple[str, str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert metadata_copy.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"magnetar: {line}")
+
+
+def test_a_copy_reports_what_was_copied(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def connect(url: str) -> MemoryStore:
+        store = MemoryServer().session()
+        if url == SOURCE:
+            await store.create("/a", b"1")
+            await store.create("/e", ephemeral=True)
+        return store
+
+    monkeypatch.setattr(metadata_copy, "connect", connect)
+    assert metadata_copy.main((SOURCE, TARGET)) == 0
+    assert capsys.readouterr().out.startswith("2 nodes copied and compared; 1 ephemeral ones")
+
+
+def test_a_target_that_is_not_empty_and_a_lost_store_are_errors(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def filled(url: str) -> MemoryStore:
+        store = MemoryServer().session()
+        await store.create("/mine", b"1")
+        return store
+
+    async def lost(url: str) -> MemoryStore:
+        raise StoreUnavailableError("no server")
+
+    monkeypatch.setattr(metadata_copy, "connect", filled)
+    assert metadata_copy.main((SOURCE, TARGET)) == 1
+    monkeypatch.setattr(metadata_copy, "connect", lost)
+    assert metadata_copy.main((SOURCE, TARGET)) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("magnetar: the target is not empty")
+    assert lines[1] == "magnetar: interrupted: no server. Continue with the same command"
