@@ -199,9 +199,8 @@ class MetadataServer:
         for session_id in self.machine.sessions.ids():
             session = self.machine.sessions.get(session_id)
             assert session is not None
-            self._expiry.begin(
-                session_id, session.timeout_ms
-            )  # its full timeout after a restart (Z7)
+            # Each has its full timeout after a restart (Z7).
+            self._expiry.begin(session_id, session.timeout_ms)
         self._scope.spawn("snapshots", restarting("snapshots", self._snapshots.run))
         self._scope.spawn("unused", restarting("search for unused nodes", self._remove_unused))
         await self._listen()
