@@ -71,7 +71,7 @@ def _seen(tree: Tree, path: str) -> tuple[Any, ...] | None:
 def _copy(tree: Tree) -> Tree:
     twin = Tree()
     for path, node in tree._nodes.items():
-        other = twin._nodes[path] = _Node(node.value, node.owner, node.ctime_ms)
+        other = twin._nodes[path] = _Node(node.value, node.owner, node.ctime_ms, node.creation)
         other.version, other.mtime_ms = node.version, node.mtime_ms
         other.created, other.children = node.created, dict(node.children)
     return twin

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from engine.metadata.store import ANY_VERSION
+from engine.metadata.store import ANY_VERSION, Stat
 from engine.metadata.tree import Tree
 
 Tap = Callable[[str, bytes | None, bool], None]
@@ -23,7 +23,7 @@ class TappedTree(Tree):
         self._report(path, value, True)
         return created
 
-    def put(self, path: str, value: bytes, version: int, now_ms: int) -> tuple[int, list[str]]:
+    def put(self, path: str, value: bytes, version: int, now_ms: int) -> tuple[Stat, list[str]]:
         stored = super().put(path, value, version, now_ms)
         self._report(path, value, version != ANY_VERSION)
         return stored
