@@ -25,6 +25,7 @@ from engine.base.errors import MagnetarError
 from engine.base.log import LEVELS
 from engine.base.loop import EventLoop, shorten_collections
 from engine.base.settings import SettingsError
+from engine.metadata.apart.stores import SERVICE_FORM
 from engine.metadata.connect import FORM, connect
 from engine.net.network import LoopNetwork, raise_socket_limit
 
@@ -39,6 +40,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--data-dir", help="directory for journal and ledgers")
     parser.add_argument("--port", dest="bookie_port", help="BookKeeper port (3181)")
     parser.add_argument("--metadata", dest="metadata_url", help=FORM)
+    parser.add_argument(
+        "--metadata-service-uri", dest="bookkeeper_metadata_service_uri", help=SERVICE_FORM
+    )
     parser.add_argument("--status-port", dest="http_server_port", help="for /metrics and /ready")
     parser.add_argument("--host", dest="listening_host", help="address to bind and advertise")
     parser.add_argument("--accept-journal-loss", action="store_true", default=None)
@@ -50,7 +54,10 @@ def load_settings(
     arguments: argparse.Namespace, environment: Mapping[str, str], directory: Path
 ) -> ProcessSettings:
     """Load the settings; the command line has precedence over the environment. Raises SettingsError."""
-    settings = PROGRAM.load(environment, directory, vars(arguments))
+    given = vars(arguments)
+    if given["metadata_url"] is not None and given["bookkeeper_metadata_service_uri"] is None:
+        given["bookkeeper_metadata_service_uri"] = ""  # not the one of the file
+    settings = PROGRAM.load(environment, directory, given)
     bookie = settings.bookie
     if bookie.data_dir:
         bookie = replace(bookie, data_dir=os.path.abspath(bookie.data_dir))
@@ -61,7 +68,9 @@ async def serve(settings: ProcessSettings) -> int:
     """Run until a signal or a failure and return the exit status."""
     metadata = settings.metadata
     store = await connect(
-        metadata.store_url, access=metadata.access, session_timeout_s=settings.bookie.zk_timeout_s
+        metadata.stores.of_bookies,
+        access=metadata.access,
+        session_timeout_s=settings.bookie.zk_timeout_s,
     )
     bookie = Bookie(
         settings.bookie,

@@ -13,7 +13,8 @@ from engine.base.log import LogSettings
 from engine.base.names import check_entity
 from engine.base.settings import Program, SettingsError, count, flag, folder, port, secret, text
 from engine.client.settings import BrokerClientSettings
-from engine.metadata.connect import ETCD, NO_ACCESS, Access, MetadataUrl
+from engine.metadata.apart.stores import StoreUrls
+from engine.metadata.connect import NO_ACCESS, Access
 from engine.metadata.settings import MetadataSettings
 from engine.tenancy.settings import TenantLimits
 
@@ -36,8 +37,9 @@ class Environment:
     )
     clusters: str = text(
         "",
-        "further clusters that it serves, NAME=METADATA_URL with spaces between; the history of each, and its "
-        "internal-token where that differs, are in the folder clusters/NAME of data_dir; empty: none",
+        "further clusters that it serves, NAME=METADATA_URL with spaces between, or where stores are apart "
+        "NAME=METADATA_URL|CONFIGURATION_URL|BOOKKEEPER_URI; the history of each, and its internal-token where that "
+        "differs, are in the folder clusters/NAME of data_dir; empty: none",
     )
     internal_token: str = secret(
         "authenticates the instance's processes to each other; empty: the file in data_dir"
@@ -95,11 +97,11 @@ class Environment:
                 rule = "must be origins such as http://localhost:3000, or null, with commas between"
                 raise SettingsError(f"allowed_origins {rule}, not {origin!r}")
 
-    def further_clusters(self) -> dict[str, str]:
-        """Return the metadata URLs of the clusters besides ``cluster_name``, by name. Raises SettingsError."""
-        urls: dict[str, str] = {}
+    def further_clusters(self) -> dict[str, StoreUrls]:
+        """Return the URLs of the stores of the clusters besides ``cluster_name``, by name. Raises SettingsError."""
+        urls: dict[str, StoreUrls] = {}
         for entry in self.clusters.split():
-            name, _, url = entry.partition("=")
+            name, _, text = entry.partition("=")
             try:
                 check_entity("cluster", name)
             except InvalidNameError as error:
@@ -108,18 +110,23 @@ class Environment:
                 ) from error
             if name in urls or name == self.cluster_name:
                 raise SettingsError(f"clusters must name each cluster once, not {name!r} again")
-            MetadataUrl.parse(url, f"clusters: the URL of {name}")
-            urls[name] = url
+            parts = text.split("|")
+            if len(parts) > 3:
+                rule = "must be METADATA_URL|CONFIGURATION_URL|BOOKKEEPER_URI"
+                raise SettingsError(f"clusters: the URLs of {name} {rule}, not {text!r}")
+            kinds = ("the URL", "the configuration store's URL", "BookKeeper's service URI")
+            first, second, third = (f"clusters: {kind} of {name}" for kind in kinds)
+            urls[name] = StoreUrls.parse(*parts, settings=(first, second, third))
         return urls
 
     def served(
-        self, metadata_url: str, access: Access = NO_ACCESS
+        self, stores: StoreUrls, access: Access = NO_ACCESS
     ) -> "tuple[ClusterSettings, ...]":
-        """Return the clusters that a gateway serves; first ``cluster_name``, whose store has ``metadata_url``. The
-        others' stores that are etcd have the same ``access``."""
+        """Return the clusters that a gateway serves; first ``cluster_name``, whose metadata is in ``stores``. Those
+        that are etcd have the same ``access``."""
         own = ClusterSettings(
             self.cluster_name,
-            metadata_url,
+            stores,
             self.data_dir,
             self.data_dir,
             self.internal_token,
@@ -134,7 +141,7 @@ class Environment:
                 folder / name,
                 self.data_dir,
                 self.internal_token,
-                metadata_access=access if url.startswith(f"{ETCD}:") else NO_ACCESS,
+                metadata_access=access,
             )
             for name, url in self.further_clusters().items()
         )
@@ -155,7 +162,7 @@ class ClusterSettings:
     """A cluster as its settings describe it to a gateway that serves it."""
 
     name: str
-    metadata_url: str
+    stores: StoreUrls
     folder: Path
     """Holds the cluster's history, and its internal token where that differs from the gateway's."""
     data_dir: Path
@@ -165,6 +172,10 @@ class ClusterSettings:
     control_socket: str = ""
     """The socket of the supervisor that starts the cluster's parts; empty: none."""
     metadata_access: Access = NO_ACCESS
+
+    @property
+    def metadata_url(self) -> str:
+        return self.stores.metadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ SECRET_KEY = cast(
         lambda: ENVIRONMENT.secret_key or secret_key.read_or_create(ENVIRONMENT.data_dir)
     ),
 )
-CLUSTERS = ENVIRONMENT.served(_LOADED.metadata.store_url, _LOADED.metadata.access)
+CLUSTERS = ENVIRONMENT.served(_LOADED.metadata.stores, _LOADED.metadata.access)
 ALLOWED_HOSTS = ENVIRONMENT.hosts
 ALLOWED_ORIGINS = frozenset(ENVIRONMENT.origins)
 TENANT_LIMITS = _LOADED.tenants

@@ -6,8 +6,22 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
+from engine.metadata.apart.stores import StoreUrls
+
+STORE_OPTIONS = ("metadata.url", "configuration.metadata.url", "bookkeeper.metadata.uri")
+"""Options of the metadata stores; the last two only where they are apart."""
 Job = Callable[..., dict[str, Any]]
 """``run(spark, parameters, context, *, progress, output_dir) -> result``, see docs/formats/analysis-result.md."""
+
+
+def store_options(stores: StoreUrls) -> dict[str, str]:
+    """Return the options that name ``stores``."""
+    values = (
+        stores.metadata,
+        stores.configuration,
+        stores.service_uri if stores.bookkeeper else "",
+    )
+    return {name: value for name, value in zip(STORE_OPTIONS, values, strict=True) if value}
 
 
 class AnalysisTarget(StrEnum):

@@ -18,6 +18,7 @@ from engine.broker.connection.session import Session
 from engine.broker.running import BrokerResources, Running
 from engine.broker.settings import NodeSettings
 from engine.metadata import paths
+from engine.metadata.apart.routed import connected
 from engine.metadata.layout import check_layout
 from engine.metadata.store import (
     SessionExpiredError,
@@ -135,6 +136,7 @@ class BrokerService:
                     consumers=node.expose_consumer_level_metrics_in_prometheus,
                     producers=node.expose_producer_level_metrics_in_prometheus,
                 ),
+                connected(base.store),
             ),
         )
         self._running = running

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.metadata import account, paths
+from engine.metadata.apart.routed import RoutedStore, store_at
 from engine.metadata.store import (
     ANY_VERSION,
     Found,
@@ -70,9 +71,10 @@ class StaleNamespaces:
     """Namespaces with entries that were removed from the cache, because of a change or of the bounds.
 
     An empty text stands for paths that belong to no namespace. ``everything`` is set when any node may have changed.
+    ``refresh``: check of each cache for a lost connection.
     """
 
-    def __init__(self, refresh: Callable[[], object]) -> None:
+    def __init__(self, *refresh: Callable[[], object]) -> None:
         self._refresh = refresh
         self.namespaces: dict[str, None] = {}
         self.everything = False
@@ -80,7 +82,8 @@ class StaleNamespaces:
     def take(self) -> tuple[bool, dict[str, None]]:
         """Return and reset ``everything`` and ``namespaces``."""
         # A lost connection is noticed only when it is checked, and drops all entries.
-        self._refresh()
+        for refresh in self._refresh:
+            refresh()
         taken = self.everything, self.namespaces
         self.everything, self.namespaces = False, {}
         return taken
@@ -320,10 +323,9 @@ class CachedStore:
         namespace, topic = paths.whose(path)
         return self._topics.setdefault(namespace, {}).setdefault(topic, {})
 
-    def follow(self) -> "StaleNamespaces":
-        """Return an object that records changes from now on, for the lifetime of this store."""
-        self._followers.append(StaleNamespaces(self._live))
-        return self._followers[-1]
+    def follow(self, changes: "StaleNamespaces") -> None:
+        """Record changes in ``changes`` from now on, for the lifetime of this store."""
+        self._followers.append(changes)
 
     def _mark_everything(self) -> None:
         for follower in self._followers:
@@ -481,6 +483,9 @@ async def derived(store: MetadataStore, path: str, make: Callable[[bytes, str], 
     Callers share the result and must not change it. ``make`` must be a function of a module, because it is part of the
     cache's key. Raises NoNodeError, and the errors of ``make``.
     """
+    if isinstance(store, RoutedStore):
+        with store.naming(path):
+            return await derived(store.at(path), path, make)
     if isinstance(store, CachedStore):
         return await store.derived(path, make)
     return make((await store.get(path))[0], path)
@@ -490,6 +495,9 @@ async def derived_children(
     store: MetadataStore, path: str, make: Callable[[Sequence[str], str], T]
 ) -> T:
     """Return ``make(names, path)`` of the sorted names of the children; see ``derived``."""
+    if isinstance(store, RoutedStore):
+        with store.naming(path):
+            return await derived_children(store.at(path), path, make)
     if isinstance(store, CachedStore):
         return await store.derived_children(path, make)
     return make(await store.children(path), path)
@@ -500,9 +508,10 @@ def fresh(store: S, *paths: str) -> S:
 
     For decisions that must not rely on a value which another client may have just changed.
     """
-    if isinstance(store, CachedStore):
-        for path in paths:
-            store.forget_path(path)
+    for path in paths:
+        at_path = store_at(store, path)
+        if isinstance(at_path, CachedStore):
+            at_path.forget_path(path)
     return store
 
 
@@ -512,5 +521,21 @@ def forget(store: MetadataStore, namespace: NamespaceName, topic: TopicName | No
     These are the records of ``topic`` and its namespace, or of all topics in the namespace without ``topic``. Tenants,
     clusters and policies of namespaces remain cached, because brokers do not write them.
     """
-    if isinstance(store, CachedStore):
-        store.forget(namespace, topic)
+    for cache in _caches(store):
+        cache.forget(namespace, topic)
+
+
+def follow(store: MetadataStore) -> StaleNamespaces | None:
+    """Return an object that records changes from now on, for the lifetime of ``store``; None without a cache."""
+    caches = _caches(store)
+    if not caches:
+        return None
+    changes = StaleNamespaces(*(cache._live for cache in caches))
+    for cache in caches:
+        cache.follow(changes)
+    return changes
+
+
+def _caches(store: MetadataStore) -> list[CachedStore]:
+    stores = store.stores if isinstance(store, RoutedStore) else (store,)
+    return [cache for cache in stores if isinstance(cache, CachedStore)]

@@ -11,6 +11,7 @@ POLICIES = "/admin/policies"
 LOCAL_POLICIES = "/admin/local-policies"
 PARTITIONED_TOPICS = "/admin/partitioned-topics"
 RESOURCE_GROUPS = "/admin/resourcegroups"
+FLAGS = "/admin/flags"
 CONFIGURATION = "/admin/configuration"
 
 # Topics, schemas, ownership

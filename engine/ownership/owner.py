@@ -25,6 +25,7 @@ from engine.base.log import bound
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
 from engine.base.tasks import TaskScope, restarting
 from engine.metadata import paths
+from engine.metadata.apart.routed import OtherStoreUnavailableError
 from engine.metadata.records import decode_json, encode_json
 from engine.metadata.store import (
     BadVersionError,
@@ -211,6 +212,11 @@ class BundleOwnership:
                 # Deleted: a new namespace of that name may have the bundles that are held.
                 with suppress(NoNamespaceError):
                     fresh = await self._read_bundles(namespace, path)
+        except OtherStoreUnavailableError:
+            # The watch is of a node in the local store, which is not notified when the other one is back (R2).
+            await asyncio.sleep(RETRY_S)
+            self._forget(namespace)
+            return
         except (StoreUnavailableError, SessionExpiredError):
             return  # after the reconnect all watches are notified, and this runs again
         known = self._namespaces.get(namespace)
@@ -246,7 +252,13 @@ class BundleOwnership:
             stored = Bundles.decode(namespace, value)
         except NoNodeError:
             stored = None
-        policies = await self._policies(namespace)
+        try:
+            policies = await self._policies(namespace)
+        except OtherStoreUnavailableError:
+            # A namespace with bundles that are served here is found without its policies.
+            if stored is None or namespace not in self._held:
+                raise
+            return stored
         if stored is not None:
             return stored
         if policies is None:

@@ -13,7 +13,8 @@ from engine.auth.internal import TokenError
 from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import Entropy, RandomEntropy
 from engine.base.loop import shorten_collections
-from engine.metadata.connect import connect
+from engine.metadata.apart.routed import OtherStoreUnavailableError
+from engine.metadata.apart.stores import connect_stores
 from engine.metadata.layout import LayoutError
 from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import MetadataStore, StoreUnavailableError
@@ -78,14 +79,14 @@ async def serve(program: EngineProgram[S], settings: S) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    url, access = settings.metadata.store_url, settings.metadata.access
+    urls, access = settings.metadata.stores, settings.metadata.access
     timeout_s = program.session_timeout_s(settings)
     try:
-        store = await connect(url, access=access, session_timeout_s=timeout_s)
-    except StoreUnavailableError as error:
-        raise StartError(f"cannot reach the metadata store {url}: {error}") from error
-    except TlsFileError as error:
+        store = await connect_stores(urls, access=access, session_timeout_s=timeout_s)
+    except (OtherStoreUnavailableError, TlsFileError) as error:
         raise StartError(str(error)) from error
+    except StoreUnavailableError as error:
+        raise StartError(f"cannot reach the metadata store {urls.metadata}: {error}") from error
     try:
         server = program.build(
             settings,

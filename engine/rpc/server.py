@@ -24,6 +24,7 @@ from engine.auth.internal import (
 from engine.auth.judge import Judge, Verdict, judge_call
 from engine.auth.rights import all_of
 from engine.base.errors import Forbidden, MagnetarError, NotReady, Refusal
+from engine.metadata.apart.routed import unavailable
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
 from engine.rpc.operation import Handlers, Operation, decode_call, parse_arguments
@@ -132,7 +133,7 @@ class RpcPages:
         except Refusal as error:
             return _refused(error)
         except (StoreUnavailableError, SessionExpiredError) as error:
-            return _refused(NotReady(f"The metadata store does not answer: {error}"))
+            return _refused(NotReady(unavailable(error)))
         except MagnetarError as error:
             refusal = self._refusal_of(error)
             if refusal is None:

@@ -12,8 +12,8 @@ from django.conf import settings
 from engine.admin.client import AdminClient
 from engine.auth.internal import TOKEN_FILE, load_token
 from engine.base.entropy import RandomEntropy
+from engine.metadata.apart.stores import connect_stores
 from engine.metadata.cached import CachedStore
-from engine.metadata.connect import connect
 from engine.net.network import LoopNetwork
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import Clusters
@@ -36,18 +36,18 @@ def configured_clusters(loop: asyncio.AbstractEventLoop) -> Clusters:
 def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLink:
     async def open_engine() -> Engine:
         token = internal_token(cluster)
-        store = await connect(
-            cluster.metadata_url,
+        store = await connect_stores(
+            cluster.stores,
             access=cluster.metadata_access,
             session_timeout_s=SESSION_TIMEOUT_S,
             connect_timeout_s=CONNECT_TIMEOUT_S,
+            wrap=CachedStore,
         )
-        cached = CachedStore(store)
         tls = settings.BROKER_CLIENT.tls()
-        admin = AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)
-        return Engine(cached, admin, cluster.name)
+        admin = AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)
+        return Engine(store, admin, cluster.name)
 
-    return EngineLink(open_engine, loop, cluster.metadata_url)
+    return EngineLink(open_engine, loop, cluster.metadata_url, cluster.stores.by_role())
 
 
 def internal_token(cluster: ClusterSettings) -> str:

@@ -31,6 +31,7 @@ from engine.base.errors import (
     Unprocessable,
     Unsupported,
 )
+from engine.metadata.apart.routed import OtherStoreUnavailableError
 from engine.metadata.store import (
     BadVersionError,
     NodeExistsError,
@@ -62,6 +63,7 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (NoNodeError, 404, "The object does not exist (any more)"),
     (NodeExistsError, 409, "The object exists already"),
     (BadVersionError, 409, "Concurrent modification; read again and retry"),
+    (OtherStoreUnavailableError, 503, None),
     (StoreUnavailableError, 503, "The metadata store does not answer"),
     (SessionExpiredError, 503, "The metadata store's session was lost"),
     (concurrent.futures.TimeoutError, 503, "No answer in time from the owning broker"),
@@ -134,7 +136,7 @@ def describe(error: BaseException, *, changing: bool = False) -> tuple[int, str]
         if isinstance(error, kind):
             if isinstance(error, UNKNOWN_OUTCOME):
                 advice = LOOK_FIRST if changing else TRY_AGAIN
-                return status, f"{reason}{advice}"
+                return status, f"{reason or error}{advice}"
             return status, reason or str(error)
     if isinstance(error, MagnetarError) and error.retriable:
         return 503, str(error)

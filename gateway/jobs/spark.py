@@ -13,7 +13,9 @@ from typing import Any
 from django.conf import settings
 
 from engine.base.errors import InvalidField
+from engine.metadata.apart.stores import StoreUrls
 from gateway.jobs.models import JobRun
+from spark_jobs.analysis import store_options
 from spark_jobs.catalogue import ANALYSES
 
 log = logging.getLogger(__name__)
@@ -118,11 +120,11 @@ def tag(run: JobRun) -> str:
     return f"run-{run.id}-{run.attempt}"
 
 
-def metadata_url(cluster: str) -> str:
-    """Return the URL of the metadata store of a run's cluster. Raises InvalidField."""
+def stores_of(cluster: str) -> StoreUrls:
+    """Return the URLs of the stores of a run's cluster. Raises InvalidField."""
+    urls: dict[str, StoreUrls] = {item.name: item.stores for item in settings.CLUSTERS}
     if not cluster:
-        return str(settings.CLUSTERS[0].metadata_url)
-    urls: dict[str, str] = {item.name: item.metadata_url for item in settings.CLUSTERS}
+        return next(iter(urls.values()))
     if cluster not in urls:
         raise InvalidField("cluster", f"{cluster} is not among the worker's: {', '.join(urls)}")
     return urls[cluster]
@@ -142,7 +144,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:
-        context = {"metadata.url": metadata_url(run.cluster)}
+        context = store_options(stores_of(run.cluster))
         result = analysis.load()(
             spark, run.parameters, context, progress=progress, output_dir=staged
         )

@@ -81,21 +81,22 @@ class LeaderResource(AdminResource):
 
 
 class InternalConfigurationResource(AdminResource):
-    """The address of the metadata store, for tools that read it directly."""
+    """The addresses of the metadata stores, for tools that read them directly."""
 
     read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        url = self.cluster.settings.metadata_url
-        return json_answer(
-            {
-                "zookeeperServers": url,
-                "configurationStoreServers": url,
-                "metadataStoreUrl": url,
-                "configurationMetadataStoreUrl": url,
-                "ledgersRootPath": "/ledgers",
-            }
-        )
+        stores = self.cluster.settings.stores
+        answer = {
+            "zookeeperServers": stores.metadata,
+            "configurationStoreServers": stores.of_configuration,
+            "metadataStoreUrl": stores.metadata,
+            "configurationMetadataStoreUrl": stores.of_configuration,
+            "ledgersRootPath": "/ledgers",
+        }
+        if stores.bookkeeper:
+            answer["bookkeeperMetadataServiceUri"] = stores.service_uri
+        return json_answer(answer)
 
 
 class RuntimeConfigurationResource(AdminResource):
@@ -104,13 +105,13 @@ class RuntimeConfigurationResource(AdminResource):
     read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        environment, url = settings.ENVIRONMENT, self.cluster.settings.metadata_url
+        environment, stores = settings.ENVIRONMENT, self.cluster.settings.stores
         return json_answer(
             {
                 **await self.work(brokers.runtime_settings),
                 "clusterName": self.cluster.name,
-                "metadataStoreUrl": url,
-                "configurationMetadataStoreUrl": url,
+                "metadataStoreUrl": stores.metadata,
+                "configurationMetadataStoreUrl": stores.of_configuration,
                 "brokerServicePort": str(environment.broker_port),
                 "webServicePort": str(environment.http_port),
                 "webSocketServiceEnabled": "true",

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from engine.base.names import DOMAINS, PERSISTENT, TopicName, split_partition
 from engine.metadata import paths
-from engine.metadata.cached import CachedStore, derived, derived_children
+from engine.metadata.cached import derived, derived_children, follow
 from engine.metadata.records import RecordFormatError
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.tenancy.nodes import children, find_node
@@ -204,7 +204,7 @@ class TopicCatalog:
     def __init__(self, store: MetadataStore) -> None:
         self.known: dict[str, int] = {}
         self._store = store
-        self._changes = store.follow() if isinstance(store, CachedStore) else None
+        self._changes = follow(store)
         self._parts: dict[str, dict[str, int]] = {}
         self._everything = True
         self._stale: dict[str, None] = {}

@@ -11,6 +11,7 @@ from engine.base.errors import MagnetarError
 from engine.client.broker_link import LinkSettings
 from engine.client.client import PulsarClient
 from engine.client.errors import NoBrokerError
+from engine.metadata.apart.routed import unavailable
 from engine.net.network import LoopNetwork
 from gateway.services.admin import brokers
 from gateway.services.engine_link import EngineLink
@@ -40,7 +41,7 @@ class RegisteredBrokers:
                 urls = await self._link.arun(self._urls)
             except (MagnetarError, TimeoutError) as error:
                 if not self._known:
-                    raise NoBrokerError(f"The metadata store does not answer: {error}") from error
+                    raise NoBrokerError(unavailable(error)) from error
             else:
                 self._known = urls
             # An empty list is read again at once: the first broker may be about to register.

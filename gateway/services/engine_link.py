@@ -7,7 +7,8 @@ what the work raised, or TimeoutError. A slow broker delays only the calls that 
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
 from engine.admin.client import BrokerAddress
@@ -92,7 +93,8 @@ class EngineLink:
 
     ``connect`` opens the engine; it runs on the link's loop at the first call, and again after a failure. ``loop`` is
     the link's loop, which its owner runs and closes; without one the link runs a loop in a thread. ``address``: that of
-    the metadata store, for messages.
+    the metadata store, for messages. ``other_stores``: those of stores that are apart, by their part of
+    ``engine.metadata.apart.routed.PREFIXES``.
     """
 
     def __init__(
@@ -100,8 +102,10 @@ class EngineLink:
         connect: Callable[[], Awaitable[Engine]],
         loop: asyncio.AbstractEventLoop | None = None,
         address: str = "",
+        other_stores: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.address = address
+        self.other_stores = other_stores
         self._connect = connect
         self._engine: Engine | None = None
         self._connecting: asyncio.Task[Exception | None] | None = None

@@ -104,7 +104,7 @@ async def _read(
     wanted: Collection[str],
     schemas: TopicSchemas | None,
 ) -> AsyncGenerator[Opened, None]:
-    async with connected(options.metadata_url) as (store, ledgers):
+    async with connected(options.stores) as (store, ledgers):
         stored = StoredVersions(store, ledgers, Offloader())
         columns = EntryColumns(wanted)
         next_entry = ledger_range.first

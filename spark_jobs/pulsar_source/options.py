@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.base.settings import SettingsError
-from engine.metadata.connect import MetadataUrl
+from engine.metadata.apart.stores import StoreUrls
+from spark_jobs.analysis import STORE_OPTIONS
 
 ENTRIES_PER_PARTITION = 50_000
 BYTES_PER_PARTITION = 32 << 20
@@ -46,7 +47,7 @@ class Options:
     """The parsed options.
 
     - ``topic``: full name
-    - ``metadata_url``: as in the brokers' settings
+    - ``stores``: the URLs of the metadata stores, as in the brokers' settings
     - ``entries_per_partition``, ``bytes_per_partition``: approximate limits of one task
     - ``last_entries``: number of the newest entries to read, 0 for all
     - ``columns``: names of COLUMNS and SCHEMA_COLUMNS to build
@@ -55,7 +56,7 @@ class Options:
     """
 
     topic: str
-    metadata_url: str
+    stores: StoreUrls
     entries_per_partition: int = ENTRIES_PER_PARTITION
     bytes_per_partition: int = BYTES_PER_PARTITION
     last_entries: int = 0
@@ -77,14 +78,17 @@ def parse(options: Mapping[str, str]) -> Options:
         raise OptionError(
             f"option topic must be a full name, {TOPIC_PREFIX}tenant/namespace/topic, not {topic!r}"
         )
-    url = by_name.get("metadata.url", "")
+    metadata, configuration, bookkeeper = STORE_OPTIONS
     try:
-        MetadataUrl.parse(url, "option metadata.url")
+        stores = StoreUrls.parse(
+            *(by_name.get(name, "") for name in STORE_OPTIONS),
+            settings=(f"option {metadata}", f"option {configuration}", f"option {bookkeeper}"),
+        )
     except SettingsError as error:
         raise OptionError(str(error)) from error
     return Options(
         topic=topic,
-        metadata_url=url,
+        stores=stores,
         entries_per_partition=_integer(by_name, "entriesperpartition", ENTRIES_PER_PARTITION, 1),
         bytes_per_partition=_integer(by_name, "bytesperpartition", BYTES_PER_PARTITION, 1),
         columns=_columns(by_name.get("columns")),

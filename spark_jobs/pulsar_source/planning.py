@@ -15,7 +15,7 @@ from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import ManagedSettings
 from engine.metadata import paths, records
-from engine.metadata.connect import connect
+from engine.metadata.apart.stores import StoreUrls, connect_stores
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.network import LoopNetwork
 from spark_jobs.pulsar_source.options import OptionError, Options
@@ -23,9 +23,9 @@ from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
 
 
 @asynccontextmanager
-async def connected(metadata_url: str) -> AsyncIterator[tuple[MetadataStore, LedgerClient]]:
-    """Open a session with the metadata store and a ledger client, closed at the end. Raises StoreUnavailableError."""
-    store = await connect(metadata_url)
+async def connected(stores: StoreUrls) -> AsyncIterator[tuple[MetadataStore, LedgerClient]]:
+    """Open a session with each metadata store and a ledger client, closed at the end. Raises StoreUnavailableError."""
+    store = await connect_stores(stores)
     try:
         ledgers = LedgerClient(
             store=store,
@@ -52,7 +52,7 @@ def plan_topic(options: Options) -> list[LedgerRange]:
 
 async def _plan(options: Options) -> list[LedgerRange]:
     topic = TopicName.parse(options.topic)
-    async with connected(options.metadata_url) as (store, ledgers):
+    async with connected(options.stores) as (store, ledgers):
         factory = _factory(store, ledgers)
         count = await _partitions(store, topic)
         parts = [(-1, topic)] if count == 0 else [(i, topic.partition_at(i)) for i in range(count)]

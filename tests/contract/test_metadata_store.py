@@ -1,5 +1,5 @@
 """Contract of every metadata store, run against the in-memory reference, the embedded metadata server, a real
-ZooKeeper and a real etcd, each with and without a cache before it."""
+ZooKeeper and a real etcd, each with and without a cache before it, and two stores behind one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 
 from engine.base.errors import MisuseError
+from engine.metadata.apart.routed import CONFIGURATION, PREFIXES, OtherStore, RoutedStore
 from engine.metadata.cached import CachedStore
 from engine.metadata.connect import connect
 from engine.metadata.memory import MemoryServer
@@ -26,9 +27,11 @@ from tests.support.zookeeper.metadata_rig import MetadataRig
 
 Opener = Callable[[], Awaitable[MetadataStore]]
 _chroots = count()
+SECOND = ("/a", "/w")
+"""Trees that lie in the second store where there are two; other trees of the tests have ephemeral nodes."""
 
 
-KINDS = ["memory", "embedded", "zookeeper", "etcd"]
+KINDS = ["memory", "embedded", "routed memory", "zookeeper", "etcd"]
 counted = pytest.mark.parametrize(
     "opener",
     [*KINDS[:-1], *(f"cached {kind}" for kind in KINDS[:-1])],
@@ -38,27 +41,37 @@ counted = pytest.mark.parametrize(
 
 
 @pytest.fixture(params=[*KINDS, *(f"cached {kind}" for kind in KINDS)])
-async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
+async def opener(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Opener]:
     """A function that opens sessions on one empty tree."""
     stores: list[MetadataStore] = []
-    cached, _, kind = request.param.rpartition(" ")
+    *kinds, kind = request.param.split()
+
+    def wrapped(store: MetadataStore) -> MetadataStore:
+        return CachedStore(store) if "cached" in kinds else store
 
     def opened(store: MetadataStore) -> MetadataStore:
-        stores.append(CachedStore(store) if cached else store)
-        return stores[-1]
+        stores.append(store)
+        return store
 
     if kind == "memory":
-        server = MemoryServer()
+        server, second = MemoryServer(), MemoryServer()
+        monkeypatch.setitem(PREFIXES, CONFIGURATION, SECOND)
 
         async def open_memory() -> MetadataStore:
-            return opened(server.session(5.0))
+            store = wrapped(server.session(5.0))
+            if "routed" not in kinds:
+                return opened(store)
+            other = OtherStore((CONFIGURATION,), "memory", wrapped(second.session(5.0)))
+            return opened(RoutedStore(store, other))
 
         yield open_memory
     elif kind == "etcd":
         url = f"{request.getfixturevalue('etcd').url}/contract-{next(_chroots)}"
 
         async def open_etcd() -> MetadataStore:
-            return opened(await connect(url, session_timeout_s=5.0))
+            return opened(wrapped(await connect(url, session_timeout_s=5.0)))
 
         yield open_etcd
     elif kind == "embedded":
@@ -79,7 +92,7 @@ async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
         chroot = f"/contract-{next(_chroots)}"
 
         async def open_zookeeper() -> MetadataStore:
-            return opened(await connect(f"zk:{hosts}{chroot}", session_timeout_s=5.0))
+            return opened(wrapped(await connect(f"zk:{hosts}{chroot}", session_timeout_s=5.0)))
 
         yield open_zookeeper
     for store in stores:

@@ -140,6 +140,7 @@ DECOMPOSED = re.compile(
 """Code that splits the name of a topic or of a partition by hand."""
 BY_HAND = {
     "engine/base/names.py": "split_topic, split_partition: what all others use",
+    "engine/metadata/apart/stores.py": "URLs of stores, no topics",
     "engine/metadata/connect.py": "URLs of members, no topics",
     "engine/metadata/paths.py": "encoded names, to group what is cached: too much in a group is harmless",
     "gateway/services/admin/brokers.py": "addresses, no topics",

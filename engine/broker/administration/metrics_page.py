@@ -51,11 +51,20 @@ async def metrics_page(
     refused: Mapping[str, int],
     outcomes: Outcomes,
     levels: Levels,
+    stores: Mapping[str, bool],
 ) -> AsyncIterator[bytes]:
-    """Yield all families of this broker, in pieces. ``refused``: connections above the cap, by port; ``outcomes``: of
-    the authentication of clients. Cancel-safe."""
+    """Yield all families of this broker, in pieces.
+
+    ``refused``: connections above the cap, by port. ``outcomes``: of the authentication of clients. ``stores``: whether
+    each metadata store answers. Cancel-safe.
+    """
     yield b"".join(_broker(registry, sessions, identity, refused))
     yield b"".join(_authentication(outcomes, identity.cluster))
+    answering = [
+        (_labels(cluster=identity.cluster, store=name), int(up)) for name, up in stores.items()
+    ]
+    text = "1 while the session with the metadata store is proven by recent answers."
+    yield _described(Family("magnetar_metadata_store_connected", "gauge", text), answering)
     rows = _Rows(identity.cluster, levels, sessions.now_s)
     topics, rows.totals = registry.counted()
     for start in range(0, len(topics), TOPICS_A_TURN):

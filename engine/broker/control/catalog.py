@@ -28,6 +28,7 @@ from engine.broker.policies import (
 )
 from engine.broker.ports import TopicMode
 from engine.metadata import paths
+from engine.metadata.apart.routed import unavailable
 from engine.metadata.records import Document, Stored
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.tenancy import topics
@@ -337,4 +338,4 @@ def _refusal(error: Refusal | StoreUnavailableError | SessionExpiredError) -> Br
     """Return the broker's refusal for an error of the store or a check."""
     if isinstance(error, Refusal):
         return TopicNotFound(NO_NAMESPACE)
-    return ServiceNotReady(f"The metadata store does not answer: {error}")
+    return ServiceNotReady(unavailable(error))

@@ -16,6 +16,7 @@ from tests.mutants.edits import (
     rest,
     rest_produce,
     schemas,
+    stores_apart,
     topics,
 )
 
@@ -35,5 +36,6 @@ EDITS = (
     *rest.EDITS,
     *rest_produce.EDITS,
     *schemas.EDITS,
+    *stores_apart.EDITS,
     *topics.EDITS,
 )

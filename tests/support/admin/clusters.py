@@ -4,6 +4,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from engine.metadata.apart.stores import StoreUrls
 from gateway.clusters.cluster import Cluster
 from gateway.environment import ClusterSettings
 from gateway.services.engine_link import EngineLink
@@ -15,7 +16,9 @@ def cluster_of(link: EngineLink, name: str = "standalone", folder: Path | None =
     """Return a cluster behind ``link``, whose history is in ``folder``, else in the data directory. The metadata URL of
     its settings is not used."""
     data_dir = settings.ENVIRONMENT.data_dir
-    return Cluster(ClusterSettings(name, f"{URL}/{name}", folder or data_dir, data_dir), link)
+    return Cluster(
+        ClusterSettings(name, StoreUrls(f"{URL}/{name}"), folder or data_dir, data_dir), link
+    )
 
 
 class NoLink(EngineLink):

@@ -145,3 +145,18 @@ def test_a_full_disk_is_reported_with_its_folder_and_free_space(tmp_path: Path) 
     assert re.fullmatch(
         rf"{tmp_path}/not/there has \d+ MiB free, {tmp_path} has \d+ MiB free", text
     )
+
+
+def test_a_bookie_has_its_metadata_in_the_store_of_ledgers(tmp_path: Path) -> None:
+    uri = "zk+hierarchical://b:1/ledgers"
+    (tmp_path / "magnetar.toml").write_text(
+        f'metadata_url = "zk:a:1"\nbookkeeper_metadata_service_uri = "{uri}"\n'
+    )
+
+    def store(*options: str) -> str:
+        arguments = parse_arguments(["--data-dir", "/d", *options])
+        return load_settings(arguments, {}, tmp_path).metadata.stores.of_bookies
+
+    assert store() == "zk:b:1"
+    assert store("--metadata", "zk:c:1") == "zk:c:1"  # not the one of the file
+    assert store("--metadata-service-uri", "zk+hierarchical://d:1/ledgers") == "zk:d:1"

@@ -35,11 +35,25 @@ def test_the_served_clusters_are_the_own_one_and_those_of_the_list(tmp_path: Pat
     clusters = "west=zk:w1:2181,w2:2181/p  east=zk:e:2181"
     environ = {"MAGNETAR_CLUSTERS": clusters, "MAGNETAR_CLUSTER_NAME": "home"}
     loaded = load(environ | {"MAGNETAR_DATA_DIR": str(tmp_path)}, tmp_path)
-    home, west, east = loaded.environment.served(loaded.metadata.store_url)
+    home, west, east = loaded.environment.served(loaded.metadata.stores)
     assert [home.name, west.name, east.name] == ["home", "west", "east"]
     assert home.metadata_url == "zk:127.0.0.1:2181"
     assert (west.metadata_url, east.metadata_url) == ("zk:w1:2181,w2:2181/p", "zk:e:2181")
     assert (home.folder, west.folder) == (tmp_path, tmp_path / "clusters" / "west")
+
+
+def test_stores_that_are_apart_are_named_for_each_cluster(tmp_path: Path) -> None:
+    further = "west=zk:w:1|zk:c:1|zk+hierarchical://b:1/ledgers east=zk:e:1||metadata-store:zk:b:1"
+    environ = {
+        "MAGNETAR_CLUSTERS": further,
+        "MAGNETAR_CONFIGURATION_METADATA_STORE_URL": "zk:c:1",
+        "MAGNETAR_BOOKKEEPER_METADATA_SERVICE_URI": "zk+hierarchical://b:1;b:2/eu/ledgers",
+    }
+    loaded = load(environ, tmp_path)
+    home, west, east = loaded.environment.served(loaded.metadata.stores)
+    assert home.stores == ("zk:127.0.0.1:2181", "zk:c:1", "zk:b:1,b:2/eu")
+    assert west.stores == ("zk:w:1", "zk:c:1", "zk:b:1")
+    assert east.stores == ("zk:e:1", "", "zk:b:1")
 
 
 @pytest.mark.parametrize(
@@ -68,6 +82,31 @@ def test_the_served_clusters_are_the_own_one_and_those_of_the_list(tmp_path: Pat
         ({"MAGNETAR_METADATA_URL": "etcd:x"}, "", "metadata_url must be zk:host:port"),
         ({"MAGNETAR_CLUSTERS": "west=etcd:x"}, "", "clusters: the URL of west must be zk:host"),
         ({"MAGNETAR_CLUSTERS": "west"}, "", "clusters: the URL of west must be zk:host"),
+        (
+            {"MAGNETAR_CLUSTERS": "west=zk:w:1|x"},
+            "",
+            "clusters: the configuration store's URL of west must be zk:host",
+        ),
+        (
+            {"MAGNETAR_CLUSTERS": "west=zk:w:1||zk:b:1"},
+            "",
+            "clusters: BookKeeper's service URI of west must be zk",
+        ),
+        (
+            {"MAGNETAR_CLUSTERS": "west=zk:w:1|||"},
+            "",
+            "clusters: the URLs of west must be METADATA_URL",
+        ),
+        (
+            {"MAGNETAR_CONFIGURATION_METADATA_STORE_URL": "x"},
+            "",
+            "configuration_metadata_store_url must be zk:host",
+        ),
+        (
+            {"MAGNETAR_BOOKKEEPER_METADATA_SERVICE_URI": "zk:b:1"},
+            "",
+            "bookkeeper_metadata_service_uri must be zk",
+        ),
         ({"MAGNETAR_CLUSTERS": "../x=zk:w:1"}, "", "clusters must be NAME=METADATA_URL with"),
         (
             {"MAGNETAR_CLUSTERS": "standalone=zk:w:1"},

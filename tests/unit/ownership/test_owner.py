@@ -8,11 +8,14 @@ import pytest
 from engine.base.errors import Conflict
 from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
+from engine.metadata.paths import local_policies, namespace_policies
 from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration, claim, live_brokers
 from engine.tenancy.bundles import Bundles
 from engine.tenancy.namespaces import bootstrap
+from tests.support.stores.apart import ApartStores
+from tests.support.waiting import until
 
 TOPIC = TopicName.parse("public/default/x")
 TIMEOUT_S = 0.4
@@ -490,3 +493,40 @@ async def test_a_broker_that_fails_during_a_split_leaves_complete_boundaries(
             await two.ownership.release(owned)
         await owner.ownership.close()
         await two.ownership.close()
+
+
+@pytest.mark.virtual_time
+async def test_bundles_are_held_while_the_configuration_store_is_away() -> None:
+    apart = ApartStores()
+    store = apart.session()
+    await bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
+    owner = Broker(store, "one")
+    assert await owner.take()
+    store.cut()
+    await until(lambda: store.configuration.state is SessionState.EXPIRED)
+    assert owner.ownership.serves(TOPIC)
+    assert (await owner.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+    assert owner.lost == []
+    store.heal()
+    await until(lambda: store.configuration.state is SessionState.CONNECTED)
+    assert owner.ownership.serves(TOPIC)
+    assert owner.lost == []
+
+
+@pytest.mark.virtual_time
+async def test_bundles_of_a_namespace_that_was_deleted_meanwhile_are_lost_once_that_is_known() -> (
+    None
+):
+    apart = ApartStores()
+    store, other = apart.session(), apart.session()
+    await bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
+    owner = Broker(store, "one")
+    assert await owner.take()
+    store.cut()
+    await other.delete(namespace_policies("public/default"))
+    await other.delete(local_policies("public/default"))
+    await until(lambda: store.configuration.state is SessionState.EXPIRED)
+    assert owner.ownership.serves(TOPIC), "unknown is not deleted"
+    store.heal()
+    await until(lambda: owner.lost)
+    assert not owner.ownership.serves(TOPIC)

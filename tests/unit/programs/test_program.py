@@ -57,7 +57,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Leave what a process changes of itself as it is; return the session timeouts of its connections."""
     timeouts: list[float] = []
 
-    async def connect(url: str, *, session_timeout_s: float) -> Any:
+    async def connect(urls: Any, *, access: Any, session_timeout_s: float) -> Any:
         timeouts.append(session_timeout_s)
         return MemoryServer().session()
 
@@ -65,7 +65,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(process_module.logs, "configure", lambda *_: None)
     monkeypatch.setattr(process_module, "raise_socket_limit", lambda: None)
     monkeypatch.setattr(program, "shorten_collections", lambda: None)
-    monkeypatch.setattr(program, "connect", connect)
+    monkeypatch.setattr(program, "connect_stores", connect)
     return timeouts
 
 
@@ -94,11 +94,11 @@ def test_a_server_that_cannot_start_is_drained_and_says_why(
 def test_a_metadata_store_that_does_not_answer_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def connect(url: str, *, session_timeout_s: float) -> Any:
+    async def connect(urls: Any, *, access: Any, session_timeout_s: float) -> Any:
         await asyncio.sleep(0)
         raise StoreUnavailableError("no answer")
 
-    monkeypatch.setattr(program, "connect", connect)
+    monkeypatch.setattr(program, "connect_stores", connect)
     assert run(of(Server())) == 1
     assert f"cannot reach the metadata store {Settings().metadata.store_url}" in caplog.text
 

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.metadata.apart.stores import StoreUrls
+from spark_jobs.analysis import store_options
 from spark_jobs.pulsar_source.options import PARTITIONS_MAX, OptionError, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
 
@@ -63,6 +65,14 @@ def test_newest_zero_means_everything() -> None:
         ({"topic": "hello", "metadata.url": "zk:h:1"}, "option topic must be a full name"),
         ({"topic": "persistent://a/b/c"}, "option metadata.url must be zk:"),
         (
+            {
+                "topic": "persistent://a/b/c",
+                "metadata.url": "zk:h:1",
+                "bookkeeper.metadata.uri": "x",
+            },
+            "option bookkeeper.metadata.uri must be zk",
+        ),
+        (
             {"topic": "persistent://a/b/c", "metadata.url": "zk:h:1", "entriesPerPartition": "0"},
             "option entriesperpartition must be a whole number from 1",
         ),
@@ -75,3 +85,15 @@ def test_newest_zero_means_everything() -> None:
 def test_a_bad_option_is_refused_by_name(options: dict[str, str], names: str) -> None:
     with pytest.raises(OptionError, match=names):
         parse(options)
+
+
+@pytest.mark.parametrize(
+    "stores",
+    [
+        StoreUrls("zk:a:1"),
+        StoreUrls("zk:a:1", "zk:b:1", "zk:c:1/eu"),
+        StoreUrls("zk:a:1", "", "zk:c:1"),
+    ],
+)
+def test_stores_pass_from_the_worker_to_the_tasks_as_options(stores: StoreUrls) -> None:
+    assert parse({"topic": "persistent://a/b/c", **store_options(stores)}).stores == stores

@@ -36,8 +36,10 @@ BASICS = (
 
 
 async def text(bench: B.Bench, levels: Levels = EVERYTHING) -> str:
-    refused = {"client": 3}
-    pieces = metrics_page(bench.registry, bench.sessions(), IDENTITY, refused, Outcomes(), levels)
+    refused, stores = {"client": 3}, {"metadata": True, "configuration": False}
+    pieces = metrics_page(
+        bench.registry, bench.sessions(), IDENTITY, refused, Outcomes(), levels, stores
+    )
     return b"".join([piece async for piece in pieces]).decode()
 
 
@@ -200,7 +202,7 @@ async def test_loads_lookups_and_memory_use_are_reported() -> None:
         await sessions.lookups.lookup(body)
         body.topic = "persistent://no/such"
         await sessions.lookups.lookup(body)
-        pieces = metrics_page(bench.registry, sessions, IDENTITY, {}, Outcomes(), EVERYTHING)
+        pieces = metrics_page(bench.registry, sessions, IDENTITY, {}, Outcomes(), EVERYTHING, {})
         page = b"".join([piece async for piece in pieces]).decode()
         by_name = {family.name: family for family in text_string_to_metric_families(page)}
         samples = {

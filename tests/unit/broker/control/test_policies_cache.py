@@ -4,12 +4,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.catalog import Catalog
+from engine.broker.errors import ServiceNotReady
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import Document, encode_json
+from engine.metadata.store import SessionState
 from engine.tenancy.settings import PolicySettings
+from tests.support.stores.apart import ApartStores
+from tests.support.waiting import until
 
 NAME = NamespaceName.parse("public/default")
 TOPIC = TopicName.parse("persistent://public/default/t")
@@ -41,10 +47,10 @@ class NoneOfTheirOwn:
 
 
 async def made(
-    on_change: Callable[[NamespaceName], None] = lambda name: None,
+    on_change: Callable[[NamespaceName], None] = lambda name: None, store: Any = None
 ) -> tuple[Any, Catalog]:
     """Return a store with policies, and a catalog over it."""
-    store = MemoryServer().session()
+    store = store or MemoryServer().session()
     await store.create(PATH, with_ttl(1), make_parents=True)
     return store, Catalog(
         store, PolicySettings(), NoneOfTheirOwn(), "standalone", on_change=on_change
@@ -86,4 +92,34 @@ async def test_policies_that_change_while_they_are_read_are_not_kept() -> None:
     store.get = slow
     await catalog.policies(TOPIC)
     assert reported == [NAME]
+    assert (await catalog.policies(TOPIC)).backlog.message_ttl_s == 2
+
+
+@pytest.mark.virtual_time
+async def test_policies_serve_while_the_configuration_store_is_away_and_are_read_again_then() -> (
+    None
+):
+    reported: list[NamespaceName] = []
+    apart = ApartStores()
+    store, other = apart.session(), apart.session()
+    _, catalog = await made(reported.append, store)
+    await seen(catalog, 1)
+    store.cut()
+    await other.put(PATH, with_ttl(2))
+    await until(lambda: store.configuration.state is SessionState.EXPIRED)
+    assert (await catalog.policies(TOPIC)).backlog.message_ttl_s == 1
+    assert reported == []
+    text = r"^The configuration store \(zk:configuration\) does not answer: "
+    unknown = TopicName.parse("persistent://public/other/t")
+    for call in (
+        catalog.policies(unknown),
+        catalog.partitions(TOPIC, allow_create=True),
+        catalog.ensure_topic(TOPIC, create=True),
+        catalog.admit(unknown),
+        catalog.confirm_plain(TOPIC),
+    ):
+        with pytest.raises(ServiceNotReady, match=text):
+            await call
+    store.heal()
+    await until(lambda: reported)
     assert (await catalog.policies(TOPIC)).backlog.message_ttl_s == 2

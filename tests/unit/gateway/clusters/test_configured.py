@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.auth.internal import TOKEN_FILE
+from engine.metadata.apart.stores import StoreUrls
 from gateway.clusters.configured import configured_clusters, internal_token
 from gateway.environment import ClusterSettings
 
@@ -20,8 +21,8 @@ def two(tmp_path: Path) -> tuple[ClusterSettings, ClusterSettings]:
     folder.mkdir(parents=True)
     (tmp_path / TOKEN_FILE).write_text(OWN)
     return (
-        ClusterSettings("home", "zk:h:2181", tmp_path, tmp_path),
-        ClusterSettings("west", "zk:w:2181", folder, tmp_path),
+        ClusterSettings("home", StoreUrls("zk:h:2181"), tmp_path, tmp_path),
+        ClusterSettings("west", StoreUrls("zk:w:2181"), folder, tmp_path),
     )
 
 

@@ -14,7 +14,7 @@ from django.urls import resolve
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 from gateway.jobs.models import JobRun
-from gateway.jobs.spark import metadata_url
+from gateway.jobs.spark import stores_of
 from gateway.services.clock import now_ms
 from gateway.services.feeds.row_list import RowChanges
 from gateway.services.history.history_file import NAME, HistoryFile
@@ -137,10 +137,10 @@ def test_runs_are_those_of_the_cluster(two: Gateway, settings: Any) -> None:
     assert runs("?cluster=west") == [(run.id, "west")]
     assert runs("") == runs("?cluster=east") == [(old.id, "east")]
     for cluster in two.clusters:
-        assert metadata_url(cluster.name) == cluster.settings.metadata_url
-    assert metadata_url("") == two.clusters.default.settings.metadata_url
+        assert stores_of(cluster.name) == cluster.settings.stores
+    assert stores_of("") == two.clusters.default.settings.stores
     with pytest.raises(InvalidField, match="moon is not among the worker's: east, west"):
-        metadata_url("moon")
+        stores_of("moon")
 
 
 def test_history_is_that_of_the_cluster_alone(two: Gateway) -> None:
