@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from engine.metadata import paths
+from engine.metadata.apart.routed import BOOKKEEPER
 from engine.metadata.records import BookieRegistration, RecordFormatError
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http_client import HttpClient, HttpError
@@ -151,7 +152,8 @@ class Bookies:
 
     def _may_register(self) -> bool:
         """Return whether bookies without a registration may have lost it by an outage of the metadata store."""
-        hop = self._checks.hops.expect(Kind.STORE)
+        apart = [hop for hop in self._checks.hops.of(Kind.STORE) if hop.id == BOOKKEEPER]
+        hop = apart[0] if apart else self._checks.hops.expect(Kind.STORE)
         is_back = hop.state is HopState.OK and self._now() - hop.since < REGISTERS_MS
         return is_back or hop.state in BAD
 

@@ -28,6 +28,10 @@ test("what pages are read through comes first, of that what is down, then what m
   ]);
 });
 
+test("a store that is apart has its own name", () => {
+  expect(nameOfHop(hop("store", "down", "configuration"))).toBe("Configuration store");
+});
+
 test("a page waits for what it is read through, not for Redis or Spark, nor for what is only slow", () => {
   expect(standsInTheWay([hop("redis"), hop("spark"), hop("store", "slow")])).toBeUndefined();
   expect(standsInTheWay([hop("redis"), hop("bookie", "down", "1")])?.hop).toBe("bookie");

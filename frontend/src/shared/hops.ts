@@ -12,8 +12,15 @@ const NAMES: Record<Hop["hop"], string> = {
 // What stands in the way of most comes first.
 const ORDER = Object.keys(NAMES);
 
+/** Names of the stores that may be apart from the metadata store. */
+const STORES: Record<string, string> = {
+  configuration: "Configuration store",
+  bookkeeper: "BookKeeper metadata store",
+};
+
 /** "Broker 10.0.0.1:8080" */
 export function nameOfHop({ hop, id }: Hop): string {
+  if (hop === "store") return STORES[id] ?? NAMES[hop];
   return id && (hop === "broker" || hop === "bookie") ? `${NAMES[hop]} ${id}` : NAMES[hop];
 }
 

@@ -64,7 +64,7 @@ class Instance(NamedTuple):
         """The possible reason of disconnections, which continues a sentence after "disconnected"; empty: none."""
         down = self.down
         brokers = [hop.id for hop in down if hop.kind is Kind.BROKER]
-        if any(hop.kind is Kind.STORE for hop in down):
+        if any(hop.is_metadata_store for hop in down):
             return "when brokers lost their sessions with the metadata store"
         if len(brokers) == 1:
             return f"when broker {brokers[0]} stopped answering"
@@ -102,10 +102,10 @@ def part_items(
     place = f"/c/{cluster}/"
     items = [
         _down(kind, hops, instance, place, start)
-        for kind, hops in _by_kind(instance.down)
+        for kind, hops in _groups(instance.down)
         if kind in NEEDED or now_ms - min(hop.since for hop in hops) > ASIDE_MS
     ]
-    if not instance.brokers and not any(hop.kind is Kind.STORE for hop in instance.hops):
+    if not instance.brokers and not any(hop.is_metadata_store for hop in instance.hops):
         title, effect = "No broker is registered", "Clients cannot connect."
         items.append(
             item(
@@ -288,11 +288,13 @@ def why_read_only(row: dict[str, Any]) -> str:
     return str(row.get("reason") or "") or "The bookie reports no reason"
 
 
-def _by_kind(hops: Iterable[Hop]) -> list[tuple[Kind, list[Hop]]]:
-    by_kind: dict[Kind, list[Hop]] = {}
+def _groups(hops: Iterable[Hop]) -> list[tuple[Kind, list[Hop]]]:
+    """Return the hops by kind; each store is a group of its own, because its effects are."""
+    groups: dict[tuple[Kind, str], list[Hop]] = {}
     for hop in hops:
-        by_kind.setdefault(hop.kind, []).append(hop)
-    return list(by_kind.items())
+        id = hop.id if hop.kind is Kind.STORE else ""
+        groups.setdefault((hop.kind, id), []).append(hop)
+    return [(kind, group) for (kind, _), group in groups.items()]
 
 
 def _down(kind: Kind, hops: list[Hop], instance: Instance, place: str, start: str) -> Item:
@@ -305,8 +307,9 @@ def _down(kind: Kind, hops: list[Hop], instance: Instance, place: str, start: st
         why = ", ".join(hop.id for hop in hops)
     oldest = min(hops, key=lambda hop: (hop.since, hop.began))
     child = shlex.quote(first.id) if kind in PAGES else CHILDREN.get(kind, "")
+    store = first.id if kind is Kind.STORE else ""
     return item(
-        f"{kind}-down",
+        f"{kind}-down-{store}" if store else f"{kind}-down",
         "error" if kind in NEEDED else "warning",
         title,
         " · ".join(filter(None, (_served(kind, hops, instance), why))),
@@ -315,7 +318,7 @@ def _down(kind: Kind, hops: list[Hop], instance: Instance, place: str, start: st
         since=oldest.since,
         at_least=not oldest.began,
         link=f"{place}{PAGES[kind]}" if kind in PAGES else "/",
-        command=f"{start} {child}" if start and child else "",
+        command=f"{start} {child}" if start and child and not store else "",
     )
 
 

@@ -6,10 +6,14 @@ from enum import StrEnum
 from typing import Any
 
 from engine.base.errors import NotReady
+from engine.metadata.apart.routed import BOOKKEEPER, CONFIGURATION
 
 
 class Kind(StrEnum):
-    """Kind of a hop. Brokers and bookies exist as registered; of each other kind an instance has one."""
+    """Kind of a hop. Brokers and bookies exist as registered; of each other kind an instance has one.
+
+    A store that is apart from the metadata store has its key of ``engine.metadata.apart.routed.PREFIXES`` as its id.
+    """
 
     STORE = "store"
     BROKER = "broker"
@@ -43,6 +47,17 @@ NAMES = {
     Kind.REDIS: "Redis",
     Kind.SPARK: "The analysis worker",
     Kind.DATABASE: "The console's database",
+}
+STORES = {
+    CONFIGURATION: "The configuration store",
+    BOOKKEEPER: "BookKeeper's metadata store",
+}
+"""Names of the stores that may be apart from the metadata store, by id."""
+STORE_ADVICE = {
+    CONFIGURATION: "Check that it is running and has a quorum. Until then topics are served with the policies that were"
+    " read before; what needs tenants, policies, clusters or partitioned topics is refused.",
+    BOOKKEEPER: "Check that it is running and has a quorum. Until then brokers write on to the ledgers that are open;"
+    " no ledger is created or closed, and bookies lose their registrations.",
 }
 
 ADVICE = {
@@ -86,6 +101,11 @@ class Hop:
     reason: str
     advice: str
     began: bool = False
+
+    @property
+    def is_metadata_store(self) -> bool:
+        """True for the store that brokers have their sessions with."""
+        return self.kind is Kind.STORE and not self.id
 
     def as_json(self) -> dict[str, Any]:
         """Return the hop in the form of the console's interface."""
@@ -183,6 +203,8 @@ class Hops:
 
     def _advice(self, hop: Hop) -> str:
         """Return the next step and the present consequences, which depend on time and on other hops."""
+        if hop.kind is Kind.STORE and hop.id:
+            return STORE_ADVICE[hop.id]
         if hop.kind is Kind.STORE:
             return f"{ADVICE[hop.kind]} {self._without_store(self._now() - hop.since)}"
         if hop.kind is Kind.BROKER:
@@ -213,4 +235,4 @@ def _place(hop: Hop) -> tuple[int, str]:
 
 
 def _name(kind: Kind, id: str) -> str:
-    return NAMES[kind].format(id=id)
+    return STORES[id] if kind is Kind.STORE and id else NAMES[kind].format(id=id)

@@ -13,6 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from engine.metadata.apart.routed import OtherStoreUnavailableError, store_at
 from engine.metadata.cached import fresh
 from engine.metadata.store import SessionState
 from gateway.services.engine_link import EngineLink
@@ -33,10 +34,15 @@ LATE_S = 1.0
 
 
 class Store:
-    """Check of this process's session with the metadata store, by a read that bypasses the cache."""
+    """Check of this process's session with a metadata store, by a read that bypasses the cache.
 
-    def __init__(self, link: EngineLink) -> None:
+    ``path``: any path of that store. ``address``: its URL, for messages.
+    """
+
+    def __init__(self, link: EngineLink, address: str, path: str = STORE_PATH) -> None:
         self._link = link
+        self._address = address
+        self._path = path
         self.answered_ms = 0
         """Start of the last read that was answered, ms since the epoch."""
 
@@ -45,12 +51,15 @@ class Store:
             async with asyncio.timeout(ANSWER_S * 0.9):
                 engine = await self._link.engine()
                 began = time.time_ns() // 1_000_000
-                await fresh(engine.store, STORE_PATH).exists(STORE_PATH)
+                await fresh(engine.store, self._path).exists(self._path)
         except TimeoutError:
             opened = self._link.opened
-            if opened is None or opened.store.state is not SessionState.CONNECTED:
-                raise UnwellError(f"({self._link.address}) cannot be reached") from None
+            store = None if opened is None else store_at(opened.store, self._path)
+            if store is None or store.state is not SessionState.CONNECTED:
+                raise UnwellError(f"({self._address}) cannot be reached") from None
             raise
+        except OtherStoreUnavailableError:
+            raise UnwellError(f"({self._address}) cannot be reached") from None
         self.answered_ms = began
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from engine.metadata.apart.routed import PREFIXES
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.checks import Checks
 from gateway.services.health.hops import Hops, Kind
@@ -25,7 +26,8 @@ class Health:
         self._on_change = on_change
         self.hops = Hops(now, self._notify)
         self._changed = asyncio.Event()
-        self.store = Store(link)
+        self.store = Store(link, link.address)
+        self._link = link
         self._checks: Checks | None = None
         self._redis: Redis | None = None
 
@@ -35,6 +37,9 @@ class Health:
         if self._checks is None:
             checks = self._checks = Checks(self.hops)
             checks.start(Kind.STORE, "", self.store.check, idle_s=1.0)
+            for role, url in self._link.other_stores.items():
+                store = Store(self._link, url, PREFIXES[role][0])
+                checks.start(Kind.STORE, role, store.check, idle_s=1.0)
             checks.start(Kind.GATEWAY, "", partial(check_gateway, checks))
             environment = settings.ENVIRONMENT
             if environment.redis_url:

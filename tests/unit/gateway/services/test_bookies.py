@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.metadata import paths
+from engine.metadata.apart.routed import BOOKKEEPER
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import BookieRegistration
 from engine.metadata.store import MetadataStore
@@ -143,6 +144,8 @@ async def test_bookies_that_lost_their_sessions_with_the_store_may_register_agai
     hops.expect(Kind.STORE).since = -REGISTERS_MS
     await until(bookies, lambda rows: rows[0]["state"] == "down")
     assert hops.of(Kind.BOOKIE)[0].reason == "Bookie a is gone (no longer registered)"
+    hops.failed(Kind.STORE, BOOKKEEPER, slow=False)  # the store apart that bookies register with
+    await until(bookies, lambda rows: rows[0]["state"] == "slow")
 
 
 def test_room_that_hardly_changed_is_no_news(bookies: Bookies) -> None:

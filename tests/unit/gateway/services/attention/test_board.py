@@ -7,6 +7,7 @@ import pytest
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
 from engine.auth.viewer import ALL
+from engine.metadata.apart.routed import CONFIGURATION
 from gateway.services.attention.at_rest import HOLD_MS, SETTLED_MS
 from gateway.services.attention.board import AGES_MS, AttentionList, Board, TopicCause
 from gateway.services.attention.findings import Findings
@@ -258,6 +259,21 @@ def test_a_part_that_is_down_has_the_command_that_starts_it(
     [item] = console.found(start="standalone start")["items"]
     assert item["command"] == f"standalone start {child}"
     assert console.found()["items"][0]["command"] == "", "nothing supervises it"
+
+
+def test_each_store_that_is_down_is_an_item_and_only_the_metadata_store_has_a_command(
+    console: Console,
+) -> None:
+    console.hops.failed(Kind.STORE, CONFIGURATION, "cannot be reached", slow=False)
+    [item] = console.found(start="standalone start")["items"]
+    assert (item["cause"], item["command"]) == ("store-down-configuration", "")
+    assert item["title"] == "The configuration store cannot be reached"
+    assert (
+        "what needs tenants, policies, clusters or partitioned topics is refused" in item["advice"]
+    )
+    console.hops.failed(Kind.STORE, slow=False)
+    items = console.found(start="standalone start")["items"]
+    assert [item["cause"] for item in items] == ["store-down", "store-down-configuration"]
 
 
 def test_an_instance_without_brokers_has_the_command_that_starts_one(console: Console) -> None:
