@@ -10,7 +10,7 @@ from engine.base.disk.files import Disk
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.metadata import paths
-from engine.metadata.layout import LAYOUT, check_layout
+from engine.metadata.layout import check_layout, create_ledgers
 from engine.metadata.records import Cookie
 from engine.metadata.store import (
     BadVersionError,
@@ -71,18 +71,7 @@ async def instance_id(store: MetadataStore, entropy: Entropy, *, initialize: boo
             raise IdentityError(
                 f"{paths.INSTANCE_ID} is missing: the cluster is not initialized, or this is the wrong chroot"
             ) from None
-    text = entropy.hex(16)
-    uuid = f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
-    for path, value in (
-        (paths.INSTANCE_ID, uuid.encode()),
-        (paths.AVAILABLE, b""),
-        (paths.READ_ONLY, b""),
-        (paths.LAYOUT, LAYOUT),
-    ):
-        try:
-            await store.create(path, value, make_parents=True)
-        except NodeExistsError:
-            continue  # another bookie initializes the cluster at the same time: its id counts
+    await create_ledgers(store, entropy)
     return (await store.get(paths.INSTANCE_ID))[0].decode().strip()
 
 

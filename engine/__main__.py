@@ -1,8 +1,13 @@
-"""``python -m engine <program>``: one server of the engine as a process, drained on SIGTERM and SIGINT."""
+"""``python -m engine <program>``: one server of the engine as a process, drained on SIGTERM and SIGINT, or a command
+that ends by itself."""
 
 import sys
 
 PROGRAMS = ("broker", "metadata", "metadata copy")
+COMMANDS = (
+    *("initialize-cluster-metadata", "initialize-namespace"),
+    *("initialize-transaction-coordinator-metadata", "delete-cluster-metadata"),
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -23,7 +28,12 @@ def main(arguments: list[str]) -> int:
         from engine.programs.metadata import main as metadata
 
         return metadata(arguments[1:])
-    print(f"usage: python -m engine <program>; programs: {', '.join(PROGRAMS)}", file=sys.stderr)
+    if arguments and arguments[0] in COMMANDS:
+        from engine.programs.commands import cluster_metadata
+
+        return cluster_metadata.COMMANDS[arguments[0]](arguments[1:])
+    names = f"programs: {', '.join(PROGRAMS)}; commands: {', '.join(COMMANDS)}"
+    print(f"usage: python -m engine <program>; {names}", file=sys.stderr)
     return 2
 
 

@@ -110,6 +110,11 @@ def _check_url(url: str | None, schemes: tuple[str, ...], refusal: str) -> None:
         raise InvalidRequest(refusal)
 
 
+def initial_cluster(given: Mapping[str, Any]) -> Document:
+    """Return the data that initialize-cluster-metadata stores. Raises InvalidRequest for invalid data."""
+    return {**_CLUSTER_DEFAULTS, **cluster_data(given)}
+
+
 def own_cluster(broker_url: str, web_url: str) -> Document:
     """Return the data of the cluster that an instance creates for itself on its first start."""
     return {"brokerServiceUrl": broker_url, **_CLUSTER_DEFAULTS, "serviceUrl": web_url}

@@ -80,7 +80,7 @@ async def opener(
 
         async def open_embedded() -> MetadataStore:
             url = f"zk:127.0.0.1:{rig.server.port}/contract"
-            return opened(await connect(url, session_timeout_s=5.0))
+            return opened(wrapped(await connect(url, session_timeout_s=5.0)))
 
         yield open_embedded
         for store in stores:

@@ -1,9 +1,10 @@
-"""Mistakes where metadata stores are apart."""
+"""Mistakes where metadata stores are apart, and in the commands that prepare them."""
 
 from tests.mutants.edit import Edit
 
 CACHED = "engine/metadata/cached.py"
 ROUTED = "engine/metadata/apart/routed.py"
+COMMANDS = "unit/programs/commands/test_cluster_metadata.py"
 ROUTED_TESTS = "unit/metadata/apart/test_routed.py"
 
 EDITS = (
@@ -81,5 +82,35 @@ EDITS = (
             "unit/ownership/test_owner.py::test_bundles_are_held_while_the_configuration_store_is_away",
         ),
         "R2",
+    ),
+    Edit(
+        "a-cluster-that-has-tenants-is-not-added-to-them",
+        "engine/tenancy/initialization.py::_extend",
+        "if cluster in clusters:",
+        "if clusters:",
+        (f"{COMMANDS}::test_a_second_cluster_is_added_to_tenants_and_namespaces",),
+    ),
+    Edit(
+        "a-repeated-initialization-removes-coordinators",
+        "engine/tenancy/initialization.py::ensure_coordinators",
+        'int(record.get("partitions") or 0) >= partitions',
+        'int(record.get("partitions") or 0) == partitions',
+        (f"{COMMANDS}::test_a_repetition_changes_nothing",),
+    ),
+    Edit(
+        "metadata-of-running-brokers-is-deleted",
+        "engine/programs/commands/cluster_metadata.py::delete_cluster_metadata",
+        "if brokers:",
+        "if False:",
+        (f"{COMMANDS}::test_a_cluster_with_brokers_is_not_deleted",),
+    ),
+    Edit(
+        "ledgers-of-schemas-stay-behind-a-deleted-cluster",
+        "engine/programs/commands/cluster_metadata.py::_delete_ledgers",
+        "await ledgers.delete(version.ledger_id)",
+        "pass",
+        (
+            f"{COMMANDS}::test_ledgers_of_topics_cursors_and_schemas_are_deleted_where_bookkeeper_is_named",
+        ),
     ),
 )
