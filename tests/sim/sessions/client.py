@@ -264,8 +264,8 @@ async def prepare(client: SeamClient) -> None:
 
 async def stats(client: SeamClient, paths: tuple[str, ...]) -> dict[str, Stat | None]:
     """Return the states of nodes."""
-    found = {path: await client.send(Exists(path, False)) for path in paths}
+    replies = {path: await client.send(Exists(path, False)) for path in paths}
     return {
         path: reply.answer if isinstance(reply.answer, Stat) else None
-        for path, reply in found.items()
+        for path, reply in replies.items()
     }

@@ -53,7 +53,7 @@ class Watched(NamedTuple):
 
 
 class Truth:
-    """What all clients together know. ``wrong`` has the violations."""
+    """Knowledge of all clients together. ``wrong`` has the violations."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []

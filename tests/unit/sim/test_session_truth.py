@@ -1,4 +1,4 @@
-"""Each promise of the metadata server that clients can see broken is reported, and a correct history is not."""
+"""Promises of the metadata server that clients see broken are reported, and a correct history is not."""
 
 import pytest
 
