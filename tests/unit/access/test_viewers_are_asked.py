@@ -1,4 +1,4 @@
-"""Whatever lists, sums or exports is made for a viewer: channels, selectors, the index, and views of lists."""
+"""A viewer is required wherever lists, sums or exports are made: channels, selectors, the index, and views of lists."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""Promises of the metadata server that clients see broken are reported, and a correct history is not."""
+"""Violations of the metadata server's promises that clients can see are reported, and a correct history is not."""
 
 import pytest
 
