@@ -66,6 +66,16 @@ async def test_basics_are_described_while_no_topic_is_loaded() -> None:
         assert value(samples, "pulsar_broker_topics_count") == 0
 
 
+async def test_each_metadata_store_is_reported_as_answering_or_not() -> None:
+    async with B.opened() as bench:
+        samples = await families(bench)
+        rows = samples["magnetar_metadata_store_connected"]
+        assert {labels["store"]: value for labels, value in rows} == {
+            "metadata": 1,
+            "configuration": 0,
+        }
+
+
 async def test_backlogs_of_a_topic_and_its_subscription() -> None:
     async with B.opened() as bench:
         consumer, client = await bench.join(SubscriptionType.SHARED)
@@ -284,7 +294,9 @@ async def test_checks_of_credentials_are_counted_by_provider_method_and_reason()
     outcomes.succeeded["AuthenticationProviderToken", "token"] = 3
     outcomes.failed["AuthenticationProviderToken", "token", "EXPIRED_JWT"] = 1
     async with B.opened() as bench:
-        pieces = metrics_page(bench.registry, bench.sessions(), IDENTITY, {}, outcomes, EVERYTHING)
+        pieces = metrics_page(
+            bench.registry, bench.sessions(), IDENTITY, {}, outcomes, EVERYTHING, {}
+        )
         page = b"".join([piece async for piece in pieces]).decode()
     labels = 'cluster="standalone",provider_name="AuthenticationProviderToken",auth_method="token"'
     assert f"pulsar_authentication_success_total{{{labels}}} 3" in page

@@ -16,7 +16,7 @@ def test_a_hop_has_the_begin_of_its_outage_and_clears_by_itself() -> None:
     hops.failed(Kind.STORE, why="is gone", slow=False)
     [bad] = hops.bad
     assert (bad.state, bad.since, bad.reason) == (HopState.DOWN, 30, "The metadata store is gone")
-    assert "ZooKeeper" in bad.advice
+    assert "has a quorum" in bad.advice
     now = 50
     hops.answered(Kind.STORE)
     assert hops.bad == []
