@@ -1,6 +1,7 @@
 """A ZooKeeper session over the network seam: for pipes in virtual time and for the simulator."""
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Callable
 
@@ -60,9 +61,10 @@ class SeamClient(asyncio.Protocol):
         session: ConnectAnswer | None = None,
         last_zxid: int = 0,
         host: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
     ) -> "SeamClient":
         """Connect and open a session, or continue one. Raises OSError, also when the server closes."""
-        _, client = await network.connect(host, port, cls)
+        _, client = await network.connect(host, port, cls, tls=tls)
         assert isinstance(client, cls)
         client.last_zxid = last_zxid
         session_id, password = (
