@@ -8,6 +8,7 @@ COMMANDS = (
     *("initialize-cluster-metadata", "initialize-namespace"),
     *("initialize-transaction-coordinator-metadata", "delete-cluster-metadata"),
 )
+KEY_COMMANDS = ("tokens", "certificates")
 
 
 def main(arguments: list[str]) -> int:
@@ -28,11 +29,19 @@ def main(arguments: list[str]) -> int:
         from engine.programs.metadata import main as metadata
 
         return metadata(arguments[1:])
+    if arguments[:1] == ["tokens"]:
+        from engine.programs.commands.tokens import main as tokens
+
+        return tokens(arguments[1:])
+    if arguments[:1] == ["certificates"]:
+        from engine.programs.commands.certificates import main as certificates
+
+        return certificates(arguments[1:])
     if arguments and arguments[0] in COMMANDS:
         from engine.programs.commands import cluster_metadata
 
         return cluster_metadata.COMMANDS[arguments[0]](arguments[1:])
-    names = f"programs: {', '.join(PROGRAMS)}; commands: {', '.join(COMMANDS)}"
+    names = f"programs: {', '.join(PROGRAMS)}; commands: {', '.join((*COMMANDS, *KEY_COMMANDS))}"
     print(f"usage: python -m engine <program>; {names}", file=sys.stderr)
     return 2
 

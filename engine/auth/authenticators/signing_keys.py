@@ -44,7 +44,10 @@ class VerificationKey(Protocol):
 
 
 class SigningKey(Protocol):
-    """A key that signs by the algorithms of its own kind."""
+    """A key that signs by the algorithms of its own kind, the usual one first."""
+
+    @property
+    def algorithms(self) -> tuple[str, ...]: ...
 
     def sign(self, algorithm: str, data: bytes) -> bytes:
         """Return the signature. Raises ValueError when ``algorithm`` is not one of the key's."""
@@ -96,13 +99,15 @@ class RsaPublicKey:
 class RsaPrivateKey:
     """An RSA key that signs."""
 
+    algorithms = RSA_ALGORITHMS
+
     def __init__(self, key: rsa.RSAPrivateKey) -> None:
         """Raise ValueError for a key whose length is out of range."""
         _check_rsa_bits(key.key_size)
         self._key = key
 
     def sign(self, algorithm: str, data: bytes) -> bytes:
-        _check_kind(algorithm, RSA_ALGORITHMS, "an RSA key")
+        _check_kind(algorithm, self.algorithms, "an RSA key")
         return self._key.sign(data, _padding(algorithm), _HASHES[algorithm[2:]])
 
 
@@ -132,11 +137,12 @@ class EcPrivateKey:
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
         """Raise ValueError for another curve."""
-        self._algorithm, self._width = _curve(key.curve)
+        algorithm, self._width = _curve(key.curve)
+        self.algorithms = (algorithm,)
         self._key = key
 
     def sign(self, algorithm: str, data: bytes) -> bytes:
-        _check_kind(algorithm, (self._algorithm,), "this EC key")
+        _check_kind(algorithm, self.algorithms, "this EC key")
         signature = self._key.sign(data, ec.ECDSA(_HASHES[algorithm[2:]]))
         r, s = decode_dss_signature(signature)
         return r.to_bytes(self._width, "big") + s.to_bytes(self._width, "big")
