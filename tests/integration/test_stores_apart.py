@@ -108,7 +108,7 @@ class Apart:
     def kill(self, name: str) -> None:
         process = self._processes.pop(name)
         process.send_signal(signal.SIGKILL)
-        process.wait(20)
+        process.wait(60)
 
     def stop(self) -> None:
         for name in reversed([*self._processes]):

@@ -52,8 +52,8 @@ class CommandSettings:
 PROGRAM = Program("command", CommandSettings)
 
 
-class CommandError(MagnetarError):
-    """The command cannot be carried out; the text is for the operator."""
+class BrokersRunningError(MagnetarError):
+    """Brokers of the cluster are registered."""
 
 
 def initialize_cluster_metadata(argv: Sequence[str]) -> int:
@@ -187,7 +187,7 @@ def delete_cluster_metadata(argv: Sequence[str]) -> int:
     async def work(store: MetadataStore) -> None:
         brokers = await children(store, paths.LOADBALANCE_BROKERS)
         if brokers:
-            raise CommandError(f"brokers are running: stop {', '.join(brokers)} first")
+            raise BrokersRunningError(f"brokers are running: stop {', '.join(brokers)} first")
         if service_uri:
             await _delete_ledgers(store)
         for tree in initialization.LOCAL_TREES:

@@ -16,7 +16,6 @@ from tests.mutants.edits import (
     rest,
     rest_produce,
     schemas,
-    stores_apart,
     topics,
 )
 
@@ -36,6 +35,5 @@ EDITS = (
     *rest.EDITS,
     *rest_produce.EDITS,
     *schemas.EDITS,
-    *stores_apart.EDITS,
     *topics.EDITS,
 )
