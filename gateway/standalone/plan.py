@@ -163,6 +163,9 @@ def children(
     shared = {
         "MAGNETAR_DATA_DIR": str(data),
         "MAGNETAR_METADATA_URL": f"zk:{host}:{zk_port}",
+        # An instance has one store: what the file says of stores that are apart is for parts that run separately.
+        "MAGNETAR_CONFIGURATION_METADATA_STORE_URL": "",
+        "MAGNETAR_BOOKKEEPER_METADATA_SERVICE_URI": "",
         "MAGNETAR_ZOOKEEPER_PORT": str(zk_port),
         "MAGNETAR_BROKER_PORT": str(ports["BROKER"]),
         "MAGNETAR_HTTP_PORT": str(http_port),

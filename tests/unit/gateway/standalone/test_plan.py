@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.settings import SettingsError
+from engine.metadata.settings import MetadataSettings
 from gateway.standalone.plan import Child, InstanceOptions, PlanError, children
 from gateway.standalone.settings import PROGRAM
 
@@ -68,6 +69,16 @@ def test_both_kinds_of_metadata_servers_have_one_name_and_port() -> None:
     assert embedded.argv[1:4] == ("-m", "engine", "metadata")
     assert "java" not in " ".join(embedded.argv)
     assert "org.apache.zookeeper.server.ZooKeeperServerMain" in apache.argv
+
+
+def test_stores_that_are_apart_are_no_part_of_an_instance() -> None:
+    for child in plan().values():
+        stores = MetadataSettings(
+            child.env["MAGNETAR_METADATA_URL"],
+            child.env["MAGNETAR_CONFIGURATION_METADATA_STORE_URL"],
+            child.env["MAGNETAR_BOOKKEEPER_METADATA_SERVICE_URI"],
+        ).stores
+        assert stores.others() == {}
 
 
 def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
