@@ -33,7 +33,8 @@ class MetadataSettings:
     )
     metadata_tls_certificate_file_path: str = text(
         "",
-        "PEM file of the certificate to present to them, leaf first; empty: none; there tlsCertificateFilePath",
+        "PEM file of the certificate to present to them, leaf first, without a common name (etcd's gateway refuses "
+        "one that has it); empty: none; there tlsCertificateFilePath",
     )
     metadata_tls_key_file_path: str = text(
         "", "PEM file of its key, unencrypted; there tlsKeyFilePath"

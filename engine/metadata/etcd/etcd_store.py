@@ -147,7 +147,9 @@ class EtcdStore(SessionStore):
         deadline = self._loop.time() + timeout_s
         while self._state is not SessionState.CONNECTED:
             if self._refusal is not None:
-                raise SettingsError(f"metadata_url: {self._refusal}") from self._refusal
+                raise SettingsError(
+                    f"metadata_url, metadata_user: {self._refusal}"
+                ) from self._refusal
             if self._loop.time() >= deadline:
                 hosts = ",".join(self._members)
                 raise StoreUnavailableError(f"no etcd at {hosts} within {timeout_s} s")

@@ -23,6 +23,8 @@ _CALLERS_FAULT = frozenset(
     {INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION, OUT_OF_RANGE}
 )
 """Codes of gRPC for calls that another member refuses as well; all others are failures of the service."""
+REFUSAL_BYTES_MAX = 200
+"""Bytes of an answer that is no message, in the error."""
 _TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth store is old")
 _WITH_LEADER = ("Grpc-Metadata-hasleader", "true")
 """Header of a watch that is to end when its member has no leader: it would be silent, and not up to date."""
@@ -200,7 +202,11 @@ def _refusal(status: int, body: bytes) -> EtcdRefusedError | StoreUnavailableErr
             error = error.get("message", "")
         code = number(message, "code")
     except MalformedError:
-        return StoreUnavailableError(f"etcd answered with status {status}")
+        # The gateway's server refuses some requests in plain text: paths that it has not, and certificates with a
+        # common name, which it would not pass on.
+        text = body[:REFUSAL_BYTES_MAX].decode(errors="replace").strip()
+        reason = f"etcd answered with status {status}: {text}"
+        return EtcdRefusedError(reason, 0) if status // 100 == 4 else StoreUnavailableError(reason)
     if code in _CALLERS_FAULT or code == UNAUTHENTICATED or _token_text(str(error)):
         return EtcdRefusedError(str(error), code)
     return StoreUnavailableError(f"etcd failed: {error}")

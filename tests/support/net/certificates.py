@@ -32,10 +32,11 @@ class Authority:
         )
         self.cert = self._write(name, builder, self._key).cert
 
-    def issue(self, name: str, *hosts: str) -> Files:
+    def issue(self, name: str, *hosts: str, common_name: bool = True) -> Files:
         """Sign a certificate for ``hosts``, names or addresses, in files called after ``name``."""
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        kind = NameOID.COMMON_NAME if common_name else NameOID.ORGANIZATION_NAME
+        subject = x509.Name([x509.NameAttribute(kind, name)])
         alternatives = x509.SubjectAlternativeName([_general(host) for host in hosts or (name,)])
         builder = self._builder(subject, key).add_extension(alternatives, critical=False)
         return self._write(name, builder, key)

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import ssl
 import subprocess
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.ports import free_ports
@@ -24,11 +26,18 @@ def find_etcd() -> str | None:
 
 
 class EtcdMember:
-    """One server of a cluster; ``stop`` and ``start`` keep its data."""
+    """One server of a cluster; ``stop`` and ``start`` keep its data. ``secured`` has its options of TLS."""
 
-    def __init__(self, program: str, directory: Path, name: str, ports: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        program: str,
+        directory: Path,
+        name: str,
+        ports: tuple[int, int],
+        secured: Sequence[str] = (),
+    ) -> None:
         client, peer = ports
-        self.url = f"http://127.0.0.1:{client}"
+        self.url = f"http{'s' if secured else ''}://127.0.0.1:{client}"
         self.peer = f"{name}=http://127.0.0.1:{peer}"
         self._name = name
         self._log = directory / f"{name}.log"
@@ -37,8 +46,10 @@ class EtcdMember:
             "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
             "--listen-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
-            "--unsafe-no-fsync", "--logger", "zap", "--log-level", "warn",
+            "--unsafe-no-fsync", "--logger", "zap", "--log-level", "warn", *secured,
         ]  # fmt: skip
+        self.tls: ssl.SSLContext | None = None
+        """Context of ``call``, for a member with TLS."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, peers: str) -> None:
@@ -65,7 +76,8 @@ class EtcdMember:
     def call(self, method: str, **body: object) -> dict[str, object]:
         """Call a method of the gateway, for faults that no client makes, such as a compaction."""
         data = json.dumps(body).encode()
-        with urllib.request.urlopen(f"{self.url}/v3/{method}", data, timeout=10) as answer:
+        url = f"{self.url}/v3/{method}"
+        with urllib.request.urlopen(url, data, timeout=10, context=self.tls) as answer:
             message: dict[str, object] = json.load(answer)
             return message
 

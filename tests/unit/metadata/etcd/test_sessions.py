@@ -69,6 +69,14 @@ async def test_a_session_that_etcd_ended_expires_and_the_next_one_begins(
     await store.create("/f", ephemeral=True)
 
 
+async def test_an_ended_lease_is_noticed_by_its_renewal(fake: FakeEtcd, store: EtcdStore) -> None:
+    first = store.session_id
+    fake.revoke(first)
+    await asyncio.sleep(SESSION_S / 3)
+    assert store.state is SessionState.CONNECTED
+    assert store.session_id != first
+
+
 async def test_the_granted_time_is_what_the_session_assumes(
     fake: FakeEtcd, store: EtcdStore
 ) -> None:
