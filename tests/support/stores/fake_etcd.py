@@ -258,6 +258,8 @@ class Member:
         self.number = number
         self.silent = False
         self.delay_s = 0.0
+        """Time before a request is carried out; ``reply_delay_s``: before its answer is sent."""
+        self.reply_delay_s = 0.0
         self.reports = True
         self.watches: list[_Connection] = []
         self.connections: dict[_Connection, None] = {}
@@ -353,11 +355,15 @@ class _Connection(asyncio.Protocol):
             elif self._method == "watch":
                 self._watch(body["create_request"])
             else:
-                self._send(200, json.dumps(etcd.answer(self._method, body, self._token)).encode())
+                answer = json.dumps(etcd.answer(self._method, body, self._token)).encode()
+                delay_s = self._member.reply_delay_s
+                asyncio.get_running_loop().call_later(delay_s, self._send, 200, answer)
         except Refusal as refusal:
             self._send(refusal.status, refusal.body)
 
     def _send(self, status: int, body: bytes) -> None:
+        if self._member.silent:
+            return
         self._write(h11.Response(status_code=status, headers=[("Content-Length", str(len(body)))]))
         self._write(h11.Data(data=body))
         self._write(h11.EndOfMessage())

@@ -94,6 +94,9 @@ async def test_children_are_listed_in_pages_that_skip_what_is_below_them(
     assert await store.children("/p") == ["a", "b", "c", "c-1", "d", "e", "f"]
     reads = [call for call in fake.calls if call[1] == "kv/txn"]
     assert len(reads) <= 6
+    for leaf in ("a", "b", "b-1", "c", "c-1", "c/deeper", "d"):
+        fake.write(f"/c/q/{leaf}")
+    assert await store.children("/q") == ["a", "b", "b-1", "c", "c-1", "d"]
     assert (await store.get_all([], "/p"))[1] == ["a", "b", "c", "c-1", "d", "e", "f"]
 
 

@@ -36,6 +36,10 @@ async def test_a_session_is_given_up_before_etcd_ends_it(fake: FakeEtcd, store: 
     await store.create("/e", ephemeral=True)
     first = store.session_id
     for member in fake.members:
+        member.reply_delay_s = 1.5
+    await until(lambda: fake.calls[-1][1] == "kv/range")  # behind a renewal
+    await asyncio.sleep(1.51)
+    for member in fake.members:
         member.silent = True
     while store.session_proven:
         fake.end_leases()
@@ -47,7 +51,7 @@ async def test_a_session_is_given_up_before_etcd_ends_it(fake: FakeEtcd, store: 
     with pytest.raises((SessionExpiredError, StoreUnavailableError)):
         await store.get("/e")
     for member in fake.members:
-        member.silent = False
+        member.silent, member.reply_delay_s = False, 0.0
     await until(lambda: store.state is SessionState.CONNECTED)
     assert store.session_id != first
     await until(lambda: "/c/e" not in fake.rows)
