@@ -74,6 +74,8 @@ OPERATIONS_MAX = 64
 ANSWER_BYTES_MAX = 128 << 20
 PAGE_KEYS = 1_000
 """Keys of one request of a listing."""
+CLOSE_S_MAX = 2.0
+"""Time that the end of a session waits for etcd."""
 LISTING_ATTEMPTS = 3
 """Times that a listing begins again because the revision that it reads was compacted."""
 
@@ -250,7 +252,9 @@ class EtcdStore(SessionStore):
                 waiter.set_result(None)
         await self._tasks.close()
         if self._session_id:
-            await self._revoke(self._session_id)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S_MAX):
+                    await self._revoke(self._session_id)
         self._gateway.close()
 
     # Changes

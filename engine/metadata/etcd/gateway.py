@@ -23,6 +23,7 @@ _CALLERS_FAULT = frozenset(
     {INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION, OUT_OF_RANGE}
 )
 """Codes of gRPC for calls that another member refuses as well; all others are failures of the service."""
+_REFUSED_IN_TEXT = (400, 401, 403, 404)
 REFUSAL_BYTES_MAX = 200
 """Bytes of an answer that is no message, in the error."""
 _TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth store is old")
@@ -206,7 +207,8 @@ def _refusal(status: int, body: bytes) -> EtcdRefusedError | StoreUnavailableErr
         # common name, which it would not pass on.
         text = body[:REFUSAL_BYTES_MAX].decode(errors="replace").strip()
         reason = f"etcd answered with status {status}: {text}"
-        return EtcdRefusedError(reason, 0) if status // 100 == 4 else StoreUnavailableError(reason)
+        refused = status in _REFUSED_IN_TEXT
+        return EtcdRefusedError(reason, 0) if refused else StoreUnavailableError(reason)
     if code in _CALLERS_FAULT or code == UNAUTHENTICATED or _token_text(str(error)):
         return EtcdRefusedError(str(error), code)
     return StoreUnavailableError(f"etcd failed: {error}")

@@ -96,13 +96,17 @@ class WatchStream:
                     continue
                 except _Gap as gap:
                     self._forget(str(gap))
+                    await asyncio.sleep(backoff.next_s(0.0))
                     continue
-                backoff.reset()
                 if reading is not None:
                     reading.cancel()
                 reading = tasks.spawn("read", self._read(lines, member))
                 self._opened(sent)
                 await asyncio.wait([reading], timeout=self._replace_s)
+                if loop.time() - sent >= RETRY_S_MAX:
+                    backoff.reset()
+                elif reading.done():  # streams that end at once are not opened without a pause
+                    await asyncio.sleep(backoff.next_s(0.0))
         finally:
             await tasks.close()
 

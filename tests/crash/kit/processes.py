@@ -27,7 +27,7 @@ NOTHING = Plan()
 SESSION_S = 2.0
 SILENT_STORE = (
     *("no answer within", "no answer for most of the session", "not connected within"),
-    *("no ZooKeeper at", "session expired"),
+    *("no ZooKeeper at", "no etcd at", "session expired"),
 )
 SERVES = ("bookie serves", "broker ready")
 TOKEN = "crash-tests-only"

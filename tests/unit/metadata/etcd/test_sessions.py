@@ -160,6 +160,23 @@ async def test_no_member_is_reported_with_their_urls(fake: FakeEtcd, opened: Ope
         await opened()
 
 
+async def test_a_session_ends_in_time_though_no_member_answers(
+    fake: FakeEtcd, store: EtcdStore
+) -> None:
+    for member in fake.members:
+        member.silent = True
+    began = asyncio.get_running_loop().time()
+    await store.close()
+    assert asyncio.get_running_loop().time() - began <= 2.0
+
+
+async def test_an_answer_in_plain_text_is_shown(fake: FakeEtcd, opened: OpenSession) -> None:
+    text = b"HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n404 page not found"
+    fake.on_call = lambda *_: text
+    with pytest.raises(SettingsError, match=r"metadata_url.*404 page not found"):
+        await opened()
+
+
 async def test_a_user_signs_in_and_again_when_the_token_is_refused(
     fake: FakeEtcd, opened: OpenSession
 ) -> None:

@@ -31,6 +31,23 @@ async def test_a_lost_stream_is_resumed_behind_the_last_event(
     assert (called, store.connection) == (["/a"] * 5, connection)
 
 
+async def test_streams_that_end_at_once_are_not_opened_without_a_pause(
+    fake: FakeEtcd, store: EtcdStore
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    created = b'{"result":{"header":{"revision":"1"},"created":true}}\n'
+    broken = {"ends": head + created, "is unreadable": head + created + b"nonsense\n"}
+    for answer in broken.values():
+        fake.calls.clear()
+        fake.on_call = lambda member, method, _, answer=answer: (  # type: ignore[misc]
+            answer if method == "watch" else None
+        )
+        await asyncio.sleep(SESSION_S)
+        assert [method for _, method in fake.calls].count("watch") < 30
+    fake.on_call = lambda *_: None
+    await until(lambda: store.state is SessionState.CONNECTED)
+
+
 async def test_a_stream_is_resumed_at_another_member(fake: FakeEtcd, store: EtcdStore) -> None:
     called: list[str] = []
     connection = store.connection

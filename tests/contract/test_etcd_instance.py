@@ -34,11 +34,11 @@ def processes(
     """A bookie and two brokers below a chroot of their own."""
     metadata = f"{etcd_members.url}/{tmp_path.name}"
     bookie = BookieProcess("bookie-1", tmp_path, metadata)
-    one = {
+    quorums = {
         f"managed_ledger_default_{name}": "1"
         for name in ("ensemble_size", "write_quorum", "ack_quorum")
     }
-    brokers = [BrokerProcess(f"broker-{n}", tmp_path, metadata, **one) for n in range(2)]
+    brokers = [BrokerProcess(f"broker-{n}", tmp_path, metadata, **quorums) for n in range(2)]
     try:
         bookie.start()
         bookie.wait_ready()
