@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
 
         return metadata(arguments[1:])
     if arguments[:1] == ["tokens"]:
-        from engine.programs.commands.tokens import main as tokens
+        from engine.programs.commands.token_commands import main as tokens
 
         return tokens(arguments[1:])
     if arguments[:1] == ["certificates"]:

@@ -10,7 +10,7 @@ from engine.auth.authenticators.provider import Authenticated, Presented
 from engine.auth.authenticators.token_provider import token_provider
 from engine.auth.settings import TokenSettings
 from engine.programs.commands.private_files import write_private
-from engine.programs.commands.tokens import main
+from engine.programs.commands.token_commands import main
 
 NOW_MS = 1_700_000_000_000
 
