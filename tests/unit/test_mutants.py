@@ -56,6 +56,11 @@ def test_a_missing_place_is_named(where: str, old: str, new: str, why: str) -> N
         change(where, old, new)
 
 
+def test_names_of_edits_are_unique() -> None:
+    names = [edit.name for edit in EDITS]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_every_edit_finds_its_place() -> None:
     for edit in EDITS:
         edited((ROOT / edit.file).read_text(), edit)
