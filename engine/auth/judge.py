@@ -17,10 +17,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Decision about one call. ``reason`` is a sentence for the refused caller, empty when allowed."""
+    """Decision about one call. ``reason`` is a sentence for the refused caller, empty when allowed.
+
+    ``client_text`` is what a client of the wire reads where Apache has a text for this very cause, else empty.
+    """
 
     allowed: bool
     reason: str = ""
+    client_text: str = ""
 
 
 ALLOWED = Verdict(True)

@@ -1,4 +1,4 @@
-"""Mistakes in access: a door that does not ask the judge, or asks about something else."""
+"""Mistakes in access: a door that does not ask the judge, or asks about something else; a right without a grant."""
 
 from tests.mutants.edit import Edit
 
@@ -17,6 +17,11 @@ TOKENS = f"{PROVIDERS}/test_token_provider.py"
 OIDC = f"{PROVIDERS}/test_oidc_provider.py"
 BASIC = f"{PROVIDERS}/test_basic_provider.py"
 MEMORY = f"{PROVIDERS}/test_remembered.py"
+AUTHORIZATION = "engine/auth/authorization"
+JUDGED = "unit/auth/authorization/test_evaluator.py"
+MODEL = "unit/auth/authorization/test_evaluator_model.py"
+BY_ROLE = f"{JUDGED}::test_each_action_is_allowed_to_its_roles_alone"
+NAIVE = f"{MODEL}::test_the_verdict_is_that_of_a_naive_reading"
 BAD_TOKEN = f"{TOKENS}::test_a_bad_token_is_refused_for_a_reason_without_its_text"
 
 EDITS = (
@@ -550,5 +555,245 @@ EDITS = (
             "test_a_secret_is_shown_by_no_report_of_settings",
         ),
         "A11",
+    ),
+    Edit(
+        "every-role-is-allowed",
+        f"{AUTHORIZATION}/evaluator.py::judge",
+        "if role not in rules.superusers:",
+        "if False:",
+        (BY_ROLE, NAIVE),
+        "A12",
+    ),
+    Edit(
+        "superuser-is-judged-by-grants",
+        f"{AUTHORIZATION}/evaluator.py::judge",
+        "if role not in rules.superusers:",
+        "if True:",
+        (BY_ROLE,),
+        "A12",
+    ),
+    Edit(
+        "administrator-of-any-tenant",
+        f"{AUTHORIZATION}/evaluator.py::_of_role",
+        "record is not None and role in record.administrators",
+        "record is not None and record.administrators",
+        (BY_ROLE,),
+        "A12",
+    ),
+    Edit(
+        "every-role-is-a-superuser",
+        f"{AUTHORIZATION}/evaluator.py::_of_role",
+        "if action is Action.AUTHENTICATED:",
+        "if action in (Action.AUTHENTICATED, Action.SUPERUSER):",
+        (BY_ROLE,),
+        "A12",
+    ),
+    Edit(
+        "grant-administers-the-tenant",
+        f"{AUTHORIZATION}/evaluator.py::_of_role",
+        "if action not in GRANTS or isinstance(resource, TenantName | WholeCluster):",
+        "if isinstance(resource, TenantName | WholeCluster):",
+        (BY_ROLE,),
+        "A12",
+    ),
+    Edit(
+        "produce-allows-consume",
+        f"{AUTHORIZATION}/evaluator.py",
+        'Action.CONSUME: ("consume",),',
+        'Action.CONSUME: ("produce", "consume"),',
+        (BY_ROLE,),
+        "A12",
+    ),
+    Edit(
+        "functions-allow-produce",
+        f"{AUTHORIZATION}/evaluator.py",
+        'Action.PRODUCE: ("produce",),',
+        'Action.PRODUCE: ("produce", "functions"),',
+        (f"{JUDGED}::test_the_right_to_functions_is_not_the_right_to_what_they_read_and_write",),
+        "A12",
+    ),
+    Edit(
+        "topics-grant-opens-the-namespace",
+        f"{AUTHORIZATION}/evaluator.py::_is_granted",
+        "if not isinstance(resource, TopicName):\n    return False",
+        "if not isinstance(resource, TopicName):\n    return bool(access.topics)",
+        (BY_ROLE,),
+        "A12",
+    ),
+    Edit(
+        "topic-is-granted-by-its-beginning",
+        f"{AUTHORIZATION}/evaluator.py::_is_granted",
+        "access.topics.get(topic.full, {})",
+        "next((g for name, g in access.topics.items() if topic.full.startswith(name)), {})",
+        (
+            f"{JUDGED}::test_a_grant_on_one_topic_is_none_on_another_of_the_same_beginning_or_domain",
+        ),
+        "A12",
+    ),
+    Edit(
+        "partition-has-no-grant-of-its-topic",
+        f"{AUTHORIZATION}/evaluator.py::_is_granted",
+        "if resource.partition < 0",
+        "if True",
+        (f"{JUDGED}::test_a_partition_is_judged_by_its_own_grants_and_those_of_its_topic",),
+    ),
+    Edit(
+        "wildcards-are-always-on",
+        f"{AUTHORIZATION}/evaluator.py::_has",
+        "return rules.wildcards and any(",
+        "return any(",
+        (f"{JUDGED}::test_wildcards_match_at_one_end_where_they_are_switched_on",),
+        "A12",
+    ),
+    Edit(
+        "wildcard-grants-every-action",
+        f"{AUTHORIZATION}/evaluator.py::_has",
+        "matches(pattern, role) and not actions.isdisjoint(wanted)",
+        "matches(pattern, role)",
+        (
+            f"{JUDGED}::test_wildcards_match_at_one_end_where_they_are_switched_on",
+            NAIVE,
+        ),
+        "A12",
+    ),
+    Edit(
+        "grant-counts-in-another-cluster",
+        f"{AUTHORIZATION}/evaluator.py::_of_grants",
+        "namespace.cluster in (None, GLOBAL_CLUSTER, rules.cluster)",
+        "True",
+        (f"{JUDGED}::test_a_grant_counts_in_legacy_names_of_this_cluster_alone",),
+        "A12",
+    ),
+    Edit(
+        "client-of-a-proxy-is-not-judged",
+        f"{AUTHORIZATION}/evaluator.py::roles_of",
+        "(own,) if identity.original is None else (own, identity.original)",
+        "(own,)",
+        (
+            f"{JUDGED}::test_a_proxy_and_its_client_both_need_the_right",
+            f"{JUDGED}::test_a_proxy_that_is_a_superuser_gives_its_client_nothing",
+        ),
+        "A13",
+    ),
+    Edit(
+        "proxy-itself-is-not-judged",
+        f"{AUTHORIZATION}/evaluator.py::roles_of",
+        "(own,) if identity.original is None else (own, identity.original)",
+        "(own,) if identity.original is None else (identity.original,)",
+        (f"{JUDGED}::test_a_proxy_and_its_client_both_need_the_right",),
+        "A13",
+    ),
+    Edit(
+        "proxy-acts-without-a-client",
+        f"{AUTHORIZATION}/evaluator.py::judge",
+        "if roles[-1] in rules.proxies:",
+        "if False:",
+        (f"{JUDGED}::test_a_proxy_and_its_client_both_need_the_right",),
+        "A13",
+    ),
+    Edit(
+        "internal-role-of-any-method",
+        f"{AUTHORIZATION}/evaluator.py::_is_internal",
+        "(identity.role, identity.method) == (INTERNAL_ROLE, INTERNAL_METHOD)",
+        "identity.role == INTERNAL_ROLE",
+        (
+            f"{JUDGED}::test_an_internal_process_is_trusted_by_its_token_alone_and_its_client_is_judged",
+        ),
+        "A13",
+    ),
+    Edit(
+        "client-without-a-role-is-judged",
+        f"{AUTHORIZATION}/evaluator.py::judge",
+        "if not all(roles):",
+        "if False:",
+        (f"{JUDGED}::test_nobody_without_a_role_is_allowed_anything_that_is_judged",),
+        "A12",
+    ),
+    Edit(
+        "subscriptions-roles-do-not-count",
+        f"{AUTHORIZATION}/evaluator.py::_of_subscription",
+        "if roles is not None and role not in roles:",
+        "if False:",
+        (f"{JUDGED}::test_a_subscription_is_open_to_the_roles_that_its_rules_name",),
+        "A14",
+    ),
+    Edit(
+        "subscriptions-prefix-does-not-count",
+        f"{AUTHORIZATION}/evaluator.py::_of_subscription",
+        "if access.prefixed and not has_prefix(subscription.name, role):",
+        "if False:",
+        (f"{JUDGED}::test_a_subscription_is_open_to_the_roles_that_its_rules_name",),
+        "A14",
+    ),
+    Edit(
+        "prefix-of-a-longer-role-counts",
+        f"{AUTHORIZATION}/evaluator.py::has_prefix",
+        'subscription.startswith(f"{role}-")',
+        "subscription.startswith(role)",
+        (f"{JUDGED}::test_a_subscription_named_after_a_longer_role_is_not_the_shorter_ones",),
+        "A14",
+    ),
+    Edit(
+        "namespaces-consumer-has-closed-subscriptions",
+        f"{AUTHORIZATION}/evaluator.py::_of_grants",
+        "if action is Action.CONSUME and isinstance(resource, NamespaceName):",
+        "if False:",
+        (
+            f"{JUDGED}::test_a_subscription_is_open_to_the_roles_that_its_rules_name",
+            NAIVE,
+        ),
+        "A14",
+    ),
+    Edit(
+        "unknown-subscription-mode-is-open",
+        f"{AUTHORIZATION}/policy_view.py::NamespaceAccess.of",
+        'policies.get("subscription_auth_mode") not in (None, "", "None")',
+        'policies.get("subscription_auth_mode") == "Prefix"',
+        (f"{JUDGED}::test_a_subscription_is_open_to_the_roles_that_its_rules_name",),
+        "A14",
+    ),
+    Edit(
+        "administrator-widens-its-clusters",
+        f"{AUTHORIZATION}/change_rights.py::rights_of_tenant_change",
+        "if stored.allowed_clusters != wanted.allowed_clusters:",
+        "if False:",
+        (
+            "unit/auth/authorization/test_change_rights.py::test_an_administrator_rewrites_its_tenant_but_not_the_clusters",
+        ),
+        "A15",
+    ),
+    Edit(
+        "read-only-policies-change",
+        f"{AUTHORIZATION}/change_rights.py::judge_change",
+        "if policies_read_only:",
+        "if False:",
+        (
+            "unit/auth/authorization/test_change_rights.py::test_nobody_changes_policies_that_are_read_only",
+        ),
+    ),
+    Edit(
+        "viewer-has-all-namespaces",
+        f"{AUTHORIZATION}/viewer_of_roles.py::viewer_for",
+        "name.tenant not in tenants and judge(identity, Action.LOOKUP, name, view, rules).allowed",
+        "name.tenant not in tenants",
+        (f"{MODEL}::test_a_viewer_sees_a_namespace_exactly_where_it_may_list_its_topics",),
+        "A16",
+    ),
+    Edit(
+        "viewer-administers-all-tenants",
+        f"{AUTHORIZATION}/viewer_of_roles.py::viewer_for",
+        "if judge(identity, Action.TENANT_ADMIN, TenantName(name), view, rules).allowed",
+        "if True",
+        (f"{MODEL}::test_a_viewer_sees_a_namespace_exactly_where_it_may_list_its_topics",),
+        "A16",
+    ),
+    Edit(
+        "status-of-a-topics-refusal",
+        f"{AUTHORIZATION}/refusal_texts.py::default_http_refusal",
+        "if action is Action.TENANT_ADMIN:",
+        "if False:",
+        (
+            "unit/auth/authorization/test_refusal_texts.py::test_a_call_without_words_of_apaches_is_refused_by_the_missing_right",
+        ),
     ),
 )
