@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.auth.internal import INTERNAL_ROLE
 from engine.base.settings import count, flag, secret, text
 
 
@@ -62,6 +63,11 @@ class AuthenticationSettings:
             )
         if self.anonymous_user_role in names(self.proxy_roles):
             raise ValueError("anonymous_user_role must not be one of proxy_roles")
+        if self.anonymous_user_role == INTERNAL_ROLE:
+            # An anonymous client chooses its method, which is all that distinguishes the internal role.
+            raise ValueError(
+                f"anonymous_user_role must not be {INTERNAL_ROLE}, the instance's own role"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -702,6 +702,14 @@ EDITS = (
         "A13",
     ),
     Edit(
+        "anonymous-role-is-internal",
+        "engine/auth/settings.py::AuthenticationSettings.__post_init__",
+        "if self.anonymous_user_role == INTERNAL_ROLE:",
+        "if False:",
+        ("unit/auth/test_settings.py::test_anonymous_clients_have_no_role_of_the_instances_own",),
+        "A13",
+    ),
+    Edit(
         "client-without-a-role-is-judged",
         f"{AUTHORIZATION}/evaluator.py::judge",
         "if not all(roles):",
