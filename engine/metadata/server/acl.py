@@ -32,7 +32,7 @@ def expanded(acl: Acl, identities: Sequence[AclIdentity]) -> Acl | None:
 
     Duplicates are left out, and the scheme auth becomes the client's identities of scheme digest.
     """
-    if acl == OPEN_ACL:
+    if acl is OPEN_ACL or acl == OPEN_ACL:
         return OPEN_ACL
     entries: list[AclEntry] = []
     for entry in dict.fromkeys(acl):

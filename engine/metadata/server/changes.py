@@ -4,11 +4,12 @@ Every change holds absolute values, so that applying one twice is applying it on
 while changes go on: those since its beginning are applied to it.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 from engine.metadata.server.protocol import Acl
 
 
+@final
 class NodePut(NamedTuple):
     """A node with its whole state, except its children, which are other nodes."""
 
@@ -26,6 +27,7 @@ class NodePut(NamedTuple):
     pzxid: int
 
 
+@final
 class DataSet(NamedTuple):
     """New data of an existing node."""
 
@@ -36,12 +38,14 @@ class DataSet(NamedTuple):
     version: int
 
 
+@final
 class AclSet(NamedTuple):
     path: str
     acl: Acl
     aversion: int
 
 
+@final
 class ChildrenChanged(NamedTuple):
     """New counters of a parent, whose child was created or deleted by another change."""
 
@@ -50,16 +54,19 @@ class ChildrenChanged(NamedTuple):
     pzxid: int
 
 
+@final
 class NodeDeleted(NamedTuple):
     path: str
 
 
+@final
 class SessionOpened(NamedTuple):
     session_id: int
     timeout_ms: int
     password: bytes
 
 
+@final
 class SessionClosed(NamedTuple):
     """End of a session; the deletions of its ephemeral nodes are changes of their own, before it."""
 
@@ -75,3 +82,11 @@ class Transaction(NamedTuple):
     zxid: int
     time_ms: int
     changes: tuple[Change, ...]
+
+    def paths(self) -> list[str]:
+        """Return the paths of nodes whose state or children change; the root is ``/``."""
+        return [
+            change.path
+            for change in self.changes
+            if type(change) is not SessionOpened and type(change) is not SessionClosed
+        ]

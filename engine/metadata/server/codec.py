@@ -10,7 +10,6 @@ from typing import Any
 
 from engine.metadata.server.jute import (
     INT,
-    Frame,
     JuteError,
     buffer,
     read_bool,
@@ -24,6 +23,7 @@ from engine.metadata.server.jute import (
     texts,
 )
 from engine.metadata.server.protocol import (
+    OPEN_ACL,
     Acl,
     AclAnswer,
     AclEntry,
@@ -80,7 +80,9 @@ _STAT = Struct(">qqqqiiiqiiq")
 _MULTI_HEAD = Struct(">i?i")
 _MULTI_ERROR = Struct(">i?ii")
 _MODES = frozenset(CreateMode)
+_CREATE_TTL = Op.CREATE_TTL
 _WITH_TTL = (CreateMode.PERSISTENT_WITH_TTL, CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL)
+_MULTI_HEADS = {op: _MULTI_HEAD.pack(op, False, 0) for op in Op}
 _MULTI_END = _MULTI_HEAD.pack(Op.ERROR, True, -1)
 
 
@@ -89,8 +91,7 @@ def _acl_bytes(acl: Acl) -> bytes:
     return INT.pack(len(entries)) + b"".join(entries)
 
 
-_OPEN_ACL: Acl = (AclEntry(31, "world", "anyone"),)
-_OPEN_ACL_BYTES = _acl_bytes(_OPEN_ACL)
+_OPEN_ACL_BYTES = _acl_bytes(OPEN_ACL)
 
 
 class RequestError(JuteError):
@@ -113,7 +114,7 @@ class UnknownRequestError(Exception):
         self.op = op
 
 
-def decode_connect(frame: Frame) -> ConnectRequest:
+def decode_connect(frame: bytes) -> ConnectRequest:
     """Return the first request of a connection. Raises JuteError."""
     if len(frame) < _CONNECT_REQUEST.size:
         raise JuteError("a connect request has at least 28 bytes")
@@ -134,7 +135,7 @@ def encode_connect(answer: ConnectAnswer, with_read_only: bool) -> bytes:
     return head + password + (b"\0" if with_read_only else b"")
 
 
-def decode_request(frame: Frame) -> tuple[int, Request]:
+def decode_request(frame: bytes) -> tuple[int, Request]:
     """Return the xid and the request of a frame.
 
     Raises RequestError (answered), UnknownRequestError (answered) or, when there is not even a header, JuteError.
@@ -156,96 +157,95 @@ def decode_request(frame: Frame) -> tuple[int, Request]:
 Decoded = tuple[Request, int]
 
 
-def _get_data(frame: Frame, at: int) -> tuple[GetData, int]:
+def _get_data(frame: bytes, at: int) -> tuple[GetData, int]:
     path, at = read_text(frame, at)
     watch, at = read_bool(frame, at)
     return GetData(path, watch), at
 
 
-def _exists(frame: Frame, at: int) -> Decoded:
+def _exists(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     watch, at = read_bool(frame, at)
     return Exists(path, watch), at
 
 
-def _set_data(frame: Frame, at: int) -> Decoded:
+def _set_data(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     data, at = read_buffer(frame, at)
     version, at = read_int(frame, at)
     return SetData(path, data, version), at
 
 
-def _acl_entry(frame: Frame, at: int) -> tuple[AclEntry, int]:
+def _acl_entry(frame: bytes, at: int) -> tuple[AclEntry, int]:
     permissions, at = read_int(frame, at)
     scheme, at = read_optional_text(frame, at)
     name, at = read_optional_text(frame, at)
     return AclEntry(permissions, scheme, name), at
 
 
-def _read_acl(frame: Frame, at: int) -> tuple[Acl, int]:
+def _read_acl(frame: bytes, at: int) -> tuple[Acl, int]:
     """Return an ACL; the most common one is always the same object."""
-    end = at + len(_OPEN_ACL_BYTES)
-    if frame[at:end] == _OPEN_ACL_BYTES:
-        return _OPEN_ACL, end
+    if frame.startswith(_OPEN_ACL_BYTES, at):
+        return OPEN_ACL, at + len(_OPEN_ACL_BYTES)
     return read_vector(frame, at, _acl_entry)
 
 
-def _create(op: Op) -> Callable[[Frame, int], tuple[Create, int]]:
-    def decode(frame: Frame, at: int) -> tuple[Create, int]:
+def _create(op: Op) -> Callable[[bytes, int], tuple[Create, int]]:
+    def decode(frame: bytes, at: int) -> tuple[Create, int]:
         path, at = read_text(frame, at)
         data, at = read_buffer(frame, at)
         acl, at = _read_acl(frame, at)
         flags, at = read_int(frame, at)
         ttl_ms = 0
-        if op is Op.CREATE_TTL:
+        if op is _CREATE_TTL:
             ttl_ms, at = read_long(frame, at)
         return Create(op, path, data, acl, flags, ttl_ms), at
 
     return decode
 
 
-def _delete(frame: Frame, at: int) -> Decoded:
+def _delete(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     version, at = read_int(frame, at)
     return Delete(path, version), at
 
 
-def _check(frame: Frame, at: int) -> tuple[Check, int]:
+def _check(frame: bytes, at: int) -> tuple[Check, int]:
     path, at = read_text(frame, at)
     version, at = read_int(frame, at)
     return Check(path, version), at
 
 
-def _get_acl(frame: Frame, at: int) -> Decoded:
+def _get_acl(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     return GetAcl(path), at
 
 
-def _set_acl(frame: Frame, at: int) -> Decoded:
+def _set_acl(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     acl, at = _read_acl(frame, at)
     version, at = read_int(frame, at)
     return SetAcl(path, acl, version), at
 
 
-def _get_children(frame: Frame, at: int) -> tuple[GetChildren, int]:
+def _get_children(frame: bytes, at: int) -> tuple[GetChildren, int]:
     path, at = read_text(frame, at)
     watch, at = read_bool(frame, at)
     return GetChildren(path, watch, stat=False), at
 
 
-def _get_children2(frame: Frame, at: int) -> Decoded:
+def _get_children2(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     watch, at = read_bool(frame, at)
     return GetChildren(path, watch, stat=True), at
 
 
-def _sync(frame: Frame, at: int) -> Decoded:
+def _sync(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     return Sync(path), at
 
 
-def _set_watches(frame: Frame, at: int) -> Decoded:
+def _set_watches(frame: bytes, at: int) -> Decoded:
     relative_zxid, at = read_long(frame, at)
     data, at = read_vector(frame, at, read_text)
     exist, at = read_vector(frame, at, read_text)
@@ -253,7 +253,7 @@ def _set_watches(frame: Frame, at: int) -> Decoded:
     return SetWatches(relative_zxid, data, exist, child), at
 
 
-def _set_watches2(frame: Frame, at: int) -> Decoded:
+def _set_watches2(frame: bytes, at: int) -> Decoded:
     relative_zxid, at = read_long(frame, at)
     data, at = read_vector(frame, at, read_text)
     exist, at = read_vector(frame, at, read_text)
@@ -263,46 +263,46 @@ def _set_watches2(frame: Frame, at: int) -> Decoded:
     return SetWatches(relative_zxid, data, exist, child, persistent, recursive), at
 
 
-def _add_watch(frame: Frame, at: int) -> Decoded:
+def _add_watch(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     mode, at = read_int(frame, at)
     return AddWatch(path, mode), at
 
 
-def _check_watches(frame: Frame, at: int) -> Decoded:
+def _check_watches(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     kind, at = read_int(frame, at)
     return FindWatches(path, kind, remove=False), at
 
 
-def _remove_watches(frame: Frame, at: int) -> Decoded:
+def _remove_watches(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     kind, at = read_int(frame, at)
     return FindWatches(path, kind, remove=True), at
 
 
-def _get_ephemerals(frame: Frame, at: int) -> Decoded:
+def _get_ephemerals(frame: bytes, at: int) -> Decoded:
     prefix, at = read_text(frame, at)
     return GetEphemerals(prefix), at
 
 
-def _get_all_children_number(frame: Frame, at: int) -> Decoded:
+def _get_all_children_number(frame: bytes, at: int) -> Decoded:
     path, at = read_text(frame, at)
     return GetAllChildrenNumber(path), at
 
 
-def _auth(frame: Frame, at: int) -> Decoded:
+def _auth(frame: bytes, at: int) -> Decoded:
     _, at = read_int(frame, at)  # always 0
     scheme, at = read_optional_text(frame, at)
     auth, at = read_buffer(frame, at)
     return Auth(scheme, auth or b""), at
 
 
-def _empty(request: Request) -> Callable[[Frame, int], Decoded]:
+def _empty(request: Request) -> Callable[[bytes, int], Decoded]:
     return lambda _, at: (request, at)
 
 
-def _multi_head(frame: Frame, at: int) -> tuple[int, bool, int]:
+def _multi_head(frame: bytes, at: int) -> tuple[int, bool, int]:
     """Return the type of the next operation, whether there is none, and the offset behind the header."""
     end = at + _MULTI_HEAD.size
     if end > len(frame):
@@ -311,7 +311,7 @@ def _multi_head(frame: Frame, at: int) -> tuple[int, bool, int]:
     return op, done, end
 
 
-def _multi(frame: Frame, at: int) -> Decoded:
+def _multi(frame: bytes, at: int) -> Decoded:
     ops: list[Any] = []
     while True:
         op, done, at = _multi_head(frame, at)
@@ -327,19 +327,21 @@ def _multi(frame: Frame, at: int) -> Decoded:
 def _multi_create(request: Create) -> Create:
     """Return a creation as ZooKeeper takes it in a multi, where the flags decide on the type."""
     op, flags = request.op, request.flags
+    if not flags and op is not _CREATE_TTL:
+        return request  # which most are
     if flags not in _MODES:
         raise JuteError(f"the flags {flags} of a creation are none")
     if flags in _WITH_TTL:
-        if op is not Op.CREATE_TTL:
+        if op is not _CREATE_TTL:
             raise JuteError("a creation with a time to live has another type")
     elif flags == CreateMode.CONTAINER:
         op = Op.CREATE_CONTAINER
-    elif op is Op.CREATE_TTL:
+    elif op is _CREATE_TTL:
         op = Op.CREATE
     return request if op is request.op else request._replace(op=op, ttl_ms=0)
 
 
-def _multi_read(frame: Frame, at: int) -> Decoded:
+def _multi_read(frame: bytes, at: int) -> Decoded:
     ops: list[GetData | GetChildren] = []
     while True:
         op, done, at = _multi_head(frame, at)
@@ -355,7 +357,7 @@ def _multi_read(frame: Frame, at: int) -> Decoded:
         ops.append(request._replace(watch=False))  # ZooKeeper sets no watches there
 
 
-_MULTI_DECODERS: dict[int, Callable[[Frame, int], tuple[Any, int]]] = {
+_MULTI_DECODERS: dict[int, Callable[[bytes, int], tuple[Any, int]]] = {
     Op.CREATE: _create(Op.CREATE),
     Op.CREATE2: _create(Op.CREATE2),
     Op.CREATE_CONTAINER: _create(Op.CREATE_CONTAINER),
@@ -364,7 +366,7 @@ _MULTI_DECODERS: dict[int, Callable[[Frame, int], tuple[Any, int]]] = {
     Op.SET_DATA: _set_data,
     Op.CHECK: _check,
 }
-_DECODERS: dict[int, Callable[[Frame, int], Decoded]] = {
+_DECODERS: dict[int, Callable[[bytes, int], Decoded]] = {
     **{op: decode for op, decode in _MULTI_DECODERS.items() if op != Op.CHECK},
     Op.GET_DATA: _get_data,
     Op.EXISTS: _exists,
@@ -448,7 +450,7 @@ def _multi_body(answer: MultiAnswer) -> bytes:
         op, part = result
         if type(part) is Created and part.stat is not None:
             op = Op.CREATE2  # also of containers and nodes with a TTL
-        parts.append(_MULTI_HEAD.pack(op, False, 0))
+        parts.append(_MULTI_HEADS[op])
         if part is not None:
             parts.append(_ENCODERS[type(part)](part))
     parts.append(_MULTI_END)

@@ -2,8 +2,8 @@
 
 The server calls ``write`` in the order in which requests arrive. A write is executed at once, and its watches fire at
 once: their notices belong to it as its answer does. The server keeps both until the transaction is on the disk. So
-does it with the answer of a read that shows a change which is not on the disk yet (``paths_of`` and ``touched``).
-What a start reads from the disk goes through ``replay``. Invariant Z5.
+does it with the answer of a read that shows a change which is not on the disk yet (``paths_of`` and
+``Transaction.paths``). What a start reads from the disk goes through ``replay``. Invariant Z5.
 """
 
 from typing import NamedTuple
@@ -42,14 +42,6 @@ class WriteOutcome(NamedTuple):
     notices: list[WatchNotice]
     """Events for clients, in order, each before the answer of any later request."""
 
-    def touched(self) -> list[str]:
-        """Return the paths of nodes whose state or children the write changed; the root is ``/``."""
-        return [
-            change.path
-            for change in self.transaction.changes
-            if not isinstance(change, SessionOpened | SessionClosed)
-        ]
-
 
 class Machine:
     """SessionTable, tree and watches. ``last_zxid`` is the id of the last transaction, stored or not."""
@@ -79,7 +71,7 @@ class Machine:
         if isinstance(request, CloseSession):
             return self.close_session(client.session_id, zxid, now_ms)
         self._take(zxid)
-        execution = WriteExecution(self.tree, zxid, now_ms)
+        execution = WriteExecution(self.tree, self.watches, zxid, now_ms)
         try:
             self._require_session(client, request)
             answer = execution.run(client, request)
@@ -99,7 +91,7 @@ class Machine:
     def close_session(self, session_id: int, zxid: int, now_ms: int) -> WriteOutcome:
         """End a session, which closed or expired, and delete its ephemeral nodes."""
         self._take(zxid)
-        execution = WriteExecution(self.tree, zxid, now_ms)
+        execution = WriteExecution(self.tree, self.watches, zxid, now_ms)
         for path in sorted(self.tree.ephemerals.get(session_id, ())):
             execution.remove(path)
         closed = SessionClosed(session_id)
@@ -126,7 +118,7 @@ class Machine:
     def remove_unused(self, path: str, zxid: int, now_ms: int) -> WriteOutcome:
         """Delete a container or TTL node, unless it has children (again)."""
         self._take(zxid)
-        execution = WriteExecution(self.tree, zxid, now_ms)
+        execution = WriteExecution(self.tree, self.watches, zxid, now_ms)
         try:
             execution.remove_unused(path)
         except RefusedRequestError as error:

@@ -188,9 +188,7 @@ class NodeReader:
             watches.watch_always(path, client, recursive=True)
         return [WatchNotice(client, event) for event in events]
 
-    def _node(
-        self, client: SessionClient, path: str, permission: Permission = Permission.READ
-    ) -> ZNode:
+    def _node(self, client: SessionClient, path: str, permission: int = Permission.READ) -> ZNode:
         node = self._tree.nodes.get(path)
         if node is None:
             raise RefusedRequestError(ErrorCode.NO_NODE)
@@ -198,6 +196,6 @@ class NodeReader:
         return node
 
 
-def _require(client: SessionClient, node: ZNode, permission: Permission) -> None:
+def _require(client: SessionClient, node: ZNode, permission: int) -> None:
     if not access.allows(node.acl, permission, client.identities):
         raise RefusedRequestError(ErrorCode.NO_AUTH)

@@ -160,16 +160,16 @@ class NodeTree:
 
     def apply(self, change: TreeChange) -> None:
         """Make a change. Made twice it is made once; what it concerns may be missing, as in a fuzzy snapshot."""
-        if isinstance(change, NodePut):
+        if type(change) is NodePut:
             self._put(change)
-        elif isinstance(change, NodeDeleted):
+        elif type(change) is NodeDeleted:
             self._delete(change.path)
         elif (node := self.nodes.get(change.path)) is None:
             pass  # A later change, which the snapshot has already, deleted it.
-        elif isinstance(change, DataSet):
+        elif type(change) is DataSet:
             self.data_bytes += _size(change.data) - _size(node.data)
             _, node.data, node.mzxid, node.mtime, node.version = change
-        elif isinstance(change, ChildrenChanged):
+        elif type(change) is ChildrenChanged:
             _, node.cversion, node.pzxid = change
         else:
             self._release(node.acl)
@@ -267,7 +267,7 @@ class NodeTree:
 
     def _share(self, acl: Acl) -> Acl:
         """Return the one object of equal ACLs, counting the node that takes it."""
-        if acl == OPEN_ACL:
+        if acl is OPEN_ACL or acl == OPEN_ACL:
             return OPEN_ACL
         shared = self._acls.setdefault(acl, SharedAcl(acl))
         shared.nodes += 1

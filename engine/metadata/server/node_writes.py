@@ -3,6 +3,9 @@
 Invariants Z2, Z3, Z5.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from engine.metadata.server import acl as access
 from engine.metadata.server.changes import (
     AclSet,
@@ -25,6 +28,7 @@ from engine.metadata.server.node_tree import (
 )
 from engine.metadata.server.protocol import (
     ANY_VERSION,
+    OPEN_ACL,
     Acl,
     Answer,
     Check,
@@ -43,10 +47,14 @@ from engine.metadata.server.protocol import (
     Stat,
 )
 from engine.metadata.server.session_table import SessionClient
-from engine.metadata.server.watch_table import WatchTrigger
+from engine.metadata.server.watch_table import Watches, WatchTrigger
 
 MultiOp = Create | Delete | SetData | Check
 
+# Looked up once: a member of an enumeration takes longer than what a write does with it.
+_CREATED, _DELETED = EventType.CREATED, EventType.DELETED
+_DATA_CHANGED, _CHILDREN_CHANGED = EventType.DATA_CHANGED, EventType.CHILDREN_CHANGED
+_CREATE, _CREATE2 = Op.CREATE, Op.CREATE2
 _EPHEMERAL = (CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL)
 _SEQUENTIAL = (
     CreateMode.PERSISTENT_SEQUENTIAL,
@@ -67,31 +75,20 @@ class RefusedRequestError(Exception):
 class WriteExecution:
     """One write on the tree. ``changes`` are made already; ``triggers`` are to be fired unless it fails."""
 
-    __slots__ = ("_now_ms", "_tree", "_undo", "_zxid", "changes", "triggers")
+    __slots__ = ("_now_ms", "_tree", "_undo", "_watches", "_zxid", "changes", "triggers")
 
-    def __init__(self, tree: NodeTree, zxid: int, now_ms: int) -> None:
+    def __init__(self, tree: NodeTree, watches: Watches, zxid: int, now_ms: int) -> None:
         self.changes: list[TreeChange] = []
         self.triggers: list[WatchTrigger] = []
         self._tree = tree
+        self._watches = watches
         self._zxid = zxid
         self._now_ms = now_ms
         self._undo: list[TreeChange] | None = None
 
     def run(self, client: SessionClient, request: MultiOp | SetAcl | Multi) -> Answer | None:
         """Execute a request and return its answer. Raises RefusedRequestError, with nothing changed."""
-        if isinstance(request, SetData):
-            return self._set_data(client, request)
-        if isinstance(request, Create):
-            return self._create(client, request)
-        if isinstance(request, Multi):
-            return self._multi(client, request)
-        if isinstance(request, SetAcl):
-            return self._set_acl(client, request)
-        if isinstance(request, Delete):
-            self._delete(client, request)
-        else:
-            self._check(client, request)
-        return None
+        return _EXECUTIONS[type(request)](self, client, request)
 
     def remove(self, path: str) -> None:
         """Delete a node that has no children, unchecked."""
@@ -102,8 +99,8 @@ class WriteExecution:
         # A deletion leaves the count of creations, from which come sequence numbers.
         self._make(ChildrenChanged(parent_path, parent.cversion, self._zxid))
         self._make(NodeDeleted(path))
-        self._trigger(EventType.DELETED, path, node.acl)
-        self._trigger(EventType.CHILDREN_CHANGED, parent_path, parent.acl)
+        self._trigger(_DELETED, path, node.acl)
+        self._trigger(_CHILDREN_CHANGED, parent_path, parent.acl)
 
     def remove_unused(self, path: str) -> None:
         """Delete a container or TTL node.
@@ -139,9 +136,9 @@ class WriteExecution:
         self._make(
             NodePut(path, request.data, acl, zxid, zxid, now_ms, now_ms, 0, 0, 0, owner, zxid)
         )
-        self._trigger(EventType.CREATED, path, acl)
-        self._trigger(EventType.CHILDREN_CHANGED, parent_path, parent.acl)
-        return Created(path, None if request.op is Op.CREATE else self._node(path).stat())
+        self._trigger(_CREATED, path, acl)
+        self._trigger(_CHILDREN_CHANGED, parent_path, parent.acl)
+        return Created(path, None if request.op is _CREATE else self._node(path).stat())
 
     def _delete(self, client: SessionClient, request: Delete) -> None:
         path = request.path
@@ -162,7 +159,7 @@ class WriteExecution:
         _require_version(node.version, request.version)
         version = signed32(node.version + 1)
         self._make(DataSet(path, request.data, self._zxid, self._now_ms, version))
-        self._trigger(EventType.DATA_CHANGED, path, node.acl)
+        self._trigger(_DATA_CHANGED, path, node.acl)
         return node.stat()
 
     def _set_acl(self, client: SessionClient, request: SetAcl) -> Stat:
@@ -183,13 +180,15 @@ class WriteExecution:
 
     def _multi(self, client: SessionClient, request: Multi) -> MultiAnswer:
         """Execute all operations or none. One that fails is in the answer, which is itself a success."""
-        self._undo = []
+        undo: list[TreeChange] = []
         results: list[tuple[Op, Answer | None] | ErrorCode] = []
-        for op in request.ops:
+        for position, op in enumerate(request.ops, 1):
+            # A refused operation has changed nothing, so that the last one's changes are never undone.
+            self._undo = undo if position < len(request.ops) else None
             try:
                 results.append((_op(op), self.run(client, op)))
             except RefusedRequestError as error:
-                self._roll_back()
+                self._roll_back(undo)
                 done = len(results)
                 rest = len(request.ops) - done - 1
                 return MultiAnswer(
@@ -197,8 +196,8 @@ class WriteExecution:
                 )
         return MultiAnswer(tuple(results))
 
-    def _roll_back(self) -> None:
-        for change in reversed(self._undo or ()):
+    def _roll_back(self, undo: list[TreeChange]) -> None:
+        for change in reversed(undo):
             self._tree.apply(change)
         self.changes.clear()
         self.triggers.clear()
@@ -210,7 +209,8 @@ class WriteExecution:
         self.changes.append(change)
 
     def _trigger(self, kind: EventType, path: str, acl: Acl) -> None:
-        self.triggers.append(WatchTrigger(kind, path, self._zxid, acl))
+        if self._watches.may_fire(path):
+            self.triggers.append(WatchTrigger(kind, path, self._zxid, acl))
 
     def _node(self, path: str) -> ZNode:
         node = self._tree.nodes.get(path)
@@ -222,7 +222,7 @@ class WriteExecution:
 def _owner(client: SessionClient, request: Create) -> int:
     """Return the owner field of a new node. As in ZooKeeper the operation decides on containers, not the flag."""
     op, flags = request.op, request.flags
-    if flags == CreateMode.PERSISTENT and op in (Op.CREATE, Op.CREATE2):
+    if not flags and (op is _CREATE or op is _CREATE2):
         return 0  # which most are
     if not CreateMode.PERSISTENT <= flags <= CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL:
         raise RefusedRequestError(ErrorCode.BAD_ARGUMENTS)
@@ -244,8 +244,8 @@ def _expanded(client: SessionClient, acl: Acl) -> Acl:
     return valid
 
 
-def _require(client: SessionClient, node: ZNode, permission: Permission) -> None:
-    if not access.allows(node.acl, permission, client.identities):
+def _require(client: SessionClient, node: ZNode, permission: int) -> None:
+    if node.acl is not OPEN_ACL and not access.allows(node.acl, permission, client.identities):
         raise RefusedRequestError(ErrorCode.NO_AUTH)
 
 
@@ -261,11 +261,18 @@ def _require_version(actual: int, expected: int) -> None:
 
 def _op(request: MultiOp) -> Op:
     """Return the type of an operation's result in a multi's answer."""
-    if isinstance(request, Create):
-        return request.op
-    if isinstance(request, SetData):
-        return Op.SET_DATA
-    return Op.DELETE if isinstance(request, Delete) else Op.CHECK
+    return request.op if type(request) is Create else _OPS[type(request)]
+
+
+_OPS = {SetData: Op.SET_DATA, Delete: Op.DELETE, Check: Op.CHECK}
+_EXECUTIONS: dict[type, Callable[[WriteExecution, SessionClient, Any], Answer | None]] = {
+    SetData: WriteExecution._set_data,
+    Create: WriteExecution._create,
+    Multi: WriteExecution._multi,
+    SetAcl: WriteExecution._set_acl,
+    Delete: WriteExecution._delete,
+    Check: WriteExecution._check,
+}
 
 
 def _inverse(tree: NodeTree, change: TreeChange) -> TreeChange:
@@ -274,8 +281,8 @@ def _inverse(tree: NodeTree, change: TreeChange) -> TreeChange:
     node = tree.nodes.get(path)
     if node is None:
         return NodeDeleted(path)
-    if isinstance(change, DataSet):
+    if type(change) is DataSet:
         return DataSet(path, node.data, node.mzxid, node.mtime, node.version)
-    if isinstance(change, ChildrenChanged):
+    if type(change) is ChildrenChanged:
         return ChildrenChanged(path, node.cversion, node.pzxid)
     return node.put(path)

@@ -5,8 +5,8 @@ numbers that wrap around, transaction ids (zxid) 64-bit. Data of a node are None
 the protocol keeps apart from empty data.
 """
 
-from enum import IntEnum, IntFlag
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Final, NamedTuple
 
 ANY_VERSION = -1
 
@@ -82,15 +82,15 @@ class CreateMode(IntEnum):
     PERSISTENT_SEQUENTIAL_WITH_TTL = 6
 
 
-class Permission(IntFlag):
-    """Rights of an ACL entry."""
+class Permission:
+    """Rights of an ACL entry: plain integers, as those of a flag are slow."""
 
-    READ = 1
-    WRITE = 2
-    CREATE = 4
-    DELETE = 8
-    ADMIN = 16
-    ALL = 31
+    READ: Final = 1
+    WRITE: Final = 2
+    CREATE: Final = 4
+    DELETE: Final = 8
+    ADMIN: Final = 16
+    ALL: Final = 31
 
 
 class AclEntry(NamedTuple):

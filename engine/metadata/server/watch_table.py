@@ -50,9 +50,9 @@ class WatchTable:
     def __init__(self) -> None:
         self.size = 0
         """Pairs of client and path."""
-        self._clients: dict[str, SessionClient | dict[SessionClient, None]] = {}
+        self.clients: dict[str, SessionClient | dict[SessionClient, None]] = {}
         self._modes: dict[SessionClient, dict[str, int]] = {}
-        self._recursive = 0
+        self.recursive = 0
 
     def add(self, path: str, client: SessionClient, mode: int) -> None:
         modes = self._modes.setdefault(client, {})
@@ -81,7 +81,7 @@ class WatchTable:
 
     def may_fire(self, path: str) -> bool:
         """Return False when no client watches ``path``."""
-        return path in self._clients or self._recursive > 0
+        return path in self.clients or self.recursive > 0
 
     def fire(self, path: str) -> dict[SessionClient, None]:
         """Return the clients that watch ``path``, or recursively a node above it; those of mode ONCE end."""
@@ -91,7 +91,7 @@ class WatchTable:
             modes = self._modes[client]
             before = modes[path]
             self._set(path, client, modes, before, before & ~ONCE)
-        if self._recursive:
+        if self.recursive:
             for above in _above(path):
                 for client in self._watching(above):
                     if self._modes[client][above] & RECURSIVE:
@@ -99,36 +99,36 @@ class WatchTable:
         return clients
 
     def paths_count(self) -> int:
-        return len(self._clients)
+        return len(self.clients)
 
     def clients_count(self) -> int:
         return len(self._modes)
 
     def _watching(self, path: str) -> Sequence[SessionClient]:
-        clients = self._clients.get(path, ())
+        clients = self.clients.get(path, ())
         if isinstance(clients, SessionClient):
             return (clients,)
         return tuple(clients)
 
     def _enter(self, path: str, client: SessionClient) -> None:
-        clients = self._clients.setdefault(path, client)
+        clients = self.clients.setdefault(path, client)
         if clients is client:
             return
         if isinstance(clients, SessionClient):
-            clients = self._clients[path] = {clients: None}
+            clients = self.clients[path] = {clients: None}
         clients[client] = None
 
     def _leave(self, path: str, client: SessionClient) -> None:
-        clients = self._clients[path]
+        clients = self.clients[path]
         if isinstance(clients, dict):
             del clients[client]
         if clients is client or not clients:
-            del self._clients[path]
+            del self.clients[path]
 
     def _set(
         self, path: str, client: SessionClient, modes: dict[str, int], before: int, after: int
     ) -> None:
-        self._recursive += bool(after & RECURSIVE) - bool(before & RECURSIVE)
+        self.recursive += bool(after & RECURSIVE) - bool(before & RECURSIVE)
         if after:
             modes[path] = after
             if not before:
@@ -199,6 +199,11 @@ class Watches:
         """Remove all watches of a client that is gone."""
         self._data.remove_client(client)
         self._children.remove_client(client)
+
+    def may_fire(self, path: str) -> bool:
+        """Return False when no change of the node at ``path`` fires a watch."""
+        data = self._data
+        return path in data.clients or path in self._children.clients or data.recursive > 0
 
     def fire(self, triggers: list[WatchTrigger]) -> list[WatchNotice]:
         """Return the notices of changes, in order, and end the watches that fired once."""

@@ -165,7 +165,7 @@ EDITS = (
     Edit(
         "failed-multi-keeps-what-it-did",
         f"{SERVER}/node_writes.py::WriteExecution._multi",
-        "self._roll_back()",
+        "self._roll_back(undo)",
         "pass",
         (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
         "Z3",
@@ -173,8 +173,16 @@ EDITS = (
     Edit(
         "failed-multi-is-undone-in-its-own-order",
         f"{SERVER}/node_writes.py::WriteExecution._roll_back",
-        "reversed(self._undo or ())",
-        "self._undo or ()",
+        "reversed(undo)",
+        "undo",
+        (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
+        "Z3",
+    ),
+    Edit(
+        "failed-multi-undoes-its-first-operation-only",
+        f"{SERVER}/node_writes.py::WriteExecution._multi",
+        "position < len(request.ops)",
+        "position == 1",
         (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
         "Z3",
     ),
@@ -292,6 +300,16 @@ EDITS = (
         "before & ~ONCE",
         "before",
         (f"{UNIT}/test_watch_table.py::test_a_watch_fires_once",),
+    ),
+    Edit(
+        "recursive-watch-fires-only-where-others-watch",
+        f"{SERVER}/watch_table.py::Watches.may_fire",
+        "data.recursive > 0",
+        "False",
+        (
+            f"{UNIT}/test_watch_table.py::test_a_recursive_watch_fires_for_every_node_below_but_not_for_lists_of_children",
+        ),
+        "Z4",
     ),
     Edit(
         "child-watch-missed-at-a-deletion",

@@ -115,7 +115,7 @@ class ClientRequests:
     def commit(self, outcome: WriteOutcome) -> int:
         """Make the outcome of a write durable. Return the group that does."""
         commits = self._commits
-        commits.add(outcome.transaction, outcome.touched())
+        commits.add(outcome.transaction)
         group = commits.open_group
         if outcome.notices:
             self._notify(outcome.notices, group)

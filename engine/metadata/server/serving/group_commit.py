@@ -39,16 +39,24 @@ class FrameReceiver(Protocol):
 
 
 class CommitGroup:
-    """Transactions with one sync, the paths they change, and the frames that wait for it."""
+    """Transactions with one sync, and the frames that wait for it."""
 
-    __slots__ = ("frames", "number", "paths", "transactions", "zxid")
+    __slots__ = ("_listed", "_paths", "frames", "number", "transactions", "zxid")
 
     def __init__(self, number: int, zxid: int) -> None:
         self.number = number
         self.zxid = zxid
         self.transactions: list[Transaction] = []
-        self.paths: set[str] = set()
         self.frames: list[tuple[FrameReceiver, bytes]] = []
+        self._paths: set[str] = set()
+        self._listed = 0
+
+    def changes(self, paths: Iterable[str]) -> bool:
+        """Return whether a transaction changes one of ``paths``. Only reads ask, so that writes list no paths."""
+        for transaction in self.transactions[self._listed :]:
+            self._paths.update(transaction.paths())
+        self._listed = len(self.transactions)
+        return not self._paths.isdisjoint(paths)
 
 
 class GroupCommit:
@@ -109,20 +117,19 @@ class GroupCommit:
         flight = self._flight
         return len(self._open.frames) + (0 if flight is None else len(flight.frames))
 
-    def add(self, transaction: Transaction, paths: Iterable[str]) -> None:
+    def add(self, transaction: Transaction) -> None:
         """Add a transaction that has been executed."""
         group = self._open
         group.transactions.append(transaction)
-        group.paths.update(paths)
         group.zxid = transaction.zxid
         self._commit_soon()
 
     def showing(self, paths: Iterable[str] | None) -> int:
         """Return the last group that changes one of ``paths`` (None: any path) and is not durable; 0 without one."""
         group, flight = self._open, self._flight
-        if group.transactions and (paths is None or not group.paths.isdisjoint(paths)):
+        if group.transactions and (paths is None or group.changes(paths)):
             return group.number
-        if flight is not None and (paths is None or not flight.paths.isdisjoint(paths)):
+        if flight is not None and (paths is None or flight.changes(paths)):
             return flight.number
         return 0
 

@@ -279,7 +279,7 @@ def test_the_end_of_a_session_deletes_its_ephemeral_nodes_and_no_others(bench: B
     for path in ("/e1", "/node/e2"):
         assert bench.machine.read(other, Exists(path, False)) == (ErrorCode.NO_NODE, None)
     assert client.session_id not in bench.machine.sessions
-    assert sorted(set(outcome.touched())) == ["/", "/e1", "/node", "/node/e2"]
+    assert sorted(set(outcome.transaction.paths())) == ["/", "/e1", "/node", "/node/e2"]
 
 
 def test_a_session_is_taken_up_with_its_password_only(bench: Bench) -> None:
@@ -406,6 +406,6 @@ def test_a_client_has_its_address_and_what_it_authenticated_as(bench: Bench) -> 
 def test_a_read_shows_changes_of_the_paths_that_it_names(bench: Bench) -> None:
     client = bench.client()
     outcome = bench.create(client, "/node/x")
-    assert outcome.touched() == ["/node", "/node/x"]
-    assert bench.create(client, "/x").touched() == ["/", "/x"]
+    assert outcome.transaction.paths() == ["/node", "/node/x"]
+    assert bench.create(client, "/x").transaction.paths() == ["/", "/x"]
     assert events(outcome.notices) == []

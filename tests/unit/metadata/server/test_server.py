@@ -154,7 +154,7 @@ async def test_a_power_loss_keeps_what_was_answered_and_sessions(rig: MetadataRi
 async def test_a_store_whose_changes_make_no_tree_refuses_the_start(rig: MetadataRig) -> None:
     commits = rig.server.commits
     orphan = NodePut("/none/a", b"", OPEN_ACL, 1, 1, 1, 1, 0, 0, 0, 0, 1)
-    commits.add(Transaction(rig.server.machine.last_zxid + 1, 1, (orphan,)), ())
+    commits.add(Transaction(rig.server.machine.last_zxid + 1, 1, (orphan,)))
     await commits.drain()
     await rig.kill()
     with pytest.raises(DamagedStoreError, match="'/none/a' has no parent: restore it from a bac"):
