@@ -1,12 +1,12 @@
 """The metadata server beside Apache ZooKeeper, by turns: ``python -m tests.bench.metadata [--rounds 3]``.
 
 Both keep their data on real files and sync every write. A raw client pipelines frames made beforehand over one
-connection. Prints medians over the rounds: operations a second and µs of the server's CPU for each, at 1 and 64 in
+connection, to one server at a time: every work is cut into slices that take turns, so that other load on the machine
+meets both. Prints medians over the slices: operations a second and µs of the server's CPU for each, at 1 and 64 in
 flight; the time until a new process serves, its memory at rest, and the delay of a watch's event behind its change.
 """
 
 import argparse
-import os
 import shutil
 import socket
 import statistics
@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from engine.metadata.server.protocol import (
@@ -35,8 +35,10 @@ from tests.support.ports import free_ports
 from tests.support.zookeeper.client_codec import encode_connect_request, encode_request
 
 ROOT = Path(__file__).resolve().parents[3]
-TICKS = os.sysconf("SC_CLK_TCK")
 DATA = b"x" * 100
+SLICES = 10
+Results = defaultdict[str, defaultdict[str, list[float]]]
+"""Values by figure and server."""
 
 
 class Process:
@@ -59,8 +61,9 @@ class Process:
         self.ready_s = time.perf_counter() - begun
 
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """Return the CPU time of the threads that run now, exact to a nanosecond."""
+        tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
     def memory_mb(self) -> float:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
@@ -192,31 +195,40 @@ def running(name: str) -> Iterator[Process]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measured(process: Process, scale: float) -> dict[str, float]:
-    """Run all works on a server."""
-    figures = {"ready, s": process.ready_s}
+def measure(processes: dict[str, Process], scale: float, results: Results) -> None:
+    """Run all works on the servers, each in slices that take turns, and append the figures of every slice."""
+    for name, process in processes.items():
+        results["ready, s"][name].append(process.ready_s)
     time.sleep(0.5)
-    figures["memory at rest, MB"] = process.memory_mb()
-    session = Session(process.port)
-    session.pipeline([encode_request(1, Create(Op.CREATE, "/bench", b"", OPEN_ACL, 0))], 1)
-    # Not measured: Java's compiler needs it.
-    for work in ("create", "set", "get", "multi", "delete"):
-        session.pipeline(encoded(work, max(int(8000 * scale), 200)), 64)
+    sessions = {}
+    for name, process in processes.items():
+        results["memory at rest, MB"][name].append(process.memory_mb())
+        session = sessions[name] = Session(process.port)
+        session.pipeline([encode_request(1, Create(Op.CREATE, "/bench", b"", OPEN_ACL, 0))], 1)
+        # Not measured: Java's compiler needs it.
+        for work in ("create", "set", "get", "multi", "delete"):
+            session.pipeline(encoded(work, max(int(8000 * scale), 200)), 64)
     for in_flight in (64, 1):
         for work, count in (("create", 8000), ("set", 8000), ("get", 20_000), ("multi", 4000)):
             frames = encoded(work, max(int(count * scale) // (1 if in_flight > 1 else 8), 200))
-            cpu, begun = process.cpu_s(), time.perf_counter()
-            session.pipeline(frames, in_flight)
-            seconds = time.perf_counter() - begun
-            name = f"{work}, {in_flight} in flight"
-            figures[f"{name}, op/s"] = len(frames) / seconds
-            figures[f"{name}, CPU µs"] = (process.cpu_s() - cpu) / len(frames) * 1e6
+            for i in range(SLICES):
+                slice_ = frames[len(frames) * i // SLICES : len(frames) * (i + 1) // SLICES]
+                for name in sorted(processes, reverse=bool(i % 2)):
+                    cpu, begun = processes[name].cpu_s(), time.perf_counter()
+                    sessions[name].pipeline(slice_, in_flight)
+                    seconds = time.perf_counter() - begun
+                    cpu = processes[name].cpu_s() - cpu
+                    figure = f"{work}, {in_flight} in flight"
+                    results[f"{figure}, op/s"][name].append(len(slice_) / seconds)
+                    results[f"{figure}, CPU µs"][name].append(cpu / len(slice_) * 1e6)
         created = max(int(8000 * scale) // (1 if in_flight > 1 else 8), 200)
-        session.pipeline(encoded("delete", created), 64)
-    figures["event behind its answer, ms"] = watch_delay_ms(process.port, 200)
-    figures["memory afterwards, MB"] = process.memory_mb()
-    session.close()
-    return figures
+        for session in sessions.values():
+            session.pipeline(encoded("delete", created), 64)
+    for name, process in processes.items():
+        delay_ms = watch_delay_ms(process.port, 200)
+        results["event behind its answer, ms"][name].append(delay_ms)
+        results["memory afterwards, MB"][name].append(process.memory_mb())
+        sessions[name].close()
 
 
 def main() -> None:
@@ -226,12 +238,11 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="without Apache's")
     arguments = parser.parse_args()
     names = ["ours"] if arguments.alone else list(SERVERS)
-    results: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for round_ in range(arguments.rounds):
-        for name in names if round_ % 2 else names[::-1]:
-            with running(name) as process:
-                for figure, value in measured(process, arguments.scale).items():
-                    results[figure][name].append(value)
+    results: Results = defaultdict(lambda: defaultdict(list))
+    for _ in range(arguments.rounds):
+        with ExitStack() as stack:
+            processes = {name: stack.enter_context(running(name)) for name in names}
+            measure(processes, arguments.scale, results)
     print("| figure | " + " | ".join(names) + " | ours to Apache's |")
     print("|---|" + "---|" * (len(names) + 1))
     for figure, by_name in results.items():
