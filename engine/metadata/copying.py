@@ -112,9 +112,11 @@ async def copy(
 
     Raises CopyError, and the stores' errors; the target is left incomplete then, and marked as such.
     """
+    await _refuse_incomplete(source)
     await _begin(target, name)
     copied = CopiedNodes()
     pending: list[SourceNode] = []
+    owners: set[str] = set()
 
     async def write() -> None:
         await _all(_write(target, node) for node in pending)
@@ -124,8 +126,11 @@ async def copy(
 
     depth = 0
     async for node in walk(source):
+        if node.path.endswith(MARK) and node.value == name.encode():
+            raise CopyError(f"the target is in the source, which has {node.path}: choose another")
         if node.stat.ephemeral_owner:
             copied.ephemerals += 1
+            owners.add(node.path.rpartition("/")[0] or "/")
             continue
         # Nodes of one level do not need each other, so they are written together.
         if len(pending) == BATCH or node.path.count("/") != depth:
@@ -133,9 +138,21 @@ async def copy(
             depth = node.path.count("/")
         pending.append(node)
     await write()
+    await _count_left_out(source, target, sorted(owners))
     await _compare(source, target)
     await target.delete(MARK)
     return copied
+
+
+async def _refuse_incomplete(source: MetadataStore) -> None:
+    """Raise CopyError when the source is an interrupted copy itself."""
+    try:
+        mark, _ = await source.get(MARK)
+    except NoNodeError:
+        return
+    raise CopyError(
+        f"the source holds an interrupted copy of {mark.decode(errors='replace')}: complete that one before"
+    )
 
 
 async def _begin(target: MetadataStore, name: str) -> None:
@@ -172,6 +189,19 @@ async def _write(target: MetadataStore, node: SourceNode) -> None:
     wanted = _next_number(node)
     if wanted > len(node.children):
         await _continue_numbers(target, node.path, wanted)
+
+
+async def _count_left_out(
+    source: MetadataStore, target: MetadataStore, parents: Sequence[str]
+) -> None:
+    """Let the sequential numbers of nodes continue whose ephemeral children were not copied.
+
+    Until here only the copied children have advanced them.
+    """
+    for start in range(0, len(parents), BATCH):
+        for node in await _read(source, parents[start : start + BATCH]):
+            if node is not None:
+                await _continue_numbers(target, node.path, _next_number(node))
 
 
 def _next_number(node: SourceNode) -> int:

@@ -50,6 +50,33 @@ async def test_numbers_of_sequential_nodes_are_not_given_again(used: int) -> Non
     assert len(await target.children("/counters/producer-name")) == 1
 
 
+async def test_numbers_of_ephemeral_nodes_are_not_given_again() -> None:
+    source, target = MemoryServer().session(), MemoryServer().session()
+    await source.create("/election", b"")
+    await source.create("/election/-", sequence=True, ephemeral=True)
+    last = await source.create("/election/-", sequence=True)
+    await copy(source, target, NAME)
+    assert await target.create("/election/-", sequence=True) > last
+
+
+async def test_an_interrupted_copy_is_refused_as_a_source() -> None:
+    source, target = await filled(), MemoryServer().session()
+    await source.create(MARK, b"zk:first:2181")
+    with pytest.raises(CopyError, match="the source holds an interrupted copy of zk:first:2181"):
+        await copy(source, target, NAME)
+    assert await contents(target) == {"/": b""}
+
+
+async def test_a_target_in_the_source_is_refused() -> None:
+    source, target = await filled(), MemoryServer().session()
+    # The mark of the target, as a source sees it whose path is above the target's.
+    await source.create("/prod" + MARK, NAME.encode(), make_parents=True)
+    with pytest.raises(
+        CopyError, match="the target is in the source, which has /prod/magnetar-copy"
+    ):
+        await copy(source, target, NAME)
+
+
 async def test_a_target_with_nodes_is_refused_unchanged() -> None:
     source, target = await filled(), MemoryServer().session()
     await target.create("/mine", b"1")
