@@ -133,7 +133,7 @@ def _as_text(line: str) -> str:
         return line
 
 
-def _die_with_parent(supervisor: int) -> None:
+def die_with_parent(supervisor: int) -> None:
     """Make this process end when the supervisor ends in any way, even before this call.
 
     Called in the child between fork and exec.
@@ -362,7 +362,7 @@ class ChildProcess:
                     stderr=log,
                     env={**os.environ, **self.spec.env},
                     start_new_session=True,
-                    preexec_fn=partial(_die_with_parent, os.getpid()),
+                    preexec_fn=partial(die_with_parent, os.getpid()),
                 )
             except OSError as error:
                 return f"cannot run {self.spec.argv[0]}: {error.strerror}"

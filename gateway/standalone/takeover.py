@@ -13,11 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial as bound
 from pathlib import Path
 
 from gateway.standalone import plan
 from gateway.standalone.programs import ProgramMissingError, java_home, zookeeper_classpath
-from gateway.standalone.supervisor import LogFile, is_ready
+from gateway.standalone.supervisor import LogFile, die_with_parent, is_ready
 
 OLD, NEW = "zookeeper", "metadata"
 PARTIAL, BACKUP = "metadata.partial", "zookeeper.backup"
@@ -81,7 +82,13 @@ def _copy(data_dir: Path, host: str, partial: Path) -> str:
     ):
         command = (sys.executable, "-m", "engine", "metadata", "copy")
         urls = (f"zk:{host}:{from_port}", f"zk:{host}:{to_port}")
-        copied = subprocess.run([*command, *urls], capture_output=True, text=True, check=False)
+        copied = subprocess.run(
+            [*command, *urls],
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=bound(die_with_parent, os.getpid()),
+        )
     if copied.returncode:
         raise TakeoverError(f"the metadata cannot be copied: {copied.stderr.strip()[-500:]}")
     return copied.stdout.strip()
@@ -94,7 +101,15 @@ def _server(
     """Run a metadata server for the length of the block. Raises TakeoverError when it does not become ready."""
     path = data_dir / "logs" / "takeover.log"
     with path.open("ab") as log:
-        process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        # Two ZooKeepers on the same files, one of them left behind, would damage them.
+        process = subprocess.Popen(
+            argv,
+            env=env,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=bound(die_with_parent, os.getpid()),
+        )
     try:
         until = time.monotonic() + READY_S
         while not asyncio.run(is_ready(plan.Ready("zookeeper", port), host)):

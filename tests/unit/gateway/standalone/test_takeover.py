@@ -1,10 +1,16 @@
 """The takeover of metadata in ZooKeeper's format: once, from any interruption, with a backup."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from gateway.standalone import takeover
+from gateway.standalone.leftovers import leftovers
 from gateway.standalone.takeover import TakeoverError, refusal, take_over
 
 
@@ -95,3 +101,27 @@ def test_zookeeper_is_refused_for_metadata_that_the_embedded_server_has(tmp_path
     assert refusal(old_instance(tmp_path)) == ""
     (tmp_path / "metadata").mkdir()
     assert "magnetar metadata copy" in refusal(tmp_path)
+
+
+def test_servers_of_a_killed_takeover_end(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    program = f"""
+import sys
+from pathlib import Path
+from gateway.standalone.takeover import _server
+server = (sys.executable, "-c", "import time; time.sleep(600)")
+with _server("ZooKeeper", server, {{}}, "127.0.0.1", 1, Path({str(tmp_path)!r})):
+    pass
+"""
+    supervisor = subprocess.Popen([sys.executable, "-c", program])
+    while not (left := leftovers(tmp_path / "logs")):
+        assert supervisor.poll() is None
+    supervisor.kill()
+    supervisor.wait()
+    until = time.monotonic() + 10
+    while leftovers(tmp_path / "logs") and time.monotonic() < until:
+        time.sleep(0.01)
+    survivors = leftovers(tmp_path / "logs")
+    for pid in survivors:
+        os.kill(pid, signal.SIGKILL)
+    assert (len(left), survivors) == (1, [])
