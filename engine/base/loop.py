@@ -9,6 +9,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from engine.base.clock import SystemClock
 
@@ -32,6 +33,24 @@ class EventLoop(asyncio.SelectorEventLoop):
         they add run afterwards.
         """
         self._last.append(callback)
+
+    def _accept_connection(
+        self,
+        protocol_factory: Any,
+        sock: Any,
+        sslcontext: Any = None,
+        server: Any = None,
+        backlog: int = 100,
+        *limits: float,
+    ) -> None:
+        """Accept one connection in each turn, not up to ``backlog``.
+
+        While there are no descriptors left, asyncio logs each attempt of a turn and schedules as many retries, which
+        multiply: the log fills the disk.
+        """
+        super()._accept_connection(  # type: ignore[misc]
+            protocol_factory, sock, sslcontext, server, 1, *limits
+        )
 
     def _run_once(self) -> None:
         super()._run_once()  # type: ignore[misc]

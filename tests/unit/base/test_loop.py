@@ -116,3 +116,36 @@ assert gc.get_freeze_count() > 0, "what was left is young again"
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="its collector looks at a little at a time")
 def test_a_heap_of_old_reference_cycles_is_collected_automatically() -> None:
     subprocess.run([sys.executable, "-c", GROWING], check=True, cwd=ROOT)
+
+
+def test_a_lack_of_descriptors_is_logged_once_in_each_attempt() -> None:
+    code = """
+import asyncio, resource, socket
+from engine.base.loop import EventLoop
+from engine.net.network import LoopNetwork
+
+failures = []
+
+async def main():
+    loop = asyncio.get_running_loop()
+    first = loop.create_future()
+
+    def failed(loop, context):
+        failures.append(context)
+        if not first.done():
+            first.set_result(None)
+
+    loop.set_exception_handler(failed)
+    server = await LoopNetwork().listen("127.0.0.1", 0, asyncio.Protocol)
+    clients = [socket.create_connection(("127.0.0.1", server.port))]
+    # No descriptor is left from here on.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (clients[0].fileno() + 1, 4096))
+    await first
+    await asyncio.sleep(0)
+
+with asyncio.Runner(loop_factory=EventLoop) as runner:
+    runner.run(main())
+assert len(failures) == 1, len(failures)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
