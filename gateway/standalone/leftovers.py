@@ -12,8 +12,8 @@ CHECK_INTERVAL_S = 0.1
 PART_LOG = re.compile(
     r"(zookeeper|redis|bookie-\d+|broker-\d+|gateway(-\d+)?|worker|spark|takeover)\.log"
 )
-"""Names of the logs of ``plan.children`` and of a takeover. Processes are detected by them and not by their environment, which Redis
-overwrites."""
+"""Names of the logs of ``plan.children`` and of a takeover. Processes are detected by them and not by their
+environment, which Redis overwrites."""
 KILLED_S = 5.0
 
 

@@ -36,7 +36,8 @@ REQUEST_MAX = 4096
 REQUEST_S = 30.0
 LOG_KEEP_BYTES = 64 << 20
 LOG_CHECK_S = 5.0
-LAST_MESSAGE_MAX = 300
+LAST_MESSAGE_MAX = 1000
+"""Characters. Room for a path several times and the remedy, which is at the end of a message."""
 STACK_LINES = 60
 CAUSE = "Caused by: "
 HARMLESS = re.compile(r"WARNING: ")
@@ -104,7 +105,7 @@ class LogFile:
             return
 
     def last_message(self) -> str:
-        """Return the line that explains best why the child ended, at most 300 characters; empty without one.
+        """Return the line that explains best why the child ended, of at most LAST_MESSAGE_MAX; else an empty text.
 
         It is the last critical record, else the innermost cause of a Java stack trace, else the last error, else the
         last line.

@@ -286,6 +286,14 @@ def test_last_words_are_read_in_either_form_and_cannot_move_the_cursor(tmp_path:
     assert log.last_message() == "12:00 CRITICAL engine no disk\\u001b[2J"
 
 
+def test_a_long_message_keeps_the_remedy_at_its_end(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "zookeeper.log")
+    path = "/home/" + "folder/" * 20 + "log-0000000001"
+    line = f'12:00 CRITICAL engine {path} is damaged: restore it, or "truncate -s 5 {path}"'
+    log.path.write_text(line + "\n")
+    assert log.last_message() == line
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_the_supervisors_messages_have_the_form_of_the_log(
     form: str, capsys: pytest.CaptureFixture[str]
