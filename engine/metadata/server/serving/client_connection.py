@@ -1,5 +1,6 @@
 """A client's connection: frames to requests, answers in order, and the bounds of what one client may occupy."""
 
+import asyncio
 import logging
 from typing import Protocol
 
@@ -19,6 +20,9 @@ from engine.metadata.server.session_table import SessionClient
 from engine.net.transport import LENGTH_BYTES, Connection, FrameLimitError
 
 log = logging.getLogger(__name__)
+
+SESSIONLESS_S = 10.0
+"""Time within which a new connection must have a session, as ZooKeeper's sessionlessCnxnTimeout."""
 
 WAITING, UNREAD = "waiting", "unread"
 """Reasons why a connection is not read: its answers wait for the disk; it does not read its answers."""
@@ -100,6 +104,7 @@ class ZooKeeperConnection(Connection):
         self._waiting_max = waiting_max
         self._waiting = 0
         self._finishing = False
+        self._sessionless: asyncio.TimerHandle | None = None
         self._head: bytes | None = b""
         """Bytes received before the first four were complete; None afterwards."""
 
@@ -137,6 +142,12 @@ class ZooKeeperConnection(Connection):
 
     def opened(self) -> None:
         self.limit_reads()
+        self._sessionless = self._loop.call_later(SESSIONLESS_S, self._abort_without_session)
+
+    def _abort_without_session(self) -> None:
+        """End a connection that only occupies a place, so that others are served."""
+        if self.client is None:
+            self.abort(PeerError(f"no session within {SESSIONLESS_S:g} s"))
 
     def data_received(self, data: bytes) -> None:
         if self._head is not None:
@@ -193,4 +204,6 @@ class ZooKeeperConnection(Connection):
     def closed(self, error: Exception | None) -> None:
         if error is not None:
             log.debug("connection ended peer=%s error=%s", self.peer_name, error)
+        if self._sessionless is not None:
+            self._sessionless.cancel()
         self._server.disconnected(self)

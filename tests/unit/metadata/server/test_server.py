@@ -34,6 +34,7 @@ from engine.metadata.server.protocol import (
     Sync,
     WhoAmI,
 )
+from engine.metadata.server.serving.client_connection import SESSIONLESS_S
 from engine.metadata.server.storage.metadata_log import DamagedStoreError
 from tests.sim.kit.disk import FaultDisk
 from tests.support.zookeeper.client_codec import Reply
@@ -430,6 +431,23 @@ async def test_a_limit_of_connections_and_of_watches() -> None:
     assert await other.code(GetData("/", True)) == ErrorCode.THROTTLED
     await other.send(SetWatches(0, ("/zookeeper",), (), ()))
     await other.lost
+    await rig.stop()
+
+
+async def test_connections_without_a_session_give_their_places_to_others() -> None:
+    rig = MetadataRig(connections_max=2)
+    await rig.start()
+    client = await rig.client(timeout_ms=40_000)
+    _, silent = await rig.network.connect("127.0.0.1", rig.server.port, SeamClient)
+    assert isinstance(silent, SeamClient)
+    silent.write(bytes(3))  # less than a first request
+    with pytest.raises(ConnectionResetError):
+        await rig.client()
+    await silent.lost
+    assert silent.connected.exception()
+    other = await rig.client(timeout_ms=40_000)
+    await asyncio.sleep(SESSIONLESS_S)
+    assert await client.code(Ping()) == await other.code(create("/a")) == ErrorCode.OK
     await rig.stop()
 
 
