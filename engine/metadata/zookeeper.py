@@ -262,7 +262,7 @@ class ZooKeeperStore(SessionStore):
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         value, stat = await self._read("get", GetData, path, watch)
-        return value, _stat(stat)
+        return value or b"", _stat(stat)  # None for a node that was created without data
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         check_path(path)

@@ -54,7 +54,7 @@ class MultiRead:
     """Request multiRead of ZooKeeper 3.6 and newer.
 
     The answer has the values of ``paths`` with their stats, then the names of the children of ``parent`` if one is
-    given; None stands for a missing node. Any other error fails the whole request.
+    given; None stands for a missing node. A node without data is read as empty. Any other error fails the request.
     """
 
     type = 22
@@ -84,7 +84,7 @@ def _answer(kind: int, buffer: bytes, offset: int) -> tuple[Any, int]:
     if kind == GetData.type:
         value, offset = read_buffer(buffer, offset)
         stat = ZnodeStat._make(stat_struct.unpack_from(buffer, offset))
-        return (value, stat), offset + stat_struct.size
+        return (value or b"", stat), offset + stat_struct.size
     (number,) = int_struct.unpack_from(buffer, offset)
     offset += int_struct.size
     if kind == GetChildren.type:

@@ -10,6 +10,7 @@ from kazoo.exceptions import NoAuthError
 from kazoo.protocol.states import ZnodeStat
 
 from engine.metadata.kazoo.kazoo_requests import MultiRead
+from engine.metadata.zookeeper import ZooKeeperStore
 
 STAT = ZnodeStat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 END = struct.pack("!i?i", -1, True, -1)
@@ -48,3 +49,17 @@ def test_answers_of_a_multi_read_follow_its_order_and_mark_missing_nodes() -> No
 def test_any_other_refusal_fails_the_whole_multi_read() -> None:
     with pytest.raises(NoAuthError):
         MultiRead(["/a"], None).deserialize(part(-1, struct.pack("!i", -102)) + END, 0)
+
+
+async def test_a_node_that_was_created_without_data_is_read_as_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = part(4, struct.pack("!i", -1) + struct.pack("!qqqqiiiqiiq", *STAT)) + END
+    assert MultiRead(["/a"], None).deserialize(answer, 0) == [(b"", STAT)]
+
+    async def read(self: ZooKeeperStore, *arguments: object) -> tuple[None, ZnodeStat]:
+        return None, STAT
+
+    monkeypatch.setattr(ZooKeeperStore, "_read", read)
+    value, _ = await ZooKeeperStore("127.0.0.1:1", 10.0, "").get("/a")
+    assert value == b""
