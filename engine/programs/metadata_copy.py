@@ -27,10 +27,10 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("target", metavar="TO", help="the store that is written, in the same form")
     arguments = parser.parse_args(argv)
     try:
-        for name in ("source", "target"):
-            MetadataUrl.parse(getattr(arguments, name), name)
-        if arguments.source == arguments.target:
-            raise SettingsError("source and target must be different stores")
+        source = MetadataUrl.parse(arguments.source, "source")
+        target = MetadataUrl.parse(arguments.target, "target")
+        if source.scheme == target.scheme and _overlap(source, target):
+            raise SettingsError("source and target must be different stores, none in the other")
         copied = asyncio.run(_copy(arguments.source, arguments.target))
     except SettingsError as error:
         print(f"magnetar: {error}", file=sys.stderr)
@@ -46,6 +46,15 @@ def main(argv: Sequence[str]) -> int:
         " they belong to sessions of the source"
     )
     return 0
+
+
+def _overlap(source: MetadataUrl, target: MetadataUrl) -> bool:
+    """Return whether both have a server in common and one's nodes are among the other's. A server that has several
+    names is not recognized."""
+    if set(source.hosts.split(",")).isdisjoint(target.hosts.split(",")):
+        return False
+    above, below = f"{source.chroot}/", f"{target.chroot}/"
+    return above.startswith(below) or below.startswith(above)
 
 
 async def _copy(source_url: str, target_url: str) -> CopiedNodes:

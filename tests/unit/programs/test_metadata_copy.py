@@ -15,6 +15,8 @@ SOURCE, TARGET = "zk:source:2181", "zk:target:2181"
         (("redis:x", TARGET), "source must be "),
         ((SOURCE, "zk:"), "target must be "),
         ((SOURCE, SOURCE), "source and target must be different stores"),
+        ((SOURCE, "zk:other:2181,source:2181/prod"), "source and target must be different stores"),
+        ((f"{SOURCE}/prod/a", f"{SOURCE}/prod"), "source and target must be different stores"),
     ],
 )
 def test_wrong_arguments_are_named(
