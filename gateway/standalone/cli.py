@@ -150,7 +150,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
             options,
             java_home=java_home(data_dir / "java") if is_zookeeper else Path(),
             classpath=zookeeper_classpath() if is_zookeeper else "",
-            redis=redis_server(),
+            redis=_redis(options),
         )
     except (ProgramMissingError, plan.PlanError) as error:
         fail(str(error))
@@ -185,6 +185,16 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
 
     with lock:
         return asyncio.run(serve())
+
+
+def _redis(options: plan.InstanceOptions) -> str:
+    """Return Redis's executable. Raises ProgramMissingError when there is none and the instance needs it at once."""
+    try:
+        return redis_server()
+    except ProgramMissingError:
+        if not options.workers_on_demand:
+            raise
+        return "redis-server"  # The start of the worker reports that it is missing.
 
 
 def _lock_data(data_dir: Path) -> IO[str]:
@@ -234,7 +244,7 @@ def _room_problem(data_dir: Path, bookies: int) -> str:
     if free >= new * BOOKIE_BYTES:
         return ""
     return (
-        f"{data_dir} has {free >> 20} MiB free; {new} new bookie{'s'[: new > 1]} need {new * BOOKIE_BYTES >> 20}."
+        f"{data_dir} has {free >> 20} MiB free; {new} new bookie{'s need' if new > 1 else ' needs'} {new * BOOKIE_BYTES >> 20}."
         " Make room, or choose another folder with MAGNETAR_DATA_DIR=/some/folder"
     )
 

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from gateway.standalone import cli
 from gateway.standalone.cli import _move_misplaced_data, _room_problem
-from gateway.standalone.plan import misread_by_java, zookeeper_config
+from gateway.standalone.plan import InstanceOptions, misread_by_java, zookeeper_config
+from gateway.standalone.programs import ProgramMissingError
+from gateway.standalone.settings import PROGRAM
 
 
 def test_room_for_new_bookies_is_looked_for_before_anything_starts(
@@ -19,7 +22,7 @@ def test_room_for_new_bookies_is_looked_for_before_anything_starts(
     assert _room_problem(tmp_path, 1) == "", (
         "one that has data may start on a full disk, to be read"
     )
-    assert "; 1 new bookie need 300" in _room_problem(tmp_path, 2)
+    assert "; 1 new bookie needs 300" in _room_problem(tmp_path, 2)
     monkeypatch.undo()
     assert _room_problem(tmp_path, 1) == ""
 
@@ -63,3 +66,19 @@ def test_data_that_zookeeper_kept_under_a_misread_path_is_moved_back(
     (elsewhere / "version-2").mkdir(exist_ok=True)
     _move_misplaced_data(folder)
     assert (folder / "version-2" / "log.1").exists(), "what is in its place stays"
+
+
+def test_redis_is_missed_at_the_start_only_by_several_gateways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing() -> str:
+        raise ProgramMissingError("no Redis found")
+
+    monkeypatch.setattr(cli, "redis_server", missing)
+    one, two = (
+        InstanceOptions(Path("/nowhere"), PROGRAM.load({"MAGNETAR_GATEWAYS": gateways}, Path()))
+        for gateways in ("1", "2")
+    )
+    assert cli._redis(one) == "redis-server"
+    with pytest.raises(ProgramMissingError):
+        cli._redis(two)
