@@ -244,7 +244,8 @@ def _room_problem(data_dir: Path, bookies: int) -> str:
     if free >= new * BOOKIE_BYTES:
         return ""
     return (
-        f"{data_dir} has {free >> 20} MiB free; {new} new bookie{'s need' if new > 1 else ' needs'} {new * BOOKIE_BYTES >> 20}."
+        f"{data_dir} has {free >> 20} MiB free; {new} new bookie{'s need' if new > 1 else ' needs'}"
+        f" {new * BOOKIE_BYTES >> 20}."
         " Make room, or choose another folder with MAGNETAR_DATA_DIR=/some/folder"
     )
 
