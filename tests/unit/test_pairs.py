@@ -35,7 +35,6 @@ THROUGH = {
     "engine/ledger/writing/explicit_lac_writer.py": "unit/ledger/reading/test_explicit_lac.py",
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
-    "engine/metadata/server/serving/client_connection.py": "unit/metadata/server/test_server.py",
     "engine/metadata/server/serving/four_letter_words.py": "unit/metadata/server/test_server.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_logical.py": "unit/schema/values/test_avro_values.py",

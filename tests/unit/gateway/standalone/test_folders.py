@@ -75,10 +75,10 @@ def test_redis_is_missed_at_the_start_only_by_several_gateways(
         raise ProgramMissingError("no Redis found")
 
     monkeypatch.setattr(cli, "redis_server", missing)
-    one, two = (
+    alone, among_two = (
         InstanceOptions(Path("/nowhere"), PROGRAM.load({"MAGNETAR_GATEWAYS": gateways}, Path()))
         for gateways in ("1", "2")
     )
-    assert cli._redis(one) == "redis-server"
+    assert cli._redis(alone) == "redis-server"
     with pytest.raises(ProgramMissingError):
-        cli._redis(two)
+        cli._redis(among_two)
