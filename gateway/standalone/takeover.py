@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial as bound
 from pathlib import Path
 
+from engine.base.disk.files import SystemDisk
 from gateway.standalone import plan
 from gateway.standalone.programs import ProgramMissingError, java_home, zookeeper_classpath
 from gateway.standalone.supervisor import LogFile, die_with_parent, is_ready
@@ -45,11 +46,11 @@ def take_over(data_dir: Path, host: str, report: Callable[[str], None]) -> None:
         shutil.rmtree(partial, ignore_errors=True)
         report(_copy(data_dir, host, partial))
         partial.rename(new)
-        _sync(data_dir)
+        SystemDisk().sync_dir(str(data_dir))
     # After the new one is in place: a start in between finds both and only sets the old one aside.
     backup = _unused(data_dir / BACKUP)
     old.rename(backup)
-    _sync(data_dir)
+    SystemDisk().sync_dir(str(data_dir))
     report(f"ZooKeeper's data stays in {backup}; it is not needed any more")
 
 
@@ -147,11 +148,3 @@ def _unused(path: Path) -> Path:
         number += 1
         candidate = path.with_name(f"{path.name}-{number}")
     return candidate
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -245,7 +245,7 @@ def _sync(frame: bytes, at: int) -> Decoded:
     return Sync(path), at
 
 
-def _set_watches(frame: bytes, at: int) -> Decoded:
+def _set_watches(frame: bytes, at: int) -> tuple[SetWatches, int]:
     relative_zxid, at = read_long(frame, at)
     data, at = read_vector(frame, at, read_text)
     exist, at = read_vector(frame, at, read_text)
@@ -254,13 +254,10 @@ def _set_watches(frame: bytes, at: int) -> Decoded:
 
 
 def _set_watches2(frame: bytes, at: int) -> Decoded:
-    relative_zxid, at = read_long(frame, at)
-    data, at = read_vector(frame, at, read_text)
-    exist, at = read_vector(frame, at, read_text)
-    child, at = read_vector(frame, at, read_text)
+    request, at = _set_watches(frame, at)
     persistent, at = read_vector(frame, at, read_text)
     recursive, at = read_vector(frame, at, read_text)
-    return SetWatches(relative_zxid, data, exist, child, persistent, recursive), at
+    return request._replace(persistent=persistent, persistent_recursive=recursive), at
 
 
 def _add_watch(frame: bytes, at: int) -> Decoded:
