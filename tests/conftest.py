@@ -58,17 +58,10 @@ def zookeeper_hosts(zookeeper_server: ZooKeeperProcess) -> str:
 @pytest.fixture(scope="session")
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator["EtcdCluster"]:
     """An etcd of one member for this test session; each test uses its own chroot."""
-    from tests.support.stores.etcd_process import MISSING, EtcdCluster, find_etcd
+    from tests.support.stores.etcd_process import running_etcd
 
-    program = find_etcd()
-    if program is None:
-        pytest.skip(MISSING)
-    cluster = EtcdCluster(program, tmp_path_factory.mktemp("etcd"), 1)
-    try:
-        cluster.start()
+    with running_etcd(tmp_path_factory.mktemp("etcd"), 1) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pulsar
 import pytest
 
 from tests.crash.kit.processes import BookieProcess, BrokerProcess
-from tests.support.stores.etcd_process import MISSING, EtcdCluster, find_etcd
+from tests.support.stores.etcd_process import EtcdCluster, running_etcd
 
 TOPIC = "persistent://public/default/on-etcd"
 DEADLINE_S = 60.0
@@ -16,15 +16,8 @@ DEADLINE_S = 60.0
 
 @pytest.fixture(scope="module")
 def etcd_members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
-    program = find_etcd()
-    if program is None:
-        pytest.skip(MISSING)
-    cluster = EtcdCluster(program, tmp_path_factory.mktemp("members"), 3)
-    try:
-        cluster.start()
+    with running_etcd(tmp_path_factory.mktemp("members"), 3) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

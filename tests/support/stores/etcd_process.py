@@ -6,8 +6,11 @@ import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from tests.support.ports import free_ports
 
@@ -112,3 +115,17 @@ class EtcdCluster:
     def stop(self) -> None:
         for member in self.members:
             member.stop()
+
+
+@contextmanager
+def running_etcd(directory: Path, members: int) -> Iterator[EtcdCluster]:
+    """Run a cluster for the length of the block; skip the test where there is no etcd."""
+    program = find_etcd()
+    if program is None:
+        pytest.skip(MISSING)
+    cluster = EtcdCluster(program, directory, members)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
