@@ -19,7 +19,8 @@ from bookie.settings import PROGRAM, ProcessSettings
 from bookie.storage.logs.log_files import FULL_ERRORS
 from engine.base import log as logs
 from engine.base.clock import SystemClock
-from engine.base.disk.files import SystemDisk, ThreadLane
+from engine.base.disk.files import ThreadLane
+from engine.base.disk.index_disk import SystemIndexDisk
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.log import LEVELS
@@ -78,7 +79,7 @@ async def serve(settings: ProcessSettings) -> int:
         entropy=RandomEntropy(),
         network=LoopNetwork(),
         store=store,
-        disk=SystemDisk(),
+        disk=SystemIndexDisk(),
         lanes=lambda name: ThreadLane(f"bookie-{name}"),
     )
     for number in (signal.SIGTERM, signal.SIGINT):

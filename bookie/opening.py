@@ -15,7 +15,7 @@ from bookie.cookies import (
 from bookie.settings import BookieSettings
 from bookie.storage.logs.log_files import log_ids
 from bookie.storage.recover import Limits, Storage, format_storage, open_storage
-from engine.base.disk.files import Disk
+from engine.base.disk.index_disk import IndexDisk
 from engine.metadata.store import MetadataStore
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Directories:
     """The directories of one bookie: ``journal`` and ``ledgers``. The first ledger directory holds index and
     manifest."""
 
-    def __init__(self, disk: Disk, settings: BookieSettings) -> None:
+    def __init__(self, disk: IndexDisk, settings: BookieSettings) -> None:
         self._disk = disk
         self._settings = settings
         self.journal = f"{settings.journal_root}/current"

@@ -18,7 +18,8 @@ from bookie.requests.connection import BookieConnection
 from bookie.serving import Serving
 from bookie.settings import BookieSettings
 from engine.base.clock import Clock
-from engine.base.disk.files import Disk, Lane
+from engine.base.disk.files import Lane
+from engine.base.disk.index_disk import IndexDisk
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore
@@ -51,7 +52,7 @@ class Bookie:
         entropy: Entropy,
         network: Network,
         store: MetadataStore,
-        disk: Disk,
+        disk: IndexDisk,
         lanes: Callable[[str], Lane],
     ) -> None:
         self.settings = settings

@@ -16,7 +16,8 @@ from bookie.storage.journal.journal import Journal
 from bookie.storage.read_queue import ReadQueue, StoredEntries
 from bookie.storage.recover import Storage
 from engine.base.clock import Clock
-from engine.base.disk.files import Disk, Lane
+from engine.base.disk.files import Lane
+from engine.base.disk.index_disk import IndexDisk
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore
 
@@ -37,7 +38,7 @@ class Serving:
         mode: Mode,
         metrics: BookieMetrics,
         *,
-        disk: Disk,
+        disk: IndexDisk,
         store: MetadataStore,
         clock: Clock,
         lanes: Callable[[str], Lane],

@@ -31,7 +31,8 @@ from bookie.storage.mark import Checkpoint, read_mark, write_mark
 from bookie.storage.rebuild import rebuild_index
 from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import WriteCache
-from engine.base.disk.files import Disk, Index
+from engine.base.disk.files import Disk
+from engine.base.disk.index_disk import Index, IndexDisk
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,9 @@ class Storage(NamedTuple):
         self.entries.close()
 
 
-def format_storage(disk: Disk, journal_dir: str, ledger_dirs: list[str], identity: bytes) -> None:
+def format_storage(
+    disk: IndexDisk, journal_dir: str, ledger_dirs: list[str], identity: bytes
+) -> None:
     """Set up empty directories: manifest, first mark, index with identity. Can be repeated after a crash."""
     home = ledger_dirs[0]
     mark = Mark(0, 0, 1)
@@ -95,7 +98,7 @@ def format_storage(disk: Disk, journal_dir: str, ledger_dirs: list[str], identit
 
 
 def open_storage(
-    disk: Disk,
+    disk: IndexDisk,
     journal_dir: str,
     ledger_dirs: list[str],
     identity: bytes,
@@ -154,7 +157,7 @@ def _manifest_state(disk: Disk, home: str, checkpoint: Checkpoint) -> ManifestSt
         return None
 
 
-def _open_index(disk: Disk, path: str) -> Index:
+def _open_index(disk: IndexDisk, path: str) -> Index:
     try:
         return disk.open_index(path)
     except OSError:

@@ -29,13 +29,13 @@ from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.mark import read_mark
 from bookie.storage.rebuild import read_log
 from bookie.storage.runs import cut_frames
-from engine.base.disk.files import Disk, SystemDisk
+from engine.base.disk.index_disk import IndexDisk, SystemIndexDisk
 from engine.base.errors import MagnetarError
 
 FLAGS = ((FENCED, "fenced"), (LIMBO, "limbo"), (DELETED, "deleted"))
 
 
-def journal_lines(disk: Disk, path: str) -> Iterator[str]:
+def journal_lines(disk: IndexDisk, path: str) -> Iterator[str]:
     """Yield groups, records and runs of one journal file. Raises DamagedError."""
     file = disk.open(path)
     header = decode_journal_header(file.pread(BLOCK, 0))
@@ -66,7 +66,7 @@ def _record_lines(record: Record) -> Iterator[str]:
         yield f"  unknown kind {record.kind} bytes={len(record.body)}"
 
 
-def log_lines(disk: Disk, path: str) -> Iterator[str]:
+def log_lines(disk: IndexDisk, path: str) -> Iterator[str]:
     """Yield the blocks of an entry log, and the unreadable ranges between and behind them."""
     file = disk.open(path)
     size = file.size()
@@ -84,7 +84,7 @@ def log_lines(disk: Disk, path: str) -> Iterator[str]:
     file.close()
 
 
-def index_lines(disk: Disk, directory: str) -> Iterator[str]:
+def index_lines(disk: IndexDisk, directory: str) -> Iterator[str]:
     """Yield ledgers, their blocks, and the use of logs."""
     index = BookieIndex(disk.open_index(f"{directory}/index"))
     try:
@@ -113,13 +113,13 @@ def ledger_line(record: LedgerRecord) -> str:
     return f"ledger {record.ledger_id} last={record.last}{flags}{lac}"
 
 
-def mark_lines(disk: Disk, directory: str) -> Iterator[str]:
+def mark_lines(disk: IndexDisk, directory: str) -> Iterator[str]:
     mark, manifest = read_mark(disk, directory)
     yield f"mark file={mark.file_id} offset={mark.offset} group={mark.sequence}"
     yield f"manifest number={manifest.number} bytes={manifest.size}"
 
 
-def manifest_lines(disk: Disk, directory: str) -> Iterator[str]:
+def manifest_lines(disk: IndexDisk, directory: str) -> Iterator[str]:
     """Yield the state from which an index would be rebuilt. Raises DamagedError."""
     place = read_mark(disk, directory).manifest
     state = read_manifest(disk, directory, place)
@@ -132,7 +132,7 @@ def manifest_lines(disk: Disk, directory: str) -> Iterator[str]:
         yield ledger_line(record)
 
 
-def bookie_lines(disk: Disk, journal_dir: str, ledger_dirs: list[str]) -> Iterator[str]:
+def bookie_lines(disk: IndexDisk, journal_dir: str, ledger_dirs: list[str]) -> Iterator[str]:
     """Yield a summary of a bookie: journals and where replay starts, logs with their live share, ledgers, disk
     space."""
     checkpoint = read_mark(disk, ledger_dirs[0])
@@ -187,7 +187,7 @@ def main() -> int:
     parser.add_argument("what", choices=[*lines, "bookie"])
     parser.add_argument("path", nargs="+")
     arguments = parser.parse_args()
-    disk = SystemDisk()
+    disk = SystemIndexDisk()
     try:
         if arguments.what == "bookie":
             if len(arguments.path) < 2:

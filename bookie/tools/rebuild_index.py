@@ -12,11 +12,11 @@ import sys
 from bookie.storage.errors import DamagedError, StorageError
 from bookie.storage.index.manifest import read_manifest
 from bookie.storage.mark import read_mark
-from engine.base.disk.files import Disk, SystemDisk
+from engine.base.disk.index_disk import IndexDisk, SystemIndexDisk
 from engine.base.errors import MagnetarError
 
 
-def set_aside(disk: Disk, directory: str, *, accept_limbo: bool) -> str:
+def set_aside(disk: IndexDisk, directory: str, *, accept_limbo: bool) -> str:
     """Rename the index in the ledger directory's ``current`` and return its new path. Raises StorageError, OSError."""
     path = f"{directory}/index"
     checkpoint = read_mark(disk, directory)
@@ -49,7 +49,7 @@ def main() -> int:
     arguments = parser.parse_args()
     directory = f"{arguments.directory.rstrip('/').removesuffix('/current')}/current"
     try:
-        aside = set_aside(SystemDisk(), directory, accept_limbo=arguments.accept_limbo)
+        aside = set_aside(SystemIndexDisk(), directory, accept_limbo=arguments.accept_limbo)
     except (MagnetarError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

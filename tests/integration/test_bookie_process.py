@@ -13,7 +13,8 @@ from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from bookie.tools.inspect import index_lines, journal_lines, log_lines
 from engine.base.clock import SystemClock
-from engine.base.disk.files import SystemDisk, ThreadLane
+from engine.base.disk.files import ThreadLane
+from engine.base.disk.index_disk import SystemIndexDisk
 from engine.base.entropy import RandomEntropy
 from engine.metadata.memory import MemoryServer
 from engine.net.network import LoopNetwork
@@ -45,7 +46,7 @@ async def run_bookie(directory: str) -> None:
         entropy=RandomEntropy(),
         network=LoopNetwork(),
         store=store,
-        disk=SystemDisk(),
+        disk=SystemIndexDisk(),
         lanes=ThreadLane,
     )
     await bookie.start()
@@ -112,11 +113,11 @@ async def test_no_confirmed_add_is_lost_by_kill_9(tmp_path: Path) -> None:
     assert len(answered) > 500
     current = tmp_path / "ledgers" / "current"
     assert any(
-        line.startswith("ledger 1 last=") for line in index_lines(SystemDisk(), str(current))
+        line.startswith("ledger 1 last=") for line in index_lines(SystemIndexDisk(), str(current))
     )
     for log in current.glob("*.log"):
-        assert not [line for line in log_lines(SystemDisk(), str(log)) if "id=DAMAGED" in line]
+        assert not [line for line in log_lines(SystemIndexDisk(), str(log)) if "id=DAMAGED" in line]
     journal = tmp_path / "journal" / "current"
     used = [p for p in journal.glob("journal-*") if p.read_bytes()[:8] == b"MGJOURN1"]
-    lines = [line for path in sorted(used) for line in journal_lines(SystemDisk(), str(path))]
+    lines = [line for path in sorted(used) for line in journal_lines(SystemIndexDisk(), str(path))]
     assert any(line.startswith("  add ") for line in lines)

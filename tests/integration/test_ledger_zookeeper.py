@@ -10,7 +10,8 @@ import pytest
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from engine.base.clock import SystemClock
-from engine.base.disk.files import SystemDisk, ThreadLane
+from engine.base.disk.files import ThreadLane
+from engine.base.disk.index_disk import SystemIndexDisk
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.metadata import paths
@@ -59,7 +60,7 @@ async def test_ledgers_are_created_recovered_and_deleted_on_zookeeper(
         entropy=RandomEntropy(),
         network=LoopNetwork(),
         store=await stores(),
-        disk=SystemDisk(),
+        disk=SystemIndexDisk(),
         lanes=ThreadLane,
     )
     await bookie.start()

@@ -9,7 +9,8 @@ import pytest
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from engine.base.clock import SystemClock
-from engine.base.disk.files import SystemDisk, ThreadLane
+from engine.base.disk.files import ThreadLane
+from engine.base.disk.index_disk import SystemIndexDisk
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.ledger.client import LedgerClient
@@ -76,7 +77,7 @@ async def world(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[World]:
         entropy=RandomEntropy(),
         network=LoopNetwork(),
         store=await new_world.store(),
-        disk=SystemDisk(),
+        disk=SystemIndexDisk(),
         lanes=ThreadLane,
     )
     await bookie.start()

@@ -13,7 +13,8 @@ from typing import Any
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from engine.base.clock import Clock, LoopClock, SystemClock
-from engine.base.disk.files import Disk, SystemDisk, ThreadLane
+from engine.base.disk.files import ThreadLane
+from engine.base.disk.index_disk import IndexDisk, SystemIndexDisk
 from engine.base.entropy import RandomEntropy
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
@@ -90,7 +91,7 @@ class Cluster:
         self.network: Network = PipeNetwork() if directory is None else LoopNetwork()
         self.server = MemoryServer(self.clock)
         self.bookies: dict[str, Bookie] = {}
-        self.disks: dict[str, Disk] = {}
+        self.disks: dict[str, IndexDisk] = {}
         self._directory = directory
         self._settings: dict[str, BookieSettings] = {}
         self._clients: list[LedgerClient] = []
@@ -108,7 +109,7 @@ class Cluster:
             **{"min_usable_size_for_high_priority_writes": 1 << 20} | self._changes,
         )
         if name not in self.disks:
-            self.disks[name] = FaultDisk() if directory is None else SystemDisk()
+            self.disks[name] = FaultDisk() if directory is None else SystemIndexDisk()
         bookie = Bookie(
             settings,
             clock=self.clock,

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from engine.base.clock import SystemClock
-from engine.base.disk.files import SystemDisk, ThreadLane
+from engine.base.disk.files import ThreadLane
+from engine.base.disk.index_disk import SystemIndexDisk
 from engine.base.entropy import RandomEntropy
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryServer
@@ -57,7 +58,7 @@ class Standalone:
             entropy=RandomEntropy(),
             network=LoopNetwork(),
             store=self._metadata.session(10.0),
-            disk=SystemDisk(),
+            disk=SystemIndexDisk(),
             lanes=lambda lane: ThreadLane(lane),
         )
         await self._bookie.start()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bookie.storage.logs.entry_log import Location
 from bookie.storage.runs import MASTER_KEY_BYTES
-from engine.base.disk.files import Index
+from engine.base.disk.index_disk import Index
 
 IDENTITY_KEY = b"i"
 LIMBO_KEY = b"s"

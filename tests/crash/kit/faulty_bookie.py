@@ -17,7 +17,7 @@ def main(plan: Plan, arguments: list[str]) -> int:
     kept.mkdir(parents=True, exist_ok=True)
     (kept / LAST_WORDS).unlink(missing_ok=True)
     disk = LossyDisk(plan, kept)
-    setattr(process, "SystemDisk", lambda: disk)  # noqa: B010 (it is not meant to be assigned)
+    setattr(process, "SystemIndexDisk", lambda: disk)  # noqa: B010 (it is not meant to be assigned)
 
     def cut(*_: object) -> None:
         # Not in this thread: it may hold a lock that the operations under way need to end.

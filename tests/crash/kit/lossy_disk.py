@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from engine.base.disk.files import File, Index, RocksIndex, SystemDisk
+from engine.base.disk.files import File
+from engine.base.disk.index_disk import Index, RocksIndex, SystemIndexDisk
 
 BLOCK = 4096
 LINKS, INDEX_KEPT, POWER_CUT, LAST_WORDS = "links", "index", "power-cut", "last-words.json"
@@ -171,7 +172,7 @@ class Gate:
                 self._changed.wait()
 
 
-class LossyDisk(SystemDisk):
+class LossyDisk(SystemIndexDisk):
     """``directory`` is ours, on the bookie's file system: links to files that may have to come back."""
 
     def __init__(self, plan: Plan, directory: Path) -> None:

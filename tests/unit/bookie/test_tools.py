@@ -10,10 +10,10 @@ from bookie.storage.errors import DamagedError, StorageError
 from bookie.storage.gc import forget_ledgers
 from bookie.storage.recover import Storage, format_storage, open_storage
 from bookie.tools import inspect, rebuild_index
-from engine.base.disk.files import SystemDisk
+from engine.base.disk.index_disk import SystemIndexDisk
 from tests.support.storages import IDENTITY, LIMITS, add, fence, flush, frame, read
 
-DISK = SystemDisk()
+DISK = SystemIndexDisk()
 
 
 class Place:
