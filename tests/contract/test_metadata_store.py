@@ -1,5 +1,6 @@
 """Contract of every metadata store, run against the in-memory reference, the embedded metadata server, a real
-ZooKeeper and a real etcd, each with and without a cache before it, and two stores behind one."""
+ZooKeeper and a real etcd, each with and without a cache before it, and two stores behind one. The embedded server and
+ZooKeeper are also asked in the bare protocol (raw), so that kazoo hides nothing of what they answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,6 +25,7 @@ from engine.metadata.store import (
 from engine.metadata.update import update
 from engine.net.network import LoopNetwork
 from tests.support.zookeeper.metadata_rig import MetadataRig
+from tests.support.zookeeper.raw_store import RawStore
 
 Opener = Callable[[], Awaitable[MetadataStore]]
 _chroots = count()
@@ -31,16 +33,29 @@ SECOND = ("/a", "/w")
 """Trees that lie in the second store where there are two; other trees of the tests have ephemeral nodes."""
 
 
-KINDS = ["memory", "embedded", "routed memory", "zookeeper", "etcd"]
+KINDS = [
+    "memory",
+    "embedded",
+    "raw embedded",
+    "routed memory",
+    "zookeeper",
+    "raw zookeeper",
+    "etcd",
+]
+CACHED = [f"cached {kind}" for kind in KINDS if "raw" not in kind]
 counted = pytest.mark.parametrize(
     "opener",
-    [*KINDS[:-1], *(f"cached {kind}" for kind in KINDS[:-1])],
+    [kind for kind in [*KINDS, *CACHED] if not kind.endswith("etcd")],
     indirect=True,
 )
 """Mark of tests for stores with times of nodes and with counts of their children's creations."""
 
 
-@pytest.fixture(params=[*KINDS, *(f"cached {kind}" for kind in KINDS)])
+async def open_raw(port: int, chroot: str = "/contract") -> MetadataStore:
+    return await RawStore.open(LoopNetwork(), port, chroot=chroot, session_timeout_s=5.0)
+
+
+@pytest.fixture(params=[*KINDS, *CACHED])
 async def opener(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Opener]:
@@ -79,6 +94,8 @@ async def opener(
         await rig.start()
 
         async def open_embedded() -> MetadataStore:
+            if "raw" in kinds:
+                return opened(wrapped(await open_raw(rig.server.port)))
             url = f"zk:127.0.0.1:{rig.server.port}/contract"
             return opened(wrapped(await connect(url, session_timeout_s=5.0)))
 
@@ -92,6 +109,8 @@ async def opener(
         chroot = f"/contract-{next(_chroots)}"
 
         async def open_zookeeper() -> MetadataStore:
+            if "raw" in kinds:
+                return opened(wrapped(await open_raw(int(hosts.rpartition(":")[2]), chroot)))
             return opened(wrapped(await connect(f"zk:{hosts}{chroot}", session_timeout_s=5.0)))
 
         yield open_zookeeper
