@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.auth.settings import (
     AuthenticationSettings,
+    AuthorizationSettings,
     BasicSettings,
     IdentitySettings,
     OpenIdSettings,
@@ -41,6 +42,7 @@ class Settings:
     second_token: SecondTokenSettings = field(default_factory=SecondTokenSettings)
     basic: BasicSettings = field(default_factory=BasicSettings)
     open_id: OpenIdSettings = field(default_factory=OpenIdSettings)
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
     def __post_init__(self) -> None:
@@ -71,12 +73,21 @@ class Settings:
                 "broker_client_authentication_plugin must be set where authentication_enabled is true: a broker also "
                 "logs in at itself"
             )
+        try:
+            _ = self.identity
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
 
     @property
     def identity(self) -> IdentitySettings:
         """The groups by which clients are identified."""
         return IdentitySettings(
-            self.authentication, self.token, self.second_token, self.basic, self.open_id
+            self.authentication,
+            self.token,
+            self.second_token,
+            self.basic,
+            self.open_id,
+            self.authorization,
         )
 
 

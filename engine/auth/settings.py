@@ -1,8 +1,12 @@
-"""Settings of authentication, with Pulsar's names in snake_case; the help texts have Pulsar's spelling in brackets."""
+"""Settings of authentication and authorization.
+
+They have Pulsar's names in snake_case; the help texts have Pulsar's spelling in brackets.
+"""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.auth.authorization.evaluator import AccessRules
 from engine.auth.internal import INTERNAL_ROLE
 from engine.base.settings import count, flag, secret, text
 
@@ -67,6 +71,35 @@ class AuthenticationSettings:
             # An anonymous client chooses its method, which is all that distinguishes the internal role.
             raise ValueError(
                 f"anonymous_user_role must not be {INTERNAL_ROLE}, the instance's own role"
+            )
+
+
+AUTHORIZATION_PROVIDER = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationSettings:
+    """Authorization of clients, by the roles that authentication gave them."""
+
+    authorization_enabled: bool = flag(
+        False, "whether clients need rights; needs authentication_enabled (authorizationEnabled)"
+    )
+    authorization_provider: str = text(
+        AUTHORIZATION_PROVIDER,
+        "the rules of rights; Apache Pulsar's default is the only one (authorizationProvider)",
+    )
+    authorization_allow_wildcards_matching: bool = flag(
+        False,
+        "whether a granted role that begins or ends with * is a pattern "
+        "(authorizationAllowWildcardsMatching)",
+    )
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises ValueError."""
+        if self.authorization_provider != AUTHORIZATION_PROVIDER:
+            raise ValueError(
+                f"authorization_provider must be {AUTHORIZATION_PROVIDER}, not {self.authorization_provider!r}, which "
+                "is not offered"
             )
 
 
@@ -200,13 +233,31 @@ def names(listed: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class IdentitySettings:
-    """All groups of settings of authentication."""
+    """All groups of settings of authentication and authorization."""
 
     general: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     token: TokenSettings = field(default_factory=TokenSettings)
     second_token: SecondTokenSettings = field(default_factory=SecondTokenSettings)
     basic: BasicSettings = field(default_factory=BasicSettings)
     open_id: OpenIdSettings = field(default_factory=OpenIdSettings)
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
+
+    def __post_init__(self) -> None:
+        """Check combinations. Raises ValueError."""
+        if self.authorization.authorization_enabled and not self.general.authentication_enabled:
+            raise ValueError(
+                "authentication_enabled must be true where authorization_enabled is true: rights belong to roles, "
+                "which clients without authentication do not have"
+            )
+
+    def access_rules(self, cluster: str) -> AccessRules:
+        """Return the rules of the judge of a process of ``cluster``."""
+        return AccessRules(
+            superusers=frozenset(names(self.general.super_user_roles)),
+            proxies=frozenset(names(self.general.proxy_roles)),
+            cluster=cluster,
+            wildcards=self.authorization.authorization_allow_wildcards_matching,
+        )
 
 
 _PACKAGE = "org.apache.pulsar.broker.authentication."

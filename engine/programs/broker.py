@@ -49,7 +49,7 @@ def build_broker(
                 *(settings.node, settings.data_path, settings.policies, settings.tenants),
                 *(settings.defaults, settings.managed, settings.metadata, settings.broker_client),
                 *(settings.authentication, settings.token, settings.second_token),
-                *(settings.basic, settings.open_id),
+                *(settings.basic, settings.open_id, settings.authorization),
             ),
         )
     )
