@@ -69,8 +69,10 @@ class Listener:
             assert not self.errors, self.errors
             await self.next()
 
-    async def fail(self) -> LedgerError:
+    async def fail(self, confirmed: int | None = None) -> LedgerError:
+        """Wait until the writer failed; fails when anything at or above ``confirmed`` was confirmed instead."""
         while not self.errors:
+            assert confirmed is None or self.below <= confirmed
             await self.next()
         return self.errors[0]
 

@@ -68,7 +68,7 @@ async def test_a_fenced_writer_confirms_nothing_more(start_cluster: Start) -> No
     reader = await cluster.client().open(writer.ledger_id, recover=True)
     assert reader.last_confirmed == 9
     writer.append(run_of(*numbered(10, 10)))
-    assert isinstance(await listener.fail(), LedgerFencedError)
+    assert isinstance(await listener.fail(confirmed=10), LedgerFencedError)
     assert listener.below == 10
     with pytest.raises(LedgerFencedError):
         writer.append(run_of(b"x"))
