@@ -15,8 +15,8 @@ BLANK = {
 class Edit(NamedTuple):
     """A mistake. ``where``: ``file`` or ``file::Class.method``; ``old`` occurs there once and becomes ``new``.
 
-    ``tests``: below ``tests/``; the first that fails ends the run. ``holds``: numbers of docs/invariants.md it breaks.
-    ``equivalent``: the reason why no promise depends on it; such an edit must not be caught.
+    ``tests``: below ``tests/``; the first that fails ends the run.
+    ``holds``: numbers of docs/invariants.md that it breaks, or of M1 to M17; empty for a fault that was found.
     """
 
     name: str
@@ -25,7 +25,6 @@ class Edit(NamedTuple):
     new: str
     tests: tuple[str, ...]
     holds: str = ""
-    equivalent: str = ""
 
     @property
     def file(self) -> str:

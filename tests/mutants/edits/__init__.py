@@ -1,39 +1,16 @@
-"""The list of edits; docs/mutants.md says what belongs into it."""
+"""The list of edits: those of all modules below this folder. docs/mutants.md says what belongs into it."""
 
-from tests.mutants.edits import (
-    access,
-    attention,
-    backlogs,
-    bookie,
-    broker,
-    compaction,
-    dispatch,
-    gateway,
-    jobs,
-    ledger,
-    managed,
-    metadata,
-    rest,
-    rest_produce,
-    schemas,
-    topics,
-)
+from importlib import import_module
+from pathlib import Path
 
-EDITS = (
-    *access.EDITS,
-    *bookie.EDITS,
-    *ledger.EDITS,
-    *managed.EDITS,
-    *broker.EDITS,
-    *compaction.EDITS,
-    *dispatch.EDITS,
-    *gateway.EDITS,
-    *jobs.EDITS,
-    *attention.EDITS,
-    *backlogs.EDITS,
-    *metadata.EDITS,
-    *rest.EDITS,
-    *rest_produce.EDITS,
-    *schemas.EDITS,
-    *topics.EDITS,
+from tests.mutants.edit import Edit
+
+_FOLDER = Path(__file__).parent
+
+EDITS: tuple[Edit, ...] = tuple(
+    edit
+    for file in sorted(_FOLDER.rglob("[!_]*.py"))
+    for edit in import_module(
+        ".".join((__name__, *file.relative_to(_FOLDER).with_suffix("").parts))
+    ).EDITS
 )

@@ -2,27 +2,20 @@
 
 from tests.mutants.edit import Edit
 
+WIRE = "unit/broker/connection/test_access.py"
 ROUTING = "unit/net/test_routing.py"
-RPC = "unit/rpc/test_access.py"
 HTTP = "unit/access/test_http_doors.py"
 SOCKETS = "unit/access/test_socket_doors.py"
-WIRE = "unit/broker/connection/test_access.py"
-SEEN = "unit/access/test_what_viewers_see.py"
-NOT_NAMED = f"{SEEN}::test_no_body_for_a_viewer_names_what_it_does_not_see"
+RPC = "unit/rpc/test_access.py"
 SUMS = "unit/gateway/services/index/test_sums.py"
 SUMS_OF_SEEN = f"{SUMS}::test_a_viewer_gets_the_sums_and_lists_of_what_it_sees_after_any_changes"
-AUTH = "unit/auth/test_authentication.py"
-PROVIDERS = "unit/auth/authenticators"
-TOKENS = f"{PROVIDERS}/test_token_provider.py"
-OIDC = f"{PROVIDERS}/test_oidc_provider.py"
-BASIC = f"{PROVIDERS}/test_basic_provider.py"
-MEMORY = f"{PROVIDERS}/test_remembered.py"
-AUTHORIZATION = "engine/auth/authorization"
+SEEN = "unit/access/test_what_viewers_see.py"
+NOT_NAMED = f"{SEEN}::test_no_body_for_a_viewer_names_what_it_does_not_see"
 JUDGED = "unit/auth/authorization/test_evaluator.py"
-MODEL = "unit/auth/authorization/test_evaluator_model.py"
 BY_ROLE = f"{JUDGED}::test_each_action_is_allowed_to_its_roles_alone"
+MODEL = "unit/auth/authorization/test_evaluator_model.py"
 NAIVE = f"{MODEL}::test_the_verdict_is_that_of_a_naive_reading"
-BAD_TOKEN = f"{TOKENS}::test_a_bad_token_is_refused_for_a_reason_without_its_text"
+AUTHORIZATION = "engine/auth/authorization"
 
 EDITS = (
     Edit(
@@ -30,14 +23,6 @@ EDITS = (
         "engine/net/routing.py::Router.handle",
         "if (route.judged or self._undecided) and not self._passes(family, route, body):",
         "if self._undecided and not self._passes(family, route, body):",
-        (f"{WIRE}::test_a_refused_command_is_answered_with_the_reason_and_changes_nothing",),
-        "A1",
-    ),
-    Edit(
-        "refused-command-is-handled",
-        "engine/net/routing.py::Router._is_allowed",
-        "return verdict.allowed",
-        "return True",
         (f"{WIRE}::test_a_refused_command_is_answered_with_the_reason_and_changes_nothing",),
         "A1",
     ),
@@ -58,21 +43,6 @@ EDITS = (
         "A1",
     ),
     Edit(
-        "only-the-first-resource-is-judged",
-        "engine/auth/judge.py::judge_call",
-        "        if not judgement.allowed:\n            return judgement\n    return ALLOWED",
-        "        return judgement\n    return ALLOWED",
-        ("unit/auth/test_judge.py::test_every_resource_of_every_right_must_be_allowed",),
-    ),
-    Edit(
-        "path-is-not-judged",
-        "gateway/http/view.py::RestView.admit",
-        'await authorize_method(self, request.method or "", user)',
-        "pass",
-        (f"{HTTP}::test_each_rest_path_refuses_before_it_calls_the_engine",),
-        "A2",
-    ),
-    Edit(
         "refused-request-is-served",
         "gateway/http/auth/access.py::authorize",
         "if not verdict.allowed:",
@@ -91,28 +61,12 @@ EDITS = (
         (f"{HTTP}::test_writing_in_the_console_needs_the_right_of_the_action",),
     ),
     Edit(
-        "view-without-a-right-makes-a-url",
-        "gateway/http/view.py::RestView.as_view",
-        "declared_rights(cls)",
-        "pass",
-        (
-            "unit/access/test_rest_rights.py::test_a_view_without_the_right_of_a_method_makes_no_url",
-        ),
-    ),
-    Edit(
         "channel-is-not-judged",
         "admin_ui/live.py::LiveFeed._subscribe",
         "await authorize(rights, params, user, reads=True)",
         "pass",
         (f"{SOCKETS}::test_a_channel_that_may_not_be_watched_makes_no_feed",),
         "A3",
-    ),
-    Edit(
-        "live-feed-is-open",
-        "admin_ui/live.py::LiveFeed.connect",
-        "await authorize((AUTHENTICATED,), None, user, reads=True)",
-        "pass",
-        (f"{SOCKETS}::test_the_live_feed_refuses_a_caller_that_the_judge_refuses",),
     ),
     Edit(
         "websocket-endpoint-is-not-judged",
@@ -139,13 +93,6 @@ EDITS = (
         "A4",
     ),
     Edit(
-        "failing-judge-refuses-for-ever",
-        "engine/net/routing.py::Router._unjudged",
-        "else ServerError.ServiceNotReady",
-        "else ServerError.AuthorizationError",
-        (f"{ROUTING}::test_an_unavailable_judge_gives_a_retriable_error",),
-    ),
-    Edit(
         "feed-key-without-viewer",
         "admin_ui/feeds.py::_key",
         "return viewer, channel.name",
@@ -162,30 +109,6 @@ EDITS = (
         "A6",
     ),
     Edit(
-        "tenants-numbers-over-all-its-namespaces",
-        "gateway/services/index/sums.py::IndexSums._spaces",
-        "if viewer.sees(name):",
-        "if True:",
-        (SUMS_OF_SEEN,),
-        "A6",
-    ),
-    Edit(
-        "namespaces-sum-misses-changes",
-        "gateway/services/index/sums.py::IndexSums.replace",
-        "of_space[column] += change",
-        "pass",
-        (SUMS_OF_SEEN,),
-        "A6",
-    ),
-    Edit(
-        "namespace-seen-twice-is-counted-twice",
-        "gateway/services/index/sums.py::IndexSums._seen",
-        "if tenant not in viewer.tenants and (",
-        "if (",
-        (SUMS_OF_SEEN,),
-        "A6",
-    ),
-    Edit(
         "list-of-a-viewer-begins-with-all",
         "gateway/services/index/selection.py::TopicSelection._passing",
         "if not self._viewer.everything:",
@@ -194,367 +117,12 @@ EDITS = (
         "A6",
     ),
     Edit(
-        "changed-topics-enter-every-viewers-list",
-        "gateway/services/index/selection.py::TopicSelection._passes",
-        "self._viewer.sees(topic.namespace)",
-        "True",
-        (SUMS_OF_SEEN,),
-        "A6",
-    ),
-    Edit(
-        "list-is-filtered-from-that-of-another-viewer",
-        "gateway/services/index/selection.py::TopicSelection._holds",
-        "(self._viewer.everything or self._viewer == other._viewer)",
-        "True",
-        (SUMS_OF_SEEN,),
-        "A6",
-    ),
-    Edit(
-        "selection-is-kept-for-all-viewers",
-        "gateway/services/index/listed_topics.py::ListedTopics.select",
-        "key = viewer, chosen",
-        "key = Viewer(), chosen",
-        (SUMS_OF_SEEN,),
-    ),
-    Edit(
-        "attention-of-all-tenants-for-a-viewer",
-        "gateway/services/attention/board.py::Board.overview",
-        "problems = [problem for problem in problems if viewer.sees_topic(problem.topic)]",
-        "pass",
-        (NOT_NAMED,),
-    ),
-    Edit(
-        "parts-with-counts-of-all-tenants-for-a-viewer",
-        "gateway/services/attention/board.py::Board.overview",
-        "if viewer.everything:",
-        "if True:",
-        (NOT_NAMED,),
-    ),
-    Edit(
-        "brokers-sums-for-a-viewer-of-some",
-        "admin_ui/overview/selectors.py::overview",
-        "snapshot.brokers if viewer.everything else []",
-        "snapshot.brokers",
-        (f"{SEEN}::test_brokers_and_bookies_are_listed_to_who_sees_everything",),
-    ),
-    Edit(
-        "every-tenant-is-listed",
-        "admin_ui/tenants/selectors.py::tenants",
-        "if viewer.sees_tenant(name)",
-        "if True",
-        (NOT_NAMED,),
-    ),
-    Edit(
-        "every-namespace-is-counted",
-        "admin_ui/tenants/selectors.py::_tenant",
-        "sum(map(viewer.sees, names))",
-        "len(names)",
-        (NOT_NAMED,),
-    ),
-    Edit(
-        "bundles-of-every-namespace-are-listed",
-        "admin_ui/cluster/selectors.py::listed",
-        "if viewer.sees(str(space.bundles.namespace))",
-        "if True",
-        (NOT_NAMED,),
-    ),
-    Edit(
-        "rest-lists-every-namespace",
-        "gateway/rest/seen.py::seen_namespaces",
-        "if viewer.sees(name)",
-        "if True",
-        (NOT_NAMED,),
-    ),
-    Edit(
         "rest-lists-the-topics-of-every-namespace",
         "gateway/rest/seen.py::seen_topics",
         "return names if viewer.sees(str(namespace)) else ()",
         "return names",
         (NOT_NAMED,),
-    ),
-    Edit(
-        "totals-of-the-past-for-a-viewer-of-some",
-        "admin_ui/history/selectors.py::history",
-        "if not topic:",
-        "if False:",
-        (NOT_NAMED,),
-    ),
-    Edit(
-        "socket-watches-as-everybody",
-        "admin_ui/live.py::LiveFeed._subscribe",
-        "viewer_of(user), channel",
-        "viewer_of(None), channel",
-        (f"{SOCKETS}::test_a_channel_is_watched_as_the_sockets_user",),
-    ),
-    Edit(
-        "channel-of-topics-shows-everything",
-        "admin_ui/topics/live.py::_window",
-        "selectors.topics(viewer, cluster",
-        "selectors.topics(Viewer(everything=True), cluster",
-        (NOT_NAMED,),
-    ),
-    Edit(
-        "signature-of-a-token-is-not-checked",
-        "engine/auth/authenticators/jws.py::verify",
-        "if not key.verifies(token.algorithm, token.signed, token.signature):",
-        "if False:",
-        (BAD_TOKEN,),
-        "A7",
-    ),
-    Edit(
-        "algorithm-of-a-token-is-not-checked",
-        "engine/auth/authenticators/jws.py::verify",
-        "if token.algorithm not in key.algorithms:",
-        "if False:",
-        (BAD_TOKEN,),
-        "A7",
-    ),
-    Edit(
-        "token-is-valid-at-its-end",
-        "engine/auth/authenticators/jws.py::check_times",
-        "if expires_at is not None and now_s >= expires_at + leeway_s:",
-        "if expires_at is not None and now_s > expires_at + leeway_s:",
-        (BAD_TOKEN,),
-        "A7",
-    ),
-    Edit(
-        "token-is-valid-before-its-start",
-        "engine/auth/authenticators/jws.py::check_times",
-        "if starts_at is not None and now_s < starts_at - leeway_s:",
-        "if False:",
-        (BAD_TOKEN,),
-        "A7",
-    ),
-    Edit(
-        "truth-is-a-time",
-        "engine/auth/authenticators/jws.py::time_of",
-        "if isinstance(value, bool) or not isinstance(value, int | float):",
-        "if not isinstance(value, int | float):",
-        (BAD_TOKEN,),
-        "A7",
-    ),
-    Edit(
-        "critical-extension-is-ignored",
-        "engine/auth/authenticators/jws.py::parse",
-        'if "crit" in header:',
-        "if False:",
-        (BAD_TOKEN,),
-        "A7",
-    ),
-    Edit(
-        "blank-role-is-a-role",
-        "engine/auth/authenticators/jws.py::role_of",
-        "if not isinstance(value, str) or not value.strip():",
-        "if not isinstance(value, str):",
-        (BAD_TOKEN,),
-        "A7",
-    ),
-    Edit(
-        "audience-of-a-token-is-not-checked",
-        "engine/auth/authenticators/token_provider.py::TokenProvider.authenticate",
-        "if self._audience_claim:",
-        "if False:",
-        (BAD_TOKEN,),
-    ),
-    Edit(
-        "public-key-is-taken-as-a-secret",
-        "engine/auth/authenticators/key_texts.py::secret_key",
-        "if data.startswith(PEM) or _is_der_key(data):",
-        "if False:",
-        (f"{TOKENS}::test_a_public_key_is_no_secret",),
-    ),
-    Edit(
-        "short-secret-verifies-long-hashes",
-        "engine/auth/authenticators/signing_keys.py::SecretKey.__init__",
-        "tuple(name for name in SECRET_ALGORITHMS if bits >= int(name[2:]))",
-        "SECRET_ALGORITHMS",
-        (f"{TOKENS}::test_a_short_secret_verifies_no_longer_hashes",),
-    ),
-    Edit(
-        "first-provider-decides",
-        "engine/auth/authenticators/provider_list.py::ProviderList._from",
-        "if number == last:",
-        "if True:",
-        (f"{AUTH}::test_providers_of_one_method_are_tried_in_order",),
-    ),
-    Edit(
-        "second-provider-is-not-asked-later",
-        "engine/auth/authenticators/provider_list.py::ProviderList._later",
-        "if number + 1 == len(self._providers):",
-        "if True:",
-        (f"{AUTH}::test_providers_of_one_method_are_tried_in_order",),
-    ),
-    Edit(
-        "bad-credentials-are-anonymous",
-        "engine/auth/authentication.py::Authentication._check",
-        "self._count_failure(provider.name, method, error, address)\n            raise",
-        "return Authenticated(self._roles.anonymous)",
-        (f"{AUTH}::test_a_method_without_a_provider_is_anonymous_or_refused",),
-        "A8",
-    ),
-    Edit(
-        "reason-of-a-refusal-is-sent",
-        "engine/auth/credentials.py::AuthenticationFailed.__init__",
-        "super().__init__(REFUSED)",
-        "super().__init__(reason)",
-        (f"{AUTH}::test_a_method_without_a_provider_is_anonymous_or_refused",),
-        "A8",
-    ),
-    Edit(
-        "roles-of-a-proxy-are-not-checked",
-        "engine/auth/authentication.py::Authentication._connected_roles",
-        "if is_proxy != valid or (principal and not is_proxy):",
-        "if is_proxy != valid:",
-        (f"{AUTH}::test_roles_that_do_not_go_together_are_refused",),
-        "A9",
-    ),
-    Edit(
-        "any-client-has-a-proxy-version",
-        "engine/auth/authentication.py::Authentication._connected_roles",
-        "if credentials.proxy_version and not is_proxy:",
-        "if False:",
-        (f"{AUTH}::test_roles_that_do_not_go_together_are_refused",),
-        "A9",
-    ),
-    Edit(
-        "caller-acts-for-anybody",
-        "engine/auth/authentication.py::Authentication._request_roles",
-        "valid = not principal or principal == own.role",
-        "valid = True",
-        (f"{AUTH}::test_a_caller_by_http_may_name_itself",),
-        "A9",
-    ),
-    Edit(
-        "forwarded-credentials-are-not-checked",
-        "engine/auth/authentication.py::Authentication._checks_original",
-        "return self._roles.check_original and credentials.original_principal is not None",
-        "return False",
-        (f"{AUTH}::test_forwarded_credentials_are_checked_and_decide_the_original_role",),
-        "A9",
-    ),
-    Edit(
-        "call-for-another-principal-is-accepted",
-        "engine/rpc/server.py::RpcPages._rpc",
-        "elif principal and principal != (caller.original or caller.role):",
-        "elif False:",
-        ("unit/rpc/test_access.py::test_a_caller_without_usable_credentials_is_not_judged",),
-    ),
-    Edit(
-        "metrics-are-open",
-        "engine/rpc/server.py::RpcPages.__init__",
-        "self._guard_metrics = guard_metrics",
-        "self._guard_metrics = False",
-        ("unit/rpc/test_access.py::test_a_caller_without_usable_credentials_is_not_judged",),
-    ),
-    Edit(
-        "result-is-remembered-beyond-its-end",
-        "engine/auth/authenticators/remembered.py::Remembered._keep",
-        "until_s = min(until_s, outcome.expires_at)",
-        "pass",
-        (f"{MEMORY}::test_credentials_are_not_remembered_beyond_their_end_or_a_change",),
-        "A10",
-    ),
-    Edit(
-        "result-is-remembered-through-a-change",
-        "engine/auth/authenticators/remembered.py::Remembered.authenticate",
-        "result.revision == revision",
-        "True",
-        (f"{MEMORY}::test_credentials_are_not_remembered_beyond_their_end_or_a_change",),
-        "A10",
-    ),
-    Edit(
-        "remembered-results-are-not-bounded",
-        "engine/auth/authenticators/remembered.py::Remembered._keep",
-        "if len(self._results) > REMEMBERED_MAX:",
-        "if False:",
-        (f"{MEMORY}::test_the_number_of_results_is_bounded",),
-    ),
-    Edit(
-        "certificate-has-no-end",
-        "engine/auth/authenticators/certificate_provider.py::CertificateProvider.authenticate",
-        "if self._now_s() >= ends_at:",
-        "if False:",
-        (
-            f"{PROVIDERS}/test_certificate_provider.py::"
-            "test_the_role_is_the_common_name_until_the_end_of_the_certificate",
-        ),
-    ),
-    Edit(
-        "password-ends-at-a-zero-byte",
-        "engine/auth/authenticators/password_hashes.py::verifies",
-        'if len(password) > PASSWORD_BYTES_MAX or b"\\0" in password:',
-        "if len(password) > PASSWORD_BYTES_MAX:",
-        (f"{BASIC}::test_each_kind_of_hash_verifies_its_password_alone",),
-    ),
-    Edit(
-        "unknown-user-is-refused-at-once",
-        "engine/auth/authenticators/basic_provider.py::BasicProvider.authenticate",
-        "next(iter(self._users.values()))",
-        '""',
-        (f"{BASIC}::test_an_unknown_user_costs_as_much_as_a_known_one",),
-    ),
-    Edit(
-        "removed-user-stays",
-        "engine/auth/authenticators/basic_provider.py::BasicProvider._reload",
-        "self._users = read_users(self._configured)",
-        "read_users(self._configured)",
-        (f"{BASIC}::test_a_changed_file_is_read_again_and_a_broken_one_is_not_used",),
-    ),
-    Edit(
-        "keys-of-another-issuer-are-used",
-        "engine/auth/authenticators/key_sets.py::FetchedKeys._load",
-        'if document.get("issuer") != self._issuer:',
-        "if False:",
-        (f"{OIDC}::test_a_document_that_cannot_be_used_refuses_the_token",),
-    ),
-    Edit(
-        "unknown-key-ids-fetch-without-bound",
-        "engine/auth/authenticators/key_sets.py::FetchedKeys.key",
-        "self._missed_at = now_s",
-        "pass",
-        (f"{OIDC}::test_an_unknown_key_id_fetches_the_keys_at_a_bounded_rate",),
-    ),
-    Edit(
-        "failed-fetch-is-repeated-at-once",
-        "engine/auth/authenticators/key_sets.py::FetchedKeys.key",
-        "if self._fetching is None and now_s - self._failed_at < RETRY_S:",
-        "if False:",
-        (f"{OIDC}::test_an_issuer_that_does_not_answer_is_asked_again_after_a_while",),
-    ),
-    Edit(
-        "key-serves-another-algorithm",
-        "engine/auth/authenticators/oidc_provider.py::OidcProvider._checked",
-        "if published.algorithm not in (None, token.algorithm):",
-        "if False:",
-        (f"{OIDC}::test_a_bad_token_is_refused",),
-    ),
-    Edit(
-        "certificate-stands-in-for-a-bad-token",
-        "engine/auth/http_credentials.py::credentials_of",
-        'if method == NO_METHOD and certificate and "tls" in methods:',
-        'if certificate and "tls" in methods:',
-        ("unit/auth/test_http_credentials.py::test_what_is_shown_decides_the_method",),
-    ),
-    Edit(
-        "credentials-of-the-proxy-are-renewed",
-        "engine/net/handshake.py::Handshake.auth_response",
-        "if self.client.identity.original_method:",
-        "if False:",
-        (
-            "unit/net/test_handshake.py::"
-            "test_forwarded_credentials_that_the_broker_checked_are_the_ones_renewed",
-        ),
-    ),
-    Edit(
-        "secret-setting-is-shown",
-        "engine/broker/control/dynamic_settings.py::_text",
-        "if setting.is_secret:",
-        "if False:",
-        (
-            "unit/broker/control/test_dynamic_settings.py::"
-            "test_a_secret_is_shown_by_no_report_of_settings",
-        ),
-        "A11",
+        "A6",
     ),
     Edit(
         "every-role-is-allowed",
@@ -562,14 +130,6 @@ EDITS = (
         "if role not in rules.superusers:",
         "if False:",
         (BY_ROLE, NAIVE),
-        "A12",
-    ),
-    Edit(
-        "superuser-is-judged-by-grants",
-        f"{AUTHORIZATION}/evaluator.py::judge",
-        "if role not in rules.superusers:",
-        "if True:",
-        (BY_ROLE,),
         "A12",
     ),
     Edit(
@@ -581,42 +141,10 @@ EDITS = (
         "A12",
     ),
     Edit(
-        "every-role-is-a-superuser",
-        f"{AUTHORIZATION}/evaluator.py::_of_role",
-        "if action is Action.AUTHENTICATED:",
-        "if action in (Action.AUTHENTICATED, Action.SUPERUSER):",
-        (BY_ROLE,),
-        "A12",
-    ),
-    Edit(
-        "grant-administers-the-tenant",
-        f"{AUTHORIZATION}/evaluator.py::_of_role",
-        "if action not in GRANTS or isinstance(resource, TenantName | WholeCluster):",
-        "if isinstance(resource, TenantName | WholeCluster):",
-        (BY_ROLE,),
-        "A12",
-    ),
-    Edit(
         "produce-allows-consume",
         f"{AUTHORIZATION}/evaluator.py",
         'Action.CONSUME: ("consume",),',
         'Action.CONSUME: ("produce", "consume"),',
-        (BY_ROLE,),
-        "A12",
-    ),
-    Edit(
-        "functions-allow-produce",
-        f"{AUTHORIZATION}/evaluator.py",
-        'Action.PRODUCE: ("produce",),',
-        'Action.PRODUCE: ("produce", "functions"),',
-        (f"{JUDGED}::test_the_right_to_functions_is_not_the_right_to_what_they_read_and_write",),
-        "A12",
-    ),
-    Edit(
-        "topics-grant-opens-the-namespace",
-        f"{AUTHORIZATION}/evaluator.py::_is_granted",
-        "if not isinstance(resource, TopicName):\n    return False",
-        "if not isinstance(resource, TopicName):\n    return bool(access.topics)",
         (BY_ROLE,),
         "A12",
     ),
@@ -631,40 +159,6 @@ EDITS = (
         "A12",
     ),
     Edit(
-        "partition-has-no-grant-of-its-topic",
-        f"{AUTHORIZATION}/evaluator.py::_is_granted",
-        "if resource.partition < 0",
-        "if True",
-        (f"{JUDGED}::test_a_partition_is_judged_by_its_own_grants_and_those_of_its_topic",),
-    ),
-    Edit(
-        "wildcards-are-always-on",
-        f"{AUTHORIZATION}/evaluator.py::_has",
-        "return rules.wildcards and any(",
-        "return any(",
-        (f"{JUDGED}::test_wildcards_match_at_one_end_where_they_are_switched_on",),
-        "A12",
-    ),
-    Edit(
-        "wildcard-grants-every-action",
-        f"{AUTHORIZATION}/evaluator.py::_has",
-        "matches(pattern, role) and not actions.isdisjoint(wanted)",
-        "matches(pattern, role)",
-        (
-            f"{JUDGED}::test_wildcards_match_at_one_end_where_they_are_switched_on",
-            NAIVE,
-        ),
-        "A12",
-    ),
-    Edit(
-        "grant-counts-in-another-cluster",
-        f"{AUTHORIZATION}/evaluator.py::_of_grants",
-        "namespace.cluster in (None, GLOBAL_CLUSTER, rules.cluster)",
-        "True",
-        (f"{JUDGED}::test_a_grant_counts_in_legacy_names_of_this_cluster_alone",),
-        "A12",
-    ),
-    Edit(
         "client-of-a-proxy-is-not-judged",
         f"{AUTHORIZATION}/evaluator.py::roles_of",
         "(own,) if identity.original is None else (own, identity.original)",
@@ -673,14 +167,6 @@ EDITS = (
             f"{JUDGED}::test_a_proxy_and_its_client_both_need_the_right",
             f"{JUDGED}::test_a_proxy_that_is_a_superuser_gives_its_client_nothing",
         ),
-        "A13",
-    ),
-    Edit(
-        "proxy-itself-is-not-judged",
-        f"{AUTHORIZATION}/evaluator.py::roles_of",
-        "(own,) if identity.original is None else (own, identity.original)",
-        "(own,) if identity.original is None else (identity.original,)",
-        (f"{JUDGED}::test_a_proxy_and_its_client_both_need_the_right",),
         "A13",
     ),
     Edit(
@@ -702,33 +188,9 @@ EDITS = (
         "A13",
     ),
     Edit(
-        "anonymous-role-is-internal",
-        "engine/auth/settings.py::AuthenticationSettings.__post_init__",
-        "if self.anonymous_user_role == INTERNAL_ROLE:",
-        "if False:",
-        ("unit/auth/test_settings.py::test_anonymous_clients_have_no_role_of_the_instances_own",),
-        "A13",
-    ),
-    Edit(
-        "client-without-a-role-is-judged",
-        f"{AUTHORIZATION}/evaluator.py::judge",
-        "if not all(roles):",
-        "if False:",
-        (f"{JUDGED}::test_nobody_without_a_role_is_allowed_anything_that_is_judged",),
-        "A12",
-    ),
-    Edit(
         "subscriptions-roles-do-not-count",
         f"{AUTHORIZATION}/evaluator.py::_of_subscription",
         "if roles is not None and role not in roles:",
-        "if False:",
-        (f"{JUDGED}::test_a_subscription_is_open_to_the_roles_that_its_rules_name",),
-        "A14",
-    ),
-    Edit(
-        "subscriptions-prefix-does-not-count",
-        f"{AUTHORIZATION}/evaluator.py::_of_subscription",
-        "if access.prefixed and not has_prefix(subscription.name, role):",
         "if False:",
         (f"{JUDGED}::test_a_subscription_is_open_to_the_roles_that_its_rules_name",),
         "A14",
@@ -753,14 +215,6 @@ EDITS = (
         "A14",
     ),
     Edit(
-        "unknown-subscription-mode-is-open",
-        f"{AUTHORIZATION}/policy_view.py::NamespaceAccess.of",
-        'policies.get("subscription_auth_mode") not in (None, "", "None")',
-        'policies.get("subscription_auth_mode") == "Prefix"',
-        (f"{JUDGED}::test_a_subscription_is_open_to_the_roles_that_its_rules_name",),
-        "A14",
-    ),
-    Edit(
         "administrator-widens-its-clusters",
         f"{AUTHORIZATION}/change_rights.py::rights_of_tenant_change",
         "if stored.allowed_clusters != wanted.allowed_clusters:",
@@ -771,37 +225,11 @@ EDITS = (
         "A15",
     ),
     Edit(
-        "read-only-policies-change",
-        f"{AUTHORIZATION}/change_rights.py::judge_change",
-        "if policies_read_only:",
-        "if False:",
-        (
-            "unit/auth/authorization/test_change_rights.py::test_nobody_changes_policies_that_are_read_only",
-        ),
-    ),
-    Edit(
         "viewer-has-all-namespaces",
         f"{AUTHORIZATION}/viewer_of_roles.py::viewer_for",
         "name.tenant not in tenants and judge(identity, Action.LOOKUP, name, view, rules).allowed",
         "name.tenant not in tenants",
         (f"{MODEL}::test_a_viewer_sees_a_namespace_exactly_where_it_may_list_its_topics",),
         "A16",
-    ),
-    Edit(
-        "viewer-administers-all-tenants",
-        f"{AUTHORIZATION}/viewer_of_roles.py::viewer_for",
-        "if judge(identity, Action.TENANT_ADMIN, TenantName(name), view, rules).allowed",
-        "if True",
-        (f"{MODEL}::test_a_viewer_sees_a_namespace_exactly_where_it_may_list_its_topics",),
-        "A16",
-    ),
-    Edit(
-        "status-of-a-topics-refusal",
-        f"{AUTHORIZATION}/refusal_texts.py::default_http_refusal",
-        "if action is Action.TENANT_ADMIN:",
-        "if False:",
-        (
-            "unit/auth/authorization/test_refusal_texts.py::test_a_call_without_words_of_apaches_is_refused_by_the_missing_right",
-        ),
     ),
 )

@@ -107,13 +107,6 @@ EDITS = (
         "I22 B6",
     ),
     Edit(
-        "refused-run-journalled",
-        "bookie/requests/adds.py::Adds.runs",
-        "self._log(connection, buf, begin, run.start, entries, accepted)",
-        "self._log(connection, buf, begin, run.stop, entries, accepted)",
-        (f"{SERVER}::test_refused_runs_of_a_buffer_are_not_replayed_after_a_crash",),
-    ),
-    Edit(
         "first-copy-wins",
         "bookie/storage/write_cache.py::LedgerRuns.find",
         "reversed(self.runs)",
@@ -139,14 +132,6 @@ EDITS = (
         "elif ledger.master_key != run.master_key and not recovery:",
         (f"{INVARIANTS}::test_i25_a_wrong_key_adds_fences_and_confirms_nothing",),
         "I25",
-    ),
-    Edit(
-        "index-not-flushed-at-a-checkpoint",
-        "bookie/storage/checkpoint.py::Flusher._checkpoint",
-        "self._index.flush()",
-        "pass",
-        (f"{INVARIANTS}::test_i26_what_is_before_the_mark_is_known_without_the_journal",),
-        equivalent="an index older than the mark counts as lost and is made anew from logs and manifest",
     ),
     Edit(
         "mark-goes-back",
@@ -189,15 +174,7 @@ EDITS = (
         (
             "unit/bookie/storage/test_checkpoints.py::test_journal_files_are_given_up_only_behind_a_mark_that_is_stored",
         ),
-    ),
-    Edit(
-        "groups-of-an-earlier-use-believed",
-        "bookie/storage/journal/journal_format.py::decode_group_head",
-        "file_id != header.file_id or salt != header.salt or n > RECORDS_MAX",
-        "n > RECORDS_MAX",
-        (
-            "unit/bookie/storage/test_formats.py::test_a_group_of_another_use_of_the_file_is_not_taken",
-        ),
+        "I27",
     ),
     Edit(
         "silence-proves-deletion",
@@ -210,6 +187,7 @@ EDITS = (
             return True
         """,
         (f"{INVARIANTS}::test_i28_a_round_that_cannot_check_every_ledger_deletes_nothing",),
+        "I28",
     ),
     Edit(
         "candidates-listed-after-the-question",
@@ -218,13 +196,6 @@ EDITS = (
         "candidates if all([await is_deleted(ledger_id) for ledger_id in candidates[:1]]) else []",
         ("unit/bookie/test_server.py::test_deleted_ledgers_are_forgotten_and_not_restored",),
         "I28 B10",
-    ),
-    Edit(
-        "another-clusters-store-believed",
-        "bookie/garbage.py::GarbageCollector.collect",
-        "if stored.decode().strip() != self._instance_id:",
-        "if not stored:",
-        (f"{SERVER}::test_nothing_is_deleted_when_the_store_is_another_clusters",),
     ),
     Edit(
         "lagging-store-believed",
@@ -257,22 +228,12 @@ EDITS = (
         (
             "unit/bookie/storage/test_compaction.py::test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_nothing",
         ),
-        "",
+        "I29",
     ),
     Edit(
         "pinned-log-forgotten",
         "bookie/storage/index/index.py::BookieIndex.pin",
         "self._use(changes, log_id, PINNED, 1)",
-        "pass",
-        (
-            f"{INVARIANTS}::test_i30_a_log_that_was_not_understood_in_full_outlives_all_its_known_ledgers",
-        ),
-        "I30",
-    ),
-    Edit(
-        "pin-not-stored",
-        "bookie/storage/index/index.py::BookieIndex.pin",
-        "self._write(changes)",
         "pass",
         (
             f"{INVARIANTS}::test_i30_a_log_that_was_not_understood_in_full_outlives_all_its_known_ledgers",
@@ -296,23 +257,6 @@ EDITS = (
         "not space.free",
         ("unit/bookie/test_reserve.py::test_adds_are_refused_when_only_the_reserve_is_left",),
         "B9",
-    ),
-    Edit(
-        "read-only-for-ever",
-        "bookie/disks.py::Disks._decide",
-        'self._on_change(False, "there is room")',
-        "pass",
-        (f"{SERVER}::test_a_full_disk_makes_the_bookie_read_only_and_room_makes_it_writable",),
-    ),
-    Edit(
-        "block-not-compared-with-the-index",
-        "bookie/storage/read_queue.py::StoredEntries._find",
-        "if block.ledger_id != ledger_id or first < block.first or below > block.below:",
-        "if first < block.first or below > block.below:",
-        (
-            "unit/bookie/storage/test_read_queue.py::test_a_block_that_is_not_the_one_the_index_means_is_an_error",
-        ),
-        "I32",
     ),
     Edit(
         "near-block-of-another-ledger",
@@ -362,7 +306,7 @@ EDITS = (
         (
             "unit/bookie/storage/test_rebuild.py::test_entries_fences_and_tombstones_outlive_the_index",
         ),
-        "",
+        "B5",
     ),
     Edit(
         "tombstone-not-asked",
@@ -393,17 +337,6 @@ EDITS = (
         (
             "unit/bookie/storage/test_failed_syncs.py::test_a_sync_that_fails_once_is_never_tried_again",
         ),
-        "B8",
-    ),
-    Edit(
-        "failed-sync-forgotten",
-        "bookie/storage/journal/journal.py::JournalWriter.write_group",
-        """
-        except BaseException as error:
-            self._broken = error
-        """,
-        "except BaseException as error:",
-        (f"{CRASH}::test_a_failed_sync_is_final",),
         "B8",
     ),
     Edit(
@@ -451,7 +384,7 @@ EDITS = (
         "self._release()",
         "pass",
         (f"{SERVER}::test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered",),
-        "",
+        "B13",
     ),
     Edit(
         "long-journal-not-noticed",
@@ -472,32 +405,11 @@ EDITS = (
         "B14",
     ),
     Edit(
-        "rest-of-a-cut-record-lost",
-        "bookie/storage/index/index.py::BookieIndex._shorten",
-        "if start + place.entries > high:",
-        "if False:",
-        (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
-    ),
-    Edit(
-        "index-floor-off-by-one",
-        "bookie/storage/index/index.py::BookieIndex.find_range",
-        "first <= below < first + place.entries",
-        "first <= below <= first + place.entries",
-        ("unit/bookie/storage/test_read_queue.py::test_a_job_answers_as_single_reads_do",),
-    ),
-    Edit(
         "entry-log-not-synced",
         "bookie/storage/logs/entry_log.py::EntryLogWriter.append",
         "self.sync()",
         "pass",
         (f"{INVARIANTS}::test_i26_what_is_before_the_mark_is_known_without_the_journal",),
         "I26",
-    ),
-    Edit(
-        "rolled-log-not-synced",
-        "bookie/storage/logs/entry_log.py::EntryLogWriter._end",
-        "self._file.fdatasync()",
-        "pass",
-        (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
     ),
 )

@@ -1,18 +1,23 @@
-"""Mistakes in the managed ledger."""
+"""Mistakes in the managed ledger: the list of ledgers, cursors, what is trimmed and what is read."""
 
 from tests.mutants.edit import Edit
 
-CHANGES = "unit/broker/administration/previews/test_cursor_changes.py"
-CURSOR = "unit/managed/cursors/test_cursor.py"
-LEDGER = "unit/managed/test_ledger.py"
-LOADING_TEST = "unit/managed/test_loading.py"
-INVARIANTS = "unit/managed/test_invariants.py"
 ROLLING = "engine/managed/writing/rolling.py"
+LEDGER = "unit/managed/test_ledger.py"
+INVARIANTS = "unit/managed/test_invariants.py"
+CURSOR = "unit/managed/cursors/test_cursor.py"
+CHANGES = "unit/broker/administration/previews/test_cursor_changes.py"
 STORE = "engine/managed/cursors/cursor_store.py"
+APPENDER = "engine/managed/writing/appender.py"
+LOADING_TEST = "unit/managed/test_loading.py"
 HELD = "unit/managed/test_held_reads.py"
 HELD_TOPIC = "unit/broker/test_held_reads.py"
 OPENING = "unit/managed/reading/test_entry_reader.py"
-APPENDER = "engine/managed/writing/appender.py"
+TOPICS = "unit/broker/topics"
+WHERE = "unit/broker/compaction"
+TOPIC = f"{WHERE}/test_topic_compaction.py"
+CRASH = (f"{TOPIC}::test_a_crash_at_any_step_leaves_the_old_or_the_new_ledger_and_no_other",)
+DELETION_TEST = "unit/broker/administration/test_deletion.py"
 
 EDITS = (
     Edit(
@@ -35,32 +40,10 @@ EDITS = (
         "I36",
     ),
     Edit(
-        "list-out-of-order",
-        f"{ROLLING}::LedgerList.follow",
-        "[*self.line.ledgers, fresh]",
-        "[fresh, *self.line.ledgers]",
-        (f"{LEDGER}::test_rollover_keeps_order_and_lists_each_ledger_before_it_confirms",),
-        "I36",
-    ),
-    Edit(
         "list-written-over",
         "engine/managed/stored/node.py::StoredNode.write",
         "await self._store.put(self.path, value, self.version)",
         "await self._store.put(self.path, value)",
-        (
-            "unit/managed/test_lost_races.py::test_i39_a_change_between_read_and_write_is_not_overwritten",
-        ),
-        "I39",
-    ),
-    Edit(
-        "lost-race-for-a-node-taken-for-won",
-        "engine/managed/stored/node.py::StoredNode.write",
-        """
-        raise ManagedLedgerFencedError(
-            f"{self.path} was changed by another owner"
-        ) from error
-        """,
-        "return",
         (
             "unit/managed/test_lost_races.py::test_i39_a_change_between_read_and_write_is_not_overwritten",
         ),
@@ -91,6 +74,7 @@ EDITS = (
         "recover=True",
         "recover=False",
         (f"{LEDGER}::test_old_owner_confirms_nothing_after_a_new_one_opened",),
+        "I39",
     ),
     Edit(
         "deleted-before-the-list-is-stored",
@@ -134,19 +118,13 @@ EDITS = (
         "min(self._stored_mark, self._acks.mark)",
         "self._acks.mark",
         (f"{CURSOR}::test_consumed_ledgers_are_trimmed_only_behind_persisted_marks",),
+        "I37",
     ),
     Edit(
         "trimming-takes-what-an-undo-needs",
         "engine/managed/ledger.py::ManagedLedger",
         "self._trimmer.begin(self._cursors.trim_limit, self._trimmed)",
         "self._trimmer.begin(self._cursors.consumed, self._trimmed)",
-        (f"{CHANGES}::test_skipped_entries_are_kept_for_a_quarter_of_an_hour",),
-    ),
-    Edit(
-        "undo-keeps-ledgers-for-ever",
-        "engine/managed/cursors/last_change.py::is_kept",
-        "abs(now_ms - at_ms) < KEPT_MS",
-        "True",
         (f"{CHANGES}::test_skipped_entries_are_kept_for_a_quarter_of_an_hour",),
     ),
     Edit(
@@ -164,27 +142,10 @@ EDITS = (
         (f"{CHANGES}::test_a_change_of_nothing_leaves_the_last_one_to_be_undone",),
     ),
     Edit(
-        "preview-of-nothing-is-good-twice",
-        "engine/managed/cursors/cursor.py::Cursor.move",
-        "spent={**change.spent, change.id: change.at_ms}",
-        "spent=change.spent",
-        (f"{CHANGES}::test_a_change_of_nothing_leaves_the_last_one_to_be_undone",),
-    ),
-    Edit(
         "stored-mark-ahead-of-what-is-stored",
         "engine/managed/cursors/persister.py::Persister._write",
         "self.mark = mark",
         "self.mark = self._snapshot()[1]",
-        (
-            "unit/managed/test_writes_under_way.py::test_i38_an_acknowledgement_during_a_write_does_not_count_as_stored",
-        ),
-        "I38",
-    ),
-    Edit(
-        "write-vouches-for-what-came-after-it",
-        "engine/managed/cursors/persister.py::Persister._write",
-        "self._stored(version)",
-        "self._stored(self._version)",
         (
             "unit/managed/test_writes_under_way.py::test_i38_an_acknowledgement_during_a_write_does_not_count_as_stored",
         ),
@@ -206,15 +167,7 @@ EDITS = (
         (
             "unit/managed/test_writes_under_way.py::test_m9_a_move_of_the_cursor_returns_when_it_is_stored",
         ),
-    ),
-    Edit(
-        "clear-answered-before-it-is-stored",
-        "engine/managed/cursors/cursor.py::Cursor._acknowledge_to",
-        "await self.persisted()",
-        "pass",
-        (
-            "unit/managed/test_writes_under_way.py::test_m9_a_move_of_the_cursor_returns_when_it_is_stored",
-        ),
+        "M9",
     ),
     Edit(
         "parts-of-batches-cut-off",
@@ -225,29 +178,6 @@ EDITS = (
         "I38",
     ),
     Edit(
-        "last-state-of-a-cursor-not-read",
-        "engine/managed/stored/cursor_entries.py::last_readable",
-        "last = reader.last_confirmed",
-        "last = reader.last_confirmed - 1",
-        (f"{CURSOR}::test_persisted_acknowledgements_survive_a_crash_and_later_ones_may_not",),
-        "I38",
-    ),
-    Edit(
-        "node-points-to-a-ledger-before-its-state",
-        f"{STORE}::CursorStore._switch",
-        """
-        last = await fresh.append(payload)
-        await self._point(fresh.ledger_id, snapshot)
-        """,
-        """
-        await self._point(fresh.ledger_id, snapshot)
-        last = await fresh.append(payload)
-        """,
-        (
-            "unit/managed/test_writes_under_way.py::test_a_cursor_moves_to_another_ledger_only_with_its_state_in_it",
-        ),
-    ),
-    Edit(
         "cursor-not-taken-from-its-old-owner",
         f"{STORE}::CursorStore.take",
         """
@@ -256,6 +186,7 @@ EDITS = (
         """,
         "pass",
         (f"{LEDGER}::test_old_owner_cannot_confirm_an_acknowledgement_to_a_cursor_it_lost",),
+        "I39",
     ),
     Edit(
         "receipt-after-the-session-may-have-ended",
@@ -276,45 +207,6 @@ EDITS = (
         ),
     ),
     Edit(
-        "another-session-taken-for-ours",
-        "engine/managed/tenure.py::Tenure.proven",
-        "if store.session_proven and store.session_id == self._session_id:",
-        "if store.session_proven:",
-        (
-            "unit/managed/test_writes_under_way.py::test_an_acknowledgement_stored_after_the_session_ended_is_not_confirmed",
-        ),
-    ),
-    Edit(
-        "trimmed-by-any-mark",
-        "engine/managed/trimming.py::Trimmer.stored",
-        "limit >= line.base + line.ledgers[0].entries",
-        "limit >= line.base",
-        ("unit/managed/test_trimming.py::test_only_a_mark_behind_the_first_ledger_starts_a_trim",),
-    ),
-    Edit(
-        "holes-swallowed",
-        "engine/managed/ack_state.py::AckState.acknowledge",
-        "if start == self.mark:",
-        "if start <= self.mark + 1:",
-        (
-            "unit/managed/cursors/test_ack_holes.py::test_an_entry_before_an_acknowledged_one_stays_due",
-        ),
-    ),
-    Edit(
-        "ack-set-inverted",
-        "engine/managed/ack_state.py::AckState.acknowledge_batch",
-        "bits &= before",
-        "bits = before & ~bits",
-        (f"{CURSOR}::test_batches_are_acknowledged_in_parts",),
-    ),
-    Edit(
-        "confirmed-run-one-entry-early",
-        "engine/managed/writing/appends.py::Appends.confirmed",
-        "stop = below - run.first",
-        "stop = below - run.first + 1",
-        ("unit/managed/test_partial_runs.py::test_only_the_confirmed_part_of_a_run_is_reported",),
-    ),
-    Edit(
         "ids-given-twice-are-used",
         f"{ROLLING}::LedgerList._check_fresh",
         "if fresh > highest:",
@@ -322,6 +214,7 @@ EDITS = (
         (
             "unit/managed/test_promises.py::test_m3_falling_ledger_ids_are_refused_and_nothing_is_written",
         ),
+        "M3",
     ),
     Edit(
         "confirmation-of-an-earlier-entry-taken-for-this-ones",
@@ -338,29 +231,7 @@ EDITS = (
         "await node.write(marked.encode())",
         "pass",
         ("unit/managed/test_deletions.py::test_m17_a_topics_interrupted_deletion_is_finished",),
-    ),
-    Edit(
-        "node-gone-before-its-ledgers",
-        "engine/managed/stored/removal.py::remove_cursor",
-        """
-        for ledger_id in record.ledgers:
-            await ledgers.delete(ledger_id)
-        """,
-        """
-        await node.delete()
-        for ledger_id in record.ledgers:
-            await ledgers.delete(ledger_id)
-        """,
-        ("unit/managed/test_deletions.py::test_m17_a_cursors_interrupted_deletion_is_finished",),
-    ),
-    Edit(
-        "new-partitions-without-subscriptions",
-        "engine/admin/partitions.py",
-        "subscriptions = await _subscriptions(store, brokers, present)",
-        "subscriptions = {}",
-        (
-            "unit/admin/test_partitions.py::test_new_partitions_have_the_subscriptions_at_their_earliest_message",
-        ),
+        "M17",
     ),
     Edit(
         "cursor-kept-though-its-deletion-is-unsure",
@@ -371,6 +242,7 @@ EDITS = (
             "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
             "::test_after_a_failed_deletion_the_subscription_is_complete_or_deleted",
         ),
+        "M16",
     ),
     Edit(
         "cursor-forgotten-though-its-creation-is-unsure",
@@ -381,6 +253,7 @@ EDITS = (
             "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
             "::test_a_subscription_whose_creation_got_no_answer_is_complete_or_absent",
         ),
+        "M16",
     ),
     Edit(
         "properties-of-any-size-beside-a-cursor-ledger",
@@ -396,15 +269,6 @@ EDITS = (
         "",
         (
             f"{CURSOR}::test_properties_of_a_subscription_that_are_too_large_or_the_brokers_own_are_refused",
-        ),
-    ),
-    Edit(
-        "a-producers-name-taken-for-a-property-of-the-broker",
-        "engine/broker/topics/deduplication.py::_property",
-        "return ESCAPE + name if reserved else name",
-        "return name",
-        (
-            "unit/broker/topics/test_deduplication.py::test_a_producer_named_as_a_property_of_the_broker_deletes_no_ledger_and_is_remembered",
         ),
     ),
     Edit(
@@ -440,20 +304,6 @@ EDITS = (
         "await with_pauses(CursorState.decoding(run.entry(0)))",
         "CursorState.decode(run.entry(0))",
         (f"{LOADING_TEST}::test_other_tasks_run_while_a_large_state_is_loaded",),
-    ),
-    Edit(
-        "a-large-state-of-a-cursor-is-placed-at-once",
-        "engine/managed/cursors/cursor_set.py::CursorSet._take_over",
-        "await with_pauses(state.acking(self._state.line))",
-        "state.acks(self._state.line)",
-        (f"{LOADING_TEST}::test_other_tasks_run_while_a_large_state_is_loaded",),
-    ),
-    Edit(
-        "a-run-of-bits-ends-with-its-part",
-        "engine/base/ranges.py::intervals_in",
-        "before = part >> (count - 1)",
-        "before = 0",
-        ("unit/base/test_ranges.py::test_bits_are_added_as_their_members_are",),
     ),
     Edit(
         "a-change-of-nothing-is-confirmed-before-it-is-durable",
@@ -501,33 +351,53 @@ EDITS = (
         "I40",
     ),
     Edit(
-        "compacted-before-it-could-be-read",
-        "engine/broker/compaction/topic_compaction.py::TopicCompaction._compact",
-        "self._host.log.last_readable",
-        "self._host.log.last_confirmed",
-        (
-            "unit/broker/compaction/test_topic_compaction.py::test_entries_that_are_not_readable_are_not_compacted",
-        ),
-    ),
-    Edit(
-        "the-last-message-cannot-be-read-yet",
-        "engine/broker/topics/subscriptions/last_message.py::LastMessage.at_hand",
-        "last = self._log.last_readable",
-        "last = self._log.last_confirmed",
-        (f"{HELD_TOPIC}::test_the_last_message_is_the_last_readable_one",),
-    ),
-    Edit(
-        "readers-of-others-topics-fence-them",
-        "engine/managed/reading/entry_reader.py::open_entries",
-        "if owner and not reader.closed:",
-        "if not reader.closed:",
-        (f"{OPENING}::test_only_the_owner_closes_a_ledger_that_a_crash_left_open",),
-    ),
-    Edit(
         "an-offloaded-ledger-counts-as-lost",
         "engine/managed/reading/entry_reader.py::open_entries",
         "if span.extra and (offload := offload_of(span)).deleted_from_bookies:",
         "if False:",
         (f"{OPENING}::test_an_offloaded_ledger_is_read_from_the_bookies_while_they_keep_it",),
+    ),
+    Edit(
+        "expiry-takes-the-first-young-one",
+        "engine/managed/reading/search.py::find_by_time",
+        "return line.before(low)",
+        "return line.before(min(low + 1, line.durable_to))",
+        (f"{TOPICS}/test_expiry.py::test_younger_messages_are_not_acknowledged",),
+        "D11",
+    ),
+    Edit(
+        "age-by-publishers-clocks-alone",
+        "engine/managed/ledger.py::ManagedLedger._summary_of",
+        "max(published_ms, since_ms)",
+        "published_ms",
+        (
+            f"{TOPICS}/test_expiry.py::test_fresh_messages_are_kept_when_clocks_of_some_publishers_are_wrong",
+        ),
+        "D11",
+    ),
+    Edit(
+        "compacted-ledger-that-counts-is-deleted",
+        "engine/managed/cursors/cursor_store.py::CursorStore.take",
+        "self._doomed.pop(state.properties.get(COMPACTED_LEDGER, -1), None)",
+        "pass",
+        CRASH,
+        "M18",
+    ),
+    Edit(
+        "what-is-replayed-is-held-however-large-its-buffers-are",
+        "engine/managed/reading/replay.py::replay",
+        "held += sum({id(view.run): view.run.held for view in more_views}.values())",
+        "pass",
+        (
+            "unit/managed/test_ledger.py::"
+            "test_backlog_is_read_from_the_bookies_when_the_cache_is_small",
+        ),
+    ),
+    Edit(
+        "what-a-cut-off-deletion-left-stays",
+        "engine/managed/factory.py::ManagedLedgerFactory._start_once",
+        "if forget is not None:",
+        "if False:",
+        (f"{DELETION_TEST}::test_remains_of_an_interrupted_deletion_are_deleted_on_the_next_use",),
     ),
 )

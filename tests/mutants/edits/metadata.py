@@ -1,4 +1,4 @@
-"""Mistakes in the metadata cache, in the embedded metadata server, where stores are apart, and on etcd."""
+"""Mistakes in the metadata cache, in the embedded metadata server and where stores are apart."""
 
 from tests.mutants.edit import Edit
 
@@ -8,13 +8,6 @@ SERVER = "engine/metadata/server"
 UNIT = "unit/metadata/server"
 ROUTED = "engine/metadata/apart/routed.py"
 ROUTED_TESTS = "unit/metadata/apart/test_routed.py"
-COMMANDS = "unit/programs/commands/test_cluster_metadata.py"
-ETCD = "engine/metadata/etcd"
-ETCD_STORE = f"{ETCD}/etcd_store.py::EtcdStore"
-ETCD_STREAM = f"{ETCD}/watch_stream.py::WatchStream"
-ETCD_UNIT = "unit/metadata/etcd"
-ETCD_SESSIONS, ETCD_STREAMS = f"{ETCD_UNIT}/test_sessions.py", f"{ETCD_UNIT}/test_watch_stream.py"
-ETCD_NODES = f"{ETCD_UNIT}/test_etcd_store.py"
 
 EDITS = (
     Edit(
@@ -25,40 +18,6 @@ EDITS = (
         ("unit/metadata/test_copying.py::test_numbers_of_ephemeral_nodes_are_not_given_again",),
     ),
     Edit(
-        "updates-of-one-store-race-each-other",
-        "engine/metadata/update.py::update",
-        "async with turn(store, path):",
-        "if True:",
-        (
-            "unit/metadata/test_update.py::test_more_concurrent_updates_than_attempts_all_apply_in_their_order",
-        ),
-    ),
-    Edit(
-        "update-writes-whatever-came-between",
-        "engine/metadata/update.py::_update",
-        "await store.put(path, changed, stat.version)",
-        "await store.put(path, changed)",
-        ("unit/metadata/test_update.py::test_updates_of_two_processes_are_not_lost",),
-    ),
-    Edit(
-        "account-has-what-was-read-before-the-race",
-        f"{CACHED}::CachedStore.put",
-        "if accounted is not None: accounted.add(path, before, value)",
-        "if accounted is not None: accounted.add(path, value, value)",
-        (
-            "unit/metadata/test_account.py::test_each_write_is_listed_with_the_old_and_the_new_value",
-        ),
-    ),
-    Edit(
-        "a-bundle-nobody-used-is-cut-without-boundaries",
-        "engine/broker/administration/operations/bundles.py::BundleOperations.split_bundle",
-        "await self._ownership.bundles(args.namespace)",
-        "pass",
-        (
-            "unit/gateway/test_verbs_under_faults.py::test_a_verb_whose_kth_call_of_the_store_fails_is_whole_after_a_repeat",
-        ),
-    ),
-    Edit(
         "event-leaves-the-read-under-way",
         f"{CACHED}::CachedStore._changed",
         "self._remove(path)",
@@ -67,36 +26,11 @@ EDITS = (
         "C1",
     ),
     Edit(
-        "reads-of-two-times-side-by-side",
-        f"{CACHED}::CachedStore._read_for",
-        "if _agree(entry, read, answer):",
-        "if True:",
-        (f"{TESTS}::test_the_kinds_of_reads_agree_with_each_other",),
-    ),
-    Edit(
         "own-write-not-forgotten",
         f"{CACHED}::CachedStore._forget_written",
         "self.forget_path(path)",
         "pass",
         (f"{TESTS}::test_own_writes_are_seen_at_once_while_events_are_late",),
-        "C2",
-    ),
-    Edit(
-        "made-parents-not-forgotten",
-        f"{CACHED}::CachedStore.create",
-        "if make_parents:",
-        "if False:",
-        (f"{TESTS}::test_own_writes_are_seen_at_once_while_events_are_late",),
-        "C2",
-    ),
-    Edit(
-        "brokers-change-not-forgotten",
-        "engine/admin/client.py::AdminClient._forget_changed",
-        "if not operation.reads and namespace is not None:",
-        "if False:",
-        (
-            "unit/tenancy/test_reads_from_memory.py::test_an_operation_that_failed_is_followed_by_fresh_reads",
-        ),
         "C2",
     ),
     Edit(
@@ -142,16 +76,6 @@ EDITS = (
         "Z2",
     ),
     Edit(
-        "replayed-twice-counts-the-bytes-twice",
-        f"{SERVER}/node_tree.py::NodeTree._put",
-        "self.data_bytes += _size(change.data) - _size(node.data)",
-        "self.data_bytes += _size(change.data)",
-        (
-            f"{UNIT}/test_node_tree.py::test_replayed_changes_give_the_live_state_after_each_operation",
-        ),
-        "Z2",
-    ),
-    Edit(
         "parents-counters-not-in-the-transaction",
         f"{SERVER}/node_writes.py::WriteExecution._make",
         "self.changes.append(change)",
@@ -178,22 +102,6 @@ EDITS = (
         "Z3",
     ),
     Edit(
-        "failed-multi-is-undone-in-its-own-order",
-        f"{SERVER}/node_writes.py::WriteExecution._roll_back",
-        "reversed(undo)",
-        "undo",
-        (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
-        "Z3",
-    ),
-    Edit(
-        "failed-multi-undoes-its-first-operation-only",
-        f"{SERVER}/node_writes.py::WriteExecution._multi",
-        "position < len(request.ops)",
-        "position == 1",
-        (f"{UNIT}/test_node_tree.py::test_a_failed_write_changes_nothing",),
-        "Z3",
-    ),
-    Edit(
         "failed-multi-is-stored",
         f"{SERVER}/node_writes.py::WriteExecution._roll_back",
         "self.changes.clear()",
@@ -212,36 +120,12 @@ EDITS = (
         "Z3",
     ),
     Edit(
-        "deletion-counts-as-creation",
-        f"{SERVER}/node_writes.py::WriteExecution.remove",
-        "parent.cversion",
-        "parent.cversion + 1",
-        (
-            f"{UNIT}/test_machine.py::test_stats_of_a_node_and_its_parent_follow_every_change",
-            f"{UNIT}/test_machine.py::test_a_sequence_number_is_the_count_of_children_ever_created",
-        ),
-    ),
-    Edit(
         "creation-not-counted",
         f"{SERVER}/node_writes.py::WriteExecution._create",
         "signed32(parent.cversion + 1)",
         "len(parent.children or ()) + 1",
         (f"{UNIT}/test_machine.py::test_a_sequence_number_is_the_count_of_children_ever_created",),
         "Z5",
-    ),
-    Edit(
-        "metadata-version-not-compared",
-        f"{SERVER}/node_writes.py::_require_version",
-        "expected not in (ANY_VERSION, actual)",
-        "expected > actual",
-        (f"{UNIT}/test_machine.py::test_a_check_compares_the_version_of_a_node_that_may_be_read",),
-    ),
-    Edit(
-        "data-written-without-the-right",
-        f"{SERVER}/node_writes.py::WriteExecution._set_data",
-        "_require(client, node, Permission.WRITE)",
-        "pass",
-        (f"{UNIT}/test_machine.py::test_the_first_check_that_fails_decides_on_the_code",),
     ),
     Edit(
         "ephemeral-outlives-its-session",
@@ -260,63 +144,6 @@ EDITS = (
         "False",
         (f"{UNIT}/test_machine.py::test_a_write_of_an_ended_session_fails",),
         "Z5",
-    ),
-    Edit(
-        "session-taken-up-without-its-password",
-        f"{SERVER}/session_table.py::SessionTable.accepts",
-        "hmac.compare_digest(session.password, password)",
-        "True",
-        (f"{UNIT}/test_machine.py::test_a_session_is_taken_up_with_its_password_only",),
-    ),
-    Edit(
-        "transaction-id-used-twice",
-        f"{SERVER}/machine.py::Machine._take",
-        "zxid <= self.last_zxid",
-        "zxid < self.last_zxid",
-        (f"{UNIT}/test_node_tree.py::test_a_transaction_id_is_not_used_twice",),
-    ),
-    Edit(
-        "new-container-removed-before-its-first-child",
-        f"{SERVER}/machine.py::Machine.unused",
-        "nodes[path].cversion > 0",
-        "True",
-        (f"{UNIT}/test_machine.py::test_a_container_is_removed_when_its_children_are_gone",),
-    ),
-    Edit(
-        "ttl-node-with-children-removed",
-        f"{SERVER}/node_writes.py::WriteExecution.remove_unused",
-        "if node.children:",
-        "if False:",
-        (
-            f"{UNIT}/test_machine.py::test_a_node_that_got_a_child_or_its_place_meanwhile_is_not_removed_as_unused",
-        ),
-    ),
-    Edit(
-        "persistent-watch-fires-once",
-        f"{SERVER}/watch_table.py::WatchTable.fire",
-        "before & ~ONCE",
-        "0",
-        (
-            f"{UNIT}/test_watch_table.py::test_a_persistent_watch_fires_for_the_node_and_its_children_every_time",
-        ),
-        "Z4",
-    ),
-    Edit(
-        "watch-fires-for-ever",
-        f"{SERVER}/watch_table.py::WatchTable.fire",
-        "before & ~ONCE",
-        "before",
-        (f"{UNIT}/test_watch_table.py::test_a_watch_fires_once",),
-    ),
-    Edit(
-        "recursive-watch-fires-only-where-others-watch",
-        f"{SERVER}/watch_table.py::Watches.may_fire",
-        "data.recursive > 0",
-        "False",
-        (
-            f"{UNIT}/test_watch_table.py::test_a_recursive_watch_fires_for_every_node_below_but_not_for_lists_of_children",
-        ),
-        "Z4",
     ),
     Edit(
         "child-watch-missed-at-a-deletion",
@@ -343,29 +170,6 @@ EDITS = (
         "False",
         (f"{UNIT}/test_watch_table.py::test_a_request_over_the_limit_of_watches_sets_none",),
         "Z4",
-    ),
-    Edit(
-        "event-for-who-may-not-read",
-        f"{SERVER}/watch_table.py::_notices",
-        "access.allows(trigger.acl, Permission.READ, client.identities)",
-        "True",
-        (
-            f"{UNIT}/test_watch_table.py::test_a_client_that_may_not_read_a_node_gets_no_events_of_it",
-        ),
-    ),
-    Edit(
-        "watches-of-a-client-that-is-gone-kept",
-        f"{SERVER}/watch_table.py::Watches.remove_client",
-        "self._children.remove_client(client)",
-        "pass",
-        (f"{UNIT}/test_watch_table.py::test_a_client_that_is_gone_watches_nothing",),
-    ),
-    Edit(
-        "any-identity-matches",
-        f"{SERVER}/acl.py::_matches",
-        "entry.scheme != identity.scheme",
-        "False",
-        (f"{UNIT}/test_acl.py::test_an_entry_grants_its_permissions_to_its_identity_only",),
     ),
     Edit(
         "corrupt-tree-served",
@@ -479,15 +283,6 @@ EDITS = (
         "Z8",
     ),
     Edit(
-        "a-group-that-met-a-full-disk-is-dropped",
-        f"{SERVER}/serving/group_commit.py::GroupCommit._look_for_room",
-        "self._write(group, body, None)",
-        "self._written(group, body, None, (False, None), None)",
-        (
-            f"{UNIT}/test_server.py::test_a_write_that_met_a_full_disk_is_answered_when_there_is_room",
-        ),
-    ),
-    Edit(
         "only-the-root-of-a-tree-is-in-its-store",
         f"{ROUTED}::RoutedStore._other",
         "by_prefix.get(path if second < 0 else path[:second])",
@@ -512,17 +307,6 @@ EDITS = (
         "R2",
     ),
     Edit(
-        "states-of-other-sessions-are-reported-as-the-own",
-        f"{ROUTED}::RoutedStore.on_state",
-        "return self._local.on_state(callback)",
-        "self.others[0].store.on_state(callback); return self._local.on_state(callback)",
-        (
-            f"{ROUTED_TESTS}::test_the_end_of_another_session_is_no_end_of_the_local_one",
-            "unit/ownership/test_owner.py::test_bundles_are_held_while_the_configuration_store_is_away",
-        ),
-        "R2",
-    ),
-    Edit(
         "watchers-of-another-store-watch-the-local-one",
         f"{ROUTED}::RoutedStore.watch",
         "return self.at(path).watch(path, callback)",
@@ -533,183 +317,5 @@ EDITS = (
             "test_policies_serve_while_the_configuration_store_is_away_and_are_read_again_then",
         ),
         "R2",
-    ),
-    Edit(
-        "changes-of-the-local-store-alone-are-followed",
-        f"{CACHED}::follow",
-        "for cache in caches: cache.follow(changes)",
-        "caches[0].follow(changes)",
-        (f"{ROUTED_TESTS}::test_changes_in_each_store_are_followed_and_forgotten",),
-    ),
-    Edit(
-        "boundaries-unknown-while-a-store-was-away-stay-unknown",
-        "engine/ownership/owner.py::BundleOwnership._recheck",
-        "await asyncio.sleep(RETRY_S)\nself._forget(namespace)",
-        "pass",
-        (
-            "unit/ownership/test_owner.py::"
-            "test_bundles_of_a_namespace_that_was_deleted_meanwhile_are_lost_once_that_is_known",
-        ),
-        "R2",
-    ),
-    Edit(
-        "held-bundles-are-not-found-without-the-policies",
-        "engine/ownership/owner.py::BundleOwnership._read_bundles",
-        "if stored is None or namespace not in self._held: raise",
-        "raise",
-        (
-            "unit/ownership/test_owner.py::test_bundles_are_held_while_the_configuration_store_is_away",
-        ),
-        "R2",
-    ),
-    Edit(
-        "a-cluster-that-has-tenants-is-not-added-to-them",
-        "engine/tenancy/initialization.py::_extend",
-        "if cluster in clusters:",
-        "if clusters:",
-        (f"{COMMANDS}::test_a_second_cluster_is_added_to_tenants_and_namespaces",),
-    ),
-    Edit(
-        "a-repeated-initialization-removes-coordinators",
-        "engine/tenancy/initialization.py::ensure_coordinators",
-        'int(record.get("partitions") or 0) >= partitions',
-        'int(record.get("partitions") or 0) == partitions',
-        (f"{COMMANDS}::test_a_repetition_changes_nothing",),
-    ),
-    Edit(
-        "metadata-of-running-brokers-is-deleted",
-        "engine/programs/commands/cluster_metadata.py::delete_cluster_metadata",
-        "if brokers:",
-        "if False:",
-        (f"{COMMANDS}::test_a_cluster_with_brokers_is_not_deleted",),
-    ),
-    Edit(
-        "ledgers-of-schemas-stay-behind-a-deleted-cluster",
-        "engine/programs/commands/cluster_metadata.py::_delete_ledgers",
-        "await ledgers.delete(version.ledger_id)",
-        "pass",
-        (
-            f"{COMMANDS}::test_ledgers_of_topics_cursors_and_schemas_are_deleted_where_bookkeeper_is_named",
-        ),
-    ),
-    Edit(
-        "a-lease-is-proven-from-its-answer",
-        f"{ETCD_STORE}._prove",
-        "self._proof = max(self._proof, sent)",
-        "self._proof = max(self._proof, self._loop.time())",
-        (f"{ETCD_SESSIONS}::test_a_session_is_given_up_before_etcd_ends_it",),
-    ),
-    Edit(
-        "a-leader-without-a-quorum-proves-the-session",
-        f"{ETCD_STORE}._prove",
-        "if _term(renewal) == _term(read) and session_id == self._session_id:",
-        "if session_id == self._session_id:",
-        (f"{ETCD_SESSIONS}::test_a_renewal_by_a_leader_without_a_quorum_proves_nothing",),
-    ),
-    Edit(
-        "an-ended-lease-is-kept-alive",
-        f"{ETCD_STORE}._prove",
-        'if number(renewal, "TTL") <= 0:',
-        "if False:",
-        (f"{ETCD_SESSIONS}::test_an_ended_lease_is_noticed_by_its_renewal",),
-    ),
-    Edit(
-        "a-write-is-repeated-at-another-member",
-        f"{ETCD}/gateway.py::EtcdGateway.call",
-        "if not repeatable:",
-        "if False:",
-        (f"{ETCD_NODES}::test_a_write_without_an_answer_is_unknown_and_not_repeated",),
-    ),
-    Edit(
-        "a-put-ends-the-lease-of-its-node",
-        f"{ETCD_STORE}.put",
-        '"ignore_lease": True',
-        '"ignore_lease": False',
-        (f"{ETCD_NODES}::test_a_put_keeps_the_lease_of_an_ephemeral_node",),
-    ),
-    Edit(
-        "a-node-is-created-without-its-parent",
-        f"{ETCD_STORE}._create",
-        "is_present(parent_key),",
-        "",
-        (f"{ETCD_NODES}::test_a_parent_that_another_client_left_out_is_missing_but_has_children",),
-    ),
-    Edit(
-        "a-node-with-children-is-deleted",
-        f"{ETCD_STORE}.delete",
-        "[_has_version(key, version), is_childless(key)]",
-        "[_has_version(key, version)]",
-        (f"{ETCD_NODES}::test_a_parent_that_another_client_left_out_is_missing_but_has_children",),
-    ),
-    Edit(
-        "a-listing-skips-the-neighbour-of-a-child",
-        f"{ETCD_STORE}._list",
-        'if deeper else f"{prefix}{name}\\0"',
-        'if deeper else f"{prefix}{name}0"',
-        (f"{ETCD_NODES}::test_children_are_listed_in_pages_that_skip_what_is_below_them",),
-    ),
-    Edit(
-        "pieces-are-read-at-several-revisions",
-        f"{ETCD_STORE}._get_all",
-        "revision = revision or revision_of(answer)",
-        "revision_of(answer)",
-        (f"{ETCD_NODES}::test_many_nodes_are_read_in_pieces_at_one_revision",),
-    ),
-    Edit(
-        "a-lost-stream-goes-on-from-now",
-        f"{ETCD_STREAM}._open",
-        "if self._next:",
-        "if False:",
-        (f"{ETCD_STREAMS}::test_a_lost_stream_is_resumed_behind_the_last_event",),
-    ),
-    Edit(
-        "compacted-changes-are-nobodys",
-        f"{ETCD_STREAM}._forget",
-        "self._missed(reason)",
-        "pass",
-        (f"{ETCD_STREAMS}::test_compacted_changes_are_a_new_connection_and_call_all_watchers",),
-    ),
-    Edit(
-        "a-silent-stream-is-trusted",
-        f"{ETCD_STREAM}.run",
-        "await asyncio.wait([reading], timeout=self._replace_s)",
-        "await asyncio.wait([reading])",
-        (f"{ETCD_STREAMS}::test_a_stream_that_is_silently_dead_is_replaced_in_time",),
-    ),
-    Edit(
-        "a-part-of-a-revision-is-all-of-it",
-        f"{ETCD_STREAM}._report",
-        "changes[-1].revision + complete",
-        "changes[-1].revision + 1",
-        (
-            f"{ETCD_STREAMS}::test_a_revision_that_two_messages_share_is_read_again_when_the_second_is_lost",
-        ),
-    ),
-    Edit(
-        "a-session-that-sees-no-changes-is-connected",
-        f"{ETCD_STORE}._sees",
-        "return self._loop.time() - self._seen <= SUSPECT_FRACTION * self._timeout_s",
-        "return True",
-        (
-            f"{ETCD_STREAMS}::test_a_session_that_sees_no_changes_is_suspended_while_its_lease_is_proven",
-        ),
-    ),
-    Edit(
-        "only-the-parent-of-a-change-is-called",
-        f"{ETCD_STORE}._on_change",
-        'while change.listed and path != "/":',
-        'if change.listed and path != "/":',
-        (
-            f"{ETCD_NODES}::test_a_leaf_that_comes_without_its_parents_changes_the_children_of_all_of_them",
-        ),
-    ),
-    Edit(
-        "a-change-during-a-read-is-forgotten",
-        f"{ETCD}/read_watches.py::ReadWatches.end",
-        "if reading.changed > reading.since:",
-        "if False:",
-        (
-            f"{ETCD_UNIT}/test_read_watches.py::test_a_change_before_the_answer_is_judged_by_the_answer",
-        ),
     ),
 )

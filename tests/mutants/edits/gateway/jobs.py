@@ -1,30 +1,81 @@
-"""Mistakes in runs of analyses, the standalone supervisor, and how programs start."""
+"""Mistakes in runs of analyses."""
 
 from tests.mutants.edit import Edit
 
-FOLDERS = "unit/gateway/standalone/test_folders.py"
-LEFTOVERS = "unit/gateway/standalone/test_leftovers.py"
-SILENT = "unit/gateway/jobs/test_silent_redis.py"
-SUPERVISOR = "unit/gateway/standalone/test_supervisor.py"
-TRIMMED = "unit/spark_jobs/test_trimmed.py"
+SERVICES = "gateway/jobs/services.py"
+RECOVERY = "unit/gateway/jobs/test_recovery.py"
+ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
 WORKER = "unit/gateway/jobs/test_worker.py"
+SILENT = "unit/gateway/jobs/test_silent_redis.py"
+TRIMMED = "unit/spark_jobs/test_trimmed.py"
 
 EDITS = (
     Edit(
-        "whoever-logs-there-is-a-leftover",
-        "gateway/standalone/leftovers.py::leftovers",
-        "output.parent == log_dir and PART_LOG.fullmatch(output.name)",
-        "output.parent == log_dir",
-        (f"{LEFTOVERS}::test_a_program_that_writes_into_the_logs_folder_is_no_leftover",),
+        "attempts-not-compared",
+        f"{SERVICES}::_held",
+        "attempt=run.attempt, ",
+        "",
+        (
+            "unit/gateway/jobs/test_late_attempts.py::test_a_late_attempt_changes_nothing_of_the_one_at_work",
+        ),
+        "J1",
     ),
     Edit(
-        "a-start-ends-itself",
-        "gateway/standalone/leftovers.py::leftovers",
-        "is_part and int(folder.name) not in own",
-        "is_part",
+        "lease-not-compared",
+        f"{SERVICES}::_as_read",
+        "lease_until_ms=run.lease_until_ms,",
+        "",
+        (f"{RECOVERY}::test_a_heartbeat_just_before_the_recovery_keeps_the_run",),
+        "J1",
+    ),
+    Edit(
+        "files-not-synced",
+        "gateway/jobs/outputs.py::seal",
+        "_sync(path)",
+        "pass",
         (
-            f"{LEFTOVERS}::test_a_supervisor_whose_output_goes_to_the_logs_folder_does_not_end_itself",
+            "unit/gateway/jobs/test_outputs.py::test_files_are_durable_before_the_row_points_to_them",
         ),
+        "J2",
+    ),
+    Edit(
+        "cancelled-run-succeeds",
+        f"{SERVICES}::finish",
+        "if _held(run).filter(cancel_requested=False).update(**changes):",
+        "if _held(run).update(**changes):",
+        (f"{ATTEMPTS}::test_a_cancellation_is_final",),
+        "J3",
+    ),
+    Edit(
+        "claimed-twice",
+        f"{SERVICES}::claim",
+        "attempt=attempt, state=RunState.QUEUED",
+        "attempt=attempt",
+        (f"{ATTEMPTS}::test_a_message_received_twice_is_processed_once",),
+        "J4",
+    ),
+    Edit(
+        "lost-message-not-sent-again",
+        f"{SERVICES}::recover",
+        "if not enqueue(run_id=run.id, attempt=run.attempt):",
+        "if False:",
+        (f"{RECOVERY}::test_a_run_whose_message_could_not_be_sent_is_queued_and_done_later",),
+        "J4",
+    ),
+    Edit(
+        "outcome-after-the-lease",
+        "gateway/jobs/tasks.py::_close",
+        "None if heartbeat.lost else services.finish(run=run, state=state, **outcome)",
+        "services.finish(run=run, state=state, **outcome)",
+        (f"{WORKER}::test_a_worker_that_cannot_renew_its_lease_stops_and_closes_nothing",),
+        "J5",
+    ),
+    Edit(
+        "progress-goes-back",
+        f"{SERVICES}::report",
+        "held.filter(done__lte=done).update",
+        "held.update",
+        ("unit/gateway/jobs/test_progress.py::test_progress_never_goes_back",),
     ),
     Edit(
         "a-start-of-a-run-waits-for-redis",
@@ -65,13 +116,6 @@ EDITS = (
         holds="J6",
     ),
     Edit(
-        "sparks-own-signs-of-life-do-not-count",
-        "gateway/jobs/tasks.py::_Progress.sign",
-        "self._heartbeat.note_sign_of_life()",
-        "pass",
-        (f"{WORKER}::test_a_long_run_whose_progress_spark_reports_continues",),
-    ),
-    Edit(
         "a-run-whose-worker-is-gone-looks-at-work",
         "gateway/jobs/services.py::stage_of",
         "silent_ms < SILENT_MS",
@@ -108,58 +152,6 @@ EDITS = (
         "options.fail_on_data_loss",
         "False",
         (f"{TRIMMED}::test_rows_of_a_trimmed_range_fail_unless_the_option_permits_it",),
-    ),
-    Edit(
-        "a-redis-that-loads-is-ready",
-        "gateway/standalone/supervisor.py::is_ready",
-        r'await reader.readline() == b"+PONG\r\n"',
-        'await reader.readline() != b""',
-        (f"{SUPERVISOR}::test_a_redis_that_loads_its_file_is_not_ready",),
-    ),
-    Edit(
-        "a-worker-of-before-makes-this-one-ready",
-        "gateway/standalone/supervisor.py::is_ready",
-        r'await reader.readline() == f"{pid}\r\n".encode()',
-        r'await reader.readline() != b"$-1\r\n"',
-        (f"{SUPERVISOR}::test_a_worker_is_ready_when_that_very_process_takes_work",),
-    ),
-    Edit(
-        "an-instance-waits-for-what-only-analyses-need",
-        "gateway/standalone/supervisor.py::Supervisor._report_progress",
-        "all(child.spec.serves for child in starting)",
-        "not starting",
-        (f"{SUPERVISOR}::test_an_instance_without_a_part_of_analyses_is_ready_and_names_it",),
-    ),
-    Edit(
-        "zookeeper-keeps-its-data-beside-the-data-folder",
-        "gateway/standalone/plan.py::_property",
-        "0x20 < code < 0x7F and code != 0x5C",
-        "True",
-        (f"{FOLDERS}::test_zookeeper_reads_the_path_of_its_data_as_it_is",),
-    ),
-    Edit(
-        "metadata-of-a-misread-path-stays-behind",
-        "gateway/standalone/cli.py::_move_misplaced_data",
-        "misplaced.is_dir()",
-        "False",
-        (f"{FOLDERS}::test_data_that_zookeeper_kept_under_a_misread_path_is_moved_back",),
-    ),
-    Edit(
-        "files-are-everybodys-to-read",
-        "engine/base/log.py::keep_private",
-        "os.umask(OTHERS)",
-        "os.umask(0o022)",
-        ("unit/test_private_files.py::test_files_that_a_program_creates_are_private_to_its_user",),
-    ),
-    Edit(
-        "a-token-that-differs-is-an-error-of-ours",
-        "engine/rpc/client.py::_result",
-        "status == 401",
-        "status == 0",
-        (
-            "unit/rpc/test_client.py::"
-            "test_a_token_that_the_broker_rejects_is_reported_with_the_setting_to_correct",
-        ),
     ),
     Edit(
         "a-worker-is-not-seen-again-after-an-unexpected-error",

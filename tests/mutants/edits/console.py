@@ -1,0 +1,51 @@
+"""Mistakes in the console: the audit log and pushed changes."""
+
+from tests.mutants.edit import Edit
+
+EDITS = (
+    Edit(
+        "audit-after-the-change",
+        "admin_ui/audit/recording.py::AuditRecorder.__call__",
+        """
+        try:
+            await writer.begin(entry)
+        except NotRecordedError:
+            return JsonResponse({"reason": _REFUSAL}, status=503)
+        request.audit_id = entry.request_id
+        with account.opened() as accounted:
+            answer = await self._get_response(request)
+        """,
+        """
+        request.audit_id = entry.request_id
+        with account.opened() as accounted:
+            answer = await self._get_response(request)
+        try:
+            await writer.begin(entry)
+        except NotRecordedError:
+            return JsonResponse({"reason": _REFUSAL}, status=503)
+        """,
+        ("unit/gateway/test_audit_first.py::test_a_change_that_cannot_be_recorded_is_not_made",),
+    ),
+    Edit(
+        "feed-deaf-after-redis-was-away",
+        "admin_ui/feeds.py::Feed._listen",
+        "await asyncio.sleep(LISTEN_AGAIN_S)",
+        "return",
+        ("unit/admin_ui/test_feeds.py::test_a_feed_listens_again_after_its_layer_failed",),
+        "",
+    ),
+    Edit(
+        "audit-log-grows-without-bound",
+        "admin_ui/audit/audit_writer.py::AuditWriter._prune",
+        "row[1] < before_ms or row[0] < keep_from",
+        "row[1] < before_ms and row[0] < keep_from",
+        ("unit/gateway/test_audit_first.py::test_old_entries_are_removed_in_parts_and_no_others",),
+    ),
+    Edit(
+        "one-entry-hides-its-page-of-the-audit-log",
+        "admin_ui/audit/changed.py::_number",
+        "return number if isfinite(number) else text",
+        "return number",
+        ("unit/admin_ui/audit/test_audit_changed.py::test_numbers_outside_json_are_shown_as_text",),
+    ),
+)
