@@ -48,7 +48,7 @@ from engine.metadata.store import (
     StoreUnavailableError,
     Watch,
 )
-from engine.metadata.tree import check_path, check_paths, check_value
+from engine.metadata.tree import check_path, check_paths, check_value, parent_of
 
 log = logging.getLogger(__name__)
 
@@ -174,9 +174,19 @@ class ZooKeeperStore(SessionStore):
         self._tick()
 
     async def _make_chroot(self) -> None:
-        if self._chroot:
-            client = self._client
-            await self._loop.run_in_executor(None, lambda: client.ensure_path("/"))
+        """Create the chroot and its ancestors; kazoo creates no ancestor of a chroot."""
+        if self._chroot and await self._exists("/", None) is None:
+            await self._create_ancestors_and(self._chroot)
+
+    async def _create_ancestors_and(self, full: str) -> None:
+        """Create an empty node at a path of the server, whose missing ancestors first."""
+        try:
+            await self._call("create", full, Create(full, b"", OPEN_ACL_UNSAFE, 0))
+        except NodeExistsError:
+            return
+        except NoNodeError:
+            await self._create_ancestors_and(parent_of(full))
+            await self._create_ancestors_and(full)
 
     def _on_kazoo_state(self, client: KazooClient, state: str, session_id: int, at: float) -> None:
         if client is not self._client or self._closed:

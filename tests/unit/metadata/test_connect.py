@@ -1,9 +1,13 @@
-"""Metadata URLs: the hosts and chroot of each, and refusals that name the setting."""
+"""Metadata URLs: the hosts and chroot of each, chroots that are created, and refusals that name the setting."""
 
 import pytest
 
 from engine.base.settings import SettingsError
 from engine.metadata.connect import FORM, MetadataUrl, connect
+from engine.metadata.server.protocol import Children, GetChildren
+from engine.metadata.update import update
+from engine.net.network import LoopNetwork
+from tests.support.zookeeper.metadata_rig import MetadataRig
 
 
 @pytest.mark.parametrize(
@@ -58,3 +62,20 @@ def test_other_urls_are_refused_in_one_line_that_names_the_setting(url: str) -> 
 async def test_a_store_that_is_not_built_is_refused_by_name(url: str) -> None:
     with pytest.raises(SettingsError, match=f"metadata_url .*{url.split(':')[0]} is not built"):
         await connect(url)
+
+
+async def test_a_missing_chroot_is_created_with_its_ancestors() -> None:
+    rig = MetadataRig(network=LoopNetwork(), tick_time_ms=200)
+    await rig.start()
+    try:
+        for _ in range(2):  # the second session meets the nodes of the first
+            store = await connect(f"zk:127.0.0.1:{rig.server.port}/one/two/three")
+            await update(store, "/a", lambda value: None, create=lambda: b"")
+            await store.close()
+        client = await rig.client()
+        answer = await client.ask(GetChildren("/one/two/three", False, stat=False))
+        assert isinstance(answer, Children)
+        assert answer.names == ("a",)
+        client.close()
+    finally:
+        await rig.stop()
