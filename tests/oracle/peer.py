@@ -364,6 +364,12 @@ def initialize(folder, zk, store, cluster, port, web):
         marker.touch()
 
 
+def prepare(args):
+    args.dir.mkdir(parents=True, exist_ok=True)
+    store, ports = args.config_store or args.zk, (args.binary_port, args.http_port)
+    initialize(args.dir, args.zk, store, args.cluster, *ports)
+
+
 def urls(port, web):
     return {"url": f"pulsar://127.0.0.1:{port}", "http": f"http://127.0.0.1:{web}"}
 
@@ -606,6 +612,15 @@ def folder(text):
     return Path(text).resolve()
 
 
+def cluster_options(add, zk):
+    """Add the addresses that the metadata of a cluster have."""
+    add("--zk", required=True, metavar=zk)
+    add("--config-store", metavar=zk, help="(as --zk)")
+    add("--cluster", default="standalone", help="its name (standalone)")
+    add("--binary-port", type=int, default=16650)
+    add("--http-port", type=int, default=18080)
+
+
 def parser():
     top = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -666,13 +681,12 @@ def parser():
         help="first create CHROOT/ledgers and forget every ledger there (metaformat)",
     )
     add = starter("broker", broker, "a broker on a ZooKeeper and the bookies registered there")
-    add("--zk", required=True, metavar=ZK)
-    add("--config-store", metavar=ZK, help="(as --zk)")
-    add("--cluster", default="standalone", help="its name (standalone)")
+    cluster_options(add, ZK)
     add("--init", action="store_true", help="first write the cluster's metadata")
-    add("--binary-port", type=int, default=16650)
-    add("--http-port", type=int, default=18080)
     add("--quorum", type=quorum, default=(1, 1, 1), metavar="E,WQ,AQ", help="(1,1,1)")
+    add = command("initialize", prepare, "write a new cluster's metadata")
+    add("--dir", type=folder, required=True, help="all it writes goes here")
+    cluster_options(add, ZK)
     command("stop", stop, "stop what runs in --dir")("--dir", type=folder, required=True)
     command("status", status, "what runs in --dir, its memory and CPU seconds")(
         "--dir", type=folder, required=True

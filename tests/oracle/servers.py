@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -97,6 +98,25 @@ class Ours:
             raise
         if status:
             raise RuntimeError(f"{self.name} ended with {status}:\n{self.tail()}")
+
+
+class OurMetadata(Ours):
+    """A metadata server with its own folder below ``work``; ``kill`` and ``start`` keep port and data."""
+
+    def __init__(self, work: Path) -> None:
+        (self.port,) = free_ports(1)
+        self.zk = f"127.0.0.1:{self.port}"
+        argv = ["engine", "metadata", "--data-dir", str(work / "metadata")]
+        log = work / "metadata.log"
+        super().__init__("metadata", [*argv, "--port", str(self.port)], {}, self.port, log)
+
+    def ready(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+                connection.sendall(b"ruok")
+                return connection.recv(4) == b"imok"
+        except OSError:
+            return False
 
 
 class OurBookie(Ours):
@@ -304,16 +324,19 @@ async def make_root(zk: str) -> None:
 
 
 class ApacheBroker:
-    """Apache's broker with quorums 3, 3, 2; the first start writes the cluster's metadata unless it is there."""
+    """Apache's broker; with ``init`` the first start writes the cluster's metadata unless it is there."""
 
-    def __init__(self, work: Path, name: str, zk: str, *, init: bool) -> None:
+    def __init__(
+        self, work: Path, name: str, zk: str, *, init: bool, quorums: str = "3,3,2"
+    ) -> None:
         self.name = name
         self.port, web = free_ports(2)
         self.url = f"pulsar://127.0.0.1:{self.port}"
+        self.web = web
         self.http = f"http://127.0.0.1:{web}"
         self._folder = work / name
         self._start: list[object] = ["broker", "--dir", self._folder, "--zk", zk]
-        self._start += ["--binary-port", self.port, "--http-port", web, "--quorum", "3,3,2"]
+        self._start += ["--binary-port", self.port, "--http-port", web, "--quorum", quorums]
         self._start += ["--init"] if init else []
         settings = {
             "metadataStoreSessionTimeoutMillis": 5000,  # a killed one's topics wait for its end
