@@ -14,6 +14,7 @@ from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
 from gateway.clusters.cluster import Cluster
+from gateway.http.auth.identity import name_of
 from gateway.http.bodies import JsonText, json_answer, object_body
 from gateway.http.json_bodies import decode_body
 from gateway.http.view import RestView
@@ -178,9 +179,8 @@ def http_url(request: HttpRequest) -> str:
 
 
 def actor_of(request: HttpRequest) -> str:
-    """Return the signed-in user's name, or ``anonymous``."""
-    user = getattr(request, "user", None)
-    return user.get_username() if user is not None and user.is_authenticated else "anonymous"
+    """Return the name of the caller, or ``anonymous``."""
+    return name_of(request) or "anonymous"
 
 
 def in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:

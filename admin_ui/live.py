@@ -17,16 +17,16 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
-from rest_framework import exceptions
 
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
 from engine.auth.rights import AUTHENTICATED, all_of
-from engine.base.errors import Forbidden, InvalidField, MagnetarError, NotFound, Refusal
+from engine.base.errors import InvalidField, MagnetarError, Refusal
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.access import authorize, viewer_of
+from gateway.http.auth.handshakes import identify_socket
 from gateway.http.errors import describe
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
@@ -106,16 +106,12 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.tasks = TaskScope("live")
         self.wake = asyncio.Event()
         self.cut_off = False
-        user = self.scope.get("user")
         try:
-            await authorize((AUTHENTICATED,), None, user, reads=True)
-        except (exceptions.APIException, MagnetarError) as error:
-            await refuse(self.base_send, *describe(error))
-            return
-        try:
+            self.identity = await identify_socket(self.scope)
             cluster = self.clusters.named(_cluster_name(self.scope))
-        except NotFound as error:
-            await refuse(self.base_send, 404, error.reason)
+            await authorize((AUTHENTICATED,), None, self.identity, cluster)
+        except MagnetarError as error:
+            await refuse(self.base_send, *describe(error))
             return
         await self.accept()
         self.tasks.spawn("push", self._push())
@@ -170,18 +166,14 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             raise InvalidField("channel", f"must be one of {', '.join(CHANNELS)}")
         params = channel.checked(request.get("params") or {})
         # A3: judged before a feed is made or joined.
-        try:
-            rights = all_of(channel.rights)
-            user = self.scope.get("user")
-            await authorize(rights, params, user, reads=True)
-        except exceptions.APIException as error:
-            raise Forbidden(str(error)) from error
-        watched = self.clusters.named(params.get("cluster", "")).part(feeds.Feeds)
+        cluster = self.clusters.named(params.get("cluster", ""))
+        await authorize(all_of(channel.rights), params, self.identity, cluster)
+        watched = cluster.part(feeds.Feeds)
         if key not in self.watches and len(self.watches) >= SUBSCRIPTIONS_MAX:
             raise InvalidField("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")
         replaced = self.watches.get(key)
         # The new watch begins before the old one ends: the same feed then has a watcher all the time and continues.
-        self.watches[key] = watched.watch(viewer_of(user), channel, params, self.wake)
+        self.watches[key] = watched.watch(viewer_of(self.identity), channel, params, self.wake)
         if replaced is not None:
             await replaced.end()
 

@@ -3,11 +3,20 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from engine.auth.settings import (
+    AuthenticationSettings,
+    AuthorizationSettings,
+    BasicSettings,
+    IdentitySettings,
+    OpenIdSettings,
+    SecondTokenSettings,
+    TokenSettings,
+)
 from engine.base.errors import InvalidNameError
 from engine.base.log import LogSettings
 from engine.base.names import check_entity
@@ -84,13 +93,9 @@ class Environment:
     runs_max: int = count(
         1_000, "finished runs that are kept with their files, the newest; 0: no limit"
     )
-    authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
 
     def __post_init__(self) -> None:
         """Check the values. Raises SettingsError."""
-        if self.authentication_enabled:
-            # No user could sign in, and the WebSocket endpoints do not check users.
-            raise SettingsError("authentication_enabled must be false: not supported yet")
         self.further_clusters()
         for origin in self.origins:
             if origin != "null" and not _ORIGIN.fullmatch(origin):
@@ -187,6 +192,38 @@ class GatewaySettings:
     broker_client: BrokerClientSettings
     metadata: MetadataSettings
     log: LogSettings
+    authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
+    token: TokenSettings = field(default_factory=TokenSettings)
+    second_token: SecondTokenSettings = field(default_factory=SecondTokenSettings)
+    basic: BasicSettings = field(default_factory=BasicSettings)
+    open_id: OpenIdSettings = field(default_factory=OpenIdSettings)
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
+
+    def __post_init__(self) -> None:
+        """Check combinations. Raises SettingsError."""
+        general = self.authentication
+        plugin = self.broker_client.broker_client_authentication_plugin
+        if general.authentication_enabled and not (plugin or general.anonymous_user_role):
+            raise SettingsError(
+                "broker_client_authentication_plugin must be set where authentication_enabled is true: the gateway "
+                "logs in at brokers for its WebSocket clients"
+            )
+        try:
+            _ = self.identity
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+
+    @property
+    def identity(self) -> IdentitySettings:
+        """The groups by which callers are identified."""
+        return IdentitySettings(
+            self.authentication,
+            self.token,
+            self.second_token,
+            self.basic,
+            self.open_id,
+            self.authorization,
+        )
 
 
 PROGRAM = Program("gateway", GatewaySettings)

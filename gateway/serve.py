@@ -18,6 +18,7 @@ from django.urls import get_resolver
 
 from engine.base import log as logs
 from engine.base.addresses import may_listen
+from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop, shorten_collections
 from engine.net.network import raise_socket_limit
 
@@ -51,7 +52,7 @@ def _apply_migrations() -> None:
 def prepare(host: str) -> None:
     """Create the data folder and those of the clusters. Raises ImproperlyConfigured when that fails, and for a host
     that is not loopback."""
-    if not may_listen(host, authenticated=settings.AUTHENTICATION_ENABLED):
+    if not may_listen(host, authenticated=settings.IDENTITY.general.authentication_enabled):
         raise ImproperlyConfigured(
             f"host {host} is not loopback: without authentication only loopback is served"
         )
@@ -88,7 +89,11 @@ def main() -> None:
     except OSError as error:
         log.critical("cannot start: port %d of %s: %s", port, args.host, error.strerror)
         sys.exit(1)
-    serve([own, *shared])
+    try:
+        serve([own, *shared])
+    except ImproperlyConfigured as error:
+        log.critical("cannot start: %s", error)
+        sys.exit(os.EX_CONFIG)
 
 
 def inherited(descriptor: int) -> socket.socket:
@@ -151,13 +156,18 @@ def serve(listeners: list[socket.socket]) -> None:
 
 def opened(loop: asyncio.AbstractEventLoop) -> Any:
     """Return the ASGI application with the configured clusters on ``loop``; their figures are recorded from the start
-    of the loop, also while no console is open."""
+    of the loop, also while no console is open. Raises ImproperlyConfigured when callers cannot be authenticated."""
     from gateway.asgi import application
     from gateway.clusters.configured import configured_clusters
     from gateway.clusters.registry import serving
+    from gateway.http.auth.callers import Callers
     from gateway.jobs import services as jobs
 
     clusters = configured_clusters(loop)
+    try:
+        clusters.part(Callers)
+    except MagnetarError as error:
+        raise ImproperlyConfigured(str(error)) from error
     preload_routes()
     for cluster in clusters:
         cluster.record_history()

@@ -16,12 +16,15 @@ from contextlib import suppress
 from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
+from rest_framework.exceptions import PermissionDenied
 
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.changed import changes_text, given_text
 from admin_ui.models import AuditEntry
+from engine.auth.credentials import AuthenticationFailed, RolesRefused
 from engine.metadata import account
 from gateway.clusters.registry import clusters_for
+from gateway.http.auth.identity import identify, name_of
 from gateway.http.view import CHANGING_METHODS, view_of
 
 log = logging.getLogger(__name__)
@@ -74,7 +77,12 @@ class AuditRecorder:
             return await self._get_response(request)
         if not is_change(request):
             return await self._handle_read(request)
-        entry, writer = await _entry_of(request), clusters_for(request).part(AuditWriter)
+        try:
+            entry = await _entry_of(request)
+        except (AuthenticationFailed, RolesRefused):
+            # Callers that are not known must not push entries out of the log.
+            return await self._get_response(request)
+        writer = clusters_for(request).part(AuditWriter)
         try:
             await writer.begin(entry)
         except NotRecordedError:
@@ -102,5 +110,8 @@ class AuditRecorder:
 
 
 async def _entry_of(request: HttpRequest) -> AuditEntry:
-    user = await request.auser()
-    return entry_for(request, user.get_username() if user.is_authenticated else "anonymous")
+    """Return the entry of a call. Raises AuthenticationFailed, RolesRefused."""
+    # Without its CSRF token the caller is known, and the view refuses the call.
+    with suppress(PermissionDenied):
+        await identify(request)
+    return entry_for(request, name_of(request) or "anonymous")

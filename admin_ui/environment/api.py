@@ -6,6 +6,7 @@ from admin_ui.calls import OF_CLUSTER, Call, InstanceView, http_url
 from admin_ui.environment import selectors, shapes
 from engine.auth.rights import AUTHENTICATED
 from gateway.clusters.registry import clusters_for, path_of
+from gateway.http.auth.identity import name_of
 from gateway.http.bodies import json_answer
 
 
@@ -19,10 +20,6 @@ class EnvironmentView(InstanceView):
         body = await selectors.environment(self.cluster, self.work)
         is_default = self.cluster is clusters_for(request).default
         body["http_url"] = http_url(request) + path_of("" if is_default else self.cluster.name)
-        user = request.user
-        body["user"] = (
-            {"name": user.get_username(), "superuser": user.is_superuser}
-            if user.is_authenticated
-            else None
-        )
+        name = name_of(request)
+        body["user"] = {"name": name, "superuser": request.user.is_superuser} if name else None
         return json_answer(body)

@@ -56,6 +56,6 @@ async def environment(
         "clusters": last.body["clusters"] or [cluster.name],
         "version": settings.VERSION,
         "broker_url": last.body["broker_url"],
-        "authentication": settings.AUTHENTICATION_ENABLED,
+        "authentication": settings.IDENTITY.general.authentication_enabled,
         "now": now_ms(),
     }

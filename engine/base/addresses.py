@@ -30,7 +30,7 @@ class ServiceUrl(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach ``host``: ``localhost``, ``127.0.0.0/8``, ``::1``."""
     if host == "localhost":
         return True
@@ -54,4 +54,4 @@ def is_wildcard(host: str) -> bool:
 def may_listen(host: str, *, authenticated: bool, insecure: bool = False) -> bool:
     """Return whether a server may listen on ``host``: on loopback always, elsewhere only with authentication or
     where the operator permits it without (``insecure``)."""
-    return authenticated or insecure or _is_loopback(host)
+    return authenticated or insecure or is_loopback(host)

@@ -5,7 +5,12 @@ from html import escape
 
 from django.http import HttpRequest, HttpResponse
 
-PHRASES = {404: "Not Found", 406: "Not Acceptable", 500: "Request failed."}
+PHRASES = {
+    401: "Authentication required",
+    404: "Not Found",
+    406: "Not Acceptable",
+    500: "Request failed.",
+}
 _HTML_TYPES = ("text/html", "text/*", "*/*")  # Jetty sends HTML to a client without a preference.
 _JSON_TYPES = ("*/*", "application/*", "application/json")
 

@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions
 
+from engine.auth.credentials import AuthenticationFailed, RolesRefused
 from engine.base.errors import (
     Conflict,
     Failed,
@@ -74,8 +75,8 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (EncodedBodyError, 415, "Content-Encoding: the request body must not be compressed"),
     (DisallowedHost, 400, "Host header is not one this gateway answers to"),
     (DatabaseError, 503, "The console's database does not answer; try again"),
-    (exceptions.NotAuthenticated, 401, "Authentication required"),
-    (exceptions.AuthenticationFailed, 401, "Authentication required"),
+    (AuthenticationFailed, 401, "Authentication required"),
+    (RolesRefused, 401, None),
     (exceptions.PermissionDenied, 403, None),
     (exceptions.ParseError, 400, None),
 ]
@@ -113,6 +114,8 @@ def handle(
         return container.empty(415)
     if isinstance(error, exceptions.NotAcceptable):
         return container.page(request, 406)
+    if isinstance(error, AuthenticationFailed) and not request.path_info.startswith("/api/"):
+        return container.page(request, 401)
     status, reason = describe(error, changing=changing)
     if status == 503 and quiet:
         return JsonResponse({"reason": reason}, status=503)

@@ -1,8 +1,8 @@
 """The base of all REST views: Django REST framework's view, dispatched on the event loop.
 
-The framework's OpenAPI schema is used, its dispatch and permissions are not. The only authenticator is Django's session
-(``identity``), bodies are parsed by ``bodies`` and all answers are JSON, so the framework's Request and Response, which
-choose among parsers and renderers, are not created.
+The framework's OpenAPI schema is used, its dispatch and permissions are not. Callers are identified by ``auth``, bodies
+are parsed by ``bodies`` and all answers are JSON, so the framework's Request and Response, which choose among parsers
+and renderers, are not created.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,12 +14,13 @@ from django.urls import resolve
 from rest_framework import exceptions
 from rest_framework.views import APIView
 
+from engine.auth.identity import UNAUTHENTICATED
 from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_for
 from gateway.http import container, errors
-from gateway.http.auth.access import Declared, authorize_method, declared_rights, viewer_of
-from gateway.http.auth.identity import identify
+from gateway.http.auth.access import Declared, authorize, declared_rights, rights_of, viewer_of
+from gateway.http.auth.identity import identify, principal_of
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
 from gateway.services.engine_link import CALL_TIMEOUT_S, Work
@@ -57,7 +58,7 @@ class RestView(APIView):
     viewer: Viewer
     """Stands for all that the caller may see: the first argument of whatever lists, sums or exports."""
     principal = ""
-    """The name of the signed-in user; empty for an anonymous request."""
+    """The role for which the call is made; empty where authentication is off."""
 
     @classmethod
     def as_view(cls, **arguments: Any) -> Any:
@@ -83,8 +84,7 @@ class RestView(APIView):
         ``served_cluster``: name of the cluster in the path, empty for the default; 404 for one that is not served.
         """
         try:
-            await self.admit(request)
-            self.cluster = clusters_for(request).named(served_cluster)
+            await self.admit(request, served_cluster)
             name = (request.method or "").lower()
             method: Method | None = getattr(self, name, None)
             if method is None or name not in self.http_method_names:
@@ -94,18 +94,27 @@ class RestView(APIView):
             changing = self.may_change(request)
             return errors.handle(error, request, quiet=self.quiet, changing=changing)
 
-    async def admit(self, request: HttpRequest) -> None:
-        """Check that the caller has the rights that the method needs (A2), before anything is looked at.
+    @classmethod
+    def is_open(cls, request: HttpRequest) -> bool:
+        """Return whether a caller needs no credentials for this request."""
+        return not any(right.judged for right in rights_of(cls, request.method or ""))
 
-        Raises NotAcceptable, NotAuthenticated, PermissionDenied, and what names of resources that are not valid raise.
+    async def admit(self, request: HttpRequest, served_cluster: str) -> None:
+        """Identify the caller and check its rights that the method needs (A2), before anything is looked at.
+
+        Raises NotAcceptable, AuthenticationFailed, RolesRefused, PermissionDenied, NotFound for a cluster that is not
+        served, AccessRefusedError, and what names of resources that are not valid raise.
         """
         if self.negotiates and not container.accepts_json(request):
             raise exceptions.NotAcceptable
-        user = await identify(request)
-        if user.is_authenticated:
-            self.principal = user.get_username()
-        self.viewer = viewer_of(user)
-        await authorize_method(self, request.method or "", user)
+        is_open = self.is_open(request)
+        identity = UNAUTHENTICATED if is_open else await identify(request)
+        self.principal = principal_of(identity)
+        self.viewer = viewer_of(identity)
+        self.cluster = clusters_for(request).named(served_cluster)
+        if not is_open:
+            rights = rights_of(type(self), request.method or "")
+            await authorize(rights, self, identity, self.cluster)
 
     async def work(self, work: Work[T]) -> T:
         """Return the result of ``work(engine)``, run with the request's principal. Raises TimeoutError."""

@@ -12,6 +12,7 @@ from engine.auth.rights import AUTHENTICATED, PUBLIC, SUPERUSER, Right
 from engine.base.metrics import METRICS_TYPE
 from engine.base.names import DOMAINS, TopicName
 from gateway.http.auth.access import LIST_NAMESPACE
+from gateway.http.auth.identity import is_local
 from gateway.http.bodies import json_answer, no_content, plain_text
 from gateway.rest.base import AdminResource, web_url
 from gateway.services import metrics
@@ -42,6 +43,12 @@ class HealthResource(AdminResource):
 
     read_rights = SUPERUSER
     quiet = True
+
+    @classmethod
+    def is_open(cls, request: HttpRequest) -> bool:
+        """Return True for a check from this machine without credentials, as supervisors make; a page of a proxy beside
+        the gateway is not from this machine."""
+        return is_local(request) and "HTTP_AUTHORIZATION" not in request.META
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         if request.GET.get("topicVersion", "V2") not in ("V1", "V2"):
@@ -228,6 +235,10 @@ class MetricsResource(AdminResource):
 
     read_rights = PUBLIC
     negotiates = False  # Scrapers accept only text.
+
+    @classmethod
+    def is_open(cls, request: HttpRequest) -> bool:
+        return not settings.IDENTITY.general.authenticate_metrics_endpoint
 
     async def get(self, request: HttpRequest) -> StreamingHttpResponse:
         pieces = await self.work(metrics.document)

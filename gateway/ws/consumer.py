@@ -64,9 +64,9 @@ async def consumer(
 ) -> None:
     """Serve the consumer endpoint."""
     await sockets.run(
-        *(scope, receive, send, "consumer"),
+        *(scope, receive, send, "consumer", cluster),
         lambda: _names(scope, target),
-        lambda: _subscribe(scope, target, cluster),
+        lambda identity: _subscribe(scope, target, cluster),
     )
 
 
@@ -80,9 +80,9 @@ async def reader(
     """Serve the reader endpoint. As in Pulsar, it too continues only after answers with ``{"messageId"}``."""
     names = Opening((target.topic,))
     await sockets.run(
-        *(scope, receive, send, "reader"),
+        *(scope, receive, send, "reader", cluster),
         lambda: names,
-        lambda: _open_reader(scope, target, cluster),
+        lambda identity: _open_reader(scope, target, cluster),
     )
 
 

@@ -52,9 +52,9 @@ async def application(
     """Serve the producer endpoint."""
     names = Opening((target.topic,))
     await sockets.run(
-        *(scope, receive, send, "producer"),
+        *(scope, receive, send, "producer", cluster),
         lambda: names,
-        lambda: _open(scope, target, cluster),
+        lambda identity: _open(scope, target, cluster),
     )
 
 

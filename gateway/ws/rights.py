@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from rest_framework import exceptions
-
 from engine.auth.actions import Action
+from engine.auth.identity import Identity
 from engine.auth.resource_names import SubscriptionName
 from engine.auth.rights import Right
 from engine.base.names import NamespaceName, TopicName
+from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import authorize
-from gateway.ws.frames import HandshakeRefusedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +55,9 @@ RIGHTS: dict[str, tuple[Right[Opening], ...]] = {
 """The rights by kind of endpoint; an endpoint that is not listed opens for no caller."""
 
 
-async def admit(kind: str, opening: Opening) -> None:
+async def admit(kind: str, opening: Opening, identity: Identity, cluster: Cluster) -> None:
     """Check that the caller has the rights that an endpoint of this kind needs (A3), before a broker is asked.
 
-    Sockets carry no credentials yet, so that no caller is admitted while authentication is on. Raises
-    HandshakeRefusedError, and the retriable error of a judge that cannot know now.
+    Raises AccessRefusedError, and the retriable error of a judge that cannot know now.
     """
-    try:
-        await authorize(RIGHTS[kind], opening, None, reads=False)
-    except exceptions.NotAuthenticated as error:
-        raise HandshakeRefusedError(401, "Authentication required") from error
-    except exceptions.PermissionDenied as error:
-        raise HandshakeRefusedError(403, str(error)) from error
+    await authorize(RIGHTS[kind], opening, identity, cluster)

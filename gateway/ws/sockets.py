@@ -8,10 +8,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from engine.auth.credentials import AuthenticationFailed, RolesRefused
+from engine.auth.identity import Identity
 from engine.base.errors import MagnetarError
 from engine.client import errors
 from engine.client.errors import ServerError
+from gateway.clusters.cluster import Cluster
 from gateway.http import refusal
+from gateway.http.auth.access import AccessRefusedError
+from gateway.http.auth.handshakes import identify_socket
 from gateway.http.socket_port import SocketPort, port_of
 from gateway.ws.frames import HandshakeRefusedError
 from gateway.ws.rights import Opening, admit
@@ -64,19 +69,27 @@ async def run(
     receive: Receive,
     send: Send,
     kind: str,
+    cluster: Cluster,
     names: Callable[[], Opening],
-    open_endpoint: Callable[[], Awaitable[SocketEndpoint]],
+    open_endpoint: Callable[[Identity], Awaitable[SocketEndpoint]],
 ) -> None:
-    """Check the caller's rights on ``names()`` (A3), open the endpoint and accept the handshake.
+    """Identify the client, check its rights on ``names()`` (A3), open the endpoint and accept the handshake.
 
     The endpoint is closed when the socket has ended, also after an error or a cancellation.
     """
     await receive()  # websocket.connect
     try:
-        await admit(kind, names())
-        endpoint = await open_endpoint()
+        identity = await identify_socket(scope)
+        await admit(kind, names(), identity, cluster)
+        endpoint = await open_endpoint(identity)
     except HandshakeRefusedError as error:
         await refuse(send, error)
+        return
+    except (AuthenticationFailed, RolesRefused) as error:
+        await refuse(send, HandshakeRefusedError(401, str(error)))
+        return
+    except AccessRefusedError as error:
+        await refuse(send, HandshakeRefusedError(403, f"Not authorized: {error.reason}"))
         return
     except MagnetarError as error:
         await refuse(send, refused(error))

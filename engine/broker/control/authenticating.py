@@ -7,21 +7,11 @@ from engine.auth.http_credentials import credentials_of
 from engine.auth.identity import Identity
 from engine.auth.settings import IdentitySettings
 from engine.base.clock import Clock
-from engine.base.errors import WorldError
 from engine.net.handshake import Authenticate, allow_all
 from engine.net.http import Request
-from engine.net.http_client import HttpClient
+from engine.net.issuers import IssuerClient
 from engine.net.network import Network
-from engine.net.tls import ClientFiles
 from engine.rpc.server import Identify
-
-ISSUER_BYTES_MAX = 1 << 20
-"""Longest document of an issuer."""
-ISSUER_TLS_REFRESH_S = 300.0
-
-
-class IssuerError(WorldError):
-    """An issuer did not answer a request for one of its documents."""
 
 
 class ClientAuthentication:
@@ -29,24 +19,16 @@ class ClientAuthentication:
 
     def __init__(self, settings: IdentitySettings, network: Network, clock: Clock) -> None:
         """Raise ProviderError, TlsFileError."""
-        self._client: HttpClient | None = None
+        self._issuers: IssuerClient | None = None
         self._authentication: Authentication | None = None
         if not settings.general.authentication_enabled:
             return
-        if "oidc" in settings.general.providers:
-            open_id = settings.open_id
-            files = ClientFiles(open_id.open_id_token_issuer_trust_certs_file_path)
-            self._client = HttpClient(
-                network,
-                timeout_s=open_id.open_id_http_read_timeout_millis / 1000,
-                answer_bytes_max=ISSUER_BYTES_MAX,
-                tls=files.reloaded(ISSUER_TLS_REFRESH_S),
-            )
+        self._issuers = IssuerClient(settings, network)
         # cryptography costs memory, and is needed here alone
         from engine.auth.create import create_authentication
 
         self._authentication = create_authentication(
-            settings, clock, self._fetch, judge_proxies=False
+            settings, clock, self._issuers.fetch, judge_proxies=False
         )
 
     @property
@@ -66,8 +48,8 @@ class ClientAuthentication:
 
     def close(self) -> None:
         """Close the connections to issuers."""
-        if self._client is not None:
-            self._client.close()
+        if self._issuers is not None:
+            self._issuers.close()
 
     def _of_request(self, request: Request) -> Identity | Awaitable[Identity]:
         assert self._authentication is not None
@@ -78,14 +60,3 @@ class ClientAuthentication:
             self._authentication.methods,
         )
         return self._authentication.of_request(credentials)
-
-    async def _fetch(self, url: str) -> bytes:
-        """Return a document of an issuer. Raises IssuerError, HttpError."""
-        assert self._client is not None
-        try:
-            answer = await self._client.request("GET", url)
-        except ValueError as error:
-            raise IssuerError(f"{url} is no address: {error}") from error
-        if answer.status != 200:
-            raise IssuerError(f"{url} answered {answer.status}")
-        return answer.body

@@ -1,31 +1,24 @@
-"""Authorization at the gateway's doors: the rights that a view or socket declares, and the judge that is asked.
-
-Authentication is off by default; then the gateway is bound to loopback and the judge allows everything. When it is on,
-users are Django's: everybody who is signed in may read, and a superuser change.
-"""
+"""Authorization at the gateway's doors: the rights that a view or socket declares, and the judge that is asked."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from django.conf import settings
-from rest_framework import exceptions
-
 from engine.auth.actions import Action
-from engine.auth.identity import UNAUTHENTICATED, Identity
-from engine.auth.judge import ALLOWED, AllowAll, Judge, Judgement, Verdict, judge_call
+from engine.auth.identity import Identity
+from engine.auth.judge import AllowAll, Judge, Verdict
 from engine.auth.resource_names import Resource, TenantName
 from engine.auth.rights import AUTHENTICATED, PUBLIC, Right, Rights, all_of
 from engine.auth.viewer import ALL, Viewer
+from engine.base.errors import Forbidden
 from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import namespace_name
+from gateway.clusters.cluster import Cluster
 
 T = TypeVar("T")
 Declared = Rights | Mapping[str, Rights]
 """The rights of reading or of writing; of several writing methods that differ, by method."""
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-SESSION = "session"
-"""The method of an identity that Django's session established."""
 ALLOW_ALL = AllowAll()
 
 
@@ -90,60 +83,46 @@ def reads(view: type[Any], method: str) -> bool:
     return method in READING or method in view.reading_methods
 
 
-class SessionJudge:
-    """Judge of one request of a user of Django's: a signed-in user reads, a superuser changes."""
-
-    def __init__(self, *, superuser: bool, reads: bool) -> None:
-        self._superuser = superuser
-        self._reads = reads
-
-    def judge(self, identity: Identity, action: Action, resource: Resource) -> Judgement:
-        if self._superuser or self._reads or action is Action.AUTHENTICATED:
-            return ALLOWED
-        return Verdict(False, f"{identity.role} is no superuser, as {action.value} requires here")
+def judge_of(cluster: Cluster) -> Judge:
+    """Return the judge of calls about a cluster."""
+    return ALLOW_ALL
 
 
-def judge_of(user: Any, *, reads: bool) -> Judge:
-    """Return the judge of a call of this user."""
-    if not settings.AUTHENTICATION_ENABLED:
-        return ALLOW_ALL
-    return SessionJudge(superuser=user.is_superuser, reads=reads)
-
-
-def identity_of(user: Any) -> Identity:
-    """Return the identity of Django's user. Raises NotAuthenticated for an anonymous one while authentication is on."""
-    if user is not None and user.is_authenticated:
-        return Identity(user.get_username(), method=SESSION)
-    if settings.AUTHENTICATION_ENABLED:
-        raise exceptions.NotAuthenticated
-    return UNAUTHENTICATED
-
-
-def viewer_of(user: Any) -> Viewer:
-    """Return what the user of a request or socket may see: everything, as everybody who is signed in may read."""
+def viewer_of(identity: Identity) -> Viewer:
+    """Return what a caller may see: everything, as everybody who is identified may read."""
     return ALL
 
 
-async def authorize(rights: Iterable[Right[T]], call: T, user: Any, *, reads: bool) -> None:
-    """Check that a user has the rights that a call needs (A2).
+class AccessRefusedError(Forbidden):
+    """The judge refuses a call. ``reason`` says what is missing and who can give it."""
 
-    Raises NotAuthenticated, PermissionDenied with the verdict's reason, and what ``Right.of`` and the judge raise.
+    def __init__(
+        self, identity: Identity, action: Action, resource: Resource, verdict: Verdict
+    ) -> None:
+        super().__init__(verdict.reason)
+        self.identity = identity
+        self.action = action
+        self.resource = resource
+
+
+async def authorize(
+    rights: Iterable[Right[T]], call: T, identity: Identity, cluster: Cluster
+) -> None:
+    """Check that a caller has the rights that a call needs (A2).
+
+    Raises AccessRefusedError, and what ``Right.of`` and the judge raise.
     """
-    judged = [right for right in rights if right.judged]
-    if not judged:
-        return
-    identity = identity_of(user)
-    judgement = judge_call(judge_of(user, reads=reads), identity, judged, call)
-    verdict = judgement if isinstance(judgement, Verdict) else await judgement
-    if not verdict.allowed:
-        raise exceptions.PermissionDenied(verdict.reason)
+    judge = judge_of(cluster)
+    for right in rights:
+        if not right.judged:
+            continue
+        for resource in right.of(call):
+            judgement = judge.judge(identity, right.action, resource)
+            verdict = judgement if isinstance(judgement, Verdict) else await judgement
+            if not verdict.allowed:
+                raise AccessRefusedError(identity, right.action, resource, verdict)
 
 
-async def authorize_method(view: Any, method: str, user: Any) -> None:
-    """Check that a user may call a view with this HTTP method. Raises as ``authorize``.
-
-    A method that the view does not serve needs an authenticated user.
-    """
-    method = "GET" if method == "HEAD" else method
-    rights = declared_rights(type(view)).get(method, (AUTHENTICATED,))
-    await authorize(rights, view, user, reads=reads(type(view), method))
+def rights_of(view: type[Any], method: str) -> tuple[Right[Any], ...]:
+    """Return the rights that a method of a view needs. One that the view does not serve needs an identified caller."""
+    return declared_rights(view).get("GET" if method == "HEAD" else method, (AUTHENTICATED,))

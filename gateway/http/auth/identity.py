@@ -1,5 +1,7 @@
-"""The user of a request. Without a session cookie it is anonymous and the database is not read; else it is the user
-that Django's own middleware finds."""
+"""The identity of a request's caller: by the credentials that it shows, else by a session of the console (A17).
+
+Without a session cookie the database is not read; else the user is the one that Django's own middleware finds.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,9 +14,25 @@ from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import PermissionDenied
+
+from engine.auth.credentials import AuthenticationFailed, RolesRefused
+from engine.auth.http_credentials import AUTHORIZATION, METHOD_HEADER, ORIGINAL_PRINCIPAL
+from engine.auth.identity import UNAUTHENTICATED, Identity
+from engine.auth.settings import names
+from engine.base.addresses import is_loopback
+from gateway.clusters.registry import clusters_for
+from gateway.http.auth.callers import Callers
 
 ANONYMOUS = AnonymousUser()
 _BY_SESSION = SessionAuthentication()
+SESSION = "session"
+"""The method of an identity that Django's session established."""
+_HEADERS = tuple(
+    (f"HTTP_{name.upper().replace('-', '_')}", name)
+    for name in (AUTHORIZATION, METHOD_HEADER, ORIGINAL_PRINCIPAL)
+)
+"""Names of the headers that identify a caller, as Django and as HTTP write them."""
 
 
 async def _anonymous() -> AnonymousUser:
@@ -45,15 +63,65 @@ class UserMiddleware:
         return await self._get_response(request)
 
 
-async def identify(request: HttpRequest) -> Any:
-    """Return the request's user and set it as ``request.user``; an inactive user is anonymous.
+async def identify(request: HttpRequest) -> Identity:
+    """Return the identity of a request's caller, the same at each call; ``request.user`` is set to the user of the
+    console, if any.
 
-    Raises PermissionDenied for a change in a session without its CSRF token.
+    What is shown in ``Authorization`` counts before a session. Raises AuthenticationFailed, RolesRefused, and
+    PermissionDenied for a change in a session without its CSRF token.
     """
+    known: Identity | Exception | None = getattr(request, "identified", None)
+    if known is None:
+        try:
+            known = await _identify(request)
+        except (AuthenticationFailed, RolesRefused, PermissionDenied) as error:
+            # Kept, so that the audit log and the view agree on whether the caller is known.
+            known = error
+        request.identified = known  # type: ignore[attr-defined]
+    if isinstance(known, Exception):
+        raise known
+    return known
+
+
+async def _identify(request: HttpRequest) -> Identity:
+    request.user = ANONYMOUS
+    callers = clusters_for(request).part(Callers)
+    headers = {name: request.META[key] for key, name in _HEADERS if key in request.META}
+    address = f"{request.META.get('REMOTE_ADDR', '')}:{request.META.get('REMOTE_PORT', '')}"
+    identity = await callers.identity(headers, address, shown_only=True)
+    if identity is not None:
+        return identity
     user: Any = await request.auser()
-    if user.is_active:
+    if user.is_authenticated and user.is_active:
+        request.user = user
         _BY_SESSION.enforce_csrf(request)  # type: ignore[arg-type]
-    else:
-        user = ANONYMOUS
-    request.user = user
-    return user
+        return identity_of_user(user)
+    return await callers.identity(headers, address) or UNAUTHENTICATED
+
+
+def identity_of_user(user: Any) -> Identity:
+    """Return the identity of a signed-in user of the console: the role of the user's name, and for a superuser of
+    Django's the first of ``super_user_roles``."""
+    superusers = names(settings.IDENTITY.general.super_user_roles)
+    role = superusers[0] if user.is_superuser and superusers else user.get_username()
+    return Identity(role, method=SESSION)
+
+
+def name_of(request: HttpRequest) -> str:
+    """Return the name of an identified caller, for records: the console's user, else the role; empty for neither."""
+    user = request.user
+    if user.is_authenticated:
+        return user.get_username()
+    identity = getattr(request, "identified", None)
+    return principal_of(identity) if isinstance(identity, Identity) else ""
+
+
+def principal_of(identity: Identity) -> str:
+    """Return the role for which a call is made; empty where authentication is off."""
+    return identity.original or identity.role or ""
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Return whether a request comes from this machine, and not through a proxy on it."""
+    forwarded = "HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META
+    return not forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))

@@ -54,16 +54,9 @@ EDITS = (
         "A2",
     ),
     Edit(
-        "console-writes-are-open-to-readers",
-        "gateway/http/auth/access.py::SessionJudge.judge",
-        "if self._superuser or self._reads or action is Action.AUTHENTICATED:",
-        "if True:",
-        (f"{HTTP}::test_writing_in_the_console_needs_the_right_of_the_action",),
-    ),
-    Edit(
         "channel-is-not-judged",
         "admin_ui/live.py::LiveFeed._subscribe",
-        "await authorize(rights, params, user, reads=True)",
+        "await authorize(all_of(channel.rights), params, self.identity, cluster)",
         "pass",
         (f"{SOCKETS}::test_a_channel_that_may_not_be_watched_makes_no_feed",),
         "A3",
@@ -71,7 +64,7 @@ EDITS = (
     Edit(
         "websocket-endpoint-is-not-judged",
         "gateway/ws/sockets.py::run",
-        "await admit(kind, names())",
+        "await admit(kind, names(), identity, cluster)",
         "pass",
         (f"{SOCKETS}::test_an_endpoint_refuses_the_handshake_before_it_calls_a_broker",),
         "A3",

@@ -87,10 +87,12 @@ class Gateway:
         *,
         content_type: str | None = None,
         headers: dict[str, str] | None = None,
+        client: str = "127.0.0.1",
     ) -> Answer:
         """Answer a request with ``target`` exactly as given. A body that is no bytes is sent as JSON without a
         Content-Type, unless one is given."""
         scope, data = scope_of(method, target, body, content_type, headers)
+        scope["client"] = (client, 40000)
         return asyncio.run(_drive(self.application, scope, data))
 
 

@@ -15,6 +15,7 @@ from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth import access
+from tests.support.access.callers import by_token, token
 from tests.support.access.judges import REASON, DenyAll
 from tests.support.admin.gateway_client import Gateway
 from tests.support.net.socket_pair import SocketPair
@@ -35,7 +36,7 @@ PARAMS |= {"namespace": "default", "id": "abc"}
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> DenyAll:
     made = DenyAll()
-    monkeypatch.setattr(access, "judge_of", lambda user, *, reads: made)
+    monkeypatch.setattr(access, "judge_of", lambda cluster: made)
     return made
 
 
@@ -64,7 +65,7 @@ async def test_a_dead_letter_topic_needs_the_right_to_produce_there(
     call: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = DenyAll(Action.CONSUME)
-    monkeypatch.setattr(access, "judge_of", lambda user, *, reads: judge)
+    monkeypatch.setattr(access, "judge_of", lambda cluster: judge)
     monkeypatch.setattr(Cluster, "client", property(never))
     path = f"/ws/v2/consumer/{TOPIC}/s?maxRedeliverCount=2&deadLetterTopic=other/ns/dlq"
     pair = await SocketPair(call.application, path).opened()
@@ -78,10 +79,57 @@ async def test_a_dead_letter_topic_needs_the_right_to_produce_there(
 async def test_with_authentication_on_no_socket_without_a_user_opens(
     path: str, call: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "AUTHENTICATION_ENABLED", True)
+    monkeypatch.setattr(settings, "IDENTITY", by_token())
     pair = await SocketPair(call.application, path).opened()
     assert pair.response is not None
     assert pair.response.status_code == 401
+    await pair.hang_up()
+
+
+GOOD = {"authorization": f"Bearer {token('app')}"}
+
+
+@pytest.mark.parametrize("path", [*ENDPOINTS, "/api/v1/live"])
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [(GOOD, ""), ({}, f"token={token('app')}"), (GOOD, "token=bad")],
+    ids=["header", "query", "both"],
+)
+async def test_a_socket_opens_by_a_token_in_its_header_or_query(
+    path: str,
+    headers: dict[str, str],
+    query: str,
+    call: Gateway,
+    judge: DenyAll,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "IDENTITY", by_token(anonymous_user_role="guest"))
+    target = f"{path}{'&' if '?' in path else '?'}{query}"
+    pair = await SocketPair(call.application, target, headers=headers).opened()
+    assert pair.response is not None
+    assert pair.response.status_code == 403
+    assert {identity.role for identity, _, _ in judge.asked} == {"app"}
+    await pair.hang_up()
+
+
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [
+        ({"authorization": "Bearer bad"}, ""),
+        ({}, "token=bad"),
+        ({}, f"token={token('app')}&{'a=1&' * 100}"),
+        ({"authorization": "Bearer bad"}, f"token={token('app')}"),
+    ],
+)
+async def test_a_socket_with_bad_credentials_is_refused_where_others_are_anonymous(
+    headers: dict[str, str], query: str, call: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "IDENTITY", by_token(anonymous_user_role="guest"))
+    target = f"/ws/v2/producer/{TOPIC}?{query}"
+    pair = await SocketPair(call.application, target, headers=headers).opened()
+    assert pair.response is not None
+    assert pair.response.status_code == 401
+    assert "Failed to authenticate" in (pair.response.body or b"").decode()
     await pair.hang_up()
 
 
@@ -102,7 +150,7 @@ async def test_a_channel_that_may_not_be_watched_makes_no_feed(
     name: str, call: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = DenyAll(Action.AUTHENTICATED)
-    monkeypatch.setattr(access, "judge_of", lambda user, *, reads: judge)
+    monkeypatch.setattr(access, "judge_of", lambda cluster: judge)
     monkeypatch.setattr(feeds.Feeds, "watch", never)
     pair = await SocketPair(call.application, "/api/v1/live").opened()
     subscription = {
@@ -129,13 +177,15 @@ async def test_a_channel_is_watched_as_the_sockets_user(
         raise InvalidField("viewer", "is known")
 
     monkeypatch.setattr(feeds.Feeds, "watch", watch)
-    monkeypatch.setattr(live, "viewer_of", lambda user: Viewer(tenants=frozenset({str(user)})))
+    monkeypatch.setattr(
+        live, "viewer_of", lambda identity: Viewer(tenants=frozenset({str(identity.role)}))
+    )
     pair = await SocketPair(call.application, "/api/v1/live").opened()
     params = parameters_of(CHANNELS["overview"])
     pair.send(json.dumps({"op": "subscribe", "id": "a", "channel": "overview", "params": params}))
     while "error" not in json.loads(await pair.receive()):
         pass
-    assert [viewer.tenants for viewer in watched] == [{"AnonymousUser"}]
+    assert [viewer.tenants for viewer in watched] == [{"None"}]
     await pair.hang_up()
 
 

@@ -96,7 +96,7 @@ def seen_names(viewer: Viewer) -> set[str]:
 
 def ask(gateway: Gateway, viewer: Viewer, path: str, patch: pytest.MonkeyPatch) -> Answer:
     with patch.context() as once:
-        once.setattr(view, "viewer_of", lambda user: viewer)
+        once.setattr(view, "viewer_of", lambda identity: viewer)
         return gateway("GET", path)
 
 
@@ -194,6 +194,7 @@ def test_brokers_and_bookies_are_listed_to_who_sees_everything(
 
 
 def test_requests_and_sockets_without_authentication_see_everything() -> None:
+    from engine.auth.identity import UNAUTHENTICATED
     from gateway.http.auth.access import viewer_of
 
-    assert viewer_of(None) is ALL
+    assert viewer_of(UNAUTHENTICATED) is ALL

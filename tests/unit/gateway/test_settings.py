@@ -69,7 +69,12 @@ def test_stores_that_are_apart_are_named_for_each_cluster(tmp_path: Path) -> Non
             "",
             "http_port must be a whole number from 1 to 65535, not '0'",
         ),
-        ({"MAGNETAR_AUTHENTICATION_ENABLED": "1"}, "", "not supported yet"),
+        ({"MAGNETAR_AUTHENTICATION_ENABLED": "1"}, "", "authentication_providers must name"),
+        (
+            {"MAGNETAR_AUTHENTICATION_ENABLED": "1", "MAGNETAR_AUTHENTICATION_PROVIDERS": "token"},
+            "",
+            "broker_client_authentication_plugin must be set",
+        ),
         ({"MAGNETAR_AUTHENTICATION_ENABLED": "maybe"}, "", "must be true or false"),
         ({"MAGNETAR_CONFIG": "nowhere.toml"}, "", "MAGNETAR_CONFIG names"),
         (

@@ -8,6 +8,9 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.sessions.backends.db import SessionStore
 
+from engine.auth.identity import Identity
+from gateway.http.auth.identity import identity_of_user
+from tests.support.access.callers import bearer, by_token
 from tests.support.admin.gateway_client import Gateway
 from tests.unit.gateway.http.conftest import Client
 
@@ -28,10 +31,20 @@ async def session(*, superuser: bool = False) -> str:
     return f"{settings.SESSION_COOKIE_NAME}={store.session_key}; csrftoken={TOKEN}"
 
 
-async def call(method: str, target: str, cookie: str = "", token: str = "") -> Client:
+async def call(
+    method: str, target: str, cookie: str = "", token: str = "", authorization: str = ""
+) -> Client:
     headers = [(b"cookie", cookie.encode())] if cookie else []
     headers += [(b"x-csrftoken", token.encode())] if token else []
+    headers += [(b"authorization", authorization.encode())] if authorization else []
     return await Client(method, target, *headers).say(TENANT).served()
+
+
+async def name_by(shown: str, cookie: str = "") -> str:
+    """Return the name by which the console knows a caller, which presents a token of the role ``app`` if ``shown``."""
+    authorization = bearer("app")["authorization"] if shown else ""
+    answer = await call("GET", "/api/v1/environment", cookie, authorization=authorization)
+    return str(json.loads(answer.body)["user"]["name"])
 
 
 @pytest.mark.parametrize("cookie", ["", "other=1"])
@@ -56,25 +69,38 @@ async def test_a_change_under_a_session_needs_its_token() -> None:
 
 
 @pytest.mark.usefixtures("store")
-async def test_with_authentication_on_reading_needs_a_user_and_changing_a_superuser(
-    settings: Any,
-) -> None:
-    settings.AUTHENTICATION_ENABLED = True
+async def test_a_session_serves_where_authentication_is_on(settings: Any) -> None:
+    settings.IDENTITY = by_token()
     assert (await call("GET", TENANTS)).status == 401
-    assert (await call("GET", "/metrics")).status == 200
     cookie = await session()
     assert (await call("GET", TENANTS, cookie)).status == 200
-    assert (await call("PUT", f"{TENANTS}/t1", cookie, TOKEN)).status == 403
-
-
-@pytest.mark.usefixtures("store")
-async def test_a_superuser_changes(settings: Any) -> None:
-    settings.AUTHENTICATION_ENABLED = True
-    cookie = await session(superuser=True)
+    assert (await call("PUT", f"{TENANTS}/t1", cookie)).status == 403
     assert (await call("PUT", f"{TENANTS}/t1", cookie, TOKEN)).status == 204
 
 
 @pytest.mark.usefixtures("store")
 async def test_a_deleted_session_is_unauthenticated(settings: Any) -> None:
-    settings.AUTHENTICATION_ENABLED = True
+    settings.IDENTITY = by_token()
     assert (await call("GET", TENANTS, f"{settings.SESSION_COOKIE_NAME}=gone")).status == 401
+
+
+@pytest.mark.usefixtures("store")
+async def test_credentials_that_are_shown_count_before_a_session(settings: Any) -> None:
+    settings.IDENTITY = by_token(anonymous_user_role="guest")
+    cookie = await session()
+    assert (await name_by("a token", cookie)) == "app"
+    assert (await call("GET", TENANTS, cookie, authorization="Bearer bad")).status == 401
+    assert (await name_by("", cookie)) == "ann"
+    assert (await name_by("")) == "guest"
+
+
+@pytest.mark.parametrize(
+    ("superuser", "superusers", "role"),
+    [(False, "root", "ann"), (True, "root,admin", "root"), (True, "", "ann")],
+)
+def test_a_superuser_of_the_console_has_the_role_of_one(
+    superuser: bool, superusers: str, role: str, settings: Any
+) -> None:
+    settings.IDENTITY = by_token(super_user_roles=superusers)
+    user = get_user_model()(username="ann", is_superuser=superuser)
+    assert identity_of_user(user) == Identity(role, method="session")

@@ -1,0 +1,46 @@
+"""The identity of the client of a WebSocket (A17)."""
+
+from typing import Any
+from urllib.parse import parse_qs
+
+from engine.auth.credentials import AuthenticationFailed
+from engine.auth.http_credentials import AUTHORIZATION
+from engine.auth.identity import UNAUTHENTICATED, Identity
+from gateway.clusters.registry import clusters_of
+from gateway.http.auth.callers import Callers
+from gateway.http.auth.identity import identity_of_user
+
+
+async def identify_socket(scope: dict[str, Any]) -> Identity:
+    """Return the identity of the client of a handshake: by ``Authorization``, else by the query parameter ``token``,
+    for clients that cannot set headers, else by the session of the console's user.
+
+    Raises AuthenticationFailed, RolesRefused.
+    """
+    callers = clusters_of(scope).part(Callers)
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
+    if AUTHORIZATION not in headers and (token := _token(scope)):
+        headers[AUTHORIZATION] = f"Bearer {token}"
+    client = scope.get("client")
+    address = f"{client[0]}:{client[1]}" if client else ""
+    identity = await callers.identity(headers, address, shown_only=True)
+    if identity is not None:
+        return identity
+    user = scope.get("user")
+    if user is not None and user.is_authenticated and user.is_active:
+        return identity_of_user(user)
+    return await callers.identity(headers, address) or UNAUTHENTICATED
+
+
+def _token(scope: dict[str, Any]) -> str:
+    """Return the query parameter ``token``, empty without one. Raises AuthenticationFailed."""
+    query: bytes = scope["query_string"]
+    # Without a name of the parameter, as for most sockets, the query is not parsed.
+    if b"token=" not in query:
+        return ""
+    try:
+        return parse_qs(query.decode("latin-1"), max_num_fields=100).get("token", [""])[-1]
+    except ValueError as error:
+        raise AuthenticationFailed(f"query with a token: {error}", "INVALID_QUERY") from error
