@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.auth.identity import Identity
 from engine.base.ids import Position
 from engine.client.consuming.attachment import Attachment, ConsumerSettings
 from engine.client.consuming.incoming import Incoming
@@ -19,10 +20,12 @@ from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.message_ids import MessageId
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message
+from gateway.clusters.registry import KEY, Clusters
 from gateway.ws import consumer, sockets
 from gateway.ws.replies import PERMITS_MAX
 from gateway.ws.rights import Opening
 from tests.support.admin.cluster_socket import ClusterSocket, cluster_with
+from tests.support.admin.clusters import cluster_without_link
 from tests.support.broker_bench import NAME, Bench, served
 from tests.support.net.socket_pair import SocketPair
 from tests.unit.client.consuming.client_bench import Publisher, until
@@ -56,11 +59,12 @@ class Talk:
         self.out: Counter[int] = Counter()
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        async def opened() -> consumer.ConsumerEndpoint:
+        async def opened(identity: Identity) -> consumer.ConsumerEndpoint:
             return self.endpoint
 
-        names = Opening(("persistent://t/n/x",))
-        await sockets.run(scope, receive, send, "reader", lambda: names, opened)
+        names, cluster = Opening(("persistent://t/n/x",)), cluster_without_link()
+        scope[KEY] = Clusters(cluster)
+        await sockets.run(scope, receive, send, "reader", cluster, lambda: names, opened)
 
     def deliver(self, *numbers: int) -> None:
         """Deliver a run from the broker."""

@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
+from engine.auth.identity import Identity
 from engine.base.errors import MagnetarError
 from engine.client.errors import REFUSALS, NoAnswerError, NoBrokerError, ServerError
+from gateway.clusters.registry import KEY, Clusters
 from gateway.ws import sockets
 from gateway.ws.frames import HandshakeRefusedError
 from gateway.ws.rights import Opening
+from tests.support.admin.clusters import cluster_without_link
 
 
 async def answers(error: Exception) -> tuple[int, str]:
@@ -21,11 +24,13 @@ async def answers(error: Exception) -> tuple[int, str]:
     async def send(event: dict[str, Any]) -> None:
         events.append(event)
 
-    async def fail() -> sockets.SocketEndpoint:
+    async def fail(identity: Identity) -> sockets.SocketEndpoint:
         raise error
 
     names = Opening(("persistent://t/n/x",))
-    await sockets.run({}, receive, send, "producer", lambda: names, fail)
+    cluster = cluster_without_link()
+    scope = {KEY: Clusters(cluster), "headers": [], "query_string": b""}
+    await sockets.run(scope, receive, send, "producer", cluster, lambda: names, fail)
     start, body = events
     assert start["type"] == "websocket.http.response.start"
     return start["status"], body["body"].decode()
