@@ -39,8 +39,8 @@ from gateway.http.bodies import (
     string_map,
     whole_number,
 )
+from gateway.rest.access.seen import seen_namespaces, seen_topics
 from gateway.rest.base import AdminResource
-from gateway.rest.seen import seen_namespaces, seen_topics
 from gateway.services.admin import names, namespaces
 
 MANY_TIMEOUT_S = 55.0

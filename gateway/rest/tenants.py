@@ -13,8 +13,8 @@ from engine.tenancy.tenants import (
 )
 from gateway.http.auth.access import ADMIN_OF_TENANT
 from gateway.http.bodies import flag, json_answer, json_list, no_content, object_body, string_list
+from gateway.rest.access.seen import seen_tenants
 from gateway.rest.base import AdminResource
-from gateway.rest.seen import seen_tenants
 
 
 def tenant_info(request: HttpRequest) -> dict[str, list[str]] | None:

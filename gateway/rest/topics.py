@@ -19,10 +19,10 @@ from gateway.http.bodies import (
     string_map,
     whole_number,
 )
+from gateway.rest.access.seen import seen_topics
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, required_position
 from gateway.rest.rights import ADMIN, CONSUME, LOOKUP
-from gateway.rest.seen import seen_topics
 from gateway.services.admin import messages, names, partitioned_topics, statistics, topics
 
 STATS_FLAGS = {

@@ -111,7 +111,7 @@ EDITS = (
     ),
     Edit(
         "rest-lists-the-topics-of-every-namespace",
-        "gateway/rest/seen.py::seen_topics",
+        "gateway/rest/access/seen.py::seen_topics",
         "return names if viewer.sees(str(namespace)) else ()",
         "return names",
         (NOT_NAMED,),

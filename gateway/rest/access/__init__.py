@@ -1,0 +1,1 @@
+"""What callers of Pulsar's REST interface are shown, and how they are refused."""
