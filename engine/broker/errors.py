@@ -11,6 +11,12 @@ class BrokerError(CodedError):
     """A request was refused."""
 
 
+class NotAuthorized(BrokerError):
+    """The client lacks a right, or lost it."""
+
+    code = ServerError.AuthorizationError
+
+
 class MetadataError(BrokerError):
     """The request does not match what exists (unknown consumer, missing field, store failure)."""
 

@@ -76,6 +76,10 @@ class ClientConnection(Outlet, Protocol):
 
     closing: bool
 
+    def close(self, error: Exception | None = None) -> None:
+        """End the connection behind what is queued."""
+        ...
+
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
         """Answer the request when ``answer`` is done. ``again`` is sent after a refusal that can be retried."""
         ...

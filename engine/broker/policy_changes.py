@@ -1,25 +1,32 @@
-"""Changes of policies, from where they are noticed to the upkeep, which applies them to loaded topics."""
+"""ChangeQueue of stored records, from where they are noticed to the loop that applies them to loaded topics."""
 
 import asyncio
+from typing import Generic, TypeVar
 
 from engine.base.names import NamespaceName, TopicName
 
+T = TypeVar("T")
 
-class PolicyChanges:
-    """The namespaces, and the topics (never a partition), whose policies changed since ``take`` returned last."""
+
+class ChangeQueue(Generic[T]):
+    """Queue of what changed since ``take`` returned last; a change that is noted twice is there once."""
 
     def __init__(self) -> None:
-        self._changed: dict[NamespaceName | TopicName, None] = {}
+        self._changed: dict[T, None] = {}
         self._any = asyncio.Event()
 
-    def note(self, where: NamespaceName | TopicName) -> None:
-        """Have the policies of all loaded topics of a namespace or a (partitioned) topic read and applied soon."""
-        self._changed[where] = None
+    def note(self, what: T) -> None:
+        """Have a change applied soon."""
+        self._changed[what] = None
         self._any.set()
 
-    async def take(self) -> dict[NamespaceName | TopicName, None]:
+    async def take(self) -> dict[T, None]:
         """Wait for a change and return all, in the order in which they were noted. Cancel-safe."""
         await self._any.wait()
         self._any.clear()
         changed, self._changed = self._changed, {}
         return changed
+
+
+class PolicyChanges(ChangeQueue[NamespaceName | TopicName]):
+    """The namespaces, and the topics (never a partition), whose policies changed."""

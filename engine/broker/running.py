@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from engine.auth.judge import AllowAll
 from engine.auth.settings import IdentitySettings
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -27,12 +26,13 @@ from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.policies import (
     TopicPolicies,
 )
-from engine.broker.policy_changes import PolicyChanges
+from engine.broker.policy_changes import ChangeQueue, PolicyChanges
 from engine.broker.ports import (
     BrokerIdentity,
     Namespaces,
     Ownership,
 )
+from engine.broker.revocation import Revocation
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.broker.topic_table import TopicTable
 from engine.broker.topics.group_shares import GroupShares
@@ -55,6 +55,8 @@ from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.schema.schema_registry import SchemaRegistry
 from engine.tenancy import grants, topics
+from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.policy_judge import create_judge
 from engine.tenancy.settings import PolicySettings
 
 
@@ -149,18 +151,27 @@ class Running:
         )
         self.identity = BrokerIdentity(cluster, record.id, instance)
         self.authentication = ClientAuthentication(base.identity, base.network, base.clock)
+        access_changes = ChangeQueue[Recorded]()
+        self.access = AccessRecords(
+            base.store,
+            on_change=access_changes.note,
+            in_use=lambda name: self.revocation.needs(name),
+        )
         self.context = Context(
             base.data_path,
             base.clock,
             base.entropy,
             self.identity,
-            AllowAll(),
+            create_judge(base.identity, self.access, cluster),
             self.authentication.authenticate,
         )
         self._changes, loaded = PolicyChanges(), TopicTable[Topic]()
         self.tenancy = Tenancy(base, record, self._changes, loaded)
         self.policy_log, self.catalog = self.tenancy.policy_log, self.tenancy.catalog
         self._serve_topics(base, record, loaded)
+        self.revocation = Revocation(
+            self.access, access_changes, self.context.judge, loaded, self.sessions
+        )
         self._administer(base, record, incarnation=f"{record.id}-{instance}")
         self.registration = BrokerRegistration(base.store, record)
         self.isolation = IsolationKeeper(
@@ -236,6 +247,7 @@ class Running:
         """Stop all parts without a hand-over. A part that fails is logged and does not prevent the others."""
         for part, close in (
             ("upkeep", self.upkeep.close),
+            ("revocation", self.revocation.close),
             ("isolation", self.isolation.close),
             ("resource groups", self.shares.close),
             ("dynamic settings", self.dynamic.close),
@@ -243,6 +255,7 @@ class Running:
             ("topics", partial(self.registry.close, deadline_s=1.0)),
             ("sessions", self.sessions.close),
             ("ownership", self.ownership.close),
+            ("access records", self.access.close),
         ):
             with contained(f"end of {part}"):
                 await close()

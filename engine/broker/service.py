@@ -146,6 +146,7 @@ class BrokerService:
         await running.dynamic.start()
         await self._join(running)
         running.upkeep.start()
+        running.revocation.start()
         running.isolation.start()
         running.shares.start()
         self._tasks.spawn("registration", self._keep_registered(running))

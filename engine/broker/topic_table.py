@@ -1,4 +1,4 @@
-"""The topics that a broker has loaded, by name and by namespace."""
+"""The topics that a broker has loaded, by name, by namespace and by tenant."""
 
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
@@ -19,12 +19,14 @@ T = TypeVar("T", bound=_Named)
 class TopicTable(Generic[T]):
     """The loaded topics. The registry alone changes it; other parts ask what is loaded."""
 
-    __slots__ = ("_by_name", "_by_namespace")
+    __slots__ = ("_by_name", "_by_namespace", "_by_tenant")
 
     def __init__(self) -> None:
         self._by_name: dict[str, T] = {}
         self._by_namespace: dict[NamespaceName, dict[str, T]] = {}
         """The topics of each namespace that has any."""
+        self._by_tenant: dict[str, dict[NamespaceName, None]] = {}
+        """The namespaces with topics of each tenant that has any."""
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -41,6 +43,18 @@ class TopicTable(Generic[T]):
         """Return whether the topic is loaded."""
         return name.full in self._by_name
 
+    def holds_namespace(self, name: NamespaceName) -> bool:
+        """Return whether a topic of the namespace is loaded."""
+        return name in self._by_namespace
+
+    def holds_tenant(self, tenant: str) -> bool:
+        """Return whether a topic of the tenant is loaded."""
+        return tenant in self._by_tenant
+
+    def namespaces_of(self, tenant: str) -> list[NamespaceName]:
+        """Return the namespaces of a tenant with loaded topics, unordered."""
+        return list(self._by_tenant.get(tenant, ()))
+
     def names(self) -> list[TopicName]:
         """Return the names of all topics, unordered."""
         return [topic.name for topic in self._by_name.values()]
@@ -54,6 +68,7 @@ class TopicTable(Generic[T]):
         full, namespace = topic.name.full, topic.name.namespace
         self._by_name[full] = topic
         self._by_namespace.setdefault(namespace, {})[full] = topic
+        self._by_tenant.setdefault(namespace.tenant, {})[namespace] = None
 
     def remove(self, topic: T) -> None:
         """Remove the topic; nothing happens when it is not in the table."""
@@ -62,3 +77,6 @@ class TopicTable(Generic[T]):
             del self._by_namespace[namespace][full]
             if not self._by_namespace[namespace]:
                 del self._by_namespace[namespace]
+                del self._by_tenant[namespace.tenant][namespace]
+                if not self._by_tenant[namespace.tenant]:
+                    del self._by_tenant[namespace.tenant]

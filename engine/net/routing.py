@@ -38,13 +38,15 @@ class Route:
     """Handler of a command, and the rights that a client needs for it.
 
     ``handler(family, body)`` returns the answer, an awaitable of the answer, or None. ``refuse(family, body, code,
-    text)`` returns the answer to a client that may not use the command; the default is ERROR. Raises TypeError without
-    a right.
+    text)`` returns the answer to a client that may not use the command; the default is ERROR. ``refusal`` is the text
+    of AuthorizationError where Apache's broker has one for the command, else empty: the client reads the reason.
+    Raises TypeError without a right.
     """
 
     handler: Callable[[Any, Any], Answer]
     rights: Rights
     refuse: Refuse = _error
+    refusal: str = ""
     judged: tuple[Right[Any], ...] = field(init=False)
     """The rights that the judge is asked about; empty for most commands, which then cost nothing more."""
 
@@ -158,7 +160,8 @@ class Router:
             peer, reason = self._connection.peer_name, verdict.reason
             log.info("not authorized client=%s role=%s: %s", peer, self._identity().role, reason)
             code = ServerError.AuthorizationError
-            self._connection.send(route.refuse(family, body, code, reason))
+            text = verdict.client_text or route.refusal or reason
+            self._connection.send(route.refuse(family, body, code, text))
         return verdict.allowed
 
     async def _decide(self, judgement: Judgement) -> None:

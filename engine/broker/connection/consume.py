@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from engine.auth.actions import Action
+from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
 from engine.auth.resource_names import SubscriptionName
 from engine.auth.rights import OPENED, Right
 from engine.base.errors import MagnetarError
@@ -18,6 +19,7 @@ from engine.broker.connection.bounds import (
     check_new_subscription,
     check_subscription_properties,
 )
+from engine.broker.connection.confirmed_right import confirm
 from engine.broker.connection.lookups import parse_topic, topic_of
 from engine.broker.context import Context
 from engine.broker.dispatch.choose.keys import SLOTS, KeyPolicy
@@ -156,6 +158,17 @@ class ConsumeCommands:
             replicated=body.replicate_subscription_state,
             rolls_back=body.start_message_rollback_duration_sec > 0 and name.persistent,
         )
+        try:
+            await confirm(
+                context.judge,
+                self._connection.identity,
+                Action.CONSUME,
+                SubscriptionName(name, body.subscription),
+                CommandType.SUBSCRIBE,
+            )
+        except BaseException:
+            subscription.detach(consumer)
+            raise
         if self._connection.closing or self._pending[body.consumer_id]:
             subscription.detach(consumer)
             raise ServiceNotReady("The consumer was closed while it was being created")
@@ -427,6 +440,7 @@ ROUTES: Routes = {
         ConsumeCommands.subscribe,
         Right(Action.CONSUME, SubscriptionName, subscription_of),
         refuse=ConsumeCommands.refuse,
+        refusal=COMMAND_REFUSALS["SUBSCRIBE"],
     ),
     CommandType.FLOW: Route(ConsumeCommands.flow, OPENED),
     CommandType.ACK: Route(ConsumeCommands.ack, OPENED),

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from engine.auth.actions import Action
+from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
 from engine.auth.rights import Right
 from engine.base.clock import Clock
 from engine.base.errors import InvalidNameError
@@ -171,13 +172,21 @@ class LookupCommands:
 
 ROUTES: Routes = {
     CommandType.LOOKUP: Route(
-        LookupCommands.lookup, LOOKUP_TOPIC, refuse=LookupCommands.refuse_lookup
+        LookupCommands.lookup,
+        LOOKUP_TOPIC,
+        refuse=LookupCommands.refuse_lookup,
+        refusal=COMMAND_REFUSALS["LOOKUP"],
     ),
     CommandType.PARTITIONED_METADATA: Route(
-        LookupCommands.partitioned_metadata, LOOKUP_TOPIC, refuse=LookupCommands.refuse_metadata
+        LookupCommands.partitioned_metadata,
+        LOOKUP_TOPIC,
+        refuse=LookupCommands.refuse_metadata,
+        refusal=COMMAND_REFUSALS["PARTITIONED_METADATA"],
     ),
     CommandType.GET_TOPICS_OF_NAMESPACE: Route(
-        LookupCommands.topics_of_namespace, Right(Action.LOOKUP, NamespaceName, namespace_of)
+        LookupCommands.topics_of_namespace,
+        Right(Action.LOOKUP, NamespaceName, namespace_of),
+        refusal=COMMAND_REFUSALS["GET_TOPICS_OF_NAMESPACE"],
     ),
 }
 

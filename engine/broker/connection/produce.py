@@ -4,7 +4,8 @@ import asyncio
 from functools import partial
 
 from engine.auth.actions import Action
-from engine.auth.resource_names import SubscriptionName
+from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
+from engine.auth.resource_names import Resource, SubscriptionName
 from engine.auth.rights import OPENED, Right
 from engine.base.names import TopicName
 from engine.broker.connection.bounds import (
@@ -13,6 +14,7 @@ from engine.broker.connection.bounds import (
     check_name,
     check_new_subscription,
 )
+from engine.broker.connection.confirmed_right import confirm
 from engine.broker.connection.lookups import parse_topic, topic_of
 from engine.broker.context import Context
 from engine.broker.errors import (
@@ -105,6 +107,8 @@ class ProduceCommands:
         if body.initial_subscription_name and name.persistent:
             if not topic.policies.subscriptions.auto_create:
                 raise NotAllowed("Could not create the initial subscription: not allowed by policy")
+            initial = SubscriptionName(name, body.initial_subscription_name)
+            await self._confirm(Action.CONSUME, initial)
             await topic.subscriptions.create(
                 body.initial_subscription_name, InitialPosition.EARLIEST, {}
             )
@@ -126,6 +130,11 @@ class ProduceCommands:
         if topic.rates.publish:
             self._connection.limit_reads()
         epoch = await topic.publishers.admit(producer)
+        try:
+            await self._confirm(Action.PRODUCE, name)
+        except BaseException:
+            producer.leave()
+            raise
         if self._connection.closing or self._pending[producer.producer_id]:
             producer.leave()
             raise ServiceNotReady("The producer was closed while it was being created")
@@ -136,6 +145,11 @@ class ProduceCommands:
                 body.request_id, producer.name, schema_version=version, producer_ready=False
             )
         return self._attach(body.request_id, producer, epoch)
+
+    async def _confirm(self, action: Action, resource: Resource) -> None:
+        """Confirm a right of PRODUCER. Raises NotAuthorized, and the judge's retriable error."""
+        identity = self._connection.identity
+        await confirm(self._context.judge, identity, action, resource, CommandType.PRODUCER)
 
     def _attach(self, request_id: int, producer: Producer, epoch: int | None) -> bytes:
         """Attach a producer, so that the client may send with it, and return the answer."""
@@ -283,6 +297,7 @@ ROUTES: Routes = {
             Right(Action.PRODUCE, TopicName, topic_of),
             Right(Action.CONSUME, SubscriptionName, initial_subscription),
         ),
+        refusal=COMMAND_REFUSALS["PRODUCER"],
     ),
     CommandType.CLOSE_PRODUCER: Route(ProduceCommands.close, OPENED),
 }

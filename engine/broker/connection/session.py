@@ -130,7 +130,7 @@ class Session(Connection):
             requests=requests,
             produce=produce.ProduceCommands(self, context, registry, schema_rules),
             consume=consume.ConsumeCommands(self, context, registry, schema_rules),
-            watches=watches.WatchCommands(self, lists, settings),
+            watches=watches.WatchCommands(self, lists, settings, context.judge),
         )
         # Until the connection ends: reference cycles would stay until the garbage collector runs, which is rare.
         self._live: SessionParts | None = live

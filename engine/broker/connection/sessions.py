@@ -1,11 +1,12 @@
 """All client connections of the broker: accepted, counted and closed."""
 
 from engine.base.budget import Budget
+from engine.base.names import NamespaceName
 from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.schemas import SchemaCommands
 from engine.broker.connection.session import Session
 from engine.broker.context import Context
-from engine.broker.control.topic_lists import TopicLists
+from engine.broker.control.topic_lists import Follower, TopicLists
 from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
@@ -73,6 +74,14 @@ class Sessions:
     def pending_bytes(self) -> int:
         """Bytes sent to clients that the kernel has not accepted yet."""
         return sum(session.buffered_bytes for session in self._open)
+
+    def watches_of(self, namespace: NamespaceName) -> list[Follower]:
+        """Return the watchers of a namespace's topics."""
+        return self._lists.followers(namespace)
+
+    def watched(self) -> list[NamespaceName]:
+        """Return the namespaces whose topics are watched."""
+        return self._lists.followed()
 
     @property
     def count(self) -> int:

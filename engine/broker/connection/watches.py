@@ -1,10 +1,15 @@
 """Watches of a namespace's topics by a pattern: the client is sent the matching names, then each change."""
 
+import logging
 from collections.abc import Callable, Set
 
 from engine.auth.actions import Action
+from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
+from engine.auth.identity import Identity
+from engine.auth.judge import Judge
 from engine.auth.rights import OPENED, Right
 from engine.base.names import NamespaceName
+from engine.broker.connection.confirmed_right import confirm
 from engine.broker.connection.lookups import filter_topics, namespace_of
 from engine.broker.connection.patterns import (
     NAME_MAX,
@@ -14,13 +19,15 @@ from engine.broker.connection.patterns import (
     topics_hash,
 )
 from engine.broker.control.topic_lists import TopicLists
-from engine.broker.errors import InvalidTopicName, NotAllowed
-from engine.broker.outlet import Outlet
+from engine.broker.errors import BrokerError, InvalidTopicName, NotAllowed
+from engine.broker.outlet import ClientConnection
 from engine.broker.settings import DataPathSettings
 from engine.net.routing import Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.states import CommandType
+
+log = logging.getLogger(__name__)
 
 REFUSED = "Unable to create topic list watcher: "
 
@@ -29,7 +36,7 @@ class _Watch:
     """One watcher: the matching topics, and the changes that its client has not been sent yet."""
 
     def __init__(
-        self, outlet: Outlet, watcher_id: int, namespace: NamespaceName, pattern: str
+        self, outlet: ClientConnection, watcher_id: int, namespace: NamespaceName, pattern: str
     ) -> None:
         """Create a watcher. Raises PatternError, NotAllowed for a pattern that is not matched here."""
         matches = name_matcher(pattern, memo=False)
@@ -43,6 +50,14 @@ class _Watch:
         self._new: set[str] = set()
         self._gone: set[str] = set()
         self._begun = False
+
+    @property
+    def identity(self) -> Identity:
+        return self._outlet.identity
+
+    def revoke(self, error: BrokerError) -> None:
+        log.info("no longer authorized client=%s: %s", self._outlet.address, error)
+        self._outlet.close(error)
 
     def begin(self, matching: list[str]) -> str:
         """Record the topics of the first answer and return their hash. Changes since their listing are sent later."""
@@ -91,8 +106,15 @@ class _Watch:
 class WatchCommands:
     """The watchers of one connection."""
 
-    def __init__(self, outlet: Outlet, lists: TopicLists, settings: DataPathSettings) -> None:
+    def __init__(
+        self,
+        outlet: ClientConnection,
+        lists: TopicLists,
+        settings: DataPathSettings,
+        judge: Judge,
+    ) -> None:
         self._outlet = outlet
+        self._judge = judge
         self._lists = lists
         self._settings = settings
         self._open: dict[int, _Watch] = {}
@@ -110,6 +132,8 @@ class WatchCommands:
         self._open[body.watcher_id] = watch
         try:
             names = await self._lists.follow(namespace, watch)
+            identity, command = self._outlet.identity, CommandType.WATCH_TOPIC_LIST
+            await confirm(self._judge, identity, Action.LOOKUP, namespace, command)
             topics = await filter_topics(list(names), body.topics_pattern)
             if topics is None:
                 raise NotAllowed(f"{REFUSED}Pattern or names are too long to be matched in time")
@@ -165,7 +189,9 @@ class WatchCommands:
 
 ROUTES: Routes = {
     CommandType.WATCH_TOPIC_LIST: Route(
-        WatchCommands.watch, Right(Action.LOOKUP, NamespaceName, namespace_of)
+        WatchCommands.watch,
+        Right(Action.LOOKUP, NamespaceName, namespace_of),
+        refusal=COMMAND_REFUSALS["WATCH_TOPIC_LIST"],
     ),
     CommandType.WATCH_TOPIC_LIST_CLOSE: Route(WatchCommands.unwatch, OPENED),
 }

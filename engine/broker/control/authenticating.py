@@ -28,7 +28,10 @@ class ClientAuthentication:
         from engine.auth.create import create_authentication
 
         self._authentication = create_authentication(
-            settings, clock, self._issuers.fetch, judge_proxies=False
+            settings,
+            clock,
+            self._issuers.fetch,
+            judge_proxies=settings.authorization.authorization_enabled,
         )
 
     @property

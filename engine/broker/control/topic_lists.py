@@ -10,6 +10,7 @@ from collections.abc import Callable, Set
 from functools import partial
 from typing import Protocol
 
+from engine.auth.identity import Identity
 from engine.base.names import NamespaceName
 from engine.base.tasks import TaskScope, restarting
 from engine.broker.errors import BrokerError
@@ -24,7 +25,16 @@ RETRY_S = 1.0
 
 
 class Follower(Protocol):
-    """Receiver of the changes of a namespace's topics since ``TopicLists.follow`` returned."""
+    """Receiver of the changes of a namespace's topics since ``TopicLists.follow`` returned, for a client."""
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of the client."""
+        ...
+
+    def revoke(self, error: BrokerError) -> None:
+        """End the client's connection, because it lost the right to list the namespace."""
+        ...
 
     async def changed(self, new: Set[str], gone: Set[str]) -> None:
         """Handle a change, given by full names. The next change follows when it returns. Must not raise."""
@@ -82,6 +92,15 @@ class TopicLists:
         if followed is not None:
             followed.followers.pop(follower, None)
             self._end_unused(namespace, followed)
+
+    def followers(self, namespace: NamespaceName) -> list[Follower]:
+        """Return the followers of a namespace."""
+        followed = self._followed.get(namespace)
+        return [] if followed is None else list(followed.followers)
+
+    def followed(self) -> list[NamespaceName]:
+        """Return the namespaces that are followed."""
+        return list(self._followed)
 
     async def close(self) -> None:
         """Stop following all namespaces."""

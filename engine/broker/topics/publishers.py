@@ -137,6 +137,14 @@ class Publishers:
             self._exclusive = None
         self._serve_waiting()
 
+    def revoke(self, producer: Producer, error: BrokerError) -> None:
+        """Disconnect a producer that lost its right; one that waits to be exclusive is refused with ``error``."""
+        future = self.waiting.pop(producer, None)
+        if future is not None:
+            future.set_exception(error)
+        else:
+            producer.disconnect()
+
     def apply(self, policies: PublishPolicies) -> None:
         """Apply the topic's policies; producers that do not encrypt are disconnected when it is required now."""
         self._policies = policies

@@ -1,7 +1,7 @@
 """Records of tenants and namespaces by which calls are judged, in memory while the store's watches keep them current.
 
 A record that was read once is never forgotten while it is needed, so that a store that is away takes no right from
-those who had it.
+those who had it (A18).
 """
 
 import asyncio
@@ -115,6 +115,12 @@ class AccessRecords(LastKnown):
         return store_at(self._store, _path(name)).state is SessionState.CONNECTED
 
     # Reading
+
+    async def refresh(self, name: Recorded) -> None:
+        """Read a record unless the one that is held is current. Raises and is shared as ``load``."""
+        record = self._records.get(name)
+        if record is None or not record.current:
+            await self.load(name)
 
     async def load(self, name: Recorded) -> None:
         """Read a record; concurrent callers share the read. Cancel-safe.

@@ -35,7 +35,7 @@ class PolicyJudge:
 
     It answers at once when all it needs is in memory, else with an awaitable that reads the missing records. While the
     store is away, what the last known records allow stays allowed, and all else raises NotReady: a refusal is final
-    only where the records are certain.
+    only where the records are certain (A18).
     """
 
     def __init__(self, records: AccessRecords, rules: AccessRules) -> None:

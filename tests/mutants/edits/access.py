@@ -16,8 +16,74 @@ BY_ROLE = f"{JUDGED}::test_each_action_is_allowed_to_its_roles_alone"
 MODEL = "unit/auth/authorization/test_evaluator_model.py"
 NAIVE = f"{MODEL}::test_the_verdict_is_that_of_a_naive_reading"
 AUTHORIZATION = "engine/auth/authorization"
+JUDGE = "unit/tenancy/access/test_policy_judge.py"
+REVOKED = "unit/broker/test_revocation.py"
 
 EDITS = (
+    Edit(
+        "authorization-is-never-switched-on",
+        "engine/tenancy/access/policy_judge.py::create_judge",
+        "if not settings.authorization.authorization_enabled:",
+        "if True:",
+        ("unit/broker/test_authorized_broker.py::test_a_client_needs_a_grant",),
+        "A18",
+    ),
+    Edit(
+        "refusal-is-final-while-the-store-is-away",
+        "engine/tenancy/access/policy_judge.py::PolicyJudge._certain",
+        "if not all(map(self._records.is_certain, asked.names)):",
+        "if False:",
+        (f"{JUDGE}::test_what_was_allowed_stays_allowed_while_the_store_is_away",),
+        "A18",
+    ),
+    Edit(
+        "record-that-changed-while-it-was-read-is-current",
+        "engine/tenancy/access/access_records.py::AccessRecords._read",
+        "record.current = record.changes == changes",
+        "record.current = True",
+        (f"{JUDGE}::test_a_change_during_the_read_of_a_record_is_not_lost",),
+        "A18",
+    ),
+    Edit(
+        "revoked-consumer-stays",
+        "engine/broker/revocation.py::Revocation._judge_topic",
+        "subscription.disconnect_one(consumer)",
+        "pass",
+        (f"{REVOKED}::test_a_revoked_consumer_receives_nothing_more",),
+        "A19",
+    ),
+    Edit(
+        "tenants-change-concerns-no-namespace",
+        "engine/broker/revocation.py::Revocation._namespaces",
+        "loaded = self._loaded.namespaces_of(name.name)",
+        "loaded = []",
+        (f"{REVOKED}::test_a_former_administrator_is_disconnected_in_all_namespaces",),
+        "A19",
+    ),
+    Edit(
+        "right-is-not-confirmed-behind-the-command",
+        "engine/broker/connection/confirmed_right.py::confirm",
+        "if not verdict.allowed:",
+        "if False:",
+        (f"{REVOKED}::test_a_right_that_is_lost_while_a_command_waits_opens_nothing",),
+        "A19",
+    ),
+    Edit(
+        "changed-record-that-could-not-be-read-is-given-up",
+        "engine/broker/revocation.py::Revocation._judge_again",
+        """
+        except MagnetarError as error:
+            log.debug("record not read name=%s: %s", name, error)
+            return False
+        """,
+        """
+        except MagnetarError as error:
+            log.debug("record not read name=%s: %s", name, error)
+            return True
+        """,
+        (f"{REVOKED}::test_a_changed_record_that_cannot_be_read_is_read_again",),
+        "A19",
+    ),
     Edit(
         "command-is-not-judged",
         "engine/net/routing.py::Router.handle",

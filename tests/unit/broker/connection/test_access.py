@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.auth.actions import Action
+from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
 from engine.auth.rights import all_of
 from engine.base.names import NamespaceName
 from engine.broker.connection import consume, lookups, produce, schemas, watches
@@ -48,6 +49,11 @@ COMMANDS: dict[int, Callable[[str], bytes]] = {
 }
 
 
+def refusal_text(kind: int) -> str:
+    """Return what a client reads that may not use a command."""
+    return COMMAND_REFUSALS.get(CommandType(kind).name, REASON)
+
+
 def answers_of(sent: bytearray) -> list[Any]:
     """Return the bodies of the answers that follow CONNECTED."""
     commands = list(commands_in(bytes(sent)))
@@ -75,7 +81,7 @@ async def test_a_refused_command_is_answered_with_the_reason_and_changes_nothing
         assert session._live is not None
         assert not session._live.tasks._tasks  # no handler was called
         (answer,) = answers_of(sent)
-        assert refusal_of(answer) == (1, ServerError.AuthorizationError, REASON)
+        assert refusal_of(answer) == (1, ServerError.AuthorizationError, refusal_text(kind))
         assert [action for _, action, _ in judge.asked] == [ROUTES[kind].judged[0].action]
         assert [topic.name.full for topic in bench.registry] == [NAME.full]
         assert (session.producers, session.consumers) == (0, 0)
@@ -99,7 +105,8 @@ async def test_a_producer_that_may_not_consume_creates_no_subscription() -> None
         )
         session.data_received(say.connect("test") + with_subscription)
         (answer,) = answers_of(sent)
-        assert refusal_of(answer) == (1, ServerError.AuthorizationError, REASON)
+        text = "Client is not authorized to Produce"
+        assert refusal_of(answer) == (1, ServerError.AuthorizationError, text)
         assert [str(resource) for _, _, resource in judge.asked] == [
             NAME.full,
             f"subscription first of {NAME.full}",

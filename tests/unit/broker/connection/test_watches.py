@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.auth.judge import AllowAll
 from engine.base.names import NamespaceName
 from engine.broker.connection.patterns import topics_hash
 from engine.broker.connection.watches import WatchCommands, _Watch
@@ -30,7 +31,7 @@ class Watching(Client):
         super().__init__()
         self.everything = Everything()
         self.lists = TopicLists(self.everything)
-        self.family = WatchCommands(self, self.lists, DataPathSettings(**settings))  # type: ignore[arg-type]
+        self.family = WatchCommands(self, self.lists, DataPathSettings(**settings), AllowAll())  # type: ignore[arg-type]
         self.known: set[str] = set()
         self.updates = 0
 

@@ -1,0 +1,101 @@
+"""A broker whose settings switch authorization on judges clients by their tokens and callers by their principals."""
+
+import base64
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.policies import SET_TOPIC_POLICY, SetTopicPolicy
+from engine.admin.api.topics import CREATE_TOPIC, TERMINATE, CreateTopic
+from engine.base.errors import Forbidden
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
+from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.settings import SettingsError
+from engine.tenancy import grants, tenants
+from engine.wire import client_commands
+from engine.wire.errors import RefusedError, ServerError
+from tests.support.access.callers import KEY, token
+from tests.support.admin.broker_instance import BrokerInstance
+from tests.support.broker_bench import until
+
+pytestmark = pytest.mark.virtual_time
+
+TOPIC = TopicName.parse("persistent://public/default/t")
+SETTINGS = {
+    "authentication_enabled": "true",
+    "authentication_providers": "token",
+    "token_secret_key": base64.b64encode(KEY).decode(),
+    "authorization_enabled": "true",
+    "super_user_roles": "root,proxy",
+    "proxy_roles": "proxy",
+    "broker_client_authentication_plugin": "token",
+    "broker_client_authentication_parameters": f"token:{token('root')}",
+}
+
+
+@pytest.fixture
+async def instance() -> AsyncIterator[BrokerInstance]:
+    instance = BrokerInstance()
+    await instance.cluster.start("b1")
+    yield instance
+    await instance.close()
+
+
+@pytest.fixture
+async def broker(instance: BrokerInstance) -> BrokerService:
+    broker = await instance.broker(settings=SETTINGS)
+    record = {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}
+    await tenants.update_tenant(instance.cluster.store, "public", record)
+    return broker
+
+
+async def link(instance: BrokerInstance, broker: BrokerService, role: str) -> BrokerLink:
+    credentials = ("token", token(role).encode())
+    settings = LinkSettings(credentials=lambda challenge: credentials)
+    return await BrokerLink.open(
+        instance.cluster.network, "127.0.0.1", broker.broker_port, settings
+    )
+
+
+async def test_a_client_needs_a_grant(instance: BrokerInstance, broker: BrokerService) -> None:
+    app = await link(instance, broker, "app")
+    with pytest.raises(RefusedError) as refused:
+        await app.request(1, client_commands.lookup(TOPIC.full, 1))
+    assert refused.value.code is ServerError.AuthorizationError
+    assert str(refused.value) == "Client is not authorized to Lookup"
+    await grants.grant(instance.cluster.store, TOPIC.namespace, "app", ["produce"])
+    await app.request(2, client_commands.lookup(TOPIC.full, 2))
+    await app.request(3, client_commands.producer(TOPIC.full, 1, 3))
+    await grants.revoke(instance.cluster.store, TOPIC.namespace, "app")
+    topic = broker.running.registry.loaded(TOPIC)
+    assert topic is not None
+    await until(lambda: not topic.publishers.attached)
+    app.close()
+
+
+async def test_an_operation_needs_a_right_of_its_principal(
+    instance: BrokerInstance, broker: BrokerService
+) -> None:
+    admin = instance.admin
+    for principal in ("app", "internal", "proxy"):
+        with pytest.raises(Forbidden):
+            await admin.call(CREATE_TOPIC, CreateTopic(TOPIC), principal=principal)
+    await admin.call(CREATE_TOPIC, CreateTopic(TOPIC), principal="admin")
+    # It is written to the policies' log, as which the broker is a client of itself.
+    policy = SetTopicPolicy(TOPIC, "maxConsumersPerTopic", 3)
+    await admin.call(SET_TOPIC_POLICY, policy, principal="admin")
+    await admin.call(TERMINATE, OnTopic(TOPIC))
+
+
+async def test_a_proxy_names_its_client(instance: BrokerInstance, broker: BrokerService) -> None:
+    with pytest.raises(RefusedError, match="Invalid roles"):
+        await link(instance, broker, "proxy")
+
+
+async def test_authorization_without_authentication_does_not_start(
+    instance: BrokerInstance,
+) -> None:
+    with pytest.raises(SettingsError, match="authentication_enabled must be true where"):
+        await instance.broker(settings={"authorization_enabled": "true"})
