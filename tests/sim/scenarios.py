@@ -17,6 +17,7 @@ from tests.sim.publishing.workload import Publishing
 from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
 from tests.sim.sessions.workload import NETWORK_FAULTS, SERVER_FAULTS, MetadataSessions
+from tests.sim.topics.away import CONFIGURATION_AWAY, Away
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.workload import Topics
 from tests.sim.vacant.workload import Vacant
@@ -167,6 +168,19 @@ def vacant(rng: random.Random) -> Scenario:
     return replace(made, shape=replace(made.shape, inactive=mode))
 
 
+def apart(rng: random.Random) -> Scenario:
+    """Draw ``topics`` whose configuration store is apart and away at times; in half of the runs nothing else fails."""
+    made = topics(rng)
+    others = made.faults if rng.random() < 0.5 else {}
+    away = {CONFIGURATION_AWAY: rng.choice((0.1, 0.3, 0.6))}
+    return replace(
+        made,
+        shape=replace(made.shape, apart=True),
+        workloads=(Away.draw(rng), *made.workloads),
+        faults={**others, **away},
+    )
+
+
 def light(rng: random.Random) -> Scenario:
     """Draw three bookies at E=3, WQ=3, AQ=2, two brokers, minutes of a few messages and rare faults.
 
@@ -245,6 +259,7 @@ SCENARIOS: dict[str, Draw] = {
     "schemas": schemas,
     "compacting": compacting,
     "metadata": metadata,
+    "apart": apart,
 }
 TURNS = (
     "topics",
@@ -261,5 +276,6 @@ TURNS = (
     "rates",
     "splits",
     "metadata",
+    "apart",
 )
 """Scenarios that the seeds of a campaign play in turn, unless one is named."""

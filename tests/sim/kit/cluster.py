@@ -18,8 +18,10 @@ from engine.broker.service import BrokerService
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
+from engine.metadata.apart.routed import CONFIGURATION, PREFIXES, OtherStore, RoutedStore
 from engine.metadata.memory import MemoryStore
-from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.metadata.tree import Tree
 from engine.programs.broker import build_broker
 from engine.settings import Settings
 from engine.tenancy.policies.values import WHEN_NO_SUBSCRIPTIONS
@@ -90,6 +92,8 @@ class Shape:
     """Messages per second; 0: no limit."""
     inactive: str = ""
     """Mode in which unused topics are deleted (``broker_delete_inactive_topics_mode``); empty: never."""
+    apart: bool = False
+    """Set when the configuration store is a metadata service of its own."""
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Shape":
@@ -132,6 +136,8 @@ class Machine:
         self.starts = 0
         self.ready = False
         self.store: MemoryStore | None = None
+        self.routed: MetadataStore | None = None
+        """The store of a broker's code: ``store``, or what routes to it and to the configuration store."""
         self.bookie: Bookie | None = None
         self.broker: BrokerService | None = None
         self.stop: asyncio.Event | None = None
@@ -157,6 +163,7 @@ class Cluster:
         self._outside = contextvars.copy_context()  # work requested by a dying node must outlive it
         self.metadata = FollowedServer(LoopClock(EPOCH_MS))
         self.tree = self.metadata.tree = TappedTree()
+        self.configuration = FollowedServer(LoopClock(EPOCH_MS)) if shape.apart else None
         self.clients: list[str] = []
         """Hosts of the network that are no machines."""
         self.failures: list[str] = []
@@ -175,6 +182,19 @@ class Cluster:
             self.ahead_ms = max(self.ahead_ms, skew_ms)
             disk_s = rng.choice((0.0002, 0.001, 0.004))
             self.machines[name] = Machine(name, kind, EPOCH_MS + skew_ms, disk_s)
+
+    def routed(self, local: MemoryStore) -> MetadataStore:
+        """Return ``local``, or where the configuration store is apart a store over it and a new session there."""
+        if self.configuration is None:
+            return local
+        configuration = self.configuration.session(self.shape.session_s)
+        return RoutedStore(local, OtherStore((CONFIGURATION,), "zk:configuration", configuration))
+
+    def tree_at(self, path: str) -> Tree:
+        """Return the tree of the store that has ``path``."""
+        if self.configuration is not None and path.startswith(PREFIXES[CONFIGURATION]):
+            return self.configuration.tree
+        return self.tree
 
     @property
     def brokers(self) -> list[Machine]:
@@ -224,6 +244,7 @@ class Cluster:
         if node is None:
             return
         machine.node = machine.broker = machine.bookie = machine.store = machine.stop = None
+        machine.routed = None
         machine.ready = False
         self.loop.kill(node)
         self.world.kill(node, silent)
@@ -322,7 +343,8 @@ class Cluster:
             raise bookie.failed
 
     async def _broker(self, machine: Machine) -> None:
-        store = machine.store = self.metadata.session(self.shape.session_s)
+        machine.store = self.metadata.session(self.shape.session_s)
+        store = machine.routed = self.routed(machine.store)
         service = machine.broker = build_broker(
             self._settings(machine),
             clock=machine.clock,

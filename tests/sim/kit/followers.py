@@ -20,6 +20,11 @@ class FollowedServer(MemoryServer):
         super().__init__(clock)
         self._behind: dict[int, Tree] = {}
         """Trees of the servers that are behind, by follower."""
+        self.away = False
+        """Set while no request reaches any server, and no answer a client."""
+
+    def _is_cut(self, session: _Session) -> bool:
+        return self.away or super()._is_cut(session)
 
     def fall_behind(self, follower: int) -> None:
         """Let a follower see only writes of its own sessions from now on, until ``catch_up``."""

@@ -43,6 +43,8 @@ class Nemesis:
 
     def start(self) -> None:
         self.cluster.metadata.on_call = self._on_call
+        if self.cluster.configuration is not None:
+            self.cluster.configuration.on_call = self._on_call
         for name, rate in self.rates.items():
             if name == METADATA_CALLS:
                 weights = [self.rng.random() * rate for _ in range(3)]
@@ -61,6 +63,8 @@ class Nemesis:
             self.cluster.metadata.catch_up(follower)
         for session_id in self._partitioned:
             self.cluster.metadata.heal(session_id)
+        if self.cluster.configuration is not None:
+            self.cluster.configuration.away = False
         for node in self._paused:
             if node.paused:
                 self.cluster.loop.resume(node)

@@ -4,7 +4,7 @@ violations."""
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -96,6 +96,10 @@ class Run:
             for task in self._watching:
                 task.cancel()
             self.cluster.restarts = False
+
+    @property
+    def workloads(self) -> Sequence[Workload]:
+        return self._workloads
 
     def watch(self, look: Callable[[], None]) -> None:
         """Call ``look`` every WATCH_S from now on until the end."""

@@ -92,6 +92,11 @@ _MISTAKES = {
         splits.bundle_is_let_go_before_it_is_split,
         splits.boundaries_of_others_are_left_out,
     ),
+    "apart": (
+        metadata.end_of_another_session_is_taken_for_the_own,
+        metadata.session_counts_only_with_all_stores,
+        metadata.store_that_is_away_is_reported_as_there,
+    ),
     "metadata": (
         *(metadata.answer_before_its_sync, metadata.event_before_its_sync),
         *(metadata.read_shows_what_is_not_synced, metadata.frames_overtake_each_other),

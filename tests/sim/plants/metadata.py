@@ -1,8 +1,9 @@
-"""Mistakes in the embedded metadata server."""
+"""Mistakes in the embedded metadata server, and in brokers whose configuration store is apart."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from engine.metadata.apart.routed import OtherStore, RoutedStore
 from engine.metadata.server.changes import Change, ChildrenChanged, DataSet
 from engine.metadata.server.machine import Machine, WriteOutcome
 from engine.metadata.server.node_reads import NodeReader
@@ -14,6 +15,7 @@ from engine.metadata.server.session_table import SessionClient, SessionTable
 from engine.metadata.server.storage import metadata_log
 from engine.metadata.server.storage.metadata_log import LogWriter
 from engine.metadata.server.watch_table import WatchNotice, WatchTable
+from engine.metadata.store import SessionState
 from tests.sim.plants.planting import Patches
 
 
@@ -197,3 +199,29 @@ def failed_sync_is_tried_again() -> Patches:
 def last_group_is_believed_at_a_start() -> Patches:
     """Take the last group as it is read, though its sync may have failed."""
     return [(metadata_log, "_write_again", lambda *arguments: None)]
+
+
+def end_of_another_session_is_taken_for_the_own() -> Patches:
+    """Report the states of the configuration store's session as those of the broker's own."""
+
+    def on_state(self: RoutedStore, callback: Callable[[SessionState], None]) -> Callable[[], None]:
+        for other in self.others:
+            other.store.on_state(callback)
+        return real(self, callback)
+
+    real = RoutedStore.on_state
+    return [(RoutedStore, "on_state", on_state)]
+
+
+def session_counts_only_with_all_stores() -> Patches:
+    """Take ownership for proven only while the configuration store answers, too."""
+
+    def proven(self: RoutedStore) -> bool:
+        return self._local.session_proven and all(o.store.session_proven for o in self.others)
+
+    return [(RoutedStore, "session_proven", property(proven))]
+
+
+def store_that_is_away_is_reported_as_there() -> Patches:
+    """Report a store besides the broker's own as connected from its first connection on."""
+    return [(OtherStore, "connected", property(lambda self: True))]

@@ -63,7 +63,8 @@ class Administrator:
 
         async def do() -> Any:
             if self._store is None:
-                self._store = self.cluster.metadata.session(self.cluster.shape.session_s)
+                session = self.cluster.metadata.session(self.cluster.shape.session_s)
+                self._store = self.cluster.routed(session)
                 self._brokers = AdminClient(
                     self._store, SimNetwork(self.cluster.world), TOKEN, timeout_s=PATIENCE_S
                 )

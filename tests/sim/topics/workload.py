@@ -230,9 +230,9 @@ class TopicsWorkload:
         """Add a partition under load. Producers find it as soon as metadata names it, consumers some time later."""
         await asyncio.sleep(after_s)
         topic = self.grown.partition_at(1)
-        administrator, tree = self.administrator, self.run.cluster.tree
+        administrator, path = self.administrator, partitioned_path(self.grown)
         growth = administrator.work(administrator.grow(self.grown, 2))
-        while json.loads(tree.get(partitioned_path(self.grown))[0])["partitions"] < 2:
+        while json.loads(self.run.cluster.tree_at(path).get(path)[0])["partitions"] < 2:
             await asyncio.sleep(0.01)
         self.observer.topics.append(topic)
         made = self._gather(str(topic), "t0.1", self.plan.crowds[0])
