@@ -104,16 +104,22 @@ async def copy(
     target: MetadataStore,
     name: str,
     progress: Callable[[int], None] = lambda nodes: None,
+    *,
+    inside: str | None = None,
 ) -> CopiedNodes:
     """Copy all persistent nodes of ``source`` into an empty ``target``, then compare both.
 
     ``name`` identifies the source: a target with an interrupted copy of the same source is continued. ``progress`` is
-    called with the number of nodes. No other client may write to either store meanwhile. Cancel-safe.
+    called with the number of nodes. ``inside``: path that the target's root would have in the source if one server had
+    both under two names; None when neither is below the other. No other client may write to either store meanwhile.
+    Cancel-safe.
 
     Raises CopyError, and the stores' errors; the target is left incomplete then, and marked as such.
     """
     await _refuse_incomplete(source)
-    await _begin(target, name)
+    begun = await _begin(target, name)
+    if inside is not None:
+        await _refuse_inside(source, target, inside, undo=begun)
     copied = CopiedNodes()
     pending: list[SourceNode] = []
     owners: set[str] = set()
@@ -155,8 +161,8 @@ async def _refuse_incomplete(source: MetadataStore) -> None:
     )
 
 
-async def _begin(target: MetadataStore, name: str) -> None:
-    """Mark the target as incomplete. Raises CopyError when it has other nodes."""
+async def _begin(target: MetadataStore, name: str) -> bool:
+    """Mark the target as incomplete; return False when it is. Raises CopyError when it has other nodes."""
     try:
         mark, _ = await target.get(MARK)
     except NoNodeError:
@@ -166,12 +172,28 @@ async def _begin(target: MetadataStore, name: str) -> None:
                 f"the target is not empty: it has /{names[0]}; nothing was changed"
             ) from None
         await target.create(MARK, name.encode())
-        return
+        return True
     if mark != name.encode():
         raise CopyError(
             f"the target holds an interrupted copy of {mark.decode(errors='replace')}, not of {name}: continue that"
             f" one, or delete {MARK} and all other nodes of the target"
         )
+    return False
+
+
+async def _refuse_inside(
+    source: MetadataStore, target: MetadataStore, inside: str, *, undo: bool
+) -> None:
+    """Raise CopyError when the target's mark is also in the source: one server has both. ``undo`` deletes the mark."""
+    path = inside + MARK
+    [marked], _ = await source.get_all([path])
+    if marked is None or marked != await target.get(MARK):
+        return
+    if undo:
+        await target.delete(MARK)
+    raise CopyError(
+        f"the target is in the source, which has it at {inside or '/'}: choose another; nothing was copied"
+    )
 
 
 async def _write(target: MetadataStore, node: SourceNode) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import sys
 from collections.abc import Sequence
 
@@ -9,10 +10,14 @@ from engine.base.errors import MagnetarError
 from engine.base.settings import SettingsError
 from engine.metadata.connect import FORM, MetadataUrl, connect
 from engine.metadata.copying import CopiedNodes, copy
-from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 
 EX_USAGE = 2
 REPORT_NODES = 10_000
+
+
+class UnreachableError(MagnetarError):
+    """A store does not answer, before anything was copied."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -26,12 +31,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("source", metavar="FROM", help=f"the store that is read: {FORM}")
     parser.add_argument("target", metavar="TO", help="the store that is written, in the same form")
     arguments = parser.parse_args(argv)
+    # kazoo reports each attempt to connect; the command reports the outcome, in one line.
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
     try:
         source = MetadataUrl.parse(arguments.source, "source")
         target = MetadataUrl.parse(arguments.target, "target")
         if source.scheme == target.scheme and _overlap(source, target):
             raise SettingsError("source and target must be different stores, none in the other")
-        copied = asyncio.run(_copy(arguments.source, arguments.target))
+        copied = asyncio.run(_copy(arguments.source, arguments.target, _inside(source, target)))
     except SettingsError as error:
         print(f"magnetar: {error}", file=sys.stderr)
         return EX_USAGE
@@ -57,7 +64,21 @@ def _overlap(source: MetadataUrl, target: MetadataUrl) -> bool:
     return above.startswith(below) or below.startswith(above)
 
 
-async def _copy(source_url: str, target_url: str) -> CopiedNodes:
+def _inside(source: MetadataUrl, target: MetadataUrl) -> str | None:
+    """Return the path of the target's root in the source if one server has both; None if neither is below the other."""
+    if source.scheme != target.scheme or not f"{target.chroot}/".startswith(f"{source.chroot}/"):
+        return None
+    return target.chroot.removeprefix(source.chroot)
+
+
+async def _connect(name: str, url: str) -> MetadataStore:
+    try:
+        return await connect(url)
+    except (StoreUnavailableError, SessionExpiredError) as error:
+        raise UnreachableError(f"cannot reach the {name} {url}: {error}") from error
+
+
+async def _copy(source_url: str, target_url: str, inside: str | None) -> CopiedNodes:
     reported = 0
 
     def progress(nodes: int) -> None:
@@ -66,11 +87,11 @@ async def _copy(source_url: str, target_url: str) -> CopiedNodes:
             reported = nodes
             print(f"{nodes} nodes copied", file=sys.stderr)
 
-    source = await connect(source_url)
+    source = await _connect("source", source_url)
     try:
-        target = await connect(target_url)
+        target = await _connect("target", target_url)
         try:
-            return await copy(source, target, source_url, progress)
+            return await copy(source, target, source_url, progress, inside=inside)
         finally:
             await target.close()
     finally:

@@ -5,6 +5,8 @@ import pytest
 from engine.metadata.copying import MARK, CopyError, copy, walk
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import NoNodeError, StoreUnavailableError
+from tests.support.zookeeper.metadata_rig import MetadataRig
+from tests.support.zookeeper.raw_store import RawStore
 
 pytestmark = pytest.mark.virtual_time
 NAME = "zk:source:2181"
@@ -75,6 +77,34 @@ async def test_a_target_in_the_source_is_refused() -> None:
         CopyError, match="the target is in the source, which has /prod/magnetar-copy"
     ):
         await copy(source, target, NAME)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+async def test_a_target_in_the_source_is_refused_before_a_node_is_copied(interrupted: bool) -> None:
+    rig = MetadataRig()
+    await rig.start()
+    source = await RawStore.open(rig.network, rig.server.port, session_timeout_s=5.0)
+    for name in ("admin", "ledgers", "prod"):
+        await source.create(f"/{name}", name.encode())
+    inside = await RawStore.open(
+        rig.network, rig.server.port, chroot="/prod", session_timeout_s=5.0
+    )
+    if interrupted:
+        await inside.create(MARK, NAME.encode())
+    with pytest.raises(CopyError, match="the target is in the source, which has it at /prod: "):
+        await copy(source, inside, NAME, inside="/prod")
+    left = [MARK.removeprefix("/")] if interrupted else []
+    assert await inside.children("/") == left
+    await inside.close()
+    await source.close()
+    await rig.stop()
+
+
+async def test_a_mark_of_another_copy_in_the_source_is_no_target() -> None:
+    source, target = await filled(), MemoryServer().session()
+    await source.create(f"/prod{MARK}", b"zk:first:2181", make_parents=True)
+    await copy(source, target, NAME, inside="/prod")
+    assert await contents(target) == await contents(source)
 
 
 async def test_a_target_with_nodes_is_refused_unchanged() -> None:

@@ -1,8 +1,11 @@
 """The command ``metadata copy``: its exit status and the line that an operator reads."""
 
+import logging
+
 import pytest
 
-from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.connect import MetadataUrl
+from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
 from engine.programs import metadata_copy
 
@@ -58,4 +61,54 @@ def test_a_target_that_is_not_empty_and_a_lost_store_are_errors(
     assert metadata_copy.main((SOURCE, TARGET)) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("magnetar: the target is not empty")
-    assert lines[1] == "magnetar: interrupted: no server. Continue with the same command"
+    assert lines[1] == f"magnetar: cannot reach the source {SOURCE}: no server"
+
+
+def test_a_store_that_is_lost_during_the_copy_is_an_interruption(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def connect(url: str) -> MemoryStore:
+        return MemoryServer(on_call=lambda *_: Fault(lose_reply=True)).session()
+
+    monkeypatch.setattr(metadata_copy, "connect", connect)
+    assert metadata_copy.main((SOURCE, TARGET)) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("magnetar: interrupted: ")
+    assert line.endswith("Continue with the same command")
+
+
+def test_attempts_to_connect_are_not_reported_beside_the_outcome(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def refused(url: str) -> MemoryStore:
+        logging.getLogger("kazoo").error("Connection dropped: socket connection error")
+        raise StoreUnavailableError("no ZooKeeper")
+
+    monkeypatch.setattr(metadata_copy, "connect", refused)
+    logger = logging.getLogger("kazoo")
+    monkeypatch.setattr(logger, "level", logging.WARNING)
+    reported: list[logging.LogRecord] = []
+    monkeypatch.setattr(logger, "handle", reported.append)
+    assert metadata_copy.main((SOURCE, TARGET)) == 1
+    assert reported == []
+    assert capsys.readouterr().err.splitlines() == [
+        f"magnetar: cannot reach the source {SOURCE}: no ZooKeeper"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "inside"),
+    [
+        ("zk:a:1", "zk:b:1", ""),
+        ("zk:a:1", "zk:b:1/prod", "/prod"),
+        ("zk:a:1/prod", "zk:b:1/prod/a", "/a"),
+        ("zk:a:1/prod", "zk:b:1/production", None),
+        ("zk:a:1/prod", "zk:b:1", None),
+        ("zk:a:1", "etcd:http://a:1/prod", None),
+    ],
+)
+def test_the_path_of_a_target_in_a_source_of_the_same_server(
+    source: str, target: str, inside: str | None
+) -> None:
+    urls = MetadataUrl.parse(source), MetadataUrl.parse(target)
+    assert metadata_copy._inside(*urls) == inside
