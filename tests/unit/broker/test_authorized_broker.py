@@ -1,5 +1,6 @@
 """A broker whose settings switch authorization on judges clients by their tokens and callers by their principals."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 
@@ -15,8 +16,10 @@ from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.settings import SettingsError
 from engine.tenancy import grants, tenants
 from engine.wire import client_commands
+from engine.wire.commands import command_frame
 from engine.wire.errors import RefusedError, ServerError
 from tests.support.access.callers import KEY, token
+from tests.support.access.guarded_broker import Wire
 from tests.support.admin.broker_instance import BrokerInstance
 from tests.support.broker_bench import until
 
@@ -92,6 +95,48 @@ async def test_an_operation_needs_a_right_of_its_principal(
 async def test_a_proxy_names_its_client(instance: BrokerInstance, broker: BrokerService) -> None:
     with pytest.raises(RefusedError, match="Invalid roles"):
         await link(instance, broker, "proxy")
+
+
+def forwarded(role: str, credentials: str) -> bytes:
+    """Return the CONNECT of a proxy for a client with this role and these credentials."""
+    return command_frame(
+        "connect",
+        client_version="test",
+        auth_method_name="token",
+        auth_data=token("proxy").encode(),
+        original_principal=role,
+        original_auth_data=credentials,
+        original_auth_method="token",
+    )
+
+
+async def test_the_credentials_that_a_proxy_forwards_are_checked_and_both_roles_judged(
+    instance: BrokerInstance,
+) -> None:
+    settings = {**SETTINGS, "authenticate_original_auth_data": "true", "super_user_roles": "root"}
+    broker = await instance.broker(settings=settings)
+    store = instance.cluster.store
+
+    def connected(credentials: str) -> Wire:
+        wire = Wire(broker.running.sessions.accept())
+        wire.send(forwarded("app", credentials))
+        return wire
+
+    assert connected("not a token").bodies("error")[0].error == ServerError.AuthenticationError
+    client = connected(token("app"))
+
+    async def is_refused() -> bool:
+        answer = await client.ask(lambda request: client_commands.lookup(TOPIC.full, request))
+        return bool(answer.error == ServerError.AuthorizationError)
+
+    for granted in ("app", "proxy"):
+        assert await is_refused()
+        await grants.grant(store, TOPIC.namespace, granted, ["produce"])
+    # A grant counts from the notice of the change on.
+    async with asyncio.timeout(30):
+        while await is_refused():
+            await asyncio.sleep(0.01)
+    client.session.closed(None)
 
 
 async def test_authorization_without_authentication_does_not_start(
