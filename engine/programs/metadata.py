@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from engine.base.clock import SystemClock
-from engine.base.disk.files import SystemDisk, ThreadLane
+from engine.base.disk.files import SystemDisk
+from engine.base.disk.kernel_lane import KernelLane
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.loop import shorten_collections
@@ -62,7 +63,7 @@ async def serve(settings: MetadataProgramSettings) -> int:
             entropy=RandomEntropy(),
             network=LoopNetwork(),
             disk=SystemDisk(),
-            lanes=lambda name: ThreadLane(f"metadata-{name}"),
+            lanes=lambda name: KernelLane(f"metadata-{name}"),
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, server.request_stop)

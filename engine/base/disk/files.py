@@ -110,9 +110,36 @@ class Lane(Protocol):
         """
         ...
 
+    def write(
+        self,
+        file: File,
+        parts: Sequence[bytes | memoryview],
+        offset: int,
+        done: Callable[[int | None, BaseException | None], None],
+    ) -> None:
+        """Run ``write_and_sync`` as ``call`` does, without a thread where the kernel can.
+
+        ``file`` may not be closed before ``done``; ``parts`` may not change until then.
+        """
+        ...
+
     def close(self) -> None:
         """Wait for the running call and those queued, then stop."""
         ...
+
+
+def write_and_sync(file: File, parts: Sequence[bytes | memoryview], offset: int) -> int:
+    """Write ``parts`` durably and return the bytes written.
+
+    Raises OSError: ENOSPC or EDQUOT when there is no room for them; they can be written again later. Every failure of
+    the sync is EIO, whatever the kernel calls it.
+    """
+    written = file.pwritev(parts, offset)
+    try:
+        file.fdatasync()  # begins after the write returned
+    except OSError as error:
+        raise OSError(errno.EIO, f"sync failed: {error}") from error
+    return written
 
 
 class ThreadLane:
@@ -132,6 +159,15 @@ class ThreadLane:
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
         self._jobs.put((work, done, asyncio.get_running_loop()))
+
+    def write(
+        self,
+        file: File,
+        parts: Sequence[bytes | memoryview],
+        offset: int,
+        done: Callable[[int | None, BaseException | None], None],
+    ) -> None:
+        self.call(partial(write_and_sync, file, parts, offset), done)
 
     def close(self) -> None:
         self._jobs.put(None)
@@ -212,6 +248,7 @@ class DirectFile(SystemFile):
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd)
+        self.fd = fd
         self._staging = mmap.mmap(-1, STAGING_BYTES)
         self._view = memoryview(self._staging)
 

@@ -236,8 +236,8 @@ EDITS = (
     ),
     Edit(
         "groups-are-not-synced",
-        f"{SERVER}/storage/metadata_log.py::LogWriter._sync",
-        "self._file.fdatasync()",
+        "engine/base/disk/files.py::write_and_sync",
+        "file.fdatasync()",
         "pass",
         (
             f"{UNIT}/storage/test_metadata_log.py::test_synced_groups_survive_a_crash_at_every_disk_operation",
@@ -246,12 +246,20 @@ EDITS = (
     ),
     Edit(
         "a-failed-sync-is-forgotten",
-        f"{SERVER}/storage/metadata_log.py::LogWriter._sync",
+        f"{SERVER}/storage/metadata_log.py::LogWriter._failed",
         "self._failure = error",
         "pass",
         (
             f"{UNIT}/storage/test_metadata_log.py::test_after_a_failed_sync_or_write_nothing_is_written_any_more",
         ),
+        "Z8",
+    ),
+    Edit(
+        "the-kernel-writes-without-a-sync",
+        "engine/base/disk/kernel_lane.py::KernelWriter.begin",
+        "flags = _DSYNC | _NOWAIT",
+        "flags = _NOWAIT",
+        ("unit/base/disk/test_kernel_lane.py::test_a_write_is_synced_and_never_blocks_the_loop",),
         "Z8",
     ),
     Edit(

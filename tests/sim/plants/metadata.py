@@ -1,8 +1,9 @@
 """Mistakes in the embedded metadata server, and in brokers whose configuration store is apart."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from engine.base.disk.files import File
 from engine.metadata.apart.routed import OtherStore, RoutedStore
 from engine.metadata.server.changes import Change, ChildrenChanged, DataSet
 from engine.metadata.server.machine import Machine, WriteOutcome
@@ -13,7 +14,6 @@ from engine.metadata.server.serving.client_requests import ClientRequests
 from engine.metadata.server.serving.group_commit import FrameReceiver, GroupCommit
 from engine.metadata.server.session_table import SessionClient, SessionTable
 from engine.metadata.server.storage import metadata_log
-from engine.metadata.server.storage.metadata_log import LogWriter
 from engine.metadata.server.watch_table import WatchNotice, WatchTable
 from engine.metadata.store import SessionState
 from tests.sim.plants.planting import Patches
@@ -186,14 +186,17 @@ def snapshot_is_captured_before_its_segment_begins() -> Patches:
 def failed_sync_is_tried_again() -> Patches:
     """Sync again after a sync that failed, and believe it."""
 
-    def sync(self: LogWriter) -> None:
-        assert self._file is not None
+    def write_and_sync(file: File, parts: Sequence[bytes | memoryview], offset: int) -> int:
+        written = file.pwritev(parts, offset)
         try:
-            self._file.fdatasync()
+            file.fdatasync()
         except OSError:
-            self._file.fdatasync()
+            file.fdatasync()
+        return written
 
-    return [(LogWriter, "_sync", sync)]
+    from tests.sim.kit import disk
+
+    return [(module, "write_and_sync", write_and_sync) for module in (metadata_log, disk)]
 
 
 def last_group_is_believed_at_a_start() -> Patches:

@@ -210,10 +210,18 @@ class GroupCommit:
         self._write(group, body, roll)
 
     def _write(self, group: CommitGroup, body: bytes, roll: "_Roll[Any] | None") -> None:
+        if body and roll is None:
+            self._writer.append_soon(self._lane, body, partial(self._appended, group, body))
+            return
         self._lane.call(
             partial(self._append, body, group.zxid, roll is not None),
             partial(self._written, group, body, roll),
         )
+
+    def _appended(
+        self, group: CommitGroup, body: bytes, room: bool | None, error: BaseException | None
+    ) -> None:
+        self._written(group, body, None, None if room is None else (room, None), error)
 
     def _append(self, body: bytes, zxid: int, rolls: bool) -> tuple[bool, StoreFileHeader | None]:
         """Write a group and maybe begin a segment; runs in the lane.

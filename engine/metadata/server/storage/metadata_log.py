@@ -1,16 +1,18 @@
 """The log of changes: segments on a Disk, written by one thread and read at a start.
 
 A segment is ``log-<number>``. It is filled with zeros ahead of its records, so that a sync has no new blocks to record,
-and a full disk is noticed while there is still room for those that are due. A group of transactions is one record with
+and a full disk is noticed while there is still room for those that are due. Whole blocks are written past the page
+cache; the first block of a group repeats the end of the one before. A group of transactions is one record with
 one sync. The next segment begins with a snapshot. A start reads what was synced or refuses (Z8).
 """
 
 import errno
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from engine.base.disk.files import Disk, File
+from engine.base.disk.files import DIRECT_BLOCK, Disk, File, Lane, write_and_sync
 from engine.base.errors import MagnetarError
 from engine.metadata.server.storage.change_format import (
     HEADER_BYTES,
@@ -35,6 +37,8 @@ FILL_BYTES_MIN, FILL_BYTES_MAX = 64 << 10, 4 << 20
 """Zeros written ahead: at least, and at most when the segment is large."""
 RESERVE_BYTES = 32 << 10
 """Zeros that are left ahead of the records, for what must still be written on a full disk."""
+LITTLE_BYTES = 60 << 10
+"""Size of a group up to which its checksum and its copy do not keep the event loop noticeably."""
 SHORT_OF_SPACE_BYTES = 16 << 20
 """Default of the free space of the file system below which the log counts as full."""
 
@@ -52,7 +56,7 @@ def segment_name(number: int) -> str:
 
 
 class LogWriter:
-    """Writer of groups. Made and used in one lane.
+    """Writer of groups, for one call at a time.
 
     After any OSError but a full disk it refuses to write: what a failed sync left on the disk is unknown.
     """
@@ -80,6 +84,8 @@ class LogWriter:
         self._salt = b""
         self._offset = 0
         self._filled = 0
+        self._tail = b""
+        """Bytes of the block in which the next group begins, up to there."""
         self._failure: BaseException | None = None
 
     @property
@@ -108,6 +114,7 @@ class LogWriter:
         self._trim()
         self._file, self._salt = file, header.salt
         self._offset, self._filled = HEADER_BYTES, FILL_BYTES_MIN
+        self._tail = header.encode()
         self._number += 1
         return header
 
@@ -115,7 +122,7 @@ class LogWriter:
         """Return a synced file with a header and zeros. A full disk leaves no file behind."""
         file: File | None = None
         try:
-            file = self._disk.open(path, create=True)
+            file = self._disk.open(path, create=True, direct=True)
             file.truncate(0)
             file.pwritev([header.ljust(FILL_BYTES_MIN, b"\0")], 0)
             file.fdatasync()
@@ -133,18 +140,52 @@ class LogWriter:
         """
         self._check()
         assert self._file is not None
-        record = encode_record(self._salt, self._sequence, body)
-        behind = self._offset + len(record)
+        data = self._tail + encode_record(self._salt, self._sequence, body)
+        at = self._offset - len(self._tail)
         try:
-            room = self._fill(behind + RESERVE_BYTES)
-            self._file.pwritev([record], self._offset)
-            self._filled = max(self._filled, behind)
-        except OSError as error:
+            room = self._fill(at + len(data) + RESERVE_BYTES)
+            write_and_sync(self._file, [_whole_blocks(data)], at)
+        except BaseException as error:
             raise self._failed(error) from error
-        self._sync()
-        self._offset = behind
-        self._sequence += 1
+        self._appended(data)
         return room
+
+    def append_soon(
+        self, lane: Lane, body: bytes, done: Callable[[bool | None, BaseException | None], None]
+    ) -> None:
+        """Append a group beside the event loop; ``done`` gets what ``append`` returns or raises.
+
+        A little group for which there are zeros needs no thread where the kernel writes by itself.
+        """
+        ahead = self._filled - self._offset - RECORD_HEAD_BYTES - len(body)
+        if self._failure is not None or len(body) > LITTLE_BYTES or ahead < RESERVE_BYTES:
+            lane.call(partial(self.append, body), done)
+            return
+        assert self._file is not None
+        data = self._tail + encode_record(self._salt, self._sequence, body)
+        at = self._offset - len(self._tail)
+        lane.write(self._file, [_whole_blocks(data)], at, partial(self._written, data, done))
+
+    def _written(
+        self,
+        data: bytes,
+        done: Callable[[bool | None, BaseException | None], None],
+        written: int | None,
+        error: BaseException | None,
+    ) -> None:
+        if error is None:
+            self._appended(data)
+            done(True, None)
+        else:
+            done(None, self._failed(error))
+
+    def _appended(self, data: bytes) -> None:
+        """Count a group as durable. ``data``: its record behind the ``_tail`` before it."""
+        self._offset += len(data) - len(self._tail)
+        # When the disk is full and groups go into the reserve, no zeros were written ahead.
+        self._filled = max(self._filled, -(-self._offset // DIRECT_BLOCK) * DIRECT_BLOCK)
+        self._sequence += 1
+        self._tail = data[len(data) // DIRECT_BLOCK * DIRECT_BLOCK :]
 
     def has_room(self) -> bool:
         """Return whether there is room for groups, having filled ahead if needed. Raises OSError."""
@@ -177,23 +218,15 @@ class LogWriter:
         self._filled += size
         return True
 
-    def _sync(self) -> None:
-        assert self._file is not None
-        try:
-            self._file.fdatasync()  # begins after the write returned
-        except BaseException as error:
-            # The kernel may have dropped the pages: a second sync could succeed and prove nothing.
-            self._failure = error
-            raise
-
     def _check(self) -> None:
         if self._failure is not None:
             raise OSError(errno.EIO, f"the log failed earlier: {self._failure}")
 
-    def _failed(self, error: OSError) -> Exception:
-        """Return what to raise for a failed write: a full disk is a state and no failure."""
-        if error.errno in FULL_ERRORS:
+    def _failed(self, error: BaseException) -> BaseException:
+        """Return what to raise for a failed write or sync: a full disk is a state and no failure."""
+        if isinstance(error, OSError) and error.errno in FULL_ERRORS:
             return LogFullError(str(error))
+        # The kernel may have dropped what a failed sync was for: a second one could succeed and prove nothing.
         self._failure = error
         return error
 
@@ -207,6 +240,10 @@ class LogWriter:
     def close(self) -> None:
         if self._failure is None:
             self._trim()
+
+
+def _whole_blocks(data: bytes) -> bytes:
+    return data.ljust(-(-len(data) // DIRECT_BLOCK) * DIRECT_BLOCK, b"\0")
 
 
 class ReadSegment(NamedTuple):

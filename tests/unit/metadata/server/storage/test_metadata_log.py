@@ -5,9 +5,12 @@ import itertools
 import random
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine.base.disk.files import SystemDisk
 from engine.metadata.server.changes import Change, DataSet, NodeDeleted, NodePut, Transaction
 from engine.metadata.server.protocol import OPEN_ACL
 from engine.metadata.server.storage.change_format import HEADER_BYTES, encode_transactions
@@ -16,6 +19,7 @@ from engine.metadata.server.storage.metadata_log import (
     DamagedStoreError,
     LogFullError,
     LogWriter,
+    read_segment,
     segment_name,
 )
 from engine.metadata.server.storage.snapshot_files import (
@@ -24,10 +28,24 @@ from engine.metadata.server.storage.snapshot_files import (
     load,
     snapshot_name,
 )
-from tests.sim.kit.disk import Crashed, FaultDisk
+from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane
 
 FOLDER = "/md"
 State = dict[str, tuple[bytes | None, int]]
+
+
+class AtOnce(InlineLane):
+    """A lane that has made a call when it returns, and lets a crash pass."""
+
+    def call(
+        self, work: Callable[[], Any], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
+        try:
+            result = work()
+        except Exception as error:
+            done(None, error)
+        else:
+            done(result, None)
 
 
 class Store:
@@ -67,7 +85,14 @@ class Store:
         return Transaction(self.zxid, 0, changes)
 
     def write(self, *transactions: Transaction) -> bool:
-        return self.writer.append(encode_transactions(transactions))
+        outcomes: list[tuple[bool | None, BaseException | None]] = []
+        body = encode_transactions(transactions)
+        self.writer.append_soon(AtOnce(), body, lambda room, error: outcomes.append((room, error)))
+        ((room, error),) = outcomes
+        if error is not None:
+            raise error
+        assert room is not None
+        return room
 
     def nodes(self) -> list[Change]:
         return [put(path, *value) for path, value in self.state.items()]
@@ -214,6 +239,31 @@ def find(disk: FaultDisk, store: Store, sequence: int) -> int:
     for _ in range(1, sequence):
         offset += 24 + int.from_bytes(data[offset + 16 : offset + 20], "big")
     return offset
+
+
+def expect_room(room: bool | None, error: BaseException | None) -> None:
+    assert room, error
+
+
+def test_groups_are_written_in_whole_blocks_past_the_page_cache(tmp_path: Path) -> None:
+    disk = SystemDisk()
+    writer = LogWriter(
+        disk,
+        str(tmp_path),
+        instance=b"i" * 16,
+        draw_salt=lambda: b"s" * 8,
+        number=1,
+        sequence=1,
+        free_bytes_min=0,
+    )
+    writer.begin_segment(0)
+    bodies = [bytes([n]) * (n * 700) for n in range(1, 40)]
+    for body in bodies:
+        writer.append_soon(AtOnce(), body, expect_room)
+    writer.close()
+    seen: list[bytes] = []
+    read_segment(disk, str(tmp_path), 1, seen.append, last=True)
+    assert seen == bodies
 
 
 def three_groups(disk: FaultDisk) -> Store:
