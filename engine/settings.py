@@ -21,6 +21,7 @@ from engine.client.settings import BrokerClientSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.settings import MetadataSettings
+from engine.net.tls import TlsSettings
 from engine.tenancy.settings import PolicySettings, TenantLimits
 
 
@@ -37,6 +38,7 @@ class Settings:
     tenants: TenantLimits = field(default_factory=TenantLimits)
     broker_client: BrokerClientSettings = field(default_factory=BrokerClientSettings)
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     token: TokenSettings = field(default_factory=TokenSettings)
     second_token: SecondTokenSettings = field(default_factory=SecondTokenSettings)
@@ -47,6 +49,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""
+        for secured in ("broker_service_port_tls", "broker_http_port_tls"):
+            if getattr(self.node, secured) is not None:
+                self.tls.check(secured)
         tls = self.broker_client.broker_client_tls_enabled
         if tls and self.node.broker_service_port_tls is None:
             raise SettingsError(
@@ -95,12 +100,13 @@ ELSEWHERE = frozenset(
     {
         *("allowed_hosts", "allowed_origins", "asgi_server", "clusters", "control_socket"),
         "redis_url",
-        *("max_connections_per_address", "secret_key"),
+        *("max_connections_per_address", "secret_key", "trusted_proxies"),
         "status_file_path",
         "websocket_key_folder",
         "workers_on_demand",
         *("audit_days", "audit_entries_max", "run_days", "runs_max"),
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),
+        "https_port",
         *("redis_port", "spark_port"),
     }
 )

@@ -9,11 +9,14 @@ import django
 django.setup(set_prefix=False)
 
 from channels.routing import ProtocolTypeRouter  # noqa: E402 - apps must be loaded first
+from django.conf import settings  # noqa: E402 - apps must be loaded first
 
+from gateway.http.connection import through_proxies  # noqa: E402 - apps must be loaded first
 from gateway.http.handler import HttpHandler  # noqa: E402 - apps must be loaded first
 from gateway.http.security import AllowedOriginSockets  # noqa: E402 - apps must be loaded first
 from gateway.sockets import router  # noqa: E402 - apps must be loaded first
 
-application = ProtocolTypeRouter(
-    {"http": HttpHandler(), "websocket": AllowedOriginSockets(router())}
+application = through_proxies(
+    ProtocolTypeRouter({"http": HttpHandler(), "websocket": AllowedOriginSockets(router())}),
+    settings.TRUSTED_PROXIES,
 )

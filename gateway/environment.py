@@ -17,14 +17,26 @@ from engine.auth.settings import (
     SecondTokenSettings,
     TokenSettings,
 )
+from engine.base.addresses import IpNetwork, ip_networks
 from engine.base.errors import InvalidNameError
 from engine.base.log import LogSettings
 from engine.base.names import check_entity
-from engine.base.settings import Program, SettingsError, count, flag, folder, port, secret, text
+from engine.base.settings import (
+    Program,
+    SettingsError,
+    count,
+    flag,
+    folder,
+    maybe_port,
+    port,
+    secret,
+    text,
+)
 from engine.client.settings import BrokerClientSettings
 from engine.metadata.apart.stores import StoreUrls
 from engine.metadata.connect import NO_ACCESS, Access
 from engine.metadata.settings import MetadataSettings
+from engine.net.tls import TlsSettings
 from engine.tenancy.settings import TenantLimits
 
 DAYS_MAX = 36_500
@@ -38,6 +50,9 @@ class Environment:
 
     data_dir: Path = folder("data", "holds the console's database, keys and results of analyses")
     http_port: int = port(8080, "console, REST, WebSocket endpoints (webServicePort)")
+    https_port: int | None = maybe_port(
+        "the same by TLS 1.2 or later, with asgi_server uvicorn (webServicePortTls)", low=0
+    )
     asgi_server: str = text("daphne", "the ASGI server", choices=("daphne", "uvicorn"))
     broker_port: int = port(6650, "Pulsar's protocol, as reported in a broker's configuration")
     redis_url: str = text("", "queue of the worker and fan-out between gateways; empty: none")
@@ -69,6 +84,11 @@ class Environment:
         "origins (scheme://host[:port], or null) of pages served elsewhere that may open WebSockets and call REST; "
         "commas between; empty: only the gateway's own",
     )
+    trusted_proxies: str = text(
+        "",
+        "addresses and networks (10.0.0.0/8) of reverse proxies, with commas between, whose X-Forwarded-For and "
+        "X-Forwarded-Proto count; empty: none",
+    )
     max_connections_per_address: int = count(
         10_000,
         "HTTP connections and WebSockets of one client address that a gateway keeps open; 0: no limit",
@@ -96,6 +116,16 @@ class Environment:
 
     def __post_init__(self) -> None:
         """Check the values. Raises SettingsError."""
+        if self.https_port is not None and self.asgi_server != "uvicorn":
+            raise SettingsError(
+                f"asgi_server must be uvicorn where https_port is set, not {self.asgi_server!r}: "
+                "the gateway serves TLS by uvicorn alone"
+            )
+        try:
+            _ = self.proxies
+        except ValueError as error:
+            rule = "must be addresses or networks with commas between"
+            raise SettingsError(f"trusted_proxies {rule}: {error}") from error
         self.further_clusters()
         for origin in self.origins:
             if origin != "null" and not _ORIGIN.fullmatch(origin):
@@ -157,6 +187,11 @@ class Environment:
         return [*LOOPBACK_HOSTS, *(host for host in self.allowed_hosts.split(",") if host)]
 
     @property
+    def proxies(self) -> tuple[IpNetwork, ...]:
+        """The networks of ``trusted_proxies``. Raises ValueError."""
+        return ip_networks(self.trusted_proxies)
+
+    @property
     def origins(self) -> list[str]:
         origins = (origin.strip().lower() for origin in self.allowed_origins.split(","))
         return [origin for origin in origins if origin]
@@ -198,9 +233,12 @@ class GatewaySettings:
     basic: BasicSettings = field(default_factory=BasicSettings)
     open_id: OpenIdSettings = field(default_factory=OpenIdSettings)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""
+        if self.environment.https_port is not None:
+            self.tls.check("https_port")
         general = self.authentication
         plugin = self.broker_client.broker_client_authentication_plugin
         if general.authentication_enabled and not (plugin or general.anonymous_user_role):

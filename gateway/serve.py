@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import socket
+import ssl
 import sys
 from typing import Any
 
@@ -21,6 +22,7 @@ from engine.base.addresses import may_listen
 from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop, shorten_collections
 from engine.net.network import raise_socket_limit
+from engine.net.tls import TlsFileError
 
 log = logging.getLogger("gateway")
 
@@ -70,33 +72,53 @@ def main() -> None:
     parser.add_argument(
         "--listener", type=int, help="serve this listening socket, too: its file descriptor"
     )
+    parser.add_argument(
+        "--https-listener",
+        type=int,
+        help="serve this listening socket in TLS instead of https_port: its file descriptor",
+    )
     args = parser.parse_args()
     logs.keep_private()
     logs.configure()
     raise_socket_limit()
+    https_port = settings.ENVIRONMENT.https_port
     try:
         django.setup()
-        shared = [] if args.listener is None else [inherited(args.listener)]
-        for host in (args.host, *(listener.getsockname()[0] for listener in shared)):
+        shared, encrypted = (
+            [] if given is None else [inherited(name, given)]
+            for name, given in (
+                ("--listener", args.listener),
+                ("--https-listener", args.https_listener),
+            )
+        )
+        for host in (args.host, *(sock.getsockname()[0] for sock in (*shared, *encrypted))):
             prepare(host)
-    except ImproperlyConfigured as error:
+        tls = None if https_port is None else settings.TLS.context()
+    except (ImproperlyConfigured, TlsFileError) as error:
         log.critical("cannot start: %s", error)
         sys.exit(os.EX_CONFIG)  # The supervisor does not restart a process that ends with it.
     migrate()
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
+    own = listen_or_exit(args.host, port)
+    if https_port is not None and not encrypted:
+        encrypted = [listen_or_exit(args.host, https_port)]
     try:
-        own = listen(args.host, port)
-    except OSError as error:
-        log.critical("cannot start: port %d of %s: %s", port, args.host, error.strerror)
-        sys.exit(1)
-    try:
-        serve([own, *shared])
+        serve([own, *shared], encrypted, tls)
     except ImproperlyConfigured as error:
         log.critical("cannot start: %s", error)
         sys.exit(os.EX_CONFIG)
 
 
-def inherited(descriptor: int) -> socket.socket:
+def listen_or_exit(host: str, port: int) -> socket.socket:
+    """Return a listening socket; end the process with the reason in the log when there is none."""
+    try:
+        return listen(host, port)
+    except OSError as error:
+        log.critical("cannot start: port %d of %s: %s", port, host, error.strerror)
+        sys.exit(1)
+
+
+def inherited(option: str, descriptor: int) -> socket.socket:
     """Return a listening socket inherited from the parent process, which several gateways share.
 
     Raises ImproperlyConfigured when it is not one, and without Redis, by which the gateways exchange events.
@@ -107,9 +129,9 @@ def inherited(descriptor: int) -> socket.socket:
         if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             raise OSError(0, "it is not a listening socket")
     except OSError as error:
-        raise ImproperlyConfigured(f"--listener {descriptor}: {error.strerror}") from error
+        raise ImproperlyConfigured(f"{option} {descriptor}: {error.strerror}") from error
     if not settings.ENVIRONMENT.redis_url:
-        raise ImproperlyConfigured("--listener needs redis_url: it joins gateways behind one port")
+        raise ImproperlyConfigured(f"{option} needs redis_url: it joins gateways behind one port")
     return listener
 
 
@@ -138,15 +160,28 @@ def preload_routes() -> None:
     shorten_collections()
 
 
-def serve(listeners: list[socket.socket]) -> None:
-    """Serve by the configured server until SIGINT or SIGTERM; the other one is not imported."""
+def serve(
+    listeners: list[socket.socket],
+    encrypted: list[socket.socket],
+    tls: ssl.SSLContext | None,
+) -> None:
+    """Serve by the configured server until SIGINT or SIGTERM; the other one is not imported. The listeners
+    ``encrypted`` are served in TLS, which uvicorn alone does."""
     limit = settings.ENVIRONMENT.max_connections_per_address
     if settings.ENVIRONMENT.asgi_server == "uvicorn":
         from gateway.servers import on_uvicorn
 
         loop = EventLoop()
         application = opened(loop)
-        on_uvicorn.serve(application, listeners, NAME, loop, connections_per_address=limit)
+        on_uvicorn.serve(
+            application,
+            listeners,
+            NAME,
+            loop,
+            connections_per_address=limit,
+            encrypted=encrypted,
+            tls=tls,
+        )
     else:
         from gateway.servers import on_daphne  # Installs Twisted's reactor.
 

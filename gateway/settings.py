@@ -27,9 +27,11 @@ SECRET_KEY = cast(
 CLUSTERS = ENVIRONMENT.served(_LOADED.metadata.stores, _LOADED.metadata.access)
 ALLOWED_HOSTS = ENVIRONMENT.hosts
 ALLOWED_ORIGINS = frozenset(ENVIRONMENT.origins)
+TRUSTED_PROXIES = ENVIRONMENT.proxies
 TENANT_LIMITS = _LOADED.tenants
 BROKER_CLIENT = _LOADED.broker_client
 IDENTITY = _LOADED.identity
+TLS = _LOADED.tls
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 
 INSTALLED_APPS = [

@@ -1,7 +1,9 @@
 """Properties of network addresses. Pure."""
 
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
+
+IpNetwork = IPv4Network | IPv6Network
 
 CLEAR, ENCRYPTED = "pulsar://", "pulsar+ssl://"
 """Schemes of the URLs at which brokers serve Pulsar's protocol."""
@@ -55,3 +57,8 @@ def may_listen(host: str, *, authenticated: bool, insecure: bool = False) -> boo
     """Return whether a server may listen on ``host``: on loopback always, elsewhere only with authentication or
     where the operator permits it without (``insecure``)."""
     return authenticated or insecure or is_loopback(host)
+
+
+def ip_networks(listed: str) -> tuple[IpNetwork, ...]:
+    """Return the addresses and networks in a list with commas. Raises ValueError for something else."""
+    return tuple(ip_network(item.strip()) for item in listed.split(",") if item.strip())

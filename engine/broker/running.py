@@ -50,6 +50,7 @@ from engine.metadata.store import (
     MetadataStore,
 )
 from engine.net.network import Network
+from engine.net.tls import TlsSettings
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
@@ -69,6 +70,7 @@ class BrokerResources:
     policies: PolicySettings
     broker_client: BrokerClientSettings
     identity: IdentitySettings
+    tls: TlsSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     token: str
     store: MetadataStore

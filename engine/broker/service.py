@@ -27,7 +27,6 @@ from engine.metadata.store import (
 )
 from engine.net.http import HttpServer, Request, Response
 from engine.net.listener import Listener
-from engine.net.tls import ServerFiles
 from engine.ownership.registration import BrokerRecord
 from engine.rpc.server import RpcPages
 from engine.tenancy.namespaces import bootstrap
@@ -86,7 +85,7 @@ class BrokerService:
         """
         base, node = self._base, self._base.node
         await check_layout(base.store)
-        address, tls = node.bind_address, _tls(node)
+        address, tls = node.bind_address, _tls(base)
         self.http_port = await self._http.listen(address, node.broker_http_port)
         self.broker_port = await self._listener.start(address, node.broker_port)
         service_url_tls = web_url_tls = ""
@@ -285,14 +284,9 @@ class BrokerService:
                 await close()
 
 
-def _tls(node: NodeSettings) -> ssl.SSLContext | None:
+def _tls(base: BrokerResources) -> ssl.SSLContext | None:
     """Return the TLS context of the broker's ports; None when none has TLS. Raises TlsFileError."""
+    node = base.node
     if node.broker_service_port_tls is None and node.broker_http_port_tls is None:
         return None
-    files = ServerFiles(
-        node.tls_certificate_file_path,
-        node.tls_key_file_path,
-        client_ca=node.tls_trust_certs_file_path,
-        client_cert_required=node.tls_require_trusted_client_cert_on_connect,
-    )
-    return files.reloaded(node.tls_cert_refresh_check_duration_sec)
+    return base.tls.context()

@@ -43,25 +43,6 @@ class NodeSettings:
     broker_service_port_tls: int | None = maybe_port(
         "Pulsar's protocol by TLS 1.2 or later (brokerServicePortTls)", low=0
     )
-    tls_certificate_file_path: str = text(
-        "",
-        "PEM file of the certificate on the ports with TLS, leaf first (tlsCertificateFilePath)",
-    )
-    tls_key_file_path: str = text("", "PEM file of its key, unencrypted (tlsKeyFilePath)")
-    tls_trust_certs_file_path: str = text(
-        "",
-        "PEM file of the CAs that sign clients' certificates: clients may present one, and it must be trusted "
-        "(tlsTrustCertsFilePath)",
-    )
-    tls_require_trusted_client_cert_on_connect: bool = flag(
-        False,
-        "whether clients need a trusted certificate (tlsRequireTrustedClientCertOnConnect)",
-    )
-    tls_cert_refresh_check_duration_sec: int = count(
-        300,
-        "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
-        "connection (tlsCertRefreshCheckDurationSec)",
-    )
     broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
     broker_http_port_tls: int | None = maybe_port(
         "the same by TLS 1.2 or later; the registration has it as webServiceUrlTls", low=0
@@ -108,16 +89,6 @@ class NodeSettings:
             high=600_000,
         )
     )
-
-    def __post_init__(self) -> None:
-        """Check the values. Raises ValueError, in one line that names the setting and its permitted values."""
-        needed = ["tls_certificate_file_path", "tls_key_file_path"]
-        if self.tls_require_trusted_client_cert_on_connect:
-            needed.append("tls_trust_certs_file_path")
-        for secured in ("broker_service_port_tls", "broker_http_port_tls"):
-            for name in needed if getattr(self, secured) is not None else ():
-                if not getattr(self, name):
-                    raise ValueError(f"{name} must name a file where {secured} is set")
 
     @property
     def host(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.base.errors import MagnetarError
+from engine.base.settings import SettingsError, count, flag, text
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +105,50 @@ class ServerFiles:
 
         context.sni_callback = switch  # called for every handshake, also without a name
         return context
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """TLS of a program's ports that have it, by PEM files with Pulsar's names."""
+
+    tls_certificate_file_path: str = text(
+        "",
+        "PEM file of the certificate on the ports with TLS, leaf first (tlsCertificateFilePath)",
+    )
+    tls_key_file_path: str = text("", "PEM file of its key, unencrypted (tlsKeyFilePath)")
+    tls_trust_certs_file_path: str = text(
+        "",
+        "PEM file of the CAs that sign clients' certificates: clients may present one, and it must be trusted "
+        "(tlsTrustCertsFilePath)",
+    )
+    tls_require_trusted_client_cert_on_connect: bool = flag(
+        False,
+        "whether clients need a trusted certificate (tlsRequireTrustedClientCertOnConnect)",
+    )
+    tls_cert_refresh_check_duration_sec: int = count(
+        300,
+        "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
+        "connection (tlsCertRefreshCheckDurationSec)",
+    )
+
+    def check(self, port: str) -> None:
+        """Raise SettingsError when a file that the setting ``port``, which is set, needs is not named."""
+        needed = ["tls_certificate_file_path", "tls_key_file_path"]
+        if self.tls_require_trusted_client_cert_on_connect:
+            needed.append("tls_trust_certs_file_path")
+        for name in needed:
+            if not getattr(self, name):
+                raise SettingsError(f"{name} must name a file where {port} is set")
+
+    def context(self) -> ssl.SSLContext:
+        """Return the context of the ports, which uses changed files. Raises TlsFileError."""
+        files = ServerFiles(
+            self.tls_certificate_file_path,
+            self.tls_key_file_path,
+            client_ca=self.tls_trust_certs_file_path,
+            client_cert_required=self.tls_require_trusted_client_cert_on_connect,
+        )
+        return files.reloaded(self.tls_cert_refresh_check_duration_sec)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def build_broker(
             policies=settings.policies,
             broker_client=settings.broker_client,
             identity=settings.identity,
+            tls=settings.tls,
             ledger_config=settings.defaults.config,
             token=load_token(settings.node.data_dir, settings.node.internal_token, entropy),
             store=store,
@@ -46,7 +47,8 @@ def build_broker(
             ledgers=ledgers,
             factory=factory,
             groups=(
-                *(settings.node, settings.data_path, settings.policies, settings.tenants),
+                *(settings.node, settings.tls, settings.data_path, settings.policies),
+                settings.tenants,
                 *(settings.defaults, settings.managed, settings.metadata, settings.broker_client),
                 *(settings.authentication, settings.token, settings.second_token),
                 *(settings.basic, settings.open_id, settings.authorization),

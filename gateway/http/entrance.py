@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 
 from gateway.http.front_end import file_of
 from gateway.http.paths import use_raw_path
-from gateway.http.security import add_cors_headers, preflight_of, refuse_foreign
+from gateway.http.security import add_cors_headers, preflight_of, refuse_foreign, require_https
 from gateway.services import metrics
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
@@ -32,6 +32,7 @@ class Entrance:
         if answer is None:
             answer = await self._get_response(request)
         add_cors_headers(request, answer)
+        require_https(request, answer)
         # A client may invent methods, and each label value is a series that is never dropped.
         method = request.method if request.method in METHODS else "other"
         metrics.requests.labels(method, str(answer.status_code)).inc()

@@ -107,14 +107,19 @@ class WithRepeatedHeaders(HttpResponse):
         self.repeated_headers: list[tuple[str, str]] = []
 
 
-async def send_answer(answer: HttpResponseBase, send: Send, *, head: bool) -> None:
-    """Send the answer as ASGI messages; without its body if ``head``. Cancel-safe: the answer is then cut off."""
+async def send_answer(
+    answer: HttpResponseBase, send: Send, *, head: bool, secure: bool = False
+) -> None:
+    """Send the answer as ASGI messages; without its body if ``head``. ``secure``: the request came by TLS, so its
+    cookies are for TLS alone. Cancel-safe: the answer is then cut off."""
     headers = list(answer.headers.items())
     if isinstance(answer, WithRepeatedHeaders):
         headers += answer.repeated_headers
     fields = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
     fields += HEADERS
     for cookie in answer.cookies.values():
+        if secure:
+            cookie["secure"] = True
         fields.append((b"Set-Cookie", cookie.output(header="").encode("ascii").strip()))
     content = answer.content if isinstance(answer, HttpResponse) else None
     has_length = answer.status_code in (204, 304) or answer.has_header("Content-Length")

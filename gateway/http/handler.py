@@ -22,6 +22,7 @@ from django.http.response import HttpResponseBase
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
 from gateway.http import errors
+from gateway.http.connection import is_secure
 from gateway.http.exchange import (
     ClientGoneError,
     EncodedBodyError,
@@ -64,13 +65,14 @@ class HttpHandler(BaseHandler):
         else:
             # A task of its own: a change that has begun is finished and audited also when the server cancels the call.
             change = self._tasks.spawn("change", self._answer(request))
-            await send_answer(await asyncio.shield(change), send, head=False)
+            answer = await asyncio.shield(change)
+            await send_answer(answer, send, head=False, secure=is_secure(request.scope))
 
     async def _answer(self, request: HttpRequest) -> HttpResponseBase:
         chain: Callable[[HttpRequest], Awaitable[HttpResponseBase]] = self._middleware_chain  # type: ignore[attr-defined]
         return await chain(request)
 
-    async def _answer_watched(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+    async def _answer_watched(self, request: BufferedRequest, receive: Receive, send: Send) -> None:
         """Answer a request that changes nothing; give up when its client disconnects."""
         task = asyncio.current_task()
         assert task is not None
@@ -91,7 +93,8 @@ class HttpHandler(BaseHandler):
         timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, begin)
         try:
             answer = await self._answer(request)
-            await send_answer(answer, send, head=request.method == "HEAD")
+            head = request.method == "HEAD"
+            await send_answer(answer, send, head=head, secure=is_secure(request.scope))
         except asyncio.CancelledError:
             if not client_left:
                 raise

@@ -37,6 +37,8 @@ HEADERS = [
 PREFLIGHT_HEADER = "HTTP_ACCESS_CONTROL_REQUEST_METHOD"
 PREFLIGHT_KEPT_S = 600
 ORIGIN_SHOWN_MAX = 200
+HTTPS_REQUIRED = "max-age=31536000"
+"""A year, in which browsers use https for the host that answered by it."""
 FOREIGN_HOST = "Host header is not one this gateway answers to; set MAGNETAR_ALLOWED_HOSTS"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -112,6 +114,17 @@ def add_cors_headers(request: HttpRequest, answer: HttpResponseBase) -> None:
     if _is_named(origin):
         answer.headers["Access-Control-Allow-Origin"] = origin
         answer.headers["Access-Control-Expose-Headers"] = "*"
+
+
+def require_https(request: HttpRequest, answer: HttpResponseBase) -> None:
+    """Add the header by which a browser uses https for this host from now on, when the request came by it.
+
+    Not for ``localhost``, where it would hold for all servers of this machine; for addresses, browsers ignore it.
+    """
+    if request.is_secure():
+        domain, _port = split_domain_port(request.META.get("HTTP_HOST", ""))
+        if is_allowed_host(domain) and domain != "localhost":
+            answer.headers["Strict-Transport-Security"] = HTTPS_REQUIRED
 
 
 def _is_named(origin: str | None) -> TypeGuard[str]:

@@ -1,9 +1,13 @@
-"""The limit on connections per address, which both servers check before a request is read (W5)."""
+"""Parts of a connection that both servers share: the limit of its address, checked before a request is read (W5), and
+the extensions of its scopes."""
 
+import asyncio
 import json
 from collections import Counter
+from typing import Any
 
 from gateway.http import refusal
+from gateway.http.connection import TLS_EXTENSION
 
 
 class Addresses:
@@ -31,6 +35,14 @@ class Addresses:
         """The answer to a connection above the limit."""
         reason = f"Too many connections from this address: at most {self.limit}"
         return answer(429, f"{reason} (max_connections_per_address)")
+
+
+def extensions_of(transport: asyncio.BaseTransport) -> dict[str, Any]:
+    """Return the extensions of the scopes of a connection's requests: for one in TLS, the client's certificate."""
+    if transport.get_extra_info("sslcontext") is None:
+        return {}
+    # An empty dictionary where the client presented none, or none was asked for.
+    return {TLS_EXTENSION: {"certificate": transport.get_extra_info("peercert") or None}}
 
 
 def answer(status: int, reason: str) -> bytes:

@@ -205,7 +205,9 @@ class _Transport(asyncio.Transport):
     def abort(self) -> None:
         self._transport.abortConnection()
 
-    def get_extra_info(self, name: str, default: Any = None) -> tuple[str, int]:
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name not in ("peername", "sockname"):
+            return default
         address = self._transport.getPeer() if name == "peername" else self._transport.getHost()
         return str(address.host), int(address.port)
 

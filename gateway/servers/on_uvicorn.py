@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Iterator
+import ssl
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,8 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from engine.net.http import LINGER_S
-from gateway.servers.connections import Addresses
+from engine.net.network import TLS_HANDSHAKE_TIMEOUT_S
+from gateway.servers.connections import Addresses, extensions_of
 from gateway.servers.websocket import Application, SocketConnection, Sockets
 
 HEAD_BYTES_MAX = 16 << 10
@@ -41,18 +43,23 @@ class Http(HttpToolsProtocol):
         self._addresses = addresses
         self._counted = False
         self._refused = False
+        self._extensions: dict[str, Any] = {}
+        self._address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._extensions = extensions_of(transport)
         self._since = self.loop.time()
-        self._counted = self._addresses.enter(transport.get_extra_info("peername")[0])
+        # Kept, since a transport in TLS has no address any more when the connection is lost.
+        self._address = transport.get_extra_info("peername")[0]
+        self._counted = self._addresses.enter(self._address)
         if not self._counted:
             self.loop.call_later(LINGER_S, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the count of its address. Not called for a connection that became a WebSocket."""
         if self._counted:
-            self._addresses.leave(self.transport.get_extra_info("peername")[0])
+            self._addresses.leave(self._address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -61,7 +68,8 @@ class Http(HttpToolsProtocol):
                 # Only now: clients do not expect an answer before they have sent a request.
                 self._refused = True
                 self.transport.write(self._addresses.refusal)
-                self.transport.write_eof()
+                if self.transport.can_write_eof():
+                    self.transport.write_eof()
             return
         if self._in_head:
             # httptools reports a header when it is complete, and buffers its bytes until then without a bound.
@@ -75,6 +83,8 @@ class Http(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        if self._extensions:
+            self.scope["extensions"] = self._extensions
         self._in_head = True
         self._head_bytes = 0
 
@@ -101,11 +111,22 @@ class Http(HttpToolsProtocol):
 
 
 class _Server(Server):
-    """uvicorn's server on a given event loop. A signal ends it gracefully and is not raised again afterwards."""
+    """uvicorn's server on a given event loop. A signal ends it gracefully and is not raised again afterwards.
 
-    def __init__(self, config: Config, sockets: Sockets) -> None:
+    ``encrypted`` are the listeners that serve in TLS.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        sockets: Sockets,
+        encrypted: Sequence[socket.socket],
+        tls: ssl.SSLContext | None,
+    ) -> None:
         super().__init__(config)
         self._sockets = sockets
+        self._encrypted = encrypted
+        self._tls = tls
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -128,8 +149,24 @@ class _Server(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        for sock in sockets or ():
+        for sock in self._encrypted:
+            server = await asyncio.get_running_loop().create_server(
+                self._connection,
+                sock=sock,
+                ssl=self._tls,
+                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,
+                backlog=ACCEPTS,
+            )
+            self.servers.append(server)
+        for sock in (*(sockets or ()), *self._encrypted):
             sock.listen(BACKLOG)  # asyncio has set the backlog to ACCEPTS.
+
+    def _connection(self) -> asyncio.Protocol:
+        """Return the protocol of a connection in TLS, as uvicorn does for others."""
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
@@ -145,8 +182,10 @@ def serve(
     loop: asyncio.AbstractEventLoop,
     *,
     connections_per_address: int,
+    encrypted: Sequence[socket.socket] = (),
+    tls: ssl.SSLContext | None = None,
 ) -> None:
-    """Serve connections of ``listeners`` on ``loop`` until SIGINT or SIGTERM."""
+    """Serve connections of ``listeners``, and in TLS those of ``encrypted``, on ``loop`` until SIGINT or SIGTERM."""
     addresses = Addresses(connections_per_address)
     sockets = Sockets(application, name, on_lost=addresses.leave)
 
@@ -171,7 +210,8 @@ def serve(
     )
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(_Server(config, sockets).serve(sockets=listeners))
+        server = _Server(config, sockets, encrypted, tls)
+        loop.run_until_complete(server.serve(sockets=listeners))
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

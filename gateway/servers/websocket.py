@@ -24,6 +24,7 @@ from websockets.server import ServerProtocol
 from engine.base.loop import last_call
 from gateway.http import refusal
 from gateway.http.socket_port import EXTENSION
+from gateway.servers.connections import extensions_of
 
 log = logging.getLogger("gateway")
 
@@ -134,6 +135,7 @@ class SocketConnection(asyncio.Protocol):
     """One connection: a protocol for the server, ``receive`` and ``send`` for ASGI, and a port for its endpoint."""
 
     __slots__ = (
+        "_address",
         "_application_task",
         "_drains",
         "_early",
@@ -164,6 +166,7 @@ class SocketConnection(asyncio.Protocol):
         self._group = group
         self._protocol = _Protocol()
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._address = ""
         self._application_task: asyncio.Task[None] | None = None
         # The handshake's response, until the application accepts or refuses it.
         self._response: Response | None = None
@@ -190,12 +193,14 @@ class SocketConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        # Kept, since a transport in TLS has no address any more when the connection is lost.
+        self._address = self._transport.get_extra_info("peername")[0]
         self._transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._group.discard(self)
         if self._transport is not None:
-            self._sockets.on_lost(self._transport.get_extra_info("peername")[0])
+            self._sockets.on_lost(self._address)
         received = self._protocol.close_rcvd
         self._end(CloseCode.ABNORMAL_CLOSURE if received is None else received.code)
         self._transport = cast(asyncio.Transport, None)
@@ -289,11 +294,12 @@ class SocketConnection(asyncio.Protocol):
             for name, value in request.headers.raw_items()
         ]
         names = ",".join(request.headers.get_all("Sec-WebSocket-Protocol"))
+        encryption = extensions_of(self._transport)
         return {
             "type": "websocket",
             "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": "1.1",
-            "scheme": "ws",
+            "scheme": "wss" if encryption else "ws",
             "path": unquote(raw),
             "raw_path": raw.encode("ascii"),
             "query_string": query.encode("ascii"),
@@ -302,7 +308,7 @@ class SocketConnection(asyncio.Protocol):
             "client": self._transport.get_extra_info("peername"),
             "server": self._transport.get_extra_info("sockname"),
             "subprotocols": [name.strip() for name in names.split(",") if name.strip()],
-            "extensions": {"websocket.http.response": {}, EXTENSION: self},
+            "extensions": {"websocket.http.response": {}, EXTENSION: self, **encryption},
         }
 
     def _accept(self, subprotocol: str | None, headers: Iterable[tuple[bytes, bytes]]) -> None:

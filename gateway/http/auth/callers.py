@@ -6,8 +6,8 @@ from inspect import isawaitable
 from django.conf import settings
 
 from engine.auth.authentication import Authentication
-from engine.auth.credentials import NO_METHOD
-from engine.auth.http_credentials import credentials_of
+from engine.auth.credentials import NO_METHOD, PeerCertificate
+from engine.auth.http_credentials import METHOD_HEADER, credentials_of
 from engine.auth.identity import Identity
 from engine.base.clock import SystemClock
 from engine.net.issuers import IssuerClient
@@ -41,17 +41,24 @@ class Callers:
         return self._authentication is not None
 
     async def identity(
-        self, headers: Mapping[str, str], address: str, *, shown_only: bool = False
+        self,
+        headers: Mapping[str, str],
+        address: str,
+        certificate: PeerCertificate | None,
+        *,
+        shown_only: bool = False,
     ) -> Identity | None:
-        """Return the identity of the caller with these headers, whose names are in lower case; None where
-        authentication is off.
+        """Return the identity of the caller with these headers, whose names are in lower case, and the certificate of
+        its connection; None where authentication is off.
 
-        ``shown_only``: None also for a caller that presents nothing. Raises AuthenticationFailed, RolesRefused.
+        ``shown_only``: None also for a caller whose headers present nothing. Raises AuthenticationFailed, RolesRefused.
         """
         if self._authentication is None:
             return None
-        # The gateway serves no TLS itself, so no connection has a certificate.
-        credentials = credentials_of(headers, None, address, self._authentication.methods)
+        if shown_only and METHOD_HEADER not in headers:
+            # A browser presents its certificate to each page, so that a session of the console counts before it.
+            certificate = None
+        credentials = credentials_of(headers, certificate, address, self._authentication.methods)
         if shown_only and credentials.method == NO_METHOD:
             return None
         identity = self._authentication.of_request(credentials)

@@ -9,11 +9,13 @@ from engine.auth.identity import UNAUTHENTICATED, Identity
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.callers import Callers
 from gateway.http.auth.identity import identity_of_user
+from gateway.http.connection import certificate_of
 
 
 async def identify_socket(scope: dict[str, Any]) -> Identity:
     """Return the identity of the client of a handshake: by ``Authorization``, else by the query parameter ``token``,
-    for clients that cannot set headers, else by the session of the console's user.
+    for clients that cannot set headers, else by the session of the console's user, else by the
+    certificate of the connection.
 
     Raises AuthenticationFailed, RolesRefused.
     """
@@ -25,13 +27,14 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
         headers[AUTHORIZATION] = f"Bearer {token}"
     client = scope.get("client")
     address = f"{client[0]}:{client[1]}" if client else ""
-    identity = await callers.identity(headers, address, shown_only=True)
+    certificate = certificate_of(scope)
+    identity = await callers.identity(headers, address, certificate, shown_only=True)
     if identity is not None:
         return identity
     user = scope.get("user")
     if user is not None and user.is_authenticated and user.is_active:
         return identity_of_user(user)
-    return await callers.identity(headers, address) or UNAUTHENTICATED
+    return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
 
 
 def _token(scope: dict[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""The identity of a request's caller: by the credentials that it shows, else by a session of the console (A17).
+"""The identity of a request's caller: by the credentials that it shows, else by a session of the console, else by the
+certificate of its connection (A17).
 
 Without a session cookie the database is not read; else the user is the one that Django's own middleware finds.
 """
@@ -23,6 +24,7 @@ from engine.auth.settings import names
 from engine.base.addresses import is_loopback
 from gateway.clusters.registry import clusters_for
 from gateway.http.auth.callers import Callers
+from gateway.http.connection import certificate_of
 
 ANONYMOUS = AnonymousUser()
 _BY_SESSION = SessionAuthentication()
@@ -88,7 +90,8 @@ async def _identify(request: HttpRequest) -> Identity:
     callers = clusters_for(request).part(Callers)
     headers = {name: request.META[key] for key, name in _HEADERS if key in request.META}
     address = f"{request.META.get('REMOTE_ADDR', '')}:{request.META.get('REMOTE_PORT', '')}"
-    identity = await callers.identity(headers, address, shown_only=True)
+    certificate = certificate_of(request.scope)  # type: ignore[attr-defined]
+    identity = await callers.identity(headers, address, certificate, shown_only=True)
     if identity is not None:
         return identity
     user: Any = await request.auser()
@@ -96,7 +99,7 @@ async def _identify(request: HttpRequest) -> Identity:
         request.user = user
         _BY_SESSION.enforce_csrf(request)  # type: ignore[arg-type]
         return identity_of_user(user)
-    return await callers.identity(headers, address) or UNAUTHENTICATED
+    return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
 
 
 def identity_of_user(user: Any) -> Identity:

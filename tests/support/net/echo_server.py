@@ -1,7 +1,8 @@
 """A small application under a real server: ``python -m tests.support.net.echo_server uvicorn PORT IDLE_S ADDRESS_MAX``.
 
-HTTP answers the number of body bytes, which may be 1 MiB; a WebSocket gets its texts back and is not read while it does
-not read; ``/no`` refuses.
+With ``TLS_PORT CERT KEY CA`` behind these, uvicorn also serves in TLS. The header X-Caller has the scheme and the
+subject of the certificate. HTTP answers the number of body bytes, at most 1 MiB; a WebSocket gets its texts back and is
+not read while it does not read; ``/no`` refuses.
 """
 
 import asyncio
@@ -12,7 +13,9 @@ from typing import Any
 from django.core.exceptions import RequestDataTooBig
 
 from engine.base.loop import EventLoop
+from engine.net.tls import ServerFiles
 from gateway.http import exchange
+from gateway.http.connection import certificate_of
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
 from gateway.serve import NAME, listen
@@ -56,14 +59,16 @@ async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
         status = 408
     except exchange.ClientGoneError:
         return
-    headers = [(b"content-length", str(len(body)).encode())]
+    certificate = certificate_of(scope) or {}
+    caller = f"{scope['scheme']} {certificate.get('subject')}".encode()
+    headers = [(b"content-length", str(len(body)).encode()), (b"x-caller", caller)]
     if status != 200:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def main(server: str, port: str, idle_s: str, address_max: str) -> None:
+def main(server: str, port: str, idle_s: str, address_max: str, *secured: str) -> None:
     most = int(address_max)
     exchange.BODY_TIMEOUT_S = int(idle_s)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # gateway.settings does the same
@@ -73,8 +78,20 @@ def main(server: str, port: str, idle_s: str, address_max: str) -> None:
 
         on_uvicorn.IDLE_S = int(idle_s)
         on_uvicorn.CHECK_INTERVAL_S = 0.1
-        loop = EventLoop()
-        on_uvicorn.serve(application, [listener], NAME, loop, connections_per_address=most)
+        encrypted, tls = [], None
+        if secured:
+            tls_port, cert, key, authority = secured
+            encrypted = [listen("127.0.0.1", int(tls_port))]
+            tls = ServerFiles(cert, key, client_ca=authority).reloaded(0)
+        on_uvicorn.serve(
+            application,
+            [listener],
+            NAME,
+            EventLoop(),
+            connections_per_address=most,
+            encrypted=encrypted,
+            tls=tls,
+        )
     else:
         from gateway.servers import on_daphne
 

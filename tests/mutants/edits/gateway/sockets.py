@@ -88,7 +88,7 @@ EDITS = (
     Edit(
         "a-lost-socket-counts-for-ever",
         "gateway/servers/websocket.py::SocketConnection.connection_lost",
-        'self._sockets.on_lost(self._transport.get_extra_info("peername")[0])',
+        "self._sockets.on_lost(self._address)",
         "pass",
         (f"{SERVERS}::test_an_address_has_only_so_many_connections",),
         "W5",

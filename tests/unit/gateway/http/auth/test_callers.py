@@ -1,9 +1,12 @@
 """Callers by what they present: credentials that are bad are refused, and few pages are open to all."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from engine.auth.credentials import AuthenticationFailed
+from gateway.clusters.registry import Clusters
+from gateway.http.auth.callers import Callers
 from gateway.services.engine_link import Engine
 from tests.support.access.callers import bearer, by_token, token
 from tests.support.admin.gateway_client import Gateway
@@ -101,3 +104,34 @@ def test_the_caller_is_the_principal_of_calls_to_brokers(
     settings.IDENTITY = by_token()
     assert gateway("GET", "/admin/v2/brokers/ready", headers=bearer("app")).status == 200
     assert principals == ["app"]
+
+
+CERTIFICATE = {
+    "subject": ((("commonName", "app"),),),
+    "notAfter": "Jan  1 00:00:00 2100 GMT",
+}
+
+
+@pytest.mark.parametrize(
+    ("headers", "shown_only", "role"),
+    [
+        ({}, False, "app"),
+        ({}, True, None),
+        ({"x-pulsar-auth-method-name": "tls"}, True, "app"),
+        (bearer("other"), False, "other"),
+    ],
+)
+async def test_a_certificate_counts_behind_headers_and_a_session(
+    headers: dict[str, str], shown_only: bool, role: str | None, settings: Any
+) -> None:
+    settings.IDENTITY = by_token(authentication_providers="token,tls")
+    callers = Callers(cast(Clusters, None))
+    identity = await callers.identity(headers, "", CERTIFICATE, shown_only=shown_only)
+    assert (None if identity is None else identity.role) == role
+
+
+async def test_a_bad_token_is_not_mended_by_a_certificate(settings: Any) -> None:
+    settings.IDENTITY = by_token(authentication_providers="token,tls")
+    callers = Callers(cast(Clusters, None))
+    with pytest.raises(AuthenticationFailed):
+        await callers.identity({"authorization": "Bearer bad"}, "", CERTIFICATE)

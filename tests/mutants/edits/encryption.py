@@ -1,0 +1,44 @@
+"""Mistakes in TLS, in who may connect by it, and in what is taken from proxies in front."""
+
+from tests.mutants.edit import Edit
+
+EDITS = (
+    Edit(
+        "any-peer-names-the-client-that-it-forwards",
+        "gateway/http/connection.py::forwarded",
+        "not client or not _is_in(client[0], proxies)",
+        "not client",
+        (
+            "unit/gateway/http/test_connection.py::test_the_client_is_the_first_address_that_no_proxy_has",
+            "unit/gateway/http/test_connection.py::test_the_scheme_counts_from_named_proxies_alone",
+        ),
+        holds="T3",
+    ),
+    Edit(
+        "the-client-chooses-its-address-behind-a-proxy",
+        "gateway/http/connection.py::forwarded",
+        'reversed(_listed(scope["headers"], b"x-forwarded-for"))',
+        '_listed(scope["headers"], b"x-forwarded-for")',
+        (
+            "unit/gateway/http/test_connection.py::test_the_client_is_the_first_address_that_no_proxy_has",
+        ),
+        holds="T3",
+    ),
+    Edit(
+        "a-cookie-of-https-is-sent-in-clear",
+        "gateway/http/exchange.py::send_answer",
+        "if secure:",
+        "if False:",
+        ("unit/gateway/http/test_connection.py::test_cookies_of_answers_by_tls_are_for_tls_alone",),
+    ),
+    Edit(
+        "a-connection-in-tls-is-counted-for-ever",
+        "gateway/servers/on_uvicorn.py::Http.connection_lost",
+        "self._addresses.leave(self._address)",
+        'self._addresses.leave(self.transport.get_extra_info("peername")[0])',
+        (
+            "unit/gateway/servers/test_https.py::"
+            "test_a_connection_above_the_limit_of_its_address_is_refused",
+        ),
+    ),
+)
