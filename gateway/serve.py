@@ -81,7 +81,6 @@ def main() -> None:
     logs.keep_private()
     logs.configure()
     raise_socket_limit()
-    https_port = settings.ENVIRONMENT.https_port
     try:
         django.setup()
         shared, encrypted = (
@@ -93,6 +92,7 @@ def main() -> None:
         )
         for host in (args.host, *(sock.getsockname()[0] for sock in (*shared, *encrypted))):
             prepare(host)
+        https_port = settings.ENVIRONMENT.https_port
         tls = None if https_port is None else settings.TLS.context()
     except (ImproperlyConfigured, TlsFileError) as error:
         log.critical("cannot start: %s", error)

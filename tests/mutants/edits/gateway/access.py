@@ -10,7 +10,7 @@ EDITS = (
     Edit(
         "bad-credentials-fall-back-to-a-session",
         "gateway/http/auth/identity.py::_identify",
-        "identity = await callers.identity(headers, address, shown_only=True)",
+        "identity = await callers.identity(headers, address, certificate, shown_only=True)",
         "identity = None",
         (f"{IDENTITY}::test_credentials_that_are_shown_count_before_a_session",),
         "A17",
