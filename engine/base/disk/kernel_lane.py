@@ -1,9 +1,8 @@
 """A lane whose durable writes the kernel makes by itself, without a thread that waits for them.
 
-A write that a thread syncs costs two hand-offs between threads that share the interpreter's lock: half of the CPU of a
-lone write, and two thirds of its time apart from the disk's. Linux' asynchronous I/O (``io_submit``) reports the end of
-a write and its sync by a descriptor that the event loop watches. The standard library has no call for it.
-What is reported as written is synced (Z8).
+A write that a thread syncs costs two hand-offs between threads that share the interpreter's lock: a third of the CPU of
+a lone write. Linux' asynchronous I/O (``io_submit``) reports the end of a write and its sync by a descriptor that the
+event loop watches. The standard library has no call for it. What is reported as written is synced (Z8).
 """
 
 import asyncio
