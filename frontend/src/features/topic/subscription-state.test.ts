@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Lag, SubscriptionRow } from "../../api/types";
-import { heldUp, subscriptionState } from "./subscription-state";
+import { heldUp, subscriptionState, summaryOf } from "./subscription-state";
 
 const lag: Lag = {
   cause: "no-consumer",
@@ -77,4 +77,13 @@ test("what waits for its time is not held up", () => {
 test("what waits is compared with what is out in messages, not in entries", () => {
   expect(labelOf({ backlog: 212, backlog_messages: 60_000, unacked: 300 })).toBe("Waiting");
   expect(labelOf({ backlog: 2, backlog_messages: 300, unacked: 300 })).toBe("Caught up");
+});
+
+test("the summary counts subscriptions by state, most frequent first", () => {
+  const row = (more: Partial<SubscriptionRow>) => ({ ...idle, ...more }) as SubscriptionRow;
+  const growing = row({ backlog: 6, backlog_messages: 6, net_rate: 4 });
+  expect(summaryOf([])).toBe("No subscription reads this topic");
+  expect(summaryOf([growing])).toBe("1 subscription: growing");
+  expect(summaryOf([row({}), row({})])).toBe("2 subscriptions: all caught up");
+  expect(summaryOf([growing, row({}), row({})])).toBe("3 subscriptions: 2 caught up, 1 growing");
 });

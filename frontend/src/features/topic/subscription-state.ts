@@ -1,5 +1,5 @@
 import type { SubscriptionRow } from "../../api/types";
-import { duration } from "../../lib/format";
+import { count, duration, plural } from "../../lib/format";
 import { problemState, type State } from "../../shared/problems";
 
 /** A backlog that changes by less than this many entries per second stands still. */
@@ -48,4 +48,20 @@ export function subscriptionState(
 /** The subscriptions that do not drain and should. */
 export function heldUp(subscriptions: readonly SubscriptionRow[]): SubscriptionRow[] {
   return subscriptions.filter(({ lag }) => lag && lag.severity !== "info");
+}
+
+/** The number of subscriptions by state, most frequent first: "3 subscriptions: 2 caught up, 1 growing". */
+export function summaryOf(subscriptions: readonly SubscriptionRow[]): string {
+  if (subscriptions.length === 0) return "No subscription reads this topic";
+  const numberOf = new Map<string, number>();
+  for (const subscription of subscriptions) {
+    const { label } = subscriptionState(subscription);
+    const state = label.charAt(0).toLowerCase() + label.slice(1);
+    numberOf.set(state, (numberOf.get(state) ?? 0) + 1);
+  }
+  const whole = plural(subscriptions.length, "subscription");
+  const [only] = numberOf.keys();
+  if (numberOf.size === 1) return `${whole}: ${subscriptions.length > 1 ? "all " : ""}${only}`;
+  const states = [...numberOf].sort(([, one], [, other]) => other - one);
+  return `${whole}: ${states.map(([state, number]) => `${count(number)} ${state}`).join(", ")}`;
 }

@@ -66,7 +66,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
           {
             label: "Backlog",
             value: <BacklogAmount of={row} backlog={row} />,
-            unit: waiting?.unit,
+            unit: waiting?.unit ?? "messages",
             detail: waiting?.entries ?? plural(topic.subscriptions.length, "subscription"),
           },
           {

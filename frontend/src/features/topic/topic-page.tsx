@@ -1,9 +1,8 @@
 import { Button } from "@mantine/core";
-import { Link, Outlet, useMatchRoute, useNavigate, useParams } from "@tanstack/react-router";
+import { Link, Outlet, useNavigate, useParams } from "@tanstack/react-router";
 import type { TopicDetail } from "../../api/types";
 import { asApiError, failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
-import { afterName, withMoments } from "../../lib/moments";
 import { Freshness } from "../../shared/freshness";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf, useLiveTopic, useTopic, useTopicId } from "../../shared/topic/use-topic";
@@ -12,11 +11,10 @@ import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { AnalysesIcon } from "../../ui/icons";
 import { Crumb, Page, PageHead } from "../../ui/panel";
-import { ErrorNotice, Loading, Notice } from "../../ui/states";
+import { ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { numbers } from "./partition-numbers";
-import { heldUp } from "./subscription-state";
 import styles from "./topic.module.css";
+import { TopicState } from "./topic-state";
 
 export function TopicPage() {
   const id = useTopicId();
@@ -73,13 +71,6 @@ export function TopicPage() {
           </Button>
         }
       />
-      {topic.data?.trouble && (
-        <Notice tone={topic.data.trouble.severity === "error" ? "error" : "warning"}>
-          <p>{withMoments(topic.data.trouble.title, topic.data.at)}.</p>
-        </Notice>
-      )}
-      {topic.data && <Strip topic={topic.data} id={id} />}
-      {topic.data && <Missing topic={topic.data} />}
       {!isMissing && <Tabs id={id} cluster={cluster} topic={topic.data} />}
       {failureOf(topic) && (
         <ErrorNotice
@@ -94,6 +85,7 @@ export function TopicPage() {
           onRetry={() => topic.refetch()}
         />
       )}
+      {topic.data && <TopicState topic={topic.data} id={id} />}
       {topic.data ? <Outlet /> : topic.isPending && <Loading label="Loading the topic" rows={8} />}
     </Page>
   );
@@ -111,7 +103,7 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
         Overview
       </Link>
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" {...tab}>
-        Subscriptions {topic && <span>{count(topic.subscriptions.length)}</span>}
+        Subscriptions <span>{topic ? count(topic.subscriptions.length) : "…"}</span>
       </Link>
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
         Schema
@@ -151,47 +143,5 @@ function Badges({ topic, cluster }: { topic: TopicDetail; cluster: string }) {
         topic.row.partitions === 0 && <Badge tone="warn">no owner</Badge>
       )}
     </>
-  );
-}
-
-/** Partitions of which only the last known row is here. */
-function Missing({ topic }: { topic: TopicDetail }) {
-  const missing = topic.missing.flatMap((number) => (number === null ? [] : [number]));
-  if (missing.length === 0) return null;
-  const several = missing.length > 1;
-  return (
-    <Notice tone="warning">
-      <p>
-        {several ? "Partitions" : "Partition"} {numbers(missing, 0)} {several ? "do" : "does"} not answer:{" "}
-        {several ? "their" : "its"} backlog and rates are the last known ones, producers, subscriptions and
-        ledgers are those of the other partitions.
-      </p>
-    </Notice>
-  );
-}
-
-const NAMED_MAX = 3;
-
-/** The subscriptions that do not drain, before any number, and why, as brokers find it. Each leads to its card. */
-function Strip({ topic, id }: { topic: TopicDetail; id: TopicId }) {
-  const held = heldUp(topic.subscriptions);
-  const matchRoute = useMatchRoute();
-  const cards = `/c/$cluster/t/$tenant/$namespace/$topic/subscriptions` as const;
-  // Where all cards are in sight they say it themselves.
-  const isSaid = topic.subscriptions.length <= NAMED_MAX && matchRoute({ to: cards });
-  if (held.length === 0 || isSaid) return null;
-  const shown = held.slice(0, NAMED_MAX);
-  return (
-    <Notice tone={held.some(({ lag }) => lag?.severity === "error") ? "error" : "warning"}>
-      {shown.map(({ name, lag }) => (
-        <p key={name}>
-          <Link to={cards} params={id} search={topicSearchOf(id)} hash={encodeURIComponent(name)}>
-            {name}
-          </Link>{" "}
-          {lag && withMoments(`${afterName("", lag.title).trim()}: ${lag.detail}`, topic.at)}
-        </p>
-      ))}
-      {held.length > shown.length && <p>and {plural(held.length - shown.length, "more subscription")}</p>}
-    </Notice>
   );
 }

@@ -39,6 +39,7 @@ const SubscriptionHistory = lazy(() =>
   import("./subscription-history").then((module) => ({ default: module.SubscriptionHistory })),
 );
 const OPEN_MAX = 3; // more charts than these are shown when asked for
+const HISTORY_PX = 198; // of the charts of a subscription, side by side
 
 export function TopicSubscriptions() {
   const id = useTopicId();
@@ -156,7 +157,7 @@ function Past({ isOpen, children }: { isOpen: boolean; children: React.ReactNode
       <summary>
         <ChevronIcon size={12} /> History
       </summary>
-      {open && <Suspense fallback={<div style={{ height: 190 }} />}>{children}</Suspense>}
+      {open && <Suspense fallback={<div style={{ height: HISTORY_PX }} />}>{children}</Suspense>}
     </details>
   );
 }

@@ -346,6 +346,7 @@ function Name({ cluster, row, scoped }: { cluster: string; row: ListedRow; scope
   return (
     <span className={styles.name}>
       <PathLink
+        key={row.name} // the name of another topic in this place is not this one, moved
         path={topicPagePath(cluster, row, "overview")}
         className={`topic-link ${styles.link}`}
         title={row.name}

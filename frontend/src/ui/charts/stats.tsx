@@ -22,7 +22,12 @@ export function Stats({ label, stats }: { label: string; stats: Stat[] }) {
           <dt>{stat.label}</dt>
           <dd>
             <span className={stat.long ? styles.text : styles.value}>{stat.value}</span>
-            {stat.unit && <span className={styles.unit}> {stat.unit}</span>}
+            {stat.unit && (
+              <span className={`${styles.unit} ${stat.unit.startsWith("/") ? "" : styles.word}`}>
+                {" "}
+                {stat.unit}
+              </span>
+            )}
             {detailed && <span className={styles.detail}>{stat.detail ?? "\u00a0"}</span>}
             {stat.trend && <Spark points={stat.trend.points} column={stat.trend.column} />}
           </dd>
