@@ -2,7 +2,7 @@
 
 from tests.mutants.edit import Edit
 
-INDEX = "unit/gateway/services/index/test_topic_index.py"
+LISTED_TOPICS = "unit/gateway/services/index/test_listed_topics.py"
 ONE_KIND = "unit/tenancy/test_one_kind_of_topic.py"
 DELETION_TEST = "unit/broker/administration/test_deletion.py"
 
@@ -22,7 +22,7 @@ EDITS = (
         '"/".join(namespace)',
         "namespace[-1]",
         (
-            f"{INDEX}::test_topics_of_namespaces_that_differ_in_the_cluster_only_are_distinguished",
+            f"{LISTED_TOPICS}::test_topics_of_namespaces_that_differ_in_the_cluster_only_are_distinguished",
             "unit/base/test_names.py::test_a_name_is_taken_apart_as_it_is_parsed",
         ),
         "",

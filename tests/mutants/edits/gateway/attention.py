@@ -3,10 +3,11 @@
 from tests.mutants.edit import Edit
 
 SERVICE = "gateway/services/attention"
-BOARD = "unit/gateway/services/attention/test_board.py"
+BOARD_AMOUNTS = "unit/gateway/services/attention/test_board_amounts.py"
+BOARD_BEGINS = "unit/gateway/services/attention/test_board_begins.py"
+BOARD_OUTAGES = "unit/gateway/services/attention/test_board_outages.py"
 HEALTH = "gateway/services/health"
 HOPS = "unit/gateway/services/health/test_hops.py"
-BOARD_TEST = "unit/gateway/services/attention/test_board.py"
 
 EDITS = (
     Edit(
@@ -25,21 +26,21 @@ EDITS = (
         f"{SERVICE}/quorums.py::Publishing.is_stopped",
         "self.writable < self.need.ack_quorum",
         "self.writable < 1",
-        (f"{BOARD}::test_that_nothing_can_be_published_is_the_first_of_all",),
+        (f"{BOARD_OUTAGES}::test_that_nothing_can_be_published_is_the_first_of_all",),
     ),
     Edit(
         "who-left-with-others-is-a-problem-of-its-own",
         f"{SERVICE}/board.py::Board._belongs_to_outage",
         "return not self._memory.existed_at(finding, outage.at - CLOCKS_MS)",
         "return False",
-        (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
+        (f"{BOARD_OUTAGES}::test_clients_that_left_together_are_one_problem",),
     ),
     Edit(
         "deleting-is-advised-after-an-outage",
         f"{SERVICE}/outages.py::Outages.is_recent",
         "now_ms - self._quiet_since < KEPT_MS",
         "False",
-        (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
+        (f"{BOARD_OUTAGES}::test_clients_that_left_together_are_one_problem",),
     ),
     Edit(
         "the-worker-is-missed-while-redis-is-away",
@@ -87,20 +88,20 @@ EDITS = (
         "gateway/services/attention/memory.py::Memory.dated",
         "finding.since_ms - seen_ms > RETURNS_MS",
         "True",
-        (f"{BOARD}::test_a_subscription_that_falls_behind_did_so_before_its_topic_moved",),
+        (f"{BOARD_BEGINS}::test_a_subscription_that_falls_behind_did_so_before_its_topic_moved",),
     ),
     Edit(
         "what-was-found-at-loading-began-then",
         "gateway/services/attention/memory.py::_judged",
         "finding.since_ms - loaded_ms > RETURNS_MS",
         "True",
-        (f"{BOARD}::test_what_its_broker_found_shortly_after_loading_may_be_older",),
+        (f"{BOARD_BEGINS}::test_what_its_broker_found_shortly_after_loading_may_be_older",),
     ),
     Edit(
         "harm-is-measured-in-entries",
         "gateway/services/attention/ranking.py::Problem.waiting",
         "return self.backlog if self.messages is None else self.messages",
         "return self.backlog",
-        (f"{BOARD_TEST}::test_few_large_batches_do_more_harm_than_more_single_messages",),
+        (f"{BOARD_AMOUNTS}::test_few_large_batches_do_more_harm_than_more_single_messages",),
     ),
 )

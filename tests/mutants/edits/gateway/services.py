@@ -6,7 +6,7 @@ CATALOG = "unit/gateway/services/test_catalog.py"
 COLLECTOR = "unit/gateway/services/collection/test_collector.py"
 HISTORY = "unit/gateway/services/test_history.py"
 INDEX = "gateway/services/index"
-INDEX_TEST = "unit/gateway/services/index/test_topic_index.py"
+LISTED_TOPICS = "unit/gateway/services/index/test_listed_topics.py"
 PUBLISHER = "gateway/services/publishing.py::Publisher"
 PUBLISHING = "unit/gateway/services/test_publishing.py"
 
@@ -141,7 +141,7 @@ EDITS = (
         '"backlog": ROW_COLUMNS.index("backlog_messages")',
         '"backlog": ROW_COLUMNS.index("backlog")',
         (
-            f"{INDEX_TEST}"
+            f"{LISTED_TOPICS}"
             "::test_a_topic_of_few_large_batches_ranks_before_one_of_more_single_messages",
         ),
     ),
