@@ -62,8 +62,9 @@ console:
 	$(PYTHON) bootstrap.py --npm test
 	$(PYTHON) bootstrap.py --npm run size
 
+# One process for the pages of an instance with traffic, one for all others (tests/support/instances/shared.py).
 e2e:
-	$(PYTEST) -q --timeout 600 tests/e2e
+	$(PYTEST) -q -n 2 --dist loadfile --timeout 600 tests/e2e
 
 # Every part, killed and frozen, under every route of the console, a minute each; prints when each is named. Eight minutes.
 incidents:

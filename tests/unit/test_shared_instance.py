@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.import_graph import ROOT
-from tests.support.instances.shared import FILES, SharedInstance, SharersTogether
+from tests.support.instances.shared import FILES, LIFE_FILES, SharedInstance, SharersTogether
 
 COMPLAINT = "2026-11-26T00:34:41.217Z WARNING engine.managed.trimming {}\n"
 
@@ -114,6 +114,15 @@ def test_the_files_that_share_the_instance_are_listed_and_exist() -> None:
         assert {str(path.relative_to(ROOT)) for path in tests if uses in path.read_text()} == set(
             files
         )
+
+
+def test_browser_tests_of_the_instance_with_traffic_are_listed() -> None:
+    files = (ROOT / "tests" / "e2e").glob("test_*.py")
+    uses = {str(path.relative_to(ROOT)) for path in files if "life: Life" in path.read_text()}
+    assert uses == set(LIFE_FILES)
+    scheduler = SharersTogether.__new__(SharersTogether)
+    assert {scheduler._split_scope(f"{file}::test") for file in LIFE_FILES} == {"life"}
+    assert scheduler._split_scope("tests/e2e/test_tenants.py::test") == "instance"
 
 
 def test_files_that_share_the_instance_run_in_one_process() -> None:

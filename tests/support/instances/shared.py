@@ -37,6 +37,15 @@ FILES = {
     ),
 }
 """Fixture -> files that use it. They run in one process of pytest-xdist: each process would have an instance."""
+LIFE_FILES = (
+    "tests/e2e/test_accessibility.py",
+    "tests/e2e/test_cluster_pages.py",
+    "tests/e2e/test_incidents.py",
+    "tests/e2e/test_life_pages.py",
+    "tests/e2e/test_schema_tab.py",
+    "tests/e2e/test_topic_changes.py",
+)
+"""Browser tests of an instance with traffic; all others of that folder use an instance without."""
 LAST = FILES["shared_instance"][-1]
 ON_DEMAND = ("redis", "worker", "spark")
 """Parts that start with the first analysis."""
@@ -102,4 +111,6 @@ class SharersTogether(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
+        if file.startswith("tests/e2e/"):
+            return "life" if file in LIFE_FILES else "instance"
         return next((name for name, files in FILES.items() if file in files), file)
