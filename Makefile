@@ -9,7 +9,7 @@ SLOW_JOBS ?= 3
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup dev have-dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench lock proto clean
+.PHONY: run demo setup dev have-dev test static check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -31,7 +31,11 @@ have-dev:
 check unit slow oracle e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
-test: dev check unit console sim slow e2e
+test: dev static unit sim slow e2e
+
+# mypy has one process: the console's checks and tests use the other processor meanwhile.
+static:
+	+$(MAKE) -j 2 --output-sync=target check console
 
 check:
 	$(VENV)/ruff format --check .
