@@ -4,6 +4,7 @@ import ast
 import io
 import tokenize
 from contextlib import suppress
+from functools import lru_cache
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ def edited(source: str, edit: Edit) -> str:
 
 def _bounds(source: str, edit: Edit) -> tuple[int, int]:
     """Return the first and last line of the definition around the edit, or of the file."""
-    scope: ast.AST = ast.parse(source)
+    scope: ast.AST = _tree(source)
     bounds = (1, source.count("\n") + 1)
     name = edit.where.partition("::")[2]
     for part in name.split(".") if name else ():
@@ -77,6 +78,12 @@ def _bounds(source: str, edit: Edit) -> tuple[int, int]:
     return bounds
 
 
+@lru_cache(maxsize=16)
+def _tree(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+@lru_cache(maxsize=16)
 def _tokens(text: str) -> list[tokenize.TokenInfo]:
     """Return the significant tokens; ``text`` may be part of a statement."""
     tokens: list[tokenize.TokenInfo] = []

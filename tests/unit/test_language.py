@@ -8,7 +8,7 @@ import io
 import re
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,20 +81,24 @@ def opening(node: ast.AST, text: str) -> str | None:
     return word if word in wrong else None
 
 
-def prose(source: str, tree: ast.AST) -> Iterator[Finding]:
+def comments_of(source: str) -> list[tokenize.TokenInfo]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [token for token in tokens if token.type == tokenize.COMMENT]
+
+
+def prose(comments: Iterable[tokenize.TokenInfo], tree: ast.AST) -> Iterator[Finding]:
     """Yield the lines of docstrings and comments."""
     for _, value, text in documented(tree):
         yield from enumerate(text.splitlines(), value.lineno)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+    for token in comments:
+        yield token.start[0], token.string
 
 
-def behind_brackets(source: str) -> Iterator[int]:
+def behind_brackets(comments: Iterable[tokenize.TokenInfo]) -> Iterator[int]:
     """Yield the lines of comments behind a lone closing bracket: the formatter split the statement because its comment
     was too long for the line. The comment belongs on its own line above the statement."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT or DIRECTIVE.match(token.string):
+    for token in comments:
+        if DIRECTIVE.match(token.string):
             continue
         if CLOSED_BRACKETS.fullmatch(token.line[: token.start[1]].strip()):
             yield token.start[0]
@@ -111,16 +115,16 @@ def names(tree: ast.AST) -> Iterator[Finding]:
 
 def findings(source: str) -> list[Finding]:
     """Return what is not plain in a file, by line."""
-    tree = ast.parse(source)
+    tree, comments = ast.parse(source), comments_of(source)
     wrong = [
         (value.lineno, f'a docstring begins with "{word}"')
         for node, value, text in documented(tree)
         if (word := opening(node, text)) is not None
     ]
-    for line, text in prose(source, tree):
+    for line, text in prose(comments, tree):
         banned = WORDS & {word.lower() for word in re.findall(r"[A-Za-z]+", text)}
         wrong += [(line, f'"{word}" in prose') for word in sorted(banned)]
-    wrong += [(line, "a comment behind a closing bracket") for line in behind_brackets(source)]
+    wrong += [(line, "a comment behind a closing bracket") for line in behind_brackets(comments)]
     wrong += [
         (line, f'a variable is called "{name}"') for line, name in names(tree) if name in NAMES
     ]

@@ -346,6 +346,7 @@ async def test_a_bookie_whose_disks_and_store_disagree_does_not_start(loss: str)
             pass
 
 
+@pytest.mark.virtual_time
 async def test_a_first_start_cut_off_anywhere_can_be_repeated() -> None:
     whole = Machine()
     async with whole:

@@ -80,6 +80,7 @@ async def reached(instance: BrokerInstance, *wanted: tuple[MaxRate, MaxRate]) ->
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.virtual_time
 async def test_brokers_share_a_group_and_a_stopped_one_frees_its_share(
     instance: BrokerInstance,
 ) -> None:
@@ -120,6 +121,7 @@ async def test_brokers_share_a_group_and_a_stopped_one_frees_its_share(
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.virtual_time
 async def test_a_group_that_does_not_exist_is_no_limit_until_it_does(
     instance: BrokerInstance,
 ) -> None:

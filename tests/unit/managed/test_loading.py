@@ -98,6 +98,7 @@ async def test_m14_a_cursor_whose_storage_is_silent_does_not_keep_the_topic_from
     assert await drain(ledger.cursors["bad"]) == numbered(2, 4)
 
 
+@pytest.mark.virtual_time
 async def test_only_callers_that_need_silent_storage_wait_for_it(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +272,7 @@ async def test_a_cursor_created_by_the_former_owner_during_a_takeover_is_loaded(
     assert ledger.cursors["late"].backlog_entries() == 3
 
 
+@pytest.mark.virtual_time
 async def test_a_thousand_consumed_ledgers_are_trimmed_while_appends_continue(
     brokers: Brokers,
 ) -> None:
