@@ -75,6 +75,8 @@ TOPIC_PATH = (
 class ConsoleView(RestView):
     """Base of the views."""
 
+    for_viewer = True
+
     async def work(self, work: Work[T]) -> T:
         """Run ``work`` as ``View.work`` does. A read does not wait while a hop does not answer: it raises HopError,
         which names the hop."""

@@ -121,11 +121,11 @@ class Feed:
     ) -> None:
         self.channel = channel
         self.key = _key(viewer, channel, params)
-        self._viewer = viewer
-        self._cluster = cluster
+        self.viewer = viewer
+        self.cluster = cluster
         self._on_end = on_end
         self.watches: set[FeedWatch] = set()
-        self._params = params
+        self.params = params
         self._changed = asyncio.Event()
         self._text = ""
         self._seen: object = ""
@@ -193,7 +193,7 @@ class Feed:
         version = self._basis.version if self._basis is not None else None
         if version is not None and version == self._version:
             return False
-        body = await self.channel.body(self._viewer, self._cluster, self._params)
+        body = await self.channel.body(self.viewer, self.cluster, self.params)
         self._version = version
         if not isinstance(body, JsonText):
             text = _written(body)

@@ -21,15 +21,17 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
 from engine.auth.rights import AUTHENTICATED, all_of
-from engine.base.errors import InvalidField, MagnetarError, Refusal
+from engine.base.errors import Forbidden, InvalidField, MagnetarError
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
-from gateway.http.auth.access import authorize, viewer_of
+from gateway.http.auth.access import authorize
 from gateway.http.auth.handshakes import identify_socket
+from gateway.http.auth.open_access import OpenAccess
 from gateway.http.errors import describe
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
+from gateway.services.clock import now_ms
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ SUBSCRIPTIONS_MAX = 32
 MESSAGE_CHARS_MAX = 16_384
 ID_CHARS_MAX = 64
 CLOSE_SLOW = 4008
+CLOSE_EXPIRED = 4001
+"""The credentials of the socket's client have ended."""
 
 PAUSE_S = 1.0
 """Pause after a beat that could not be made."""
@@ -106,22 +110,32 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.tasks = TaskScope("live")
         self.wake = asyncio.Event()
         self.cut_off = False
+        self.access = OpenAccess()
         try:
-            self.identity = await identify_socket(self.scope)
+            identity = self.access.identity = await identify_socket(self.scope)
             cluster = self.clusters.named(_cluster_name(self.scope))
-            await authorize((AUTHENTICATED,), None, self.identity, cluster)
-        except MagnetarError as error:
+            await authorize((AUTHENTICATED,), None, identity, cluster)
+        except (MagnetarError, TimeoutError) as error:
             await refuse(self.base_send, *describe(error))
             return
         await self.accept()
         self.tasks.spawn("push", self._push())
+        self.tasks.spawn("rights", self.access.run(self._renew))
+        if identity.expires_at is not None:
+            self.tasks.spawn("expire", self._expire(identity.expires_at))
         self.beats = cluster.part(beats)
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
 
+    async def _expire(self, at_s: float) -> None:
+        """Close the socket when its credentials end."""
+        await asyncio.sleep(max(at_s - now_ms() / 1000, 0))
+        await self.close(code=CLOSE_EXPIRED)
+
     async def disconnect(self, code: int) -> None:
         """End the work and all watches of a socket that is closed."""
         await self.tasks.close()
+        self.access.close()
         for beat in self.beats:
             await beat.leave(self)
         for key in list(self.watches):
@@ -142,7 +156,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             if not isinstance(request, dict):
                 raise InvalidField("message", "must be a JSON object")
             await self._handle(request)
-        except Refusal as error:
+        except (MagnetarError, TimeoutError) as error:
             key = request.get("id") if isinstance(request, dict) else None
             self._refuse(key if isinstance(key, str) else None, error)
 
@@ -165,17 +179,43 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         if channel is None:
             raise InvalidField("channel", f"must be one of {', '.join(CHANNELS)}")
         params = channel.checked(request.get("params") or {})
-        # A3: judged before a feed is made or joined.
         cluster = self.clusters.named(params.get("cluster", ""))
-        await authorize(all_of(channel.rights), params, self.identity, cluster)
-        watched = cluster.part(feeds.Feeds)
         if key not in self.watches and len(self.watches) >= SUBSCRIPTIONS_MAX:
             raise InvalidField("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")
+        await self.access.follow(cluster)
+        async with self.access.lock:
+            # A3: judged before a feed is made or joined.
+            viewer = await self.access.viewer(all_of(channel.rights), params, cluster)
+            watched = cluster.part(feeds.Feeds)
+            await self._put(key, watched.watch(viewer, channel, params, self.wake))
+
+    async def _put(self, key: str, watch: feeds.FeedWatch) -> None:
         replaced = self.watches.get(key)
         # The new watch begins before the old one ends: the same feed then has a watcher all the time and continues.
-        self.watches[key] = watched.watch(viewer_of(self.identity), channel, params, self.wake)
+        self.watches[key] = watch
         if replaced is not None:
             await replaced.end()
+
+    async def _renew(self) -> None:
+        """End the watches that are no longer allowed (A20), and renew those of a viewer that sees something else."""
+        for key, watch in list(self.watches.items()):
+            feed = watch.feed
+            refusal: Forbidden | None = None
+            viewer = feed.viewer
+            try:
+                rights = all_of(feed.channel.rights)
+                viewer = await self.access.viewer(rights, feed.params, feed.cluster)
+            except Forbidden as error:
+                refusal = error
+            if self.watches.get(key) is not watch:
+                continue  # unsubscribed meanwhile
+            if refusal is not None:
+                del self.watches[key]
+                await watch.end()
+                self._refuse(key, refusal)
+            elif viewer != feed.viewer:
+                watched = feed.cluster.part(feeds.Feeds)
+                await self._put(key, watched.watch(viewer, feed.channel, feed.params, self.wake))
 
     async def _push(self) -> None:
         """Send the messages of the feeds, each the newest of its subscription, once."""
@@ -187,8 +227,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                 if message is not None and self.watches.get(key) is watch:
                     self.send_members(f'"id":{json.dumps(key)},{message}')
 
-    def _refuse(self, key: str | None, error: Refusal) -> None:
-        body = {"reason": error.reason}
+    def _refuse(self, key: str | None, error: Exception) -> None:
+        body = {"reason": describe(error)[1]}
         if isinstance(error, InvalidField):
             body["field"] = error.field
         id_member = "" if key is None else f'"id":{json.dumps(key)},'

@@ -18,7 +18,7 @@ from admin_ui.calls import (
 from admin_ui.cluster import selectors, services, shapes, unloading
 from admin_ui.cluster.services import BundleChange
 from admin_ui.cluster.unloading import Scope
-from engine.auth.rights import SUPERUSER
+from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.base.errors import InvalidField, InvalidNameError
 from engine.base.names import BundleName, NamespaceName
 from engine.tenancy.namespaces import namespace_name
@@ -44,9 +44,9 @@ class BrokersView(ClusterView):
 
 
 class BundlesView(ClusterView):
-    """A window of the bundles of all namespaces."""
+    """A window of the bundles of the namespaces that are seen."""
 
-    read_rights = SUPERUSER
+    read_rights = AUTHENTICATED
     calls = {
         "get": Call(
             "listBundles",

@@ -2,12 +2,12 @@
 
 from admin_ui.feeds import Channel, snapshot_basis, snapshot_body
 from admin_ui.overview import selectors
-from engine.auth.rights import SUPERUSER
+from engine.auth.rights import AUTHENTICATED
 
 OVERVIEW_CHANNEL = Channel(
     "overview",
     snapshot_body(selectors.overview),
-    SUPERUSER,
+    AUTHENTICATED,
     required=("cluster",),
     basis=snapshot_basis,
 )

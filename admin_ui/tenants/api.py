@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, checked, query
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody
 from admin_ui.tenants import selectors, services, shapes
-from engine.auth.rights import SUPERUSER
+from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.tenants import delete_tenant
 from gateway.http.auth.access import ADMIN_OF_NAMESPACE, ADMIN_OF_TENANT
@@ -21,7 +21,7 @@ FILTERED = (Parameter("q", "part of the name, in any case"), *WINDOW)
 class TenantsView(ClusterView):
     """All tenants."""
 
-    read_rights = write_rights = SUPERUSER
+    read_rights, write_rights = AUTHENTICATED, SUPERUSER
     calls = {
         "get": Call("listTenants", shapes.TenantsAnswer, FILTERED, errors=(400,)),
         "post": Call(

@@ -38,9 +38,10 @@ async def change_tenant(
     admin_roles: list[str],
     allowed_clusters: list[str],
 ) -> Body:
-    """Replace both lists of a tenant and return its row. Raises NotFound, and PreconditionFailed for unknown
-    clusters."""
-    await update_tenant(engine.store, name, _info(admin_roles, allowed_clusters))
+    """Replace both lists of a tenant and return its row. Raises NotFound, PreconditionFailed for unknown clusters, and
+    Forbidden for other clusters by a viewer who does not see everything."""
+    info = _info(admin_roles, allowed_clusters)
+    await update_tenant(engine.store, name, info, by_superuser=viewer.everything)
     return await selectors.tenant(viewer, engine, name)
 
 

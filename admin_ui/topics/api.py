@@ -25,7 +25,7 @@ from admin_ui.shapes import PropertiesAnswer, PropertiesBody, TopicRow
 from admin_ui.topics import export, selectors, services, shapes
 from admin_ui.topics.services import TopicChange
 from engine.auth.actions import Action
-from engine.auth.rights import SUPERUSER, Right
+from engine.auth.rights import AUTHENTICATED, Right
 from engine.base.names import DOMAINS, TopicName
 from gateway.http.bodies import json_answer, object_body
 from gateway.http.view import RestView
@@ -59,7 +59,7 @@ def _named(body: Body) -> TopicName:
 class TopicsView(SnapshotView):
     """A window of the filtered and sorted list of topics, and the creation of topics."""
 
-    read_rights = SUPERUSER
+    read_rights = AUTHENTICATED
     write_rights = Right(Action.TENANT_ADMIN, TopicName, _new_topic)
     calls = {
         "get": Call(
@@ -88,7 +88,7 @@ class TopicsView(SnapshotView):
 class TopicsFileView(ClusterView):
     """The whole filtered and sorted list as a file, CSV or a JSON array of rows."""
 
-    read_rights = SUPERUSER
+    read_rights = AUTHENTICATED
     calls = {
         "get": Call(
             "exportTopics",
@@ -115,7 +115,7 @@ class TopicsFileView(ClusterView):
 class ScopesView(ClusterView):
     """Tenants and namespaces, by words of their names."""
 
-    read_rights = SUPERUSER
+    read_rights = AUTHENTICATED
     calls = {
         "get": Call(
             "findScopes",

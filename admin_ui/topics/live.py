@@ -6,7 +6,7 @@ from admin_ui.feeds import Channel, snapshot_basis, snapshot_body
 from admin_ui.params import Params
 from admin_ui.rights import PLACE, WATCH_TOPIC, topic_at
 from admin_ui.topics import selectors
-from engine.auth.rights import SUPERUSER
+from engine.auth.rights import AUTHENTICATED
 from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
@@ -28,7 +28,7 @@ async def _topic(viewer: Viewer, cluster: Cluster, params: Params) -> dict[str, 
 TOPICS_CHANNEL = Channel(
     "topics",
     snapshot_body(_window),
-    SUPERUSER,
+    AUTHENTICATED,
     required=("cluster",),
     optional=("q", "tenant", "namespace", "domain", "attention", "sort", "offset", "limit"),
     basis=snapshot_basis,

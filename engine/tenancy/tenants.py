@@ -7,9 +7,13 @@ happened.
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import Conflict, NotFound, PreconditionFailed, Unsupported
+from engine.auth.actions import Action
+from engine.auth.authorization.change_rights import rights_of_tenant_change
+from engine.auth.authorization.policy_view import TenantAccess
+from engine.auth.resource_names import TenantName
+from engine.base.errors import Conflict, Forbidden, NotFound, PreconditionFailed, Unsupported
 from engine.metadata import paths
-from engine.metadata.records import Document, Stored, encode_json
+from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 from engine.tenancy.checks import entity, texts
 from engine.tenancy.clusters import GLOBAL_CLUSTER, list_clusters
@@ -72,13 +76,28 @@ async def create_tenant(
     await create_node(store, path, encode_json(info), "Tenant already exist")
 
 
-async def update_tenant(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """Replace both lists of a tenant. Raises NotFound when missing, PreconditionFailed as in ``create_tenant``."""
+async def update_tenant(
+    store: MetadataStore,
+    name: str,
+    given: Mapping[str, Any] | None,
+    *,
+    by_superuser: bool = True,
+) -> None:
+    """Replace both lists of a tenant. Raises NotFound when missing, PreconditionFailed as in ``create_tenant``, and
+    Forbidden for what only a superuser may change (A15)."""
     info = await _checked_info(store, given)
     value = encode_json(info)
-    await change_node(
-        store, paths.tenant(tenant_name(name)), lambda _: value, f"Tenant {name} not found"
-    )
+    tenant, path = TenantName(name), paths.tenant(tenant_name(name))
+
+    def rewritten(stored: bytes) -> bytes:
+        if not by_superuser:
+            access = TenantAccess.of(decode_json(stored, path))
+            needed = rights_of_tenant_change(tenant, access, TenantAccess.of(info))
+            if any(action is Action.SUPERUSER for action, _ in needed):
+                raise Forbidden("Only a superuser changes the clusters that a tenant is allowed")
+        return value
+
+    await change_node(store, path, rewritten, f"Tenant {name} not found")
 
 
 async def _checked_info(store: MetadataStore, given: Mapping[str, Any] | None) -> Document:

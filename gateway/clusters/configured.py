@@ -13,7 +13,6 @@ from engine.admin.client import AdminClient
 from engine.auth.internal import TOKEN_FILE, load_token
 from engine.base.entropy import RandomEntropy
 from engine.metadata.apart.stores import connect_stores
-from engine.metadata.cached import CachedStore
 from engine.net.network import LoopNetwork
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import Clusters
@@ -25,6 +24,7 @@ from gateway.services.engine_link import (
     Engine,
     EngineLink,
 )
+from gateway.services.guarded_store import GuardedStore
 
 
 def configured_clusters(loop: asyncio.AbstractEventLoop) -> Clusters:
@@ -41,7 +41,7 @@ def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLi
             access=cluster.metadata_access,
             session_timeout_s=SESSION_TIMEOUT_S,
             connect_timeout_s=CONNECT_TIMEOUT_S,
-            wrap=CachedStore,
+            wrap=GuardedStore,
         )
         tls = settings.BROKER_CLIENT.tls()
         admin = AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)

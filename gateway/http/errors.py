@@ -41,6 +41,7 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from gateway.http import container
+from gateway.http.auth.access import RefusedAsError
 from gateway.http.exchange import BODY_TIMEOUT_S, EncodedBodyError, SlowBodyError
 from gateway.services.health.hops import HopError, Kind
 
@@ -135,6 +136,8 @@ def describe(error: BaseException, *, changing: bool = False) -> tuple[int, str]
 
     ``changing``: the call may have changed something before it failed.
     """
+    if isinstance(error, RefusedAsError):
+        return error.status, str(error)
     for kind, status, reason in TABLE:
         if isinstance(error, kind):
             if isinstance(error, UNKNOWN_OUTCOME):

@@ -14,12 +14,20 @@ from django.urls import resolve
 from rest_framework import exceptions
 from rest_framework.views import APIView
 
-from engine.auth.identity import UNAUTHENTICATED
+from engine.auth.identity import UNAUTHENTICATED, Identity
+from engine.auth.rights import SUPERUSER
 from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_for
 from gateway.http import container, errors
-from gateway.http.auth.access import Declared, authorize, declared_rights, rights_of, viewer_of
+from gateway.http.auth.access import (
+    AccessRefusedError,
+    Declared,
+    authorize,
+    declared_rights,
+    rights_of,
+    viewer_of,
+)
 from gateway.http.auth.identity import identify, principal_of
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
@@ -53,10 +61,15 @@ class RestView(APIView):
     keeps_body = False
     """True for a view whose JSON bodies of changes are stored in the audit log."""
     request: HttpRequest  # type: ignore[assignment]
+    identity: Identity
+    """The caller."""
     cluster: Cluster
     """The cluster that the request is about."""
     viewer: Viewer
-    """Stands for all that the caller may see: the first argument of whatever lists, sums or exports."""
+    """Stands for all that the caller may see: the first argument of whatever lists, sums or exports. It is set for
+    views that are ``for_viewer``."""
+    for_viewer = False
+    """True for a view whose answer depends on what the caller may see of several things."""
     principal = ""
     """The role for which the call is made; empty where authentication is off."""
 
@@ -103,18 +116,28 @@ class RestView(APIView):
         """Identify the caller and check its rights that the method needs (A2), before anything is looked at.
 
         Raises NotAcceptable, AuthenticationFailed, RolesRefused, PermissionDenied, NotFound for a cluster that is not
-        served, AccessRefusedError, and what names of resources that are not valid raise.
+        served, AccessRefusedError, the store's errors, and what names of resources that are not valid raise.
         """
         if self.negotiates and not container.accepts_json(request):
             raise exceptions.NotAcceptable
         is_open = self.is_open(request)
         identity = UNAUTHENTICATED if is_open else await identify(request)
+        self.identity = identity
         self.principal = principal_of(identity)
-        self.viewer = viewer_of(identity)
         self.cluster = clusters_for(request).named(served_cluster)
         if not is_open:
             rights = rights_of(type(self), request.method or "")
             await authorize(rights, self, identity, self.cluster)
+        if self.for_viewer:
+            self.viewer = await viewer_of(identity, self.cluster)
+
+    async def is_superuser(self) -> bool:
+        """Return whether the caller is a superuser; every caller is where authorization is off."""
+        try:
+            await authorize((SUPERUSER,), self, self.identity, self.cluster)
+        except AccessRefusedError:
+            return False
+        return True
 
     async def work(self, work: Work[T]) -> T:
         """Return the result of ``work(engine)``, run with the request's principal. Raises TimeoutError."""

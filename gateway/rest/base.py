@@ -1,12 +1,18 @@
 """The base of the resources of Pulsar's REST interface: views, one for each path of the table of routes."""
 
+import logging
+
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from engine.base.errors import NotBuilt
 from gateway.clusters.registry import path_of
+from gateway.http.auth.access import AccessRefusedError, RefusedAsError
 from gateway.http.view import RestView
+from gateway.rest.access.refusals import refusal_of
 from gateway.rest.routes import RestRoute
+
+log = logging.getLogger(__name__)
 
 
 class AdminResource(RestView):
@@ -17,6 +23,16 @@ class AdminResource(RestView):
 
     keeps_body = True
     route: RestRoute | None = None
+
+    async def admit(self, request: HttpRequest, served_cluster: str) -> None:
+        """Admit a call as ``RestView.admit`` does. A refusal has the status and text of Apache's broker; what is
+        missing, and who can give it, is logged."""
+        try:
+            await super().admit(request, served_cluster)
+        except AccessRefusedError as error:
+            log.info("refused method=%s path=%s: %s", request.method, request.path, error.reason)
+            template = self.route.template if self.route is not None else ""
+            raise RefusedAsError(*refusal_of(error, request, template, self.kwargs)) from error
 
     def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
         """Raise NotBuilt (501) for a documented call that is not built; return 405 for any other."""

@@ -1,5 +1,4 @@
-"""Permissions of roles on namespaces, topics and subscriptions. They are stored and answered, but no judge applies them
-yet."""
+"""Permissions of roles on namespaces, topics and subscriptions."""
 
 from typing import Any
 

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.auth.actions import Action
-from engine.auth.resource_names import TenantName
+from engine.auth.resource_names import CLUSTER, Resource, TenantName
 from engine.auth.rights import SUPERUSER, Right
 from engine.base.errors import InvalidField, PreconditionFailed
 from engine.tenancy.namespaces import (
@@ -51,6 +51,7 @@ class NamespacesOfTenantResource(AdminResource):
     """The namespaces of a tenant, as ``tenant/namespace``."""
 
     read_rights = ADMIN_OF_TENANT
+    for_viewer = True
 
     async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
         names = await self.work(lambda engine: list_namespaces(engine.store, tenant))
@@ -61,6 +62,7 @@ class NamespacesOfClusterResource(AdminResource):
     """The namespaces with names of the older form, ``tenant/cluster/namespace``."""
 
     read_rights = ADMIN_OF_TENANT
+    for_viewer = True
 
     async def get(self, request: HttpRequest, tenant: str, cluster: str) -> HttpResponse:
         names = await self.work(
@@ -100,6 +102,7 @@ class NamespaceTopicsResource(AdminResource):
     """The topics of a namespace, partitions included."""
 
     read_rights = LIST_NAMESPACE
+    for_viewer = True
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -216,11 +219,13 @@ class AntiAffinityMembersResource(AdminResource):
 
     parameter = "tenant"
 
-    def queried_tenant(self) -> TenantName:
-        """Return the tenant of the query; without one it is of no tenant's administrator."""
-        return TenantName(self.request.GET.get(self.parameter, ""))
+    def queried_tenant(self) -> Resource:
+        """Return the tenant of the query; without one the call is a superuser's. Raises InvalidNameError."""
+        tenant = self.request.GET.get(self.parameter, "")
+        return TenantName.parse(tenant) if tenant else CLUSTER
 
     read_rights = Right(Action.TENANT_ADMIN, TenantName, queried_tenant)
+    for_viewer = True
 
     async def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         tenant = request.GET.get(self.parameter)

@@ -29,6 +29,7 @@ class TenantsResource(AdminResource):
     """The names of tenants."""
 
     read_rights = SUPERUSER
+    for_viewer = True
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         names = await self.work(lambda engine: list_tenants(engine.store))
@@ -52,8 +53,10 @@ class TenantResource(AdminResource):
         return no_content()
 
     async def post(self, request: HttpRequest, tenant: str) -> HttpResponse:
-        info = tenant_info(request)
-        await self.work(lambda engine: update_tenant(engine.store, tenant, info))
+        info, by_superuser = tenant_info(request), await self.is_superuser()
+        await self.work(
+            lambda engine: update_tenant(engine.store, tenant, info, by_superuser=by_superuser)
+        )
         return no_content()
 
     async def delete(self, request: HttpRequest, tenant: str) -> HttpResponse:

@@ -56,6 +56,7 @@ class TopicsOfNamespaceResource(TopicPathResource):
     """The topics of a namespace, partitions included."""
 
     read_rights = LIST_NAMESPACE
+    for_viewer = True
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         parent = namespace_name(tenant, namespace)
@@ -73,6 +74,7 @@ class PartitionedTopicsResource(TopicPathResource):
     """The partitioned topics of a namespace."""
 
     read_rights = LIST_NAMESPACE
+    for_viewer = True
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         parent = namespace_name(tenant, namespace)

@@ -125,6 +125,11 @@ class EngineLink:
         """The engine, if it is open."""
         return self._engine
 
+    @property
+    def is_running_here(self) -> bool:
+        """True on the link's loop."""
+        return asyncio._get_running_loop() is self.loop
+
     def check_loop(self) -> None:
         """Raise AssertionError on any loop but the link's, where an await of its events would never return. Callers on
         any loop use ``on_loop`` and ``arun``."""

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 
 from engine.auth.actions import Action
-from engine.auth.identity import Identity
 from engine.auth.resource_names import SubscriptionName
 from engine.auth.rights import Right
 from engine.base.names import NamespaceName, TopicName
-from gateway.clusters.cluster import Cluster
-from gateway.http.auth.access import authorize
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +50,3 @@ RIGHTS: dict[str, tuple[Right[Opening], ...]] = {
     "reader": (Right(Action.CONSUME, TopicName, _topics),),
 }
 """The rights by kind of endpoint; an endpoint that is not listed opens for no caller."""
-
-
-async def admit(kind: str, opening: Opening, identity: Identity, cluster: Cluster) -> None:
-    """Check that the caller has the rights that an endpoint of this kind needs (A3), before a broker is asked.
-
-    Raises AccessRefusedError, and the retriable error of a judge that cannot know now.
-    """
-    await authorize(RIGHTS[kind], opening, identity, cluster)

@@ -18,9 +18,12 @@ from gateway.http import refusal
 from gateway.http.auth.access import AccessRefusedError
 from gateway.http.auth.handshakes import identify_socket
 from gateway.http.socket_port import SocketPort, port_of
+from gateway.ws.admission import Admission, admit
 from gateway.ws.frames import HandshakeRefusedError
-from gateway.ws.rights import Opening, admit
+from gateway.ws.rights import Opening
 
+NO_LONGER_ADMITTED = 1008
+"""Code of the close frame (policy violation) when a right or the credentials have ended."""
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -40,14 +43,22 @@ _STATUS = {
 }
 
 
-def refused(error: MagnetarError) -> HandshakeRefusedError:
-    """Return an error of the engine's client as a refusal of the handshake."""
+def refused(error: HandshakeRefusedError | MagnetarError | TimeoutError) -> HandshakeRefusedError:
+    """Return an error before the handshake as its refusal."""
+    if isinstance(error, HandshakeRefusedError):
+        return error
+    if isinstance(error, AuthenticationFailed | RolesRefused):
+        return HandshakeRefusedError(401, str(error))
+    if isinstance(error, AccessRefusedError):
+        return HandshakeRefusedError(403, f"Not authorized: {error.reason}")
+    if isinstance(error, TimeoutError):
+        return HandshakeRefusedError(503, "No answer in time")
     status, reason = 500, str(error)
     if isinstance(error, errors.RefusedError):
         status, reason = _STATUS.get(error.code, 500), reason or error.code.name
     elif isinstance(error, errors.NoAnswerError):
         status = 504
-    elif isinstance(error, errors.ClientError):
+    elif isinstance(error, errors.ClientError) or error.retriable:
         status = 503
     return HandshakeRefusedError(status, f"Failed to create producer/consumer: {reason}")
 
@@ -78,28 +89,27 @@ async def run(
     The endpoint is closed when the socket has ended, also after an error or a cancellation.
     """
     await receive()  # websocket.connect
+    admission: Admission | None = None
     try:
         identity = await identify_socket(scope)
-        await admit(kind, names(), identity, cluster)
+        admission = await admit(kind, names(), identity, cluster)
         endpoint = await open_endpoint(identity)
-    except HandshakeRefusedError as error:
-        await refuse(send, error)
-        return
-    except (AuthenticationFailed, RolesRefused) as error:
-        await refuse(send, HandshakeRefusedError(401, str(error)))
-        return
-    except AccessRefusedError as error:
-        await refuse(send, HandshakeRefusedError(403, f"Not authorized: {error.reason}"))
-        return
-    except MagnetarError as error:
+    except BaseException as error:
+        if admission is not None:
+            admission.close()
+        if not isinstance(error, HandshakeRefusedError | MagnetarError | TimeoutError):
+            raise
         await refuse(send, refused(error))
         return
     try:
         await send({"type": "websocket.accept"})
-        endpoint.accepted(port_of(scope))
+        port = port_of(scope)
+        endpoint.accepted(port)
+        admission.guard(lambda reason: port.close(NO_LONGER_ADMITTED, reason))
         while (await receive())["type"] != "websocket.disconnect":
             pass
     finally:
+        admission.close()
         await asyncio.shield(endpoint.close())
 
 

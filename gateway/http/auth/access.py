@@ -1,7 +1,9 @@
 """Authorization at the gateway's doors: the rights that a view or socket declares, and the judge that is asked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
+
+from django.conf import settings
 
 from engine.auth.actions import Action
 from engine.auth.identity import Identity
@@ -9,10 +11,13 @@ from engine.auth.judge import AllowAll, Judge, Verdict
 from engine.auth.resource_names import Resource, TenantName
 from engine.auth.rights import AUTHENTICATED, PUBLIC, Right, Rights, all_of
 from engine.auth.viewer import ALL, Viewer
-from engine.base.errors import Forbidden
+from engine.base.errors import Forbidden, MagnetarError
 from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import namespace_name
+from engine.tenancy.tenants import tenant_name
 from gateway.clusters.cluster import Cluster
+from gateway.http.auth.cluster_judge import ClusterJudge
+from gateway.http.auth.viewers import Viewers
 
 T = TypeVar("T")
 Declared = Rights | Mapping[str, Rights]
@@ -36,8 +41,8 @@ class Named(Protocol):
 
 
 def path_tenant(view: Named) -> TenantName:
-    """Return the tenant that the path names."""
-    return TenantName(view.kwargs["tenant"])
+    """Return the tenant that the path names. Raises PreconditionFailed."""
+    return TenantName(tenant_name(view.kwargs["tenant"]))
 
 
 def path_namespace(view: Named) -> NamespaceName:
@@ -84,13 +89,17 @@ def reads(view: type[Any], method: str) -> bool:
 
 
 def judge_of(cluster: Cluster) -> Judge:
-    """Return the judge of calls about a cluster."""
-    return ALLOW_ALL
+    """Return the judge of calls about a cluster, which allows everything where authorization is off."""
+    if not settings.IDENTITY.authorization.authorization_enabled:
+        return ALLOW_ALL
+    return cluster.part(ClusterJudge)
 
 
-def viewer_of(identity: Identity) -> Viewer:
-    """Return what a caller may see: everything, as everybody who is identified may read."""
-    return ALL
+async def viewer_of(identity: Identity, cluster: Cluster) -> Viewer:
+    """Return what a caller may see of a cluster: everything where authorization is off. Raises the store's errors."""
+    if not settings.IDENTITY.authorization.authorization_enabled:
+        return ALL
+    return await cluster.part(Viewers).of(identity)
 
 
 class AccessRefusedError(Forbidden):
@@ -105,6 +114,14 @@ class AccessRefusedError(Forbidden):
         self.resource = resource
 
 
+class RefusedAsError(MagnetarError):
+    """A refused call, with the HTTP status and text of its answer."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 async def authorize(
     rights: Iterable[Right[T]], call: T, identity: Identity, cluster: Cluster
 ) -> None:
@@ -112,15 +129,28 @@ async def authorize(
 
     Raises AccessRefusedError, and what ``Right.of`` and the judge raise.
     """
+    await authorize_needs(needs_of(rights, call), identity, cluster)
+
+
+Need = tuple[Action, Resource]
+"""An action that a call needs the right to, with its resource."""
+
+
+async def authorize_needs(needs: Iterable[Need], identity: Identity, cluster: Cluster) -> None:
+    """Check that a caller has the right to each action. Raises as ``authorize``."""
     judge = judge_of(cluster)
-    for right in rights:
-        if not right.judged:
-            continue
-        for resource in right.of(call):
-            judgement = judge.judge(identity, right.action, resource)
-            verdict = judgement if isinstance(judgement, Verdict) else await judgement
-            if not verdict.allowed:
-                raise AccessRefusedError(identity, right.action, resource, verdict)
+    for action, resource in needs:
+        judgement = judge.judge(identity, action, resource)
+        verdict = judgement if isinstance(judgement, Verdict) else await judgement
+        if not verdict.allowed:
+            raise AccessRefusedError(identity, action, resource, verdict)
+
+
+def needs_of(rights: Iterable[Right[T]], call: T) -> Iterator[Need]:
+    """Yield each action that a call needs with its resource. Raises as ``Right.of``."""
+    return (
+        (right.action, resource) for right in rights if right.judged for resource in right.of(call)
+    )
 
 
 def rights_of(view: type[Any], method: str) -> tuple[Right[Any], ...]:

@@ -1,1 +1,1 @@
-"""What callers of Pulsar's REST interface are shown, and how they are refused."""
+"""Lists that callers of Pulsar's REST interface are shown, and refusals as Apache words them."""

@@ -110,7 +110,7 @@ EDITS = (
     ),
     Edit(
         "refused-request-is-served",
-        "gateway/http/auth/access.py::authorize",
+        "gateway/http/auth/access.py::authorize_needs",
         "if not verdict.allowed:",
         "if False:",
         (
@@ -121,16 +121,16 @@ EDITS = (
     ),
     Edit(
         "channel-is-not-judged",
-        "admin_ui/live.py::LiveFeed._subscribe",
-        "await authorize(all_of(channel.rights), params, self.identity, cluster)",
+        "gateway/http/auth/open_access.py::OpenAccess.viewer",
+        "await authorize(rights, call, self.identity, cluster)",
         "pass",
         (f"{SOCKETS}::test_a_channel_that_may_not_be_watched_makes_no_feed",),
         "A3",
     ),
     Edit(
         "websocket-endpoint-is-not-judged",
-        "gateway/ws/sockets.py::run",
-        "await admit(kind, names(), identity, cluster)",
+        "gateway/ws/admission.py::admit",
+        "await admission.judge()",
         "pass",
         (f"{SOCKETS}::test_an_endpoint_refuses_the_handshake_before_it_calls_a_broker",),
         "A3",

@@ -6,14 +6,19 @@ from typing import Any
 
 from engine.auth.authenticators import jws
 from engine.auth.authenticators.signing_keys import SecretKey
-from engine.auth.settings import AuthenticationSettings, IdentitySettings, TokenSettings
+from engine.auth.settings import (
+    AuthenticationSettings,
+    AuthorizationSettings,
+    IdentitySettings,
+    TokenSettings,
+)
 
 KEY = bytes(range(32))
 SUPERUSER = "root"
 PROXY = "proxy"
 
 
-def by_token(**general: Any) -> IdentitySettings:
+def by_token(*, authorization_enabled: bool = False, **general: Any) -> IdentitySettings:
     """Return the settings of a program whose clients present tokens that ``token`` signs."""
     settings = AuthenticationSettings(
         authentication_enabled=True,
@@ -24,6 +29,7 @@ def by_token(**general: Any) -> IdentitySettings:
     return IdentitySettings(
         replace(settings, **general),
         TokenSettings(token_secret_key=base64.b64encode(KEY).decode()),
+        authorization=AuthorizationSettings(authorization_enabled=authorization_enabled),
     )
 
 

@@ -1,4 +1,5 @@
-"""A judge that allows nothing: every path of REST and the console answers its refusal, for existing names or not."""
+"""A judge that allows nothing: every path of REST answers as Apache refuses, and of the console the judge's reason, for
+existing names or not."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from engine.auth.actions import Action
+from engine.auth.authorization.refusal_texts import AccessCheck
 from engine.auth.rights import AUTHENTICATED, PUBLIC
 from gateway.http.auth import access
 from gateway.http.auth.access import declared_rights
@@ -19,6 +21,8 @@ from tests.support.access.judges import REASON, DenyAll
 from tests.support.admin.gateway_client import Answer
 
 Call = Callable[..., Answer]
+REFUSALS = {(check.status, check.text[:20]) for check in AccessCheck}
+"""Status and beginning of the text of Apache's refusals."""
 EXISTING = {"tenant": "public", "property": "public", "namespace": "default"}
 BODIES: dict[str, Any] = {
     "/admin/v2/namespaces/grantPermissionsOnTopics": [
@@ -75,7 +79,7 @@ def test_each_rest_path_refuses_before_it_calls_the_engine(
                 path = rest_path(route.template, {**names, "domain": "persistent"})
                 for target in (path, f"/clusters/standalone{path}"):
                     answer = call(method, target, BODIES.get(path))
-                    assert (answer.status, answer.json) == (403, {"reason": REASON}), target
+                    assert (answer.status, answer.json["reason"][:20]) in REFUSALS, target
                 checked += 1
     assert checked > 1500
 
@@ -141,6 +145,10 @@ def test_every_url_states_rights_and_open_urls_are_listed() -> None:
     assert sorted(pattern[:8] for pattern in patterns) == ["/^(?:clu", "/^(?:c|c"]
 
 
+OF_A_VIEWER = ("overview", "topics", "topics/export", "scopes", "bundles", "tenants")
+"""Lists that contain what the caller may see."""
+
+
 def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
     calls = {
         (method, pattern)
@@ -152,6 +160,7 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         ("GET", "/api/v1/environment"),
         ("GET", "/api/v1/health"),
         ("GET", "/api/v1/analyses"),
+        *(("GET", f"/api/v1/clusters/<seg:cluster>/{path}") for path in OF_A_VIEWER),
         ("GET", "/api/v1/views"),
         ("POST", "/api/v1/views"),
         ("PUT", "/api/v1/views/<number:view_id>"),

@@ -153,7 +153,9 @@ def call_of(path: str, view: type[AdminResource]) -> AdminResource:
         del kwargs["cluster"]
     kwargs["served_cluster"] = "standalone"  # as below /clusters/<name>/
     body = b'[{"topic": "persistent://t/n/p", "role": "r"}]'
-    request = RequestFactory().generic("POST", "/", body, content_type="application/json")
+    request = RequestFactory().generic(
+        "POST", "/?tenant=t&property=t", body, content_type="application/json"
+    )
     made.setup(request, **kwargs)
     return made
 
@@ -178,7 +180,7 @@ def test_the_resource_is_the_one_that_the_path_names() -> None:
                     ), path
                 elif isinstance(resource, NamespaceName):
                     assert resource in namespaces
-                elif "antiAffinity" not in path:
+                else:
                     assert resource == TenantName("t")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from admin_ui.live import CHANNELS
 from engine.admin.api.rows import ROW_COLUMNS
+from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.auth.viewer import ALL, Viewer
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy import topics as metadata
@@ -16,6 +17,7 @@ from engine.tenancy.namespaces import create_namespace, set_anti_affinity
 from engine.tenancy.tenants import create_tenant
 from gateway.clusters.cluster import Cluster
 from gateway.http import view
+from gateway.http.auth import access
 from gateway.http.bodies import JsonText
 from gateway.services.clock import now_ms
 from gateway.services.collection.snapshot import Snapshot
@@ -95,8 +97,11 @@ def seen_names(viewer: Viewer) -> set[str]:
 
 
 def ask(gateway: Gateway, viewer: Viewer, path: str, patch: pytest.MonkeyPatch) -> Answer:
+    async def viewer_of(identity: Identity, cluster: Cluster) -> Viewer:
+        return viewer
+
     with patch.context() as once:
-        once.setattr(view, "viewer_of", lambda identity: viewer)
+        once.setattr(view, "viewer_of", viewer_of)
         return gateway("GET", path)
 
 
@@ -193,8 +198,7 @@ def test_brokers_and_bookies_are_listed_to_who_sees_everything(
         assert body["brokers"] == body["bookies"] == shown
 
 
-def test_requests_and_sockets_without_authentication_see_everything() -> None:
-    from engine.auth.identity import UNAUTHENTICATED
-    from gateway.http.auth.access import viewer_of
-
-    assert viewer_of(UNAUTHENTICATED) is ALL
+async def test_requests_and_sockets_without_authentication_see_everything(
+    cluster: Cluster,
+) -> None:
+    assert await access.viewer_of(UNAUTHENTICATED, cluster) is ALL

@@ -4,6 +4,7 @@ from tests.mutants.edit import Edit
 
 CALLERS = "unit/gateway/http/auth/test_callers.py"
 IDENTITY = "unit/gateway/http/auth/test_identity.py"
+ADMISSION = "unit/gateway/ws/test_admission.py"
 SOCKETS = "unit/access/test_socket_doors.py"
 
 EDITS = (
@@ -39,5 +40,43 @@ EDITS = (
         "if False:",
         (f"{SOCKETS}::test_a_socket_opens_by_a_token_in_its_header_or_query",),
         "A17",
+    ),
+    Edit(
+        "socket-outlives-its-rights",
+        "gateway/ws/admission.py::Admission._judge_again",
+        "self._end(error.reason)",
+        "pass",
+        (f"{ADMISSION}::test_a_socket_ends_when_its_client_loses_the_right",),
+        "A20",
+    ),
+    Edit(
+        "channel-outlives-its-rights",
+        "admin_ui/live.py::LiveFeed._renew",
+        "except Forbidden as error:\n                refusal = error",
+        "except Forbidden:\n                pass",
+        (
+            "unit/gateway/http/auth/test_live_rights.py::test_channels_follow_the_rights_of_the_client",
+        ),
+        "A20",
+    ),
+    Edit(
+        "read-only-policies-are-changed",
+        "gateway/services/guarded_store.py::GuardedStore._check",
+        "if not verdict.allowed:",
+        "if False:",
+        (
+            "unit/gateway/services/test_guarded_store.py::test_policies_are_changed_only_without_the_flag",
+        ),
+        "A21",
+    ),
+    Edit(
+        "tenant-admin-widens-its-tenant",
+        "engine/tenancy/tenants.py::update_tenant",
+        "if not by_superuser:",
+        "if False:",
+        (
+            "unit/gateway/http/auth/test_judged_calls.py::test_only_a_superuser_changes_the_clusters_of_a_tenant",
+        ),
+        "A15",
     ),
 )
