@@ -20,6 +20,12 @@ from engine.metadata.store import (
 )
 
 COOKIE_NAME = "VERSION"
+STORE_LOST = (
+    "The store's data was deleted, or another store or chroot is configured. Bring the data back, or correct the"
+    " setting: without it the messages on the disks cannot be read. To begin anew without them, move the directories of"
+    " all bookies of the cluster away"
+)
+"""What an operator can do about disks whose cluster is not in the metadata store."""
 
 
 class IdentityError(MagnetarError):
@@ -61,12 +67,21 @@ def write_local_cookies(disk: Disk, directories: list[str], cookie: bytes) -> No
         disk.sync_dir(directory)
 
 
-async def instance_id(store: MetadataStore, entropy: Entropy, *, initialize: bool) -> str:
-    """Return the cluster's id. With ``initialize`` the cluster's root nodes are created when missing."""
+async def instance_id(
+    store: MetadataStore, entropy: Entropy, *, initialize: bool, used: bool = False
+) -> str:
+    """Return the cluster's id. With ``initialize`` the cluster's root nodes are created when missing.
+
+    ``used``: the bookie's disks have a cookie, for the message of the IdentityError.
+    """
     await check_layout(store)
     try:
         return (await store.get(paths.INSTANCE_ID))[0].decode().strip()
     except NoNodeError:
+        if used:
+            raise IdentityError(
+                f"the disks have data, but {paths.INSTANCE_ID} is missing in the metadata store. {STORE_LOST}"
+            ) from None
         if not initialize:
             raise IdentityError(
                 f"{paths.INSTANCE_ID} is missing: the cluster is not initialized, or this is the wrong chroot"
@@ -89,6 +104,13 @@ async def check_cookie(
         stored = (await store.get(path))[0]
     for text in local:
         if text is not None and text != cookie:
+            before = Cookie.decode(text)
+            expected = Cookie.decode(cookie)
+            if replace(before, instance_id=expected.instance_id) == expected:
+                raise IdentityError(
+                    f"the disks belong to cluster {before.instance_id}, and the metadata store is that of cluster"
+                    f" {expected.instance_id}. {STORE_LOST}"
+                )
             raise IdentityError(
                 "the cookie on disk belongs to another bookie, directory layout or cluster:\n"
                 f"{text.decode(errors='replace')}expected:\n{cookie.decode()}"

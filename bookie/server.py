@@ -137,8 +137,13 @@ class Bookie:
         if settings.http_server_port is not None:
             await self._status.listen(settings.listening_host, settings.http_server_port)
         self._directories.make()
-        initialize = settings.initialize_cluster and self._directories.are_new()
-        cluster = await instance_id(self._store, self._entropy, initialize=initialize)
+        new = self._directories.are_new()
+        cluster = await instance_id(
+            self._store,
+            self._entropy,
+            initialize=settings.initialize_cluster and new,
+            used=not new,
+        )
         self.bookie_id = settings.bookie_id or f"{settings.host}:{settings.bookie_port}"
         cookie = self._directories.cookie(self.bookie_id, cluster)
         await self._directories.identify(self._store, self.bookie_id, cookie)

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from bookie.cookies import COOKIE_NAME, IdentityError
+from bookie.cookies import COOKIE_NAME, STORE_LOST, IdentityError
 from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError
 from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
 from engine.metadata.records import Cookie
 from tests.support.bookies import KEY, Machine, make
 from tests.unit.bookie.test_server import until_exists
@@ -165,6 +166,23 @@ async def test_a_wiped_or_foreign_directory_is_refused(directory: str, how: str)
     with pytest.raises(IdentityError, match="no cookie" if how == "wiped" else "another bookie"):
         async with of:
             pass
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_bookie_whose_metadata_was_deleted_says_what_to_do(again: bool) -> None:
+    of = machine(ONE)
+    async with of:
+        await write(of, 1)
+    of.metadata = MemoryServer()
+    if again:  # a new bookie has begun a cluster in the empty store
+        await of.metadata.session().create(paths.INSTANCE_ID, b"another", make_parents=True)
+    with pytest.raises(IdentityError) as refused:
+        async with of:
+            pass
+    text = str(refused.value)
+    assert ("belong to cluster" if again else "/ledgers/INSTANCEID is missing") in text
+    assert STORE_LOST in text
+    assert "\n" not in text
 
 
 @pytest.mark.parametrize("roots", [(ONE,), (TWO, ONE), (ONE, THREE), (ONE, TWO, THREE)])
