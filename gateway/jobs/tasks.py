@@ -122,7 +122,8 @@ def notify(run_id: str) -> None:
     try:
         async_to_sync(announce)()
     except (RedisError, OSError) as error:  # The consoles poll the row as well.
-        log.warning("could not announce run %s: %s", run_id, error)
+        reason = str(error) or f"no answer within {ANNOUNCE_S:g} s"  # a time-out has no text
+        log.warning("could not announce run %s: %s", run_id, reason)
 
 
 class _Progress:

@@ -93,7 +93,9 @@ def test_notifying_the_workers_has_a_time_out(bench: Bench, silent: SilentRedis)
     assert silent.connections() >= 1
 
 
-def test_an_attempt_does_not_wait_for_a_silent_redis(bench: Bench, silent: SilentRedis) -> None:
+def test_an_attempt_does_not_wait_for_a_silent_redis(
+    bench: Bench, silent: SilentRedis, caplog: pytest.LogCaptureFixture
+) -> None:
     layer = RedisPubSubChannelLayer(hosts=[{"address": silent.url, "socket_timeout": None}])
     bench.patch.setattr("channels.layers.get_channel_layer", lambda: layer)
     bench.patch.setattr(tasks, "ANNOUNCE_S", 0.02)
@@ -102,3 +104,6 @@ def test_an_attempt_does_not_wait_for_a_silent_redis(bench: Bench, silent: Silen
     bench.work()
     assert not silent.broken
     assert Shown(run).check_one_attempt() == "attempt 1 by worker 1."
+    texts = [text for text in caplog.messages if "announce" in text]
+    assert texts
+    assert all(text.endswith(": no answer within 0.02 s") for text in texts)
