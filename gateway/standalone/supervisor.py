@@ -31,6 +31,8 @@ STEADY_S = 5.0
 READY_S = 60.0
 """Time for which a starting child may be inactive: without processor time, log output or a restart."""
 READY_MAX_S = 150.0
+ENDS_MAX = 2
+"""Number of times that a starting child may end before a request for it fails; it is started again nevertheless."""
 QUIET_S = 10.0
 REQUEST_MAX = 4096
 REQUEST_S = 30.0
@@ -220,6 +222,7 @@ class ChildProcess:
         self.wanted = True
         self._wake.set()
         if self._supervisor_task is None or self._supervisor_task.done():
+            self.refused.clear()
             self._supervisor_task = asyncio.get_running_loop().create_task(self._supervise())
 
     async def stop(self) -> None:
@@ -595,17 +598,21 @@ class Supervisor:
     async def _until_ready(self, child: ChildProcess) -> str:
         """Wait until the child is ready; return the problem when it does not become ready, else an empty text.
 
-        Waits while the child is active, at most READY_MAX_S, and not while the instance stops.
+        Waits while the child is active, at most READY_MAX_S, not while the instance stops, not when the child refuses
+        its settings, and not when it has ended ENDS_MAX times.
         """
         loop = asyncio.get_running_loop()
         waits = [loop.create_task(event.wait()) for event in (child.ready, self._stopping)]
         began = active = time.monotonic()
         activity = child.activity()
-        while not (child.ready.is_set() or self._stopping.is_set()):
+        ends = child.restarts
+        failed = False
+        while not (child.ready.is_set() or self._stopping.is_set() or failed):
             await asyncio.wait(waits, timeout=POLL_MAX_S, return_when=asyncio.FIRST_COMPLETED)
             now = time.monotonic()
             if (latest := child.activity()) != activity:
                 activity, active = latest, now
+            failed = child.refused.is_set() or child.restarts - ends >= ENDS_MAX
             if now - active > READY_S or now - began > READY_MAX_S:
                 break
         for wait in waits:
@@ -615,5 +622,7 @@ class Supervisor:
         if self._stopping.is_set():
             return "the instance is stopping"
         message = child.log.last_message()
+        if failed:
+            return f"{child.spec.name} ends while it starts: {message}; log: {child.log.path}"
         took_s = time.monotonic() - began
         return f"{child.spec.name} was started but is not ready after {took_s:.0f} s; its log ends: {message}"

@@ -458,6 +458,23 @@ async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
     )
 
 
+@pytest.mark.parametrize(("status", "starts"), [(1, 2), (os.EX_CONFIG, 1)])
+async def test_a_request_for_a_child_that_always_fails_is_answered_as_soon_as_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, starts: int
+) -> None:
+    monkeypatch.setattr(supervising, "DELAY_S", 0.001)
+    monkeypatch.setattr(supervising, "POLL_MAX_S", 0.01)
+    complaint = f"import sys; print('java: cannot execute'); sys.exit({status})"
+    spec = child("spark", (sys.executable, "-c", complaint), on_demand=True)
+    supervisor = made(tmp_path, [], replace(spec, ready=Ready("tcp", 1)))
+    process = supervisor._children["spark"]
+    for round_ in range(1, 3):
+        answer = await order(supervisor, "start", "spark")
+        assert str(answer["error"]).startswith("spark ends while it starts: java: cannot execute;")
+        assert process.restarts >= starts * round_
+    await process.stop()
+
+
 async def test_a_process_that_computes_is_at_work(tmp_path: Path) -> None:
     busy = (sys.executable, "-c", "while True: pass")
     async with running(tmp_path, child("spark", busy), []) as process:
