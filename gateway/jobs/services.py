@@ -37,6 +37,9 @@ WORKER_START_S = 60.0
 _sender = ThreadPoolExecutor(1, thread_name_prefix="to-redis")
 EXECUTE, WARM = "jobs.execute", "jobs.warm"  # Names of the tasks in ``gateway.jobs.tasks``.
 ERROR_CHARACTERS_MAX = 2_000
+WAITING = "waiting for a worker"
+"""Stage of a queued run. The reason is added when the supervisor does not start a worker."""
+STAGE_CHARACTERS_MAX = 200
 
 
 def declared(*, analysis: str) -> Analysis:
@@ -100,6 +103,12 @@ def enqueue(*, run_id: str, attempt: int) -> bool:
     ``recover`` sends the run again after that and after a lost message (J4). Blocks for at most about SEND_S, also
     while Redis accepts connections and does not answer.
     """
+    if problem := _need_worker():
+        name = "redis" if problem.startswith("redis") else "worker"
+        command = f"; start it with: manage.py standalone start {name}"
+        reason = f"{WAITING}: {problem}"[: STAGE_CHARACTERS_MAX - len(command)]
+        queued = JobRun.objects.filter(id=run_id, attempt=attempt, state=RunState.QUEUED)
+        queued.update(stage=reason + command)
     return _send(EXECUTE, (run_id, attempt))
 
 
@@ -118,8 +127,6 @@ def in_background(work: Callable[[], object]) -> None:
 def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
     from gateway.celery import app  # Not at the gateway's start, since Celery is slow to import.
 
-    _need_worker()
-
     # A connection of its own, with time-outs: the connection on which a worker waits for messages must have none.
     limits = {"socket_timeout": SEND_S, "socket_connect_timeout": SEND_S, "max_retries": 0}
     try:
@@ -133,20 +140,24 @@ def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
     return True
 
 
-def _need_worker() -> None:
-    """Let the supervisor start Redis and a worker if they start with the first analysis. A problem is only logged: the
-    message cannot be sent then, or waits in Redis."""
+def _need_worker() -> str:
+    """Let the supervisor start Redis and a worker if they start with the first analysis.
+
+    Return the problem when it does not, else an empty text: the message cannot be sent then, or waits in Redis.
+    """
     environment = settings.ENVIRONMENT
     if not environment.workers_on_demand or not environment.control_socket:
-        return
+        return ""
     from gateway.standalone.control import NotRunningError, send_request
 
     try:
         answer = send_request(Path(environment.control_socket), "need", "worker", WORKER_START_S)
     except NotRunningError as error:
         answer = {"error": str(error)}
-    if "error" in answer:
-        log.warning("the supervisor did not start a worker: %s", answer["error"])
+    problem = str(answer.get("error", ""))
+    if problem:
+        log.warning("the supervisor did not start a worker: %s", problem)
+    return problem
 
 
 def resume() -> None:
@@ -183,6 +194,7 @@ class Warming:
 
     def _send(self) -> None:
         try:
+            _need_worker()
             if _send(WARM, (), expires=60):
                 self._sent_ms = now_ms()
         finally:
@@ -327,6 +339,9 @@ def recover() -> list[str]:
     is tried at most ATTEMPTS_MAX times.
     """
     now = now_ms()
+    # A worker runs: this is called by workers only.
+    waiting = JobRun.objects.filter(state=RunState.QUEUED, stage__startswith=f"{WAITING}: ")
+    waiting.update(stage=WAITING)
     lost = JobRun.objects.filter(state=RunState.RUNNING, lease_until_ms__lt=now)
     changed = [run.id for run in lost if _worker_lost(run)]
     stale = JobRun.objects.filter(

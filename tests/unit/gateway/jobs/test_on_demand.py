@@ -11,6 +11,8 @@ from gateway.jobs.models import JobRun, RunState
 from gateway.standalone import control
 from tests.unit.gateway.jobs.bench import Bench
 
+enqueue = services.enqueue
+
 Answer = dict[str, object]
 
 
@@ -28,15 +30,55 @@ def supervised(bench: Bench, answer: Callable[[], Answer]) -> list[tuple[str, st
     return requests
 
 
+def stage(run_id: str) -> str:
+    return services.stage_of(services.get(run_id=run_id))
+
+
 def idle() -> None:
     services._sender.submit(lambda: None).result(60)
 
 
+def sent(bench: Bench) -> list[str]:
+    """Use the shipped ``enqueue``; return the ids of the runs that are sent."""
+    runs: list[str] = []
+
+    def send(task: str, arguments: tuple[object, ...], **options: object) -> bool:
+        runs.append(str(arguments[0]))
+        return True
+
+    bench.patch.setattr(services, "_send", send)
+    bench.patch.setattr(services, "enqueue", enqueue)
+    return runs
+
+
 def test_a_run_is_sent_after_its_worker_was_requested(bench: Bench) -> None:
     requests = supervised(bench, lambda: {"children": []})
-    bench.patch.setattr(services, "SEND_S", 0.1)
-    services._send(services.WARM, ())
-    assert requests == [("need", "worker")]
+    runs = sent(bench)
+    run = bench.create()
+    assert (requests, runs) == ([("need", "worker")], [run.id])
+    assert stage(run.id) == "waiting for a worker"
+
+
+@pytest.mark.parametrize(
+    ("problem", "child"),
+    [
+        ("worker was stopped by a request", "worker"),
+        ("redis, which worker needs, was stopped by a request", "redis"),
+        ("worker ended twice while it started (exit 1: " + "x" * 500, "worker"),
+    ],
+)
+def test_a_run_without_a_worker_shows_why_and_what_starts_one(
+    bench: Bench, problem: str, child: str
+) -> None:
+    supervised(bench, lambda: {"error": problem})
+    runs = sent(bench)
+    run = bench.create()
+    assert runs == [run.id], "it is done when a worker runs again"
+    text = stage(run.id)
+    assert text.startswith(f"waiting for a worker: {problem[:80]}")
+    assert text.endswith(f"; start it with: manage.py standalone start {child}")
+    services.recover()  # as a worker that runs does
+    assert stage(run.id) == "waiting for a worker"
 
 
 def test_a_worker_that_cannot_be_started_is_logged(
