@@ -25,7 +25,7 @@ STORE_LOST = (
     " setting: without it the messages on the disks cannot be read. To begin anew without them, move the directories of"
     " all bookies of the cluster away"
 )
-"""What an operator can do about disks whose cluster is not in the metadata store."""
+"""Advice to an operator about disks whose cluster is not in the metadata store."""
 
 
 class IdentityError(MagnetarError):

@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from engine.base.errors import MagnetarError
 from engine.base.settings import SettingsError
 from engine.metadata.connect import FORM, MetadataUrl, connect
-from engine.metadata.copying import CopiedNodes, copy
+from engine.metadata.copying import CopiedNodes, CopyError, copy
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 
 EX_USAGE = 2
 REPORT_NODES = 10_000
-
-
-class UnreachableError(MagnetarError):
-    """A store does not answer, before anything was copied."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -72,10 +68,11 @@ def _inside(source: MetadataUrl, target: MetadataUrl) -> str | None:
 
 
 async def _connect(name: str, url: str) -> MetadataStore:
+    """Open a session. Raises CopyError when the store does not answer: nothing was copied then."""
     try:
         return await connect(url)
     except (StoreUnavailableError, SessionExpiredError) as error:
-        raise UnreachableError(f"cannot reach the {name} {url}: {error}") from error
+        raise CopyError(f"cannot reach the {name} {url}: {error}") from error
 
 
 async def _copy(source_url: str, target_url: str, inside: str | None) -> CopiedNodes:
