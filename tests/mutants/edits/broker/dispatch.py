@@ -294,4 +294,15 @@ EDITS = (
         (f"{MARKERS}::test_markers_are_acknowledged_and_use_no_permit",),
         "D17",
     ),
+    Edit(
+        "markers-behind-many-bytes-of-their-tag-are-not-seen",
+        "engine/broker/dispatch/facts.py::_positions_of",
+        "positions if len(positions) < most else None",
+        "positions",
+        (
+            "unit/broker/dispatch/test_facts.py::"
+            "test_facts_do_not_depend_on_other_bytes_with_the_bytes_of_a_tag",
+        ),
+        "D17",
+    ),
 )

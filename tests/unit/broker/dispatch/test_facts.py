@@ -1,6 +1,10 @@
 """Facts of entries that are not plain, whatever bytes their neighbours contain."""
 
+import random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.base.slices import Slice, View
 from engine.broker.dispatch import facts
@@ -15,6 +19,8 @@ from engine.broker.dispatch.facts import (
     chunks_of,
     facts_of,
 )
+from engine.wire import client_commands
+from engine.wire.kernels import take_sends
 from tests.support.raw_client import entry_of
 
 LATER = entry_of(b"v", deliver_at_time=7)
@@ -55,6 +61,50 @@ def test_markers_are_found_among_others(payload: bytes, wanted: int) -> None:
     assert facts.special[1].marker == 21
     bare = COMMIT[6:]  # without a checksum
     assert facts_of(run_of(plain, bare, bare[:9]), wanted).markers == (1,)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                [{}, {}, {}, {"marker_type": 21}, {"deliver_at_time": 160}, {"properties": []}]
+            ),
+            st.sampled_from([b"", b"\xa0", b"\xa0\x01", b"\xa0\x01" * 9, b"\x98\x01\xa0", b"x"]),
+            st.sampled_from([b"", b"\xa0", b"\xa0\x01", b"\xd2\x01\x98\x01"]),
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    st.sampled_from([MARKER, DISPATCH, DISPATCH | TRANSACTION | ORIGIN]),
+)
+def test_facts_do_not_depend_on_other_bytes_with_the_bytes_of_a_tag(
+    entries: list[tuple[dict[str, int], bytes, bytes]], wanted: int
+) -> None:
+    data, spans = b"", []
+    for fields, payload, gap in entries:
+        data += gap
+        entry = entry_of(payload, **fields)
+        spans += len(data), len(data) + len(entry)
+        data += entry
+    size = sum(spans[1::2]) - sum(spans[::2])
+    facts = facts_of(Slice(data, spans, size), wanted)
+    expected = [("marker_type" in fields, "deliver_at_time" in fields) for fields, *_ in entries]
+    assert [i in facts.markers for i in range(len(entries))] == [marker for marker, _ in expected]
+    if wanted != MARKER:
+        later = [facts.special.get(i, EntryFacts()).deliver_at_ms > 0 for i in range(len(entries))]
+        assert later == [later for _, later in expected]
+
+
+@pytest.mark.parametrize("payload", [b"v" * 100, random.Random(5).randbytes(100)])
+def test_metadata_is_not_searched_for_the_bytes_of_a_tag_in_commands_and_payloads(
+    payload: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The bytes of a marker's tag are also those of the number 160, which may be a producer's id or a sequence id.
+    data = b"".join(client_commands.send(i, i, entry_of(payload)) for i in range(140, 180))
+    _, _, run = take_sends(data, 0, len(data), 1 << 20)
+    assert run is not None
+    monkeypatch.setattr(facts, "tagged", None)
+    assert facts_of(run, MARKER).special == {}
 
 
 def test_only_wanted_facts_are_searched_for_and_others_are_added_later(
