@@ -106,7 +106,7 @@ ELSEWHERE = frozenset(
         "workers_on_demand",
         *("audit_days", "audit_entries_max", "run_days", "runs_max"),
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),
-        "https_port",
+        *("broker_http_tls_port", "broker_tls_port", "https_port"),
         *("redis_port", "spark_port"),
     }
 )

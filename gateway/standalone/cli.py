@@ -2,15 +2,16 @@
 
 import argparse
 import asyncio
+import datetime
 import fcntl
 import os
 import shutil
 import socket
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from engine.base import log as logs
 from engine.base.settings import SettingsError
@@ -27,6 +28,9 @@ from gateway.standalone.settings import GATEWAYS_MAX, PROGRAM, StandaloneSetting
 from gateway.standalone.supervisor import Supervisor, configure_output, fail, report
 from gateway.standalone.takeover import TakeoverError, refusal, take_over
 
+if TYPE_CHECKING:
+    from gateway.standalone.secure import SecureFiles
+
 BACKLOG = 1024
 ANSWER_S = 180.0
 """Time within which a running instance must answer, while it may wait for a child that starts."""
@@ -34,7 +38,7 @@ BOOKIE_BYTES = 300 << 20
 """Free space that a new bookie needs: two journal files of 64 MiB, and space for its first data."""
 OWN_PATHS = (
     *("zookeeper*", "metadata*", "redis", "spark", "logs", "runs", "java", "bookie-*"),
-    *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties"),
+    *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties", "internal-token"),
 )
 """Patterns of the files and folders that an instance creates in its data folder."""
 CHILDREN_END_S = 20.0
@@ -56,6 +60,11 @@ def main(argv: Sequence[str]) -> int:
         choices=plan.METADATA,
         default=plan.METADATA[0],
         help="the metadata server: the engine's own, or Apache ZooKeeper, which needs Java",
+    )
+    run.add_argument(
+        "--secure",
+        action="store_true",
+        help="with TLS, authentication and authorization, by files that the first start makes",
     )
     run.add_argument("--clusters", help="not built yet: several clusters in one instance")
     verbs.add_parser("status", help="list the children of the running instance")
@@ -96,9 +105,13 @@ def _demo(data_dir: Path) -> int:
     host = plan.HOST
     gateway = ports.get("gateway") or ports["gateway-1"]
     http = f"http://{host}:{gateway['http']}"
+    broker = ports["broker-1"]
+    token = ""
     try:
-        demo.fill(http, f"pulsar://{host}:{ports['broker-1']['pulsar']}", report)
-    except demo.DemoError as error:
+        if "pulsar+ssl" in broker:  # An instance that runs with --secure.
+            token = (data_dir / "secure" / "superuser.token").read_text()
+        demo.fill(http, f"pulsar://{host}:{broker['pulsar']}", report, token)
+    except (demo.DemoError, OSError) as error:
         fail(f"the demo stopped: {error}")
     report(f"look at {http}: open a topic of {demo.NAMESPACE}, then Analyse")
     return 0
@@ -133,6 +146,7 @@ def _control(verb: str, name: str, data_dir: Path) -> int:
 def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings) -> int:
     if args.clusters:
         fail("--clusters is not built yet: one instance has one cluster, `standalone`")
+    lock = _lock_data(data_dir)
     options = plan.InstanceOptions(
         data_dir=data_dir,
         settings=settings,
@@ -140,8 +154,8 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         brokers=args.brokers,
         spark_remote=os.environ.get("SPARK_REMOTE", ""),
         metadata=args.metadata,
+        secure=_secure_files(data_dir) if args.secure else None,
     )
-    lock = _lock_data(data_dir)
     is_zookeeper = options.metadata == "zookeeper"
     if is_zookeeper and (problem := refusal(data_dir)):
         fail(problem)
@@ -185,6 +199,18 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
 
     with lock:
         return asyncio.run(serve())
+
+
+def _secure_files(data_dir: Path) -> "SecureFiles":
+    """Return the files of an instance with ``--secure``, made or renewed."""
+    from gateway.standalone.secure import SecureError, SecureFiles  # cryptography takes time.
+
+    files = SecureFiles(data_dir)
+    try:
+        files.prepare(datetime.datetime.now(datetime.UTC), report)
+    except SecureError as error:
+        fail(str(error))
+    return files
 
 
 def _redis(options: plan.InstanceOptions) -> str:
@@ -253,7 +279,7 @@ def _room_problem(data_dir: Path, bookies: int) -> str:
 def _listeners(host: str, children: Sequence[plan.Child]) -> dict[int, socket.socket]:
     """Return the listening sockets that children share, by port; they are open while the instance runs."""
     listeners: dict[int, socket.socket] = {}
-    for port in sorted({child.listener for child in children if child.listener}):
+    for port in sorted({port for child in children for port in child.listeners.values()}):
         listeners[port] = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if problem := _bind(listeners[port], host, port, "gateways, http"):
             fail(problem)
@@ -313,17 +339,37 @@ def _move_misplaced_data(folder: Path) -> None:
 
 def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]
     ports = {child.name: child.ports for child in children}
-    http_port = options.ports()["HTTP"]
+    broker, all_ports, host = ports["broker-1"], options.ports(), options.host
 
     def text(took_s: float) -> str:
-        host = options.host
-        return (
-            f"ready in {took_s:.1f} s\n"
-            f"  console, REST, WebSocket  http://{host}:{http_port}\n"
-            f"  Pulsar clients            pulsar://{host}:{ports['broker-1']['pulsar']}\n"
-            f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}\n"
-            f"  logs and data             {options.data_dir}\n"
-            "  Ctrl-C stops everything; data stays"
-        )
+        lines = [
+            f"ready in {took_s:.1f} s",
+            f"  console, REST, WebSocket  http://{host}:{all_ports['HTTP']}",
+            f"  Pulsar clients            pulsar://{host}:{broker['pulsar']}",
+            *(
+                _secure_lines(options.secure, host, all_ports["HTTPS"], broker)
+                if options.secure
+                else ()
+            ),
+            f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}",
+            f"  logs and data             {options.data_dir}",
+            "  Ctrl-C stops everything; data stays",
+        ]
+        return "\n".join(lines)
 
     return text
+
+
+def _secure_lines(
+    files: "SecureFiles", host: str, https_port: int, broker: Mapping[str, int]
+) -> list[str]:
+    """Return how to sign in: no line has a secret."""
+    https = f"https://{host}:{https_port}"
+    return [
+        f"  the same by TLS           {https} and pulsar+ssl://{host}:{broker['pulsar+ssl']}",
+        f"  authority of TLS          {files.authority}",
+        f"  superuser's token         {files.token('superuser')}",
+        f"  superuser's certificate   {files.certificate('superuser')}, key {files.key('superuser')}",
+        f"  curl --cacert {files.authority} -H @{files.header} {https}/admin/v2/tenants",
+        f"  further tokens            magnetar tokens create --secret-key {files.token_key.as_uri()} --subject ROLE",
+    ]

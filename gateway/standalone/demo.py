@@ -16,6 +16,7 @@ from engine.base.budget import Budget
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
+from engine.client.broker_link import LinkSettings
 from engine.client.client import PulsarClient
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
@@ -89,29 +90,35 @@ TOPICS: Sequence[DemoTopic] = (
 )
 
 
-def fill(http: str, pulsar: str, report: Callable[[str], None]) -> None:
-    """Create the namespace and topics by REST at ``http``, publish by the broker at ``pulsar``. Raises DemoError."""
-    _rest(http, "PUT", f"/namespaces/{NAMESPACE}", allow=409)
-    _rest(http, "POST", f"/namespaces/{NAMESPACE}/retention", RETENTION)
+def fill(http: str, pulsar: str, report: Callable[[str], None], token: str = "") -> None:
+    """Create the namespace and topics by REST at ``http``, publish by the broker at ``pulsar``; with ``token`` where
+    the instance asks for one. Raises DemoError."""
+
+    def rest(method: str, path: str, body: Any = None, allow: int = 204) -> None:
+        _rest(http, method, path, body, allow, token)
+
+    rest("PUT", f"/namespaces/{NAMESPACE}", allow=409)
+    rest("POST", f"/namespaces/{NAMESPACE}/retention", RETENTION)
     for topic in TOPICS:
         if topic.partitions:
-            _rest(http, "PUT", f"{topic.path}/partitions", topic.partitions, allow=409)
+            rest("PUT", f"{topic.path}/partitions", topic.partitions, allow=409)
         else:
-            _rest(http, "PUT", topic.path, allow=409)
+            rest("PUT", topic.path, allow=409)
         if topic.subscription:
-            _rest(http, "PUT", f"{topic.path}/subscription/{topic.subscription}", allow=409)
+            rest("PUT", f"{topic.path}/subscription/{topic.subscription}", allow=409)
     try:
-        asyncio.run(_publish_all(pulsar, report))
+        asyncio.run(_publish_all(pulsar, report, token))
     except MagnetarError as error:
         raise DemoError(f"{pulsar}: {error}") from error
 
 
-def _rest(http: str, method: str, path: str, body: Any = None, allow: int = 204) -> None:
+def _rest(http: str, method: str, path: str, body: Any, allow: int, token: str) -> None:
     """Call ``path``; status ``allow`` counts as success. Raises DemoError."""
     data = b"" if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        f"{http}/admin/v2{path}", data, {"Content-Type": "application/json"}, method=method
-    )
+    headers = {"Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    request = urllib.request.Request(f"{http}/admin/v2{path}", data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=REQUEST_S):
             return
@@ -124,12 +131,19 @@ def _rest(http: str, method: str, path: str, body: Any = None, allow: int = 204)
         raise DemoError(f"{method} {request.full_url}: {error}") from error
 
 
-async def _publish_all(pulsar: str, report: Callable[[str], None]) -> None:
+async def _publish_all(pulsar: str, report: Callable[[str], None], token: str) -> None:
     async def brokers() -> Sequence[str]:
         return [pulsar]
 
+    def credentials(challenge: bytes) -> tuple[str, bytes]:
+        return "token", token.encode()
+
     client = PulsarClient(
-        network=LoopNetwork(), clock=SystemClock(), entropy=RandomEntropy(), brokers=brokers
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        brokers=brokers,
+        settings=LinkSettings(credentials=credentials if token else None),
     )
     try:
         for topic in TOPICS:

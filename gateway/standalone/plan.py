@@ -5,10 +5,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gateway.standalone.ports import BROKER_STEP, DEFAULTS, refusal
 from gateway.standalone.settings import StandaloneSettings
+
+if TYPE_CHECKING:
+    from gateway.standalone.secure import SecureFiles
 
 HOST = "127.0.0.1"
 COUNT_MAX = 16
@@ -27,7 +30,16 @@ MALLOC = {
 }
 
 
-LISTENER = "{listener}"
+BROKER_PORTS = {
+    "BROKER": ("pulsar", "MAGNETAR_BROKER_PORT"),
+    "BROKER_HTTP": ("http", "MAGNETAR_BROKER_HTTP_PORT"),
+    "BROKER_TLS": ("pulsar+ssl", "MAGNETAR_BROKER_SERVICE_PORT_TLS"),
+    "BROKER_HTTP_TLS": ("https", "MAGNETAR_BROKER_HTTP_PORT_TLS"),
+}
+"""Labels and variables of a broker's ports by their names in ``ports.DEFAULTS``."""
+SECURE_PORTS = frozenset({"BROKER_TLS", "BROKER_HTTP_TLS", "HTTPS"})
+LISTENER, HTTPS_LISTENER = "{listener}", "{https listener}"
+"""Words of a command line that stand for the descriptors of listening sockets."""
 ANALYSES = "analyses"
 """Function that an instance lacks without Redis, the worker or Spark."""
 
@@ -65,9 +77,9 @@ class Child:
     serves: str = ""
     """The function that the instance lacks without the child. The instance is ready before such a child is, and stays
     so without it. Empty for a child without which the instance is not ready."""
-    listener: int = 0
-    """A port on which the supervisor listens for this child and others. Its descriptor replaces ``LISTENER`` in
-    ``argv``."""
+    listeners: Mapping[str, int] = field(default_factory=dict)
+    """Ports on which the supervisor listens for this child and others, by the words of ``argv`` that the descriptors
+    replace."""
     stop_timeout_s: float = 10.0
 
 
@@ -85,6 +97,8 @@ class InstanceOptions:
     brokers: int = 1
     spark_remote: str = ""
     metadata: str = METADATA[0]
+    secure: "SecureFiles | None" = None
+    """The files of an instance with TLS, authentication and authorization; None without."""
 
     @property
     def workers_on_demand(self) -> bool:
@@ -175,8 +189,9 @@ def children(
         "MAGNETAR_WORKERS_ON_DEMAND": str(options.workers_on_demand).lower(),
         "SPARK_REMOTE": options.spark_remote or f"sc://{host}:{spark_port}",
         "PYTHONUNBUFFERED": "1",
+        **(options.secure.environment() if options.secure else {}),
     }
-    gateways = _gateways(options, host, http_port, ports["GATEWAY_HTTP"], shared)
+    gateways = _gateways(options, ports, shared)
     out = [
         _metadata(options, zk_port, java_home, classpath, shared),
         Child(
@@ -192,7 +207,7 @@ def children(
             serves=ANALYSES if options.workers_on_demand else "",
         ),
         *_bookies(options, ports["BOOKIE"], ports["BOOKIE_HTTP"], shared),
-        *_brokers(options, ports["BROKER"], ports["BROKER_HTTP"], shared),
+        *_brokers(options, ports, shared),
         *gateways,
         _worker(options, redis_port, [child.name for child in gateways], shared),
     ]
@@ -245,6 +260,8 @@ def _bookies(
         # A bookie's disks are bound to its id, which by default holds the port, and to their path. Both may change
         # between two starts of an instance.
         own = {"MAGNETAR_BOOKIE_BOOKIE_ID": name, "MAGNETAR_BOOKIE_MOVABLE_DATA": "true"}
+        if options.secure:
+            own |= options.secure.of_bookie()
         ready = Ready("http", http, "/ready")
         env = {**shared, **MALLOC, **own}
         own_ports = {"bookie": port, "http": http}
@@ -253,25 +270,33 @@ def _bookies(
 
 
 def _brokers(
-    options: InstanceOptions, first_port: int, first_http: int, shared: Mapping[str, str]
+    options: InstanceOptions, ports: Mapping[str, int], shared: Mapping[str, str]
 ) -> list[Child]:
     # Three copies if there are three bookies, with a majority as ack quorum: writing continues without one of them.
     quorum = min(options.bookies, 3)
     out = []
     for i in range(options.brokers):
-        port, http = first_port + BROKER_STEP * i, first_http + BROKER_STEP * i
+        own_ports = {
+            label: ports[name] + BROKER_STEP * i
+            for name, (label, _) in BROKER_PORTS.items()
+            if options.secure or name not in SECURE_PORTS
+        }
+        variables = {
+            variable: str(own_ports[label])
+            for label, variable in BROKER_PORTS.values()
+            if label in own_ports
+        }
         env = {
             **shared,
             **MALLOC,
-            "MAGNETAR_BROKER_PORT": str(port),
-            "MAGNETAR_BROKER_HTTP_PORT": str(http),
+            **variables,
+            **(options.secure.of_broker() if options.secure else {}),
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_ENSEMBLE_SIZE": str(quorum),
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": str(quorum),
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_ACK_QUORUM": str(quorum // 2 + 1),
         }
         argv = (sys.executable, "-m", "engine", "broker")
-        ready = Ready("http", http, "/ready")
-        own_ports = {"pulsar": port, "http": http}
+        ready = Ready("http", own_ports["http"], "/ready")
         name = f"broker-{i + 1}"
         out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env, stop_timeout_s=20))
     return out
@@ -298,27 +323,43 @@ def _worker(
 
 
 def _gateways(
-    options: InstanceOptions, host: str, port: int, own_port: int, env: Mapping[str, str]
+    options: InstanceOptions, ports: Mapping[str, int], shared: Mapping[str, str]
 ) -> list[Child]:
-    """Return one gateway on ``port``, or several that share it and have a port of their own each."""
+    """Return one gateway on the port HTTP, or several that share it and have a port of their own each. With ``secure``
+    they also serve the port HTTPS, which several share, too."""
     several = options.gateways > 1
+    env, listeners, own_ports = dict(shared), {}, {}
+    if several:
+        listeners[LISTENER] = ports["HTTP"]
+    if options.secure:
+        https = ports["HTTPS"]
+        env |= {**options.secure.of_gateway(), "MAGNETAR_HTTPS_PORT": str(https)}
+        if several:
+            listeners[HTTPS_LISTENER] = https
+        else:
+            own_ports["https"] = https
+    options_of = {LISTENER: "--listener", HTTPS_LISTENER: "--https-listener"}
     out = []
     for i in range(options.gateways):
-        own = own_port + i if several else port
+        own = ports["GATEWAY_HTTP"] + i if several else ports["HTTP"]
         argv = (
-            *(sys.executable, "-m", "gateway.serve", "--host", host, "--port", str(own)),
-            *(("--listener", LISTENER) if several else ()),
+            *(sys.executable, "-m", "gateway.serve", "--host", options.host, "--port", str(own)),
+            *(part for word in listeners for part in (options_of[word], word)),
         )
         name = f"gateway-{i + 1}" if several else "gateway"
         ready = Ready("http", own, "/admin/v2/brokers/health")
-        listener = port if several else 0
-        out.append(Child(name, argv, {"http": own}, ready, env=env, listener=listener))
+        out.append(
+            Child(name, argv, {"http": own, **own_ports}, ready, env=env, listeners=listeners)
+        )
     return out
 
 
 def _refuse_shared_ports(children: Sequence[Child]) -> None:
+    labels = {LISTENER: "http", HTTPS_LISTENER: "https"}
     users: dict[int, str] = {
-        child.listener: "gateways (http)" for child in children if child.listener
+        port: f"gateways ({labels[word]})"
+        for child in children
+        for word, port in child.listeners.items()
     }
     for child in children:
         for label, port in child.ports.items():

@@ -7,15 +7,18 @@ DEFAULTS = {
     "ZOOKEEPER": 2181,
     "BOOKIE": 3181,
     "BROKER": 6650,
+    "BROKER_TLS": 6651,
     "HTTP": 8080,
+    "HTTPS": 8443,
     "BROKER_HTTP": 8081,
+    "BROKER_HTTP_TLS": 8082,
     "BOOKIE_HTTP": 8301,
     "GATEWAY_HTTP": 8401,
     "SPARK": 15002,
     "REDIS": 16379,
 }
 BROKER_STEP = 10
-"""Difference between the ports of two brokers. The port after a broker's own is reserved for TLS."""
+"""Difference between the ports of two brokers."""
 
 # Ports that browsers refuse to open: the "bad ports" of https://fetch.spec.whatwg.org above 1023.
 BROWSERS_REFUSE = frozenset(
@@ -35,9 +38,8 @@ def default_ports(bookies: int, brokers: int, gateways: int = 1) -> dict[int, st
         ports[DEFAULTS["BOOKIE"] + i] = "BOOKIE"
         ports[DEFAULTS["BOOKIE_HTTP"] + i] = "BOOKIE_HTTP"
     for i in range(brokers):
-        ports[DEFAULTS["BROKER"] + BROKER_STEP * i] = "BROKER"
-        ports[DEFAULTS["BROKER"] + BROKER_STEP * i + 1] = "BROKER"
-        ports[DEFAULTS["BROKER_HTTP"] + BROKER_STEP * i] = "BROKER_HTTP"
+        for name in ("BROKER", "BROKER_TLS", "BROKER_HTTP", "BROKER_HTTP_TLS"):
+            ports[DEFAULTS[name] + BROKER_STEP * i] = name
     for i in range(gateways if gateways > 1 else 0):
         ports[DEFAULTS["GATEWAY_HTTP"] + i] = "GATEWAY_HTTP"
     return ports
@@ -78,6 +80,6 @@ def _problem(offset: int, unmoved: dict[int, str], named: Collection[str]) -> st
             return (
                 f"{name} port on {moved}, the {unmoved[moved]} port of an instance without offset"
             )
-        if name == "HTTP" and moved in BROWSERS_REFUSE:
+        if name in ("HTTP", "HTTPS") and moved in BROWSERS_REFUSE:
             return f"{name} port on {moved}, which browsers refuse to open"
     return ""

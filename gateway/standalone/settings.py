@@ -22,8 +22,15 @@ class InstanceSettings:
     zookeeper_port: int | None = _port("ZOOKEEPER", "ZooKeeper")
     bookie_port: int | None = _port("BOOKIE", "BookKeeper's protocol; the next bookies' follow")
     broker_port: int | None = _port("BROKER", "Pulsar's protocol; the next brokers' in steps of 10")
+    broker_tls_port: int | None = _port(
+        "BROKER_TLS", "Pulsar's protocol by TLS with --secure; the next brokers' in steps of 10"
+    )
     http_port: int | None = _port("HTTP", "console, REST, WebSocket endpoints")
+    https_port: int | None = _port("HTTPS", "the same by TLS with --secure")
     broker_http_port: int | None = _port("BROKER_HTTP", "brokers' metrics; in steps of 10")
+    broker_http_tls_port: int | None = _port(
+        "BROKER_HTTP_TLS", "calls of brokers by TLS with --secure; in steps of 10"
+    )
     bookie_http_port: int | None = _port("BOOKIE_HTTP", "bookies' metrics; the next ones follow")
     spark_port: int | None = _port("SPARK", "Spark Connect")
     redis_port: int | None = _port("REDIS", "Redis")

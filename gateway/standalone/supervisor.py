@@ -20,7 +20,7 @@ from typing import Any
 
 from engine.base import log as logs
 from gateway.standalone.control import reachable
-from gateway.standalone.plan import LISTENER, WORKER_KEY, Child, Ready
+from gateway.standalone.plan import WORKER_KEY, Child, Ready
 
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
@@ -190,10 +190,13 @@ class ChildProcess:
         log_dir: Path,
         report: Callable[[str], None],
         host: str,
-        listener: socket.socket | None = None,
+        listeners: Mapping[int, socket.socket] = NO_LISTENERS,
     ) -> None:
+        """``listeners`` are those of the instance, by port."""
         self.spec = spec
-        self._listener = listener
+        self._descriptors = {
+            word: listeners[port].fileno() for word, port in spec.listeners.items()
+        }
         self.state = ChildState.DOWN
         self.restarts = 0
         self.process: asyncio.subprocess.Process | None = None
@@ -355,12 +358,11 @@ class ChildProcess:
             log = self.log.path.open("ab")
         except OSError as error:
             return f"cannot open its log: {error.strerror}"
-        descriptors = () if self._listener is None else (self._listener.fileno(),)
         with log:
             try:
                 self.process = await asyncio.create_subprocess_exec(
-                    *(word if word != LISTENER else str(*descriptors) for word in self.spec.argv),
-                    pass_fds=descriptors,
+                    *(str(self._descriptors.get(word, word)) for word in self.spec.argv),
+                    pass_fds=tuple(self._descriptors.values()),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -406,8 +408,7 @@ class Supervisor:
     ) -> None:
         self._report = report
         self._children: Mapping[str, ChildProcess] = {
-            spec.name: ChildProcess(spec, log_dir, self._report, host, listeners.get(spec.listener))
-            for spec in specs
+            spec.name: ChildProcess(spec, log_dir, self._report, host, listeners) for spec in specs
         }
         self._socket_path = control_socket
         self._stopping = asyncio.Event()

@@ -5,28 +5,20 @@ Production has an authority of its own. Keys are on the curve P-256; files are P
 
 import argparse
 import datetime
-import ipaddress
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
+from engine.auth.certificate_authority import (
+    Issued,
+    client_certificate,
+    new_authority,
+    server_certificate,
 )
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
+from engine.auth.private_files import write_private
 from engine.base.clock import Clock, SystemClock
-from engine.programs.commands.private_files import write_private
 
 AUTHORITY = "authority"
-EARLY = datetime.timedelta(minutes=5)
-"""Time before now at which certificates begin, because clocks differ."""
 
 
 def main(arguments: Sequence[str], clock: Clock | None = None) -> int:
@@ -65,6 +57,12 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("client", help="make the certificate of a client")
     _add_common(command, days=365)
     command.add_argument("name", metavar="role", help="role: name of the files, and common name")
+    command.add_argument(
+        "--organizational-unit",
+        default="",
+        metavar="OU",
+        help="roles for bookies, such as 0:broker,admin (authorizedRoles)",
+    )
     command.set_defaults(run=_client)
     return parser
 
@@ -85,99 +83,29 @@ def _days(text: str) -> int:
 
 def _authority(given: argparse.Namespace, now: datetime.datetime) -> None:
     given.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("Magnetar evaluation authority")
-    builder = (
-        _builder(name, name, key.public_key(), now, given.days)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs=True), critical=True)
-    )
-    _write(given.directory, AUTHORITY, builder.sign(key, hashes.SHA256()), key)
+    _write(given.directory, AUTHORITY, new_authority(now, given.days))
 
 
 def _server(given: argparse.Namespace, now: datetime.datetime) -> None:
-    alternatives = x509.SubjectAlternativeName([_general(host) for host in given.host])
-    _leaf(
-        given, now, [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH], alternatives
-    )
+    issued = server_certificate(_signer(given), given.name, given.host, now, given.days)
+    _write(given.directory, given.name, issued)
 
 
 def _client(given: argparse.Namespace, now: datetime.datetime) -> None:
-    _leaf(given, now, [ExtendedKeyUsageOID.CLIENT_AUTH], None)
+    issued = client_certificate(
+        _signer(given), given.name, now, given.days, given.organizational_unit
+    )
+    _write(given.directory, given.name, issued)
 
 
-def _leaf(
-    given: argparse.Namespace,
-    now: datetime.datetime,
-    purposes: list[x509.ObjectIdentifier],
-    alternatives: x509.SubjectAlternativeName | None,
-) -> None:
-    """Write a certificate that the folder's authority has signed. Raises OSError, ValueError."""
+def _signer(given: argparse.Namespace) -> Issued:
+    """Return the folder's authority. Raises OSError, ValueError for a name that cannot be one of a file."""
     if given.name == AUTHORITY or "/" in given.name or given.name.startswith("."):
         raise ValueError(f"{given.name!r} cannot be the name of a file here")
-    issuer = x509.load_pem_x509_certificate((given.directory / "authority.cert.pem").read_bytes())
-    signer = load_pem_private_key((given.directory / "authority.key.pem").read_bytes(), None)
-    if not isinstance(signer, ec.EllipticCurvePrivateKey):
-        raise ValueError("the authority was not made by this command")
-    key = ec.generate_private_key(ec.SECP256R1())
-    builder = (
-        _builder(_name(given.name), issuer.subject, key.public_key(), now, given.days)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
-    )
-    if alternatives is not None:
-        builder = builder.add_extension(alternatives, critical=False)
-    _write(given.directory, given.name, builder.sign(signer, hashes.SHA256()), key)
+    certificate, key = (given.directory / f"{AUTHORITY}.{kind}.pem" for kind in ("cert", "key"))
+    return Issued(certificate.read_bytes(), key.read_bytes())
 
 
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    now: datetime.datetime,
-    days: int,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - EARLY)
-        .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _write(
-    directory: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-) -> None:
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    write_private(directory / f"{name}.key.pem", private)
-    write_private(directory / f"{name}.cert.pem", certificate.public_bytes(Encoding.PEM))
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _general(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+def _write(directory: Path, name: str, issued: Issued) -> None:
+    write_private(directory / f"{name}.key.pem", issued.key)
+    write_private(directory / f"{name}.cert.pem", issued.certificate)

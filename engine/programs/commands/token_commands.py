@@ -27,9 +27,9 @@ from engine.auth.authenticators.signing_keys import (
     VerificationKey,
 )
 from engine.auth.credentials import AuthenticationFailed
+from engine.auth.private_files import write_private
 from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import Entropy, RandomEntropy
-from engine.programs.commands.private_files import write_private
 
 TOKEN_BYTES_MAX = 64 << 10
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}

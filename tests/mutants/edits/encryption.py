@@ -41,4 +41,24 @@ EDITS = (
             "test_a_connection_above_the_limit_of_its_address_is_refused",
         ),
     ),
+    Edit(
+        "a-certificate-of-the-instance-ends-in-use",
+        "gateway/standalone/secure.py::SecureFiles._reason_to_renew",
+        "present.not_valid_after_utc - now < datetime.timedelta(days=RENEW_DAYS)",
+        "False",
+        (
+            "unit/gateway/standalone/test_secure.py::"
+            "test_certificates_are_renewed_before_they_end_and_nothing_else_is",
+        ),
+    ),
+    Edit(
+        "files-of-keys-that-others-can-read-stay-so",
+        "gateway/standalone/secure.py::SecureFiles._make_private",
+        "path.chmod(mode & 0o700)",
+        "pass",
+        (
+            "unit/gateway/standalone/test_secure.py::"
+            "test_files_that_others_can_read_are_closed_and_reported",
+        ),
+    ),
 )

@@ -6,7 +6,7 @@ import pytest
 
 from engine.base.settings import SettingsError
 from engine.metadata.settings import MetadataSettings
-from gateway.standalone.plan import Child, InstanceOptions, PlanError, children
+from gateway.standalone.plan import LISTENER, Child, InstanceOptions, PlanError, children
 from gateway.standalone.settings import PROGRAM
 
 HERE = Path("/nowhere")
@@ -40,11 +40,11 @@ def test_no_two_ports_are_equal_in_the_largest_instance() -> None:
 def test_several_gateways_share_a_port_and_have_one_each() -> None:
     made = plan(MAGNETAR_GATEWAYS="3")
     gateways = [made[f"gateway-{number}"] for number in (1, 2, 3)]
-    assert {child.listener for child in gateways} == {8080}
+    assert [dict(child.listeners) for child in gateways] == 3 * [{LISTENER: 8080}]
     assert [child.ports["http"] for child in gateways] == [8401, 8402, 8403]
     assert [child.ready.port for child in gateways] == [8401, 8402, 8403]
     assert made["worker"].needs == ("redis", "gateway-1", "gateway-2", "gateway-3")
-    assert plan()["gateway"].listener == 0
+    assert not plan()["gateway"].listeners
 
 
 def test_one_gateway_starts_redis_worker_and_spark_on_demand() -> None:

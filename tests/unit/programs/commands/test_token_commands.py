@@ -8,8 +8,8 @@ import pytest
 
 from engine.auth.authenticators.provider import Authenticated, Presented
 from engine.auth.authenticators.token_provider import token_provider
+from engine.auth.private_files import write_private
 from engine.auth.settings import TokenSettings
-from engine.programs.commands.private_files import write_private
 from engine.programs.commands.token_commands import main
 
 NOW_MS = 1_700_000_000_000

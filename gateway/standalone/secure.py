@@ -1,0 +1,226 @@
+"""The files of an instance that runs with ``--secure``, in the folder ``secure`` of its data.
+
+They are an authority, certificates, the key of tokens, and tokens.
+
+A start makes what is missing, and renews certificates that end soon or are for other hosts. The folder is for the
+instance's user alone; a start mends modes that were changed.
+"""
+
+import datetime
+import socket
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from secrets import token_bytes
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from engine.auth.authenticators import jws
+from engine.auth.authenticators.signing_keys import SecretKey
+from engine.auth.certificate_authority import (
+    Issued,
+    client_certificate,
+    hosts_of,
+    new_authority,
+    server_certificate,
+)
+from engine.auth.credentials import AuthenticationFailed
+from engine.auth.private_files import replace_private
+
+FOLDER = "secure"
+SUPERUSER, BROKER, GATEWAY = "superuser", "magnetar-broker", "magnetar-gateway"
+"""Roles that may do everything; the gateway is a proxy. The names of the last two are not those of applications."""
+BOOKIE_CLIENT = "0:broker"
+"""Organizational unit of the certificate by which brokers, and analyses, connect to bookies: the role ``broker``."""
+AUTHORITY_DAYS, LEAF_DAYS, RENEW_DAYS = 3650, 365, 30
+LOCAL = ("localhost", "127.0.0.1", "::1")
+_KEY_BYTES = 32
+
+
+class SecureError(Exception):
+    """The files cannot be made or used. The text is one line, which names the file."""
+
+
+class SecureFiles:
+    """The paths of the files, and their contents as a start of the instance makes them."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.folder = data_dir / FOLDER
+        self.authority = self.folder / "ca.pem"
+        self.token_key = self.folder / "token-secret.key"
+
+    def certificate(self, name: str) -> Path:
+        return self.folder / f"{name}.pem"
+
+    def key(self, name: str) -> Path:
+        return self.folder / f"{name}.key"
+
+    def token(self, role: str) -> Path:
+        return self.folder / f"{role}.token"
+
+    @property
+    def header(self) -> Path:
+        """The superuser's token as a header of HTTP, for curl: on a command line others would see it."""
+        return self.folder / f"{SUPERUSER}.header"
+
+    def prepare(self, now: datetime.datetime, report: Callable[[str], None]) -> None:
+        """Make, renew and check the files. Raises SecureError."""
+        try:
+            self._make_private(report)
+            authority = self._usable_authority(now, report)
+            hosts = sorted({*LOCAL, socket.gethostname()})
+            self._keep(
+                "server",
+                now,
+                report,
+                lambda: server_certificate(authority, "server", hosts, now, LEAF_DAYS),
+                hosts,
+            )
+            for role, unit in ((SUPERUSER, ""), (BROKER, BOOKIE_CLIENT)):
+                self._keep(
+                    role,
+                    now,
+                    report,
+                    lambda role=role, unit=unit: client_certificate(  # type: ignore[misc]
+                        authority, role, now, LEAF_DAYS, unit
+                    ),
+                )
+            self._keep_tokens(now.timestamp())
+        except OSError as error:
+            raise SecureError(f"{error.filename}: {error.strerror}") from error
+        except ValueError as error:
+            raise SecureError(f"{self.folder}: {error}") from error
+
+    def _make_private(self, report: Callable[[str], None]) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in (self.folder, *self.folder.iterdir()):
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            if path.is_symlink() or not mode & 0o077:
+                continue
+            path.chmod(mode & 0o700)
+            report(f"{path} was open to other users: it is for this user alone now")
+
+    def _usable_authority(self, now: datetime.datetime, report: Callable[[str], None]) -> Issued:
+        """Return the authority; a new one where there is none, or where certificates of a year would outlive it."""
+        certificate, key = self.authority, self.folder / "ca.key"
+        if certificate.exists() and key.exists():
+            issued = Issued(certificate.read_bytes(), key.read_bytes())
+            end = _loaded(certificate).not_valid_after_utc
+            if end - now > datetime.timedelta(days=LEAF_DAYS + RENEW_DAYS):
+                return issued
+            report(f"{certificate} ends at {end:%Y-%m-%d}: clients need the new one")
+        issued = new_authority(now, AUTHORITY_DAYS)
+        replace_private(key, issued.key)
+        replace_private(certificate, issued.certificate)
+        return issued
+
+    def _keep(
+        self,
+        name: str,
+        now: datetime.datetime,
+        report: Callable[[str], None],
+        make: Callable[[], Issued],
+        hosts: list[str] | None = None,
+    ) -> None:
+        """Replace a certificate and its key unless they can stay."""
+        certificate, key = self.certificate(name), self.key(name)
+        if certificate.exists() and key.exists():
+            reason = self._reason_to_renew(certificate, now, hosts)
+            if not reason:
+                return
+            report(f"{certificate} is renewed: {reason}")
+        issued = make()
+        replace_private(key, issued.key)
+        replace_private(certificate, issued.certificate)
+
+    def _reason_to_renew(
+        self, certificate: Path, now: datetime.datetime, hosts: list[str] | None
+    ) -> str:
+        present = _loaded(certificate)
+        if present.not_valid_after_utc - now < datetime.timedelta(days=RENEW_DAYS):
+            return f"it ends at {present.not_valid_after_utc:%Y-%m-%d}"
+        try:
+            present.verify_directly_issued_by(_loaded(self.authority))
+        except (ValueError, TypeError, InvalidSignature):
+            return f"{self.authority.name} did not sign it"
+        if hosts is not None and hosts_of(present) != set(hosts):
+            return "this machine has another name"
+        return ""
+
+    def _keep_tokens(self, now_s: float) -> None:
+        if not self.token_key.exists():
+            replace_private(self.token_key, token_bytes(_KEY_BYTES))
+        key = SecretKey(self.token_key.read_bytes())
+        for role in (SUPERUSER, BROKER, GATEWAY):
+            path = self.token(role)
+            if not path.exists() or not _is_token_of(path.read_text(), role, key, now_s):
+                replace_private(path, jws.sign({"sub": role}, key, "HS256").encode())
+        header = f"Authorization: Bearer {self.token(SUPERUSER).read_text()}\n"
+        replace_private(self.header, header.encode())
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables of all children: secrets are in files alone."""
+        return {
+            "MAGNETAR_AUTHENTICATION_ENABLED": "true",
+            "MAGNETAR_AUTHENTICATION_PROVIDERS": "token,tls",
+            "MAGNETAR_TOKEN_SECRET_KEY": self.token_key.as_uri(),
+            "MAGNETAR_AUTHORIZATION_ENABLED": "true",
+            "MAGNETAR_SUPER_USER_ROLES": f"{SUPERUSER},{BROKER},{GATEWAY}",
+            "MAGNETAR_PROXY_ROLES": GATEWAY,
+            "MAGNETAR_TLS_CERTIFICATE_FILE_PATH": str(self.certificate("server")),
+            "MAGNETAR_TLS_KEY_FILE_PATH": str(self.key("server")),
+            "MAGNETAR_TLS_TRUST_CERTS_FILE_PATH": str(self.authority),
+            "MAGNETAR_BROKER_CLIENT_TLS_ENABLED": "true",
+            "MAGNETAR_BROKER_CLIENT_TRUST_CERTS_FILE_PATH": str(self.authority),
+            "MAGNETAR_BROKER_CLIENT_AUTHENTICATION_PLUGIN": "token",
+            "MAGNETAR_BOOKKEEPER_TLS_PROVIDER_FACTORY_CLASS": TLS_FACTORY,
+            "MAGNETAR_BOOKKEEPER_TLS_TRUST_CERTS_FILE_PATH": str(self.authority),
+            "MAGNETAR_BOOKKEEPER_TLS_CLIENT_AUTHENTICATION": "true",
+            "MAGNETAR_BOOKKEEPER_TLS_CERTIFICATE_FILE_PATH": str(self.certificate(BROKER)),
+            "MAGNETAR_BOOKKEEPER_TLS_KEY_FILE_PATH": str(self.key(BROKER)),
+        }
+
+    def of_broker(self) -> Mapping[str, str]:
+        """Return the variables by which a broker logs in at brokers."""
+        return self._login(BROKER)
+
+    def of_gateway(self) -> Mapping[str, str]:
+        """Return the variables by which a gateway logs in at brokers, and serves TLS."""
+        return {**self._login(GATEWAY), "MAGNETAR_ASGI_SERVER": "uvicorn"}
+
+    def _login(self, role: str) -> Mapping[str, str]:
+        return {"MAGNETAR_BROKER_CLIENT_AUTHENTICATION_PARAMETERS": self.token(role).as_uri()}
+
+    def of_bookie(self) -> Mapping[str, str]:
+        """Return the variables of a bookie."""
+        return {
+            "MAGNETAR_BOOKIE_TLS_PROVIDER_FACTORY_CLASS": TLS_FACTORY,
+            "MAGNETAR_BOOKIE_TLS_CERTIFICATE_PATH": str(self.certificate("server")),
+            "MAGNETAR_BOOKIE_TLS_KEY_STORE": str(self.key("server")),
+            "MAGNETAR_BOOKIE_TLS_TRUST_STORE": str(self.authority),
+            "MAGNETAR_BOOKIE_TLS_CLIENT_AUTHENTICATION": "true",
+        }
+
+
+TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
+"""BookKeeper's name for TLS by files."""
+
+
+def _loaded(path: Path) -> x509.Certificate:
+    """Return a certificate. Raises SecureError, OSError."""
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError as error:
+        raise SecureError(
+            f"{path} is no certificate: remove it, and the start makes it anew"
+        ) from error
+
+
+def _is_token_of(text: str, role: str, key: SecretKey, now_s: float) -> bool:
+    try:
+        claims = jws.verify(jws.parse(text.strip()), key)
+        jws.check_times(claims, now_s)
+    except AuthenticationFailed:
+        return False
+    return claims.get("sub") == role
