@@ -527,7 +527,7 @@ async def test_a_state_that_cannot_be_encoded_fails_its_waiters_and_is_retried_a
 
     monkeypatch.setattr(AckSnapshot, "encoding", encoding)
     cursor.acknowledge([places[0]])
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(10):
         with pytest.raises(ManagedLedgerError, match="planted"):
             await cursor.persisted()
     for _ in range(100):
