@@ -46,6 +46,8 @@ class LinkSettings:
     request_timeout_s: float = 30.0
     keep_alive_s: float = 30.0
     tls: ContextSource | None = None
+    original_principal: str | None = None
+    """The role that the client acts for, as a proxy (A22); None for itself."""
 
 
 class LinkUser(Protocol):
@@ -182,6 +184,7 @@ class BrokerLink(Connection):
                 auth_method_name=method,
                 auth_data=data,
                 proxy_to_broker_url=self._proxy_to,
+                original_principal=self._settings.original_principal,
                 feature_flags=features,
             )
         )

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from engine.client.client import PulsarClient
+from gateway.clusters.acting_clients import ActingClient, ActingClients
 from gateway.environment import ClusterSettings
 from gateway.services.clients import client_of
 from gateway.services.collection.collector import Collector
@@ -46,6 +47,17 @@ class Cluster(Parts):
         self.link = link
         self.collector = Collector(link)
         self.history = History(settings.folder)
+
+    @cached_property
+    def clients(self) -> ActingClients:
+        """The clients that act for callers, by role; without one it is ``client``."""
+        return ActingClients(self._acting)
+
+    def _acting(self, principal: str) -> ActingClient:
+        if not principal:
+            return ActingClient(self.client, self.publisher)
+        client = client_of(self.link, principal)
+        return ActingClient(client, Publisher(client))
 
     @cached_property
     def client(self) -> PulsarClient:

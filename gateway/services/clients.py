@@ -50,8 +50,9 @@ class RegisteredBrokers:
         return self._known
 
 
-def client_of(link: EngineLink) -> PulsarClient:
-    """Return a client of the cluster behind ``link``, for use on the running loop."""
+def client_of(link: EngineLink, principal: str = "") -> PulsarClient:
+    """Return a client of the cluster behind ``link``, for use on the running loop. Its connections name the role
+    ``principal`` as the one that they act for; empty: none."""
     tls = settings.BROKER_CLIENT.tls()
     return PulsarClient(
         network=LoopNetwork(),
@@ -63,6 +64,7 @@ def client_of(link: EngineLink) -> PulsarClient:
             credentials=settings.BROKER_CLIENT.credentials(),
             request_timeout_s=OPERATION_TIMEOUT_S,
             tls=tls,
+            original_principal=principal or None,
         ),
         operation_timeout_s=OPERATION_TIMEOUT_S,
     )

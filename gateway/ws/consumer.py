@@ -66,7 +66,7 @@ async def consumer(
     await sockets.run(
         *(scope, receive, send, "consumer", cluster),
         lambda: _names(scope, target),
-        lambda identity: _subscribe(scope, target, cluster),
+        lambda client: _subscribe(scope, target, client),
     )
 
 
@@ -82,7 +82,7 @@ async def reader(
     await sockets.run(
         *(scope, receive, send, "reader", cluster),
         lambda: names,
-        lambda identity: _open_reader(scope, target, cluster),
+        lambda client: _open_reader(scope, target, client),
     )
 
 
@@ -99,7 +99,9 @@ def _names(scope: sockets.Scope, target: Target) -> Opening:
     )
 
 
-async def _subscribe(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ConsumerEndpoint":
+async def _subscribe(
+    scope: sockets.Scope, target: Target, client: PulsarClient
+) -> "ConsumerEndpoint":
     query = Query.parse(scope["query_string"])
     queue = _queue_size(query)
     kind = query.choice("subscriptionType", SUBSCRIPTION_TYPES, "Exclusive")
@@ -134,10 +136,10 @@ async def _subscribe(scope: sockets.Scope, target: Target, cluster: Cluster) -> 
     )
     endpoint = ConsumerEndpoint(queue, pull=query.flag("pullMode"))
     endpoint.consumer = await TopicConsumer.open(
-        cluster.client,
+        client,
         topics,
         settings,
-        on_messages=endpoint.receiver(cluster.client, decode=query.flag("decode")),
+        on_messages=endpoint.receiver(client, decode=query.flag("decode")),
         on_end=endpoint.end,
         pattern=pattern,
     )
@@ -184,7 +186,9 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
     return list(dict.fromkeys(topics)), False
 
 
-async def _open_reader(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ReaderEndpoint":
+async def _open_reader(
+    scope: sockets.Scope, target: Target, client: PulsarClient
+) -> "ReaderEndpoint":
     """Open the endpoint of a reader. As in Pulsar, every error is answered with status 500, also the client's own."""
     try:
         query = Query.parse(scope["query_string"])
@@ -194,10 +198,10 @@ async def _open_reader(scope: sockets.Scope, target: Target, cluster: Cluster) -
     endpoint = ReaderEndpoint(queue)
     try:
         endpoint.consumer = await TopicReader.open_at(
-            cluster.client,
+            client,
             target.topic,
             _start_position((query.text("messageId") or "").strip() or "latest"),
-            on_messages=endpoint.receiver(cluster.client, decode=query.flag("decode")),
+            on_messages=endpoint.receiver(client, decode=query.flag("decode")),
             on_end=endpoint.end,
             name=query.text("readerName") or "",
             queue_size=min(queue, PREFETCH_MAX),

@@ -54,11 +54,13 @@ async def application(
     await sockets.run(
         *(scope, receive, send, "producer", cluster),
         lambda: names,
-        lambda identity: _open(scope, target, cluster),
+        lambda client: _open(scope, target, cluster, client),
     )
 
 
-async def _open(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ProducerEndpoint":
+async def _open(
+    scope: sockets.Scope, target: Target, cluster: Cluster, client: PulsarClient
+) -> "ProducerEndpoint":
     query = Query.parse(scope["query_string"])
     in_flight_max = IN_FLIGHT_MAX
     batching = None
@@ -95,7 +97,7 @@ async def _open(scope: sockets.Scope, target: Target, cluster: Cluster) -> "Prod
         else None,
     )
     budget = cluster.part(all_in_flight)
-    endpoint = ProducerEndpoint(cluster.client, budget, in_flight_max, keys)
+    endpoint = ProducerEndpoint(client, budget, in_flight_max, keys)
     await endpoint.open(target.topic, settings)
     return endpoint
 

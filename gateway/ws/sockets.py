@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from engine.auth.credentials import AuthenticationFailed, RolesRefused
-from engine.auth.identity import Identity
 from engine.base.errors import MagnetarError
 from engine.client import errors
+from engine.client.client import PulsarClient
 from engine.client.errors import ServerError
+from gateway.clusters.acting_clients import ActingClient
 from gateway.clusters.cluster import Cluster
 from gateway.http import refusal
-from gateway.http.auth.access import AccessRefusedError
+from gateway.http.auth.access import AccessRefusedError, acting_role
 from gateway.http.auth.handshakes import identify_socket
 from gateway.http.socket_port import SocketPort, port_of
 from gateway.ws.admission import Admission, admit
@@ -82,7 +83,7 @@ async def run(
     kind: str,
     cluster: Cluster,
     names: Callable[[], Opening],
-    open_endpoint: Callable[[Identity], Awaitable[SocketEndpoint]],
+    open_endpoint: Callable[[PulsarClient], Awaitable[SocketEndpoint]],
 ) -> None:
     """Identify the client, check its rights on ``names()`` (A3), open the endpoint and accept the handshake.
 
@@ -90,13 +91,17 @@ async def run(
     """
     await receive()  # websocket.connect
     admission: Admission | None = None
+    acting: ActingClient | None = None
     try:
         identity = await identify_socket(scope)
         admission = await admit(kind, names(), identity, cluster)
-        endpoint = await open_endpoint(identity)
+        acting = cluster.clients.use(acting_role(identity))
+        endpoint = await open_endpoint(acting.client)
     except BaseException as error:
         if admission is not None:
             admission.close()
+        if acting is not None:
+            acting.close()
         if not isinstance(error, HandshakeRefusedError | MagnetarError | TimeoutError):
             raise
         await refuse(send, refused(error))
@@ -110,6 +115,7 @@ async def run(
             pass
     finally:
         admission.close()
+        acting.close()
         await asyncio.shield(endpoint.close())
 
 

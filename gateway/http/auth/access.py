@@ -102,6 +102,14 @@ async def viewer_of(identity: Identity, cluster: Cluster) -> Viewer:
     return await cluster.part(Viewers).of(identity)
 
 
+def acting_role(identity: Identity) -> str:
+    """Return the role that a connection to a broker names for a caller; empty where authorization is off, since brokers
+    distinguish proxies only where rights are judged."""
+    if not settings.IDENTITY.authorization.authorization_enabled:
+        return ""
+    return identity.original or identity.role or ""
+
+
 class AccessRefusedError(Forbidden):
     """The judge refuses a call. ``reason`` says what is missing and who can give it."""
 

@@ -5,6 +5,7 @@ They are not recorded in the audit log, as the messages of any other client: the
 
 import asyncio
 from base64 import b64encode
+from contextlib import closing
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -19,6 +20,7 @@ from engine.schema.encoding import Encode, UnencodableError, encoder
 from engine.schema.kinds import InvalidSchemaError, Schema, SchemaKind, version_bytes
 from engine.schema.wire_form import from_wire
 from engine.wire import pulsar_pb2 as pb
+from gateway.http.auth.access import acting_role
 from gateway.http.bodies import json_answer, object_body
 from gateway.rest.base import AdminResource
 from gateway.rest.produce.request import GivenMessage, ProduceRequest, parse_request
@@ -52,11 +54,13 @@ class ProduceResource(TopicPathResource):
 
     async def publish(self, request: HttpRequest, name: TopicName, members: Any) -> HttpResponse:
         """Publish the messages of a request; ``members`` is work that returns the topics to distribute them over."""
-        given = parse_request(object_body(request), self.cluster.client.clock.wall_ms())
-        targets: list[TopicName] = await self.work(members)
-        schema = await _schema(self.cluster.client, name.partitioned, given)
-        messages = await _messages(given, schema)
-        published = await self.cluster.publisher.publish(targets, messages, schema, given.name)
+        acting = self.cluster.clients.use(acting_role(self.identity))
+        with closing(acting):
+            given = parse_request(object_body(request), acting.client.clock.wall_ms())
+            targets: list[TopicName] = await self.work(members)
+            schema = await _schema(acting.client, name.partitioned, given)
+            messages = await _messages(given, schema)
+            published = await acting.publisher.publish(targets, messages, schema, given.name)
         version = published.schema_version
         results = [
             _answer(result, partition, version)

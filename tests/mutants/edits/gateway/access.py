@@ -79,4 +79,12 @@ EDITS = (
         ),
         "A15",
     ),
+    Edit(
+        "roles-share-a-connection-to-a-broker",
+        "gateway/clusters/acting_clients.py::ActingClients.use",
+        "acting = self._clients.get(principal)",
+        "acting = next(iter(self._clients.values()), None)",
+        ("unit/gateway/clusters/test_acting_clients.py::test_each_role_has_a_client_of_its_own",),
+        "A22",
+    ),
 )

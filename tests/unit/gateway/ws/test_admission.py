@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.auth.identity import Identity
 from engine.base.names import NamespaceName
+from engine.client.client import PulsarClient
 from engine.tenancy.grants import grant, revoke
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.tenants import create_tenant
@@ -40,8 +40,7 @@ async def stored(engine: Engine) -> None:
 class Endpoint:
     """An endpoint of no broker. ``closed`` is set when its socket has ended."""
 
-    def __init__(self, identity: Identity) -> None:
-        self.identity = identity
+    def __init__(self) -> None:
         self.closed = asyncio.Event()
 
     def accepted(self, port: SocketPort) -> None: ...
@@ -54,23 +53,23 @@ class Doors:
     """The endpoints of a cluster, without their brokers."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self.opened: list[Endpoint] = []
         self.before_opening: Any = None
 
     async def open(self, kind: str, role: str, **claims: Any) -> SocketPair:
         async def application(scope: Any, receive: Any, send: Any) -> None:
-            async def opened(identity: Identity) -> Endpoint:
+            async def opened(client: PulsarClient) -> Endpoint:
                 if self.before_opening is not None:
                     await self.before_opening()
-                self.opened.append(Endpoint(identity))
+                self.opened.append(Endpoint())
                 return self.opened[-1]
 
             await sockets.run(
-                scope, receive, send, kind, self._cluster, lambda: OPENINGS[kind], opened
+                scope, receive, send, kind, self.cluster, lambda: OPENINGS[kind], opened
             )
 
-        served: Any = serving(Clusters(self._cluster), application)
+        served: Any = serving(Clusters(self.cluster), application)
         return await SocketPair(served, f"/?token={token(role, **claims)}").opened()
 
 
@@ -90,7 +89,7 @@ async def test_a_socket_opens_for_who_has_the_right_alone(kind: str, doors: Door
     pair = await doors.open(kind, "app")
     assert pair.response is not None
     assert pair.response.status_code == 101
-    assert doors.opened[0].identity.role == "app"
+    assert list(doors.cluster.clients.roles) == ["app"]
     await pair.hang_up()
     refused = await doors.open(kind, "stranger")
     assert refused.response is not None

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.auth.identity import Identity
 from engine.base.ids import Position
+from engine.client.client import PulsarClient
 from engine.client.consuming.attachment import Attachment, ConsumerSettings
 from engine.client.consuming.incoming import Incoming
 from engine.client.consuming.topic_consumer import TopicConsumer
@@ -59,7 +59,7 @@ class Talk:
         self.out: Counter[int] = Counter()
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        async def opened(identity: Identity) -> consumer.ConsumerEndpoint:
+        async def opened(client: PulsarClient) -> consumer.ConsumerEndpoint:
             return self.endpoint
 
         names, cluster = Opening(("persistent://t/n/x",)), cluster_without_link()

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from engine.auth.identity import Identity
 from engine.base.errors import MagnetarError
+from engine.client.client import PulsarClient
 from engine.client.errors import REFUSALS, NoAnswerError, NoBrokerError, ServerError
 from gateway.clusters.registry import KEY, Clusters
 from gateway.ws import sockets
@@ -24,7 +24,7 @@ async def answers(error: Exception) -> tuple[int, str]:
     async def send(event: dict[str, Any]) -> None:
         events.append(event)
 
-    async def fail(identity: Identity) -> sockets.SocketEndpoint:
+    async def fail(client: PulsarClient) -> sockets.SocketEndpoint:
         raise error
 
     names = Opening(("persistent://t/n/x",))
