@@ -18,6 +18,16 @@ EDITS = (
         ("unit/metadata/test_copying.py::test_numbers_of_ephemeral_nodes_are_not_given_again",),
     ),
     Edit(
+        "a-copy-into-its-own-source-begins",
+        "engine/metadata/copying.py::copy",
+        "inside is not None",
+        "False",
+        (
+            "unit/metadata/test_copying.py::"
+            "test_a_target_in_the_source_is_refused_before_a_node_is_copied",
+        ),
+    ),
+    Edit(
         "event-leaves-the-read-under-way",
         f"{CACHED}::CachedStore._changed",
         "self._remove(path)",

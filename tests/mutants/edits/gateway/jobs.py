@@ -116,6 +116,16 @@ EDITS = (
         holds="J6",
     ),
     Edit(
+        "a-queued-run-hides-that-no-worker-runs",
+        "gateway/jobs/services.py::enqueue",
+        "queued.update(stage=reason + command)",
+        "assert queued and reason + command",
+        (
+            "unit/gateway/jobs/test_on_demand.py::"
+            "test_a_run_without_a_worker_shows_why_and_what_starts_one",
+        ),
+    ),
+    Edit(
         "a-run-whose-worker-is-gone-looks-at-work",
         "gateway/jobs/services.py::stage_of",
         "silent_ms < SILENT_MS",
