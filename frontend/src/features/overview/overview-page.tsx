@@ -214,7 +214,7 @@ function TopBacklogs({ overview }: { overview: Overview }) {
             header: "Backlog",
             numeric: true,
             cell: (row) => (
-              <b>
+              <b className={styles.backlog}>
                 <BacklogFigure of={row} />
               </b>
             ),
