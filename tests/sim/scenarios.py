@@ -8,12 +8,13 @@ from tests.sim.compacting.workload import Compacting
 from tests.sim.doors.workload import Doors
 from tests.sim.kit.cluster import Shape
 from tests.sim.kit.faults import FAULTS
-from tests.sim.kit.nemesis import draw_faults
+from tests.sim.kit.nemesis import METADATA_CALLS, draw_faults
 from tests.sim.kit.scenario import Draw, Scenario
 from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
+from tests.sim.rights.workload import Rights
 from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
 from tests.sim.sessions.workload import NETWORK_FAULTS, SERVER_FAULTS, MetadataSessions
@@ -122,6 +123,24 @@ def rivals(rng: random.Random) -> Scenario:
         workloads=(Rivals.draw(rng),),
         faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
         duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def rights(rng: random.Random) -> Scenario:
+    """Draw brokers that judge rights, which an administrator changes.
+
+    Calls of the metadata service are answered at once or not at all: the time in which a broker acts on a change is
+    measured while its store answers.
+    """
+    faults = draw_faults(
+        rng, [name for name in (*FAULTS, "unload", "take_over") if name != "lag_follower"]
+    )
+    faults.pop(METADATA_CALLS, None)
+    return Scenario(
+        shape=replace(Shape.draw(rng), rights=True),
+        workloads=(Rights.draw(rng),),
+        faults=faults,
+        duration_s=rng.choice((5.0, 10.0, 20.0)),
     )
 
 
@@ -256,6 +275,7 @@ SCENARIOS: dict[str, Draw] = {
     "doors": doors,
     "publishing": publishing,
     "rivals": rivals,
+    "rights": rights,
     "schemas": schemas,
     "compacting": compacting,
     "metadata": metadata,
@@ -273,6 +293,7 @@ TURNS = (
     "doors",
     "schemas",
     "compacting",
+    "rights",
     "rates",
     "splits",
     "metadata",

@@ -2,6 +2,7 @@
 go."""
 
 import asyncio
+import base64
 import contextvars
 import random
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,10 +13,14 @@ from typing import Any
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
+from engine.auth.authenticators import jws
+from engine.auth.authenticators.signing_keys import SecretKey
+from engine.auth.settings import AuthenticationSettings, AuthorizationSettings, TokenSettings
 from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.broker.service import BrokerService
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.client.settings import BrokerClientSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.apart.routed import CONFIGURATION, PREFIXES, OtherStore, RoutedStore
@@ -47,6 +52,31 @@ FAST = LedgerSettings(
     suspect_s=0.5,
 )
 """Time-outs that fire within a run; time is virtual, so no load of the machine makes them fire."""
+
+
+SECRET = bytes(range(32))
+SUPERUSER = "root"
+
+
+def token_of(role: str) -> str:
+    """Return the token of a client of brokers that judge rights."""
+    return jws.sign({"sub": role}, SecretKey(SECRET), "HS256")
+
+
+RIGHTS: dict[str, Any] = {
+    "authentication": AuthenticationSettings(
+        authentication_enabled=True,
+        authentication_providers="token",
+        super_user_roles=SUPERUSER,
+    ),
+    "token": TokenSettings(token_secret_key=base64.b64encode(SECRET).decode()),
+    "authorization": AuthorizationSettings(authorization_enabled=True),
+    "broker_client": BrokerClientSettings(
+        broker_client_authentication_plugin="token",
+        broker_client_authentication_parameters=f"token:{token_of(SUPERUSER)}",
+    ),
+}
+"""Groups of settings of brokers that judge rights."""
 
 
 class SimDefaults(LedgerDefaults):
@@ -94,6 +124,8 @@ class Shape:
     """Mode in which unused topics are deleted (``broker_delete_inactive_topics_mode``); empty: never."""
     apart: bool = False
     """Set when the configuration store is a metadata service of its own."""
+    rights: bool = False
+    """Set when brokers identify clients by tokens (``token_of``) and judge their rights."""
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Shape":
@@ -411,6 +443,7 @@ class Cluster:
                 retry_max_s=1.0,
             ),
             ledger=FAST,
+            **(RIGHTS if shape.rights else {}),
         )
 
     def durable_copies(self, marker: bytes, enough: int, among: Sequence[str] = ()) -> int:

@@ -15,6 +15,7 @@ from tests.sim.plants import (
     publishing,
     rates,
     registry,
+    rights,
     rivals,
     splits,
     vacant,
@@ -79,6 +80,17 @@ _MISTAKES = {
     "rivals": (
         *(rivals.epoch_is_told_and_not_stored, rivals.fenced_producer_publishes_on),
         *(rivals.older_epoch_may_come_back, rivals.next_in_line_does_not_wait),
+    ),
+    "rights": (
+        rights.changes_of_records_are_not_reported,
+        rights.lost_rights_are_taken_away_later,
+        rights.revoked_producer_is_not_notified,
+        rights.changes_of_tenants_concern_nothing,
+        rights.verdicts_are_kept,
+        rights.consumers_are_judged_by_the_topic_alone,
+        rights.only_the_first_client_is_judged_again,
+        rights.refusal_by_old_records_is_final,
+        rights.unknown_right_is_a_refusal,
     ),
     "rates": (
         rates.stopped_dispatch_is_in_no_line,

@@ -68,6 +68,7 @@ class Client:
         self.topic = topic
         self.rng = random.Random(f"{cluster.loop.seed}/{name}")
         self.node = Node(name)
+        self.settings = SETTINGS
         self.link: Link | None = None
         self.wake = asyncio.Event()
         """Set when something arrived, or when there is something to send."""
@@ -117,7 +118,7 @@ class Client:
     async def open(self) -> Link:
         """Return a connection to the topic's owner. Raises ClientError, RefusedError."""
         host = self.rng.choice(self.cluster.brokers).name
-        links = self._links = Links(self._network, SETTINGS, Link)
+        links = self._links = Links(self._network, self.settings, Link)
         link = await links.owner(self.topic, f"pulsar://{host}:{BROKER_PORT}")
         self.link = link
         self.broker = self.cluster.machines[link.pipe.peer.node.name].incarnation
