@@ -19,7 +19,8 @@ SUSPECT_FRACTION = 2 / 3
 """Fraction of the session timeout without an answer after which the session counts as unproven."""
 
 EXPIRE_FRACTION = 0.9
-"""Fraction of the session timeout without an answer after which the client gives the session up, before the server."""
+"""Fraction of the session timeout without an answer after which the client gives the session up, before the server
+(O2)."""
 
 
 class SessionStore:

@@ -121,7 +121,7 @@ class BundleOwnership:
     # State in memory
 
     def serves(self, topic: TopicName) -> bool:
-        """Return whether this broker owns the topic's bundle and may acknowledge for it at this moment."""
+        """Return whether this broker owns the topic's bundle and may acknowledge for it at this moment (O2)."""
         bundle = self._held_bundle(topic)
         return bundle is not None and bundle not in self._leaving and self._proven()
 
@@ -447,7 +447,8 @@ class BundleOwnership:
     async def release(
         self, bundle: BundleName, unload: Callable[[BundleName], Any] | None = None
     ) -> None:
-        """Release ``bundle``: stop serving it, close its topics with ``await unload(bundle)``, remove its node.
+        """Release ``bundle``: stop serving it, close its topics with ``await unload(bundle)``, remove its node
+        (O3).
 
         A bundle that is not held is ignored. Raises StoreUnavailableError or SessionExpiredError when the removal of
         the node is not confirmed: the removal is repeated in the background, the bundle is not served meanwhile, and a

@@ -100,7 +100,7 @@ class BrokerRecord:
 
 
 async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | None = None) -> bool:
-    """Create the ephemeral ``path`` for this session; return False when another owner holds it.
+    """Create the ephemeral ``path`` for this session; return False when another owner holds it (O1).
 
     A node that an earlier process of this broker left under an older session (its value is ``mine``, default ``value``)
     is replaced at once: that process has ended, because this one listens on its address. Raises StoreUnavailableError

@@ -208,5 +208,4 @@ def compacted(run: Slice) -> Slice:
         at += len(part)
     copy = Slice(b"".join(parts), spans, at, run.counts, run.ledger_id, run.first)
     copy.facts = run.facts
-    copy.facts = run.facts
     return copy

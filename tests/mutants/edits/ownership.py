@@ -7,6 +7,73 @@ BOUNDARIES = "unit/ownership/test_boundaries.py"
 
 EDITS = (
     Edit(
+        "owned-twice",
+        "engine/ownership/registration.py::claim",
+        "if stored != own:",
+        "if not stored:",
+        (f"{OWNER}::test_a_claim_respects_other_owners",),
+        "O1",
+    ),
+    Edit(
+        "deletion-without-version",
+        "engine/ownership/registration.py::claim",
+        "await store.delete(path, stat.version)",
+        "await store.delete(path)",
+        (
+            "unit/ownership/test_lost_races.py::test_a_node_with_a_new_owner_is_not_removed_by_a_claim",
+        ),
+        "O1",
+    ),
+    Edit(
+        "session-expiry-ignored",
+        "engine/ownership/owner.py::BundleOwnership._on_state",
+        "if state is SessionState.EXPIRED:",
+        "if False:",
+        (f"{OWNER}::test_a_cut_off_owner_stops_before_another_can_start",),
+        "O2",
+    ),
+    Edit(
+        "session-trusted-too-long",
+        "engine/metadata/session_store.py",
+        "EXPIRE_FRACTION = 0.9",
+        "EXPIRE_FRACTION = 1.1",
+        (
+            "unit/metadata/test_memory_faults.py::test_partitioned_client_gives_up_before_the_server_does",
+        ),
+        "O2",
+    ),
+    Edit(
+        "lost-node-overlooked",
+        "engine/ownership/owner.py::BundleOwnership._check",
+        "ours = False",
+        "return",
+        (f"{OWNER}::test_a_removed_node_is_a_lost_bundle",),
+        "O2",
+    ),
+    Edit(
+        "served-while-it-is-given-up",
+        "engine/ownership/owner.py::BundleOwnership.serves",
+        "and bundle not in self._leaving",
+        "",
+        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_is_deleted",),
+        "O3",
+    ),
+    Edit(
+        "node-removed-before-topics-are-closed",
+        "engine/ownership/owner.py::BundleOwnership.release",
+        """
+        if unload is not None:
+            await unload(bundle)
+        """,
+        """
+        await self._remove_node(bundle)
+        if unload is not None:
+            await unload(bundle)
+        """,
+        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_is_deleted",),
+        "O3",
+    ),
+    Edit(
         "bundle-served-after-a-lost-answer",
         "engine/ownership/owner.py::BundleOwnership.release",
         """
