@@ -18,6 +18,7 @@ from engine.base.tasks import contained
 from gateway.celery import app
 from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
+from gateway.jobs.owners import check_owner
 from gateway.services.clock import now_ms
 from gateway.services.health.parts import WORKER_KEY_S, WORKER_PERIOD_S
 from gateway.standalone.plan import WORKER_KEY
@@ -61,6 +62,7 @@ def execute(run_id: str, attempt: int) -> None:
 def _attempt(run: JobRun, heartbeat: "_Heartbeat") -> None:
     """Run the analysis and close the run. Errors of the database are raised: ``recover`` then queues the run again."""
     try:
+        check_owner(run)
         directory = outputs.create(run)
         result = spark.run_analysis(run, directory, _Progress(run, heartbeat))
         downloads = outputs.seal(directory)
