@@ -46,6 +46,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--status-port", dest="http_server_port", help="for /metrics and /ready")
     parser.add_argument("--host", dest="listening_host", help="address to bind and advertise")
+    parser.add_argument(
+        "--insecure-anywhere",
+        action="store_true",
+        default=None,
+        help="serve other machines without authentication",
+    )
     parser.add_argument("--accept-journal-loss", action="store_true", default=None)
     parser.add_argument("--log-level", help=", ".join(LEVELS))
     return parser.parse_args(argv)
@@ -67,7 +73,9 @@ def load_settings(
 
 async def serve(settings: ProcessSettings) -> int:
     """Run until a signal or a failure and return the exit status."""
-    metadata = settings.metadata
+    metadata, host = settings.metadata, settings.bookie.listening_host
+    if warning := settings.reach.warning("listening_host", host, authenticated=False):
+        log.warning("%s", warning)
     store = await connect(
         metadata.stores.of_bookies,
         access=metadata.access,

@@ -3,7 +3,7 @@ brackets."""
 
 from dataclasses import dataclass, field
 
-from engine.base.addresses import is_wildcard, may_listen
+from engine.base.addresses import ReachSettings, is_wildcard
 from engine.base.log import LogSettings
 from engine.base.settings import (
     PORT_MAX,
@@ -34,10 +34,7 @@ class BookieSettings:
         3181, "port of BookKeeper's protocol; 0: the system chooses (bookiePort)", high=PORT_MAX
     )
     listening_host: str = text(
-        "127.0.0.1", "address to listen on; other than loopback only with allow_open_listener"
-    )
-    allow_open_listener: bool = flag(
-        False, "listen on addresses that other machines can reach; there is no authentication yet"
+        "127.0.0.1", "address to listen on; other than loopback only with insecure_anywhere"
     )
     advertised_address: str = text(
         "", "host that clients connect to; empty: listening_host (advertisedAddress)"
@@ -253,13 +250,6 @@ class BookieSettings:
             raise SettingsError(
                 "bookie_port must not be 0 without a bookie_id, which would hold the port"
             )
-        if not may_listen(
-            self.listening_host, authenticated=False, insecure=self.allow_open_listener
-        ):
-            raise SettingsError(
-                f"listening_host must be loopback, not {self.listening_host!r}: bookies have no authentication yet; "
-                "set allow_open_listener only inside a trusted network"
-            )
         if is_wildcard(self.host):
             raise SettingsError(
                 f"advertised_address must name a host that clients can connect to, not {self.host!r}, which stands for "
@@ -350,6 +340,11 @@ class ProcessSettings:
     bookie: BookieSettings = field(metadata=PRIVATE)
     metadata: MetadataSettings
     log: LogSettings
+    reach: ReachSettings = field(default_factory=ReachSettings)
+
+    def __post_init__(self) -> None:
+        """Check combinations. Raises SettingsError."""
+        self.reach.check("listening_host", self.bookie.listening_host, authenticated=False)
 
 
 PROGRAM = Program("bookie", ProcessSettings)

@@ -13,7 +13,7 @@ from engine.auth.settings import (
     SecondTokenSettings,
     TokenSettings,
 )
-from engine.base.addresses import is_wildcard, may_listen
+from engine.base.addresses import ReachSettings, is_wildcard
 from engine.base.log import LogSettings
 from engine.base.settings import Program, SettingsError
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
@@ -45,6 +45,7 @@ class Settings:
     basic: BasicSettings = field(default_factory=BasicSettings)
     open_id: OpenIdSettings = field(default_factory=OpenIdSettings)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
+    reach: ReachSettings = field(default_factory=ReachSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
     def __post_init__(self) -> None:
@@ -59,11 +60,7 @@ class Settings:
                 "to itself"
             )
         authenticated = self.authentication.authentication_enabled
-        if not may_listen(self.node.bind_address, authenticated=authenticated):
-            raise SettingsError(
-                f"bind_address {self.node.bind_address!r} is not loopback: without authentication only loopback "
-                "(127.0.0.0/8, ::1, localhost) is served"
-            )
+        self.reach.check("bind_address", self.node.bind_address, authenticated=authenticated)
         if is_wildcard(self.node.host):
             raise SettingsError(
                 f"advertised_address must name a host that clients can connect to, not {self.node.host!r}, which "

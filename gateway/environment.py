@@ -17,7 +17,7 @@ from engine.auth.settings import (
     SecondTokenSettings,
     TokenSettings,
 )
-from engine.base.addresses import IpNetwork, ip_networks
+from engine.base.addresses import IpNetwork, ReachSettings, ip_networks
 from engine.base.errors import InvalidNameError
 from engine.base.log import LogSettings
 from engine.base.names import check_entity
@@ -234,6 +234,7 @@ class GatewaySettings:
     open_id: OpenIdSettings = field(default_factory=OpenIdSettings)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
+    reach: ReachSettings = field(default_factory=ReachSettings)
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""

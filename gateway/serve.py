@@ -18,9 +18,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import get_resolver
 
 from engine.base import log as logs
-from engine.base.addresses import may_listen
+from engine.base.addresses import ReachSettings
 from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop, shorten_collections
+from engine.base.settings import SettingsError
 from engine.net.network import raise_socket_limit
 from engine.net.tls import TlsFileError
 
@@ -51,13 +52,17 @@ def _apply_migrations() -> None:
     connection.close()
 
 
-def prepare(host: str) -> None:
+def prepare(host: str, reach: ReachSettings | None = None) -> None:
     """Create the data folder and those of the clusters. Raises ImproperlyConfigured when that fails, and for a host
-    that is not loopback."""
-    if not may_listen(host, authenticated=settings.IDENTITY.general.authentication_enabled):
-        raise ImproperlyConfigured(
-            f"host {host} is not loopback: without authentication only loopback is served"
-        )
+    that ``reach``, else the settings, do not permit to be listened on."""
+    reach = reach or settings.REACH
+    authenticated = settings.IDENTITY.general.authentication_enabled
+    try:
+        reach.check("host", host, authenticated=authenticated)
+    except SettingsError as error:
+        raise ImproperlyConfigured(str(error)) from error
+    if warning := reach.warning("host", host, authenticated=authenticated):
+        log.warning("%s", warning)
     for folder in (settings.ENVIRONMENT.data_dir, *(item.folder for item in settings.CLUSTERS)):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -77,6 +82,11 @@ def main() -> None:
         type=int,
         help="serve this listening socket in TLS instead of https_port: its file descriptor",
     )
+    parser.add_argument(
+        "--insecure-anywhere",
+        action="store_true",
+        help="serve other machines without authentication",
+    )
     args = parser.parse_args()
     logs.keep_private()
     logs.configure()
@@ -91,7 +101,7 @@ def main() -> None:
             )
         )
         for host in (args.host, *(sock.getsockname()[0] for sock in (*shared, *encrypted))):
-            prepare(host)
+            prepare(host, ReachSettings(True) if args.insecure_anywhere else None)
         https_port = settings.ENVIRONMENT.https_port
         tls = None if https_port is None else settings.TLS.context()
     except (ImproperlyConfigured, TlsFileError) as error:

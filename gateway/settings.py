@@ -32,6 +32,7 @@ TENANT_LIMITS = _LOADED.tenants
 BROKER_CLIENT = _LOADED.broker_client
 IDENTITY = _LOADED.identity
 TLS = _LOADED.tls
+REACH = _LOADED.reach
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 
 INSTALLED_APPS = [

@@ -1,7 +1,10 @@
-"""Properties of network addresses. Pure."""
+"""Properties of network addresses, and where a program may listen (T4). Pure."""
 
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
+
+from engine.base.settings import SettingsError, flag
 
 IpNetwork = IPv4Network | IPv6Network
 
@@ -57,6 +60,33 @@ def may_listen(host: str, *, authenticated: bool, insecure: bool = False) -> boo
     """Return whether a server may listen on ``host``: on loopback always, elsewhere only with authentication or
     where the operator permits it without (``insecure``)."""
     return authenticated or insecure or is_loopback(host)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachSettings:
+    """Permission to serve other machines."""
+
+    insecure_anywhere: bool = flag(
+        False,
+        "listen on addresses that other machines can reach although clients are not authenticated: everyone who "
+        "reaches the port may do everything",
+    )
+
+    def check(self, setting: str, host: str, *, authenticated: bool) -> None:
+        """Raise SettingsError when a program must not listen on ``host``, the value of ``setting``."""
+        if not may_listen(host, authenticated=authenticated, insecure=self.insecure_anywhere):
+            raise SettingsError(
+                f"{setting} {host!r} is not loopback: without authentication only loopback is served (127.0.0.0/8, "
+                "::1, localhost), unless insecure_anywhere is true, by which everyone who reaches the port may do "
+                "everything"
+            )
+
+    def warning(self, setting: str, host: str, *, authenticated: bool) -> str:
+        """Return what the operator gives up, for the log, where other machines are served without authentication;
+        else an empty text."""
+        if may_listen(host, authenticated=authenticated):
+            return ""
+        return f"insecure_anywhere: everyone who reaches {setting}={host} may do everything, without authentication"
 
 
 def ip_networks(listed: str) -> tuple[IpNetwork, ...]:

@@ -34,7 +34,8 @@ class NodeSettings:
     """Settings of a broker as a member of its cluster: addresses, names, connections."""
 
     bind_address: str = text(
-        "127.0.0.1", "address to listen on; only loopback without authentication (bindAddress)"
+        "127.0.0.1",
+        "address to listen on; other than loopback only with authentication, or insecure_anywhere (bindAddress)",
     )
     advertised_address: str = text(
         "", "name sent to clients; empty: bind_address (advertisedAddress)"

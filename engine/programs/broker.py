@@ -1,5 +1,6 @@
 """The broker: its composition from the seams, which the simulator calls with its own, and its program."""
 
+import logging
 from dataclasses import replace
 
 from engine.auth.internal import load_token
@@ -14,11 +15,17 @@ from engine.net.network import Network
 from engine.programs.program import EngineProgram
 from engine.settings import Settings, load
 
+log = logging.getLogger(__name__)
+
 
 def build_broker(
     settings: Settings, /, *, clock: Clock, entropy: Entropy, network: Network, store: MetadataStore
 ) -> BrokerService:
     """Build a broker without starting it. Call it inside a running event loop. Raises TokenError."""
+    authenticated = settings.authentication.authentication_enabled
+    host = settings.node.bind_address
+    if warning := settings.reach.warning("bind_address", host, authenticated=authenticated):
+        log.warning("%s", warning)
     ledgers = LedgerClient(
         store=store, network=network, clock=clock, entropy=entropy, settings=settings.ledger
     )

@@ -4,6 +4,7 @@ and SIGINT."""
 import argparse
 import asyncio
 import fcntl
+import logging
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from engine.metadata.server.settings import PROGRAM, MetadataProgramSettings
 from engine.net.network import LoopNetwork
 from engine.programs.process import StartError, run_process
 
+log = logging.getLogger(__name__)
+
 LOCK_FILE = "lock"
 
 
@@ -39,6 +42,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--data-dir", help="folder of the log and the snapshots")
     parser.add_argument("--port", help="port of ZooKeeper's protocol (2181)")
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+    parser.add_argument(
+        "--insecure-anywhere",
+        action="store_true",
+        default=None,
+        help="serve other machines without authentication",
+    )
     parser.add_argument("--log-level")
     return parser.parse_args(argv)
 
@@ -56,6 +65,8 @@ def load(
 
 async def serve(settings: MetadataProgramSettings) -> int:
     """Run until a signal or a failure and return the exit status. Raises StartError."""
+    if warning := settings.reach.warning("host", settings.server.host, authenticated=False):
+        log.warning("%s", warning)
     with _locked(settings.server.data_dir):
         server = MetadataServer(
             settings.server,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from engine.base.addresses import may_listen
+from engine.base.addresses import ReachSettings
 from engine.base.log import LogSettings
 from engine.base.settings import (
     PRIVATE,
@@ -31,11 +31,7 @@ class MetadataServerSettings:
     )
     host: str = text(
         "127.0.0.1",
-        "address to listen on; other than loopback only with allow_open_listener (clientPortAddress)",
-    )
-    allow_open_listener: bool = flag(
-        False,
-        "listen on addresses that other machines can reach; ACLs protect nodes, but anyone may connect",
+        "address to listen on; other than loopback only with insecure_anywhere (clientPortAddress)",
     )
     tls_port: int | None = maybe_port("port for TLS; none: no TLS (secureClientPort)", low=0)
     tls_certificate_path: str = text("", "PEM file of the certificate, leaf first")
@@ -88,10 +84,6 @@ class MetadataServerSettings:
     def __post_init__(self) -> None:
         """Check values and combinations. Raises SettingsError."""
         check_ranges(self)
-        if not may_listen(self.host, authenticated=False, insecure=self.allow_open_listener):
-            raise SettingsError(
-                f"host must be a loopback address unless allow_open_listener is true, not {self.host!r}"
-            )
         if self.tls_port is not None and not (self.tls_certificate_path and self.tls_key_path):
             raise SettingsError("tls_port needs tls_certificate_path and tls_key_path")
         low, high = self.session_timeouts_ms
@@ -113,6 +105,11 @@ class MetadataProgramSettings:
 
     server: MetadataServerSettings = field(default_factory=MetadataServerSettings, metadata=PRIVATE)
     log: LogSettings = field(default_factory=LogSettings)
+    reach: ReachSettings = field(default_factory=ReachSettings)
+
+    def __post_init__(self) -> None:
+        """Check combinations. Raises SettingsError."""
+        self.reach.check("host", self.server.host, authenticated=False)
 
 
 PROGRAM = Program("metadata_server", MetadataProgramSettings)

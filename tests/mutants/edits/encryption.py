@@ -61,4 +61,15 @@ EDITS = (
             "test_files_that_others_can_read_are_closed_and_reported",
         ),
     ),
+    Edit(
+        "any-address-is-listened-on",
+        "engine/base/addresses.py::may_listen",
+        "return authenticated or insecure or is_loopback(host)",
+        "return True",
+        (
+            "unit/base/test_addresses.py::test_other_addresses_need_authentication_or_permission",
+            "unit/base/test_addresses.py::test_a_host_that_must_not_be_listened_on_is_refused_by_name",
+        ),
+        holds="T4",
+    ),
 )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.base.addresses import ServiceUrl, is_wildcard, may_listen
+from engine.base.addresses import ReachSettings, ServiceUrl, is_wildcard, may_listen
+from engine.base.settings import SettingsError
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0::0", "*", ""])
@@ -47,3 +48,22 @@ def test_service_urls(url: str, parsed: ServiceUrl, authority: str) -> None:
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"is not a URL such as pulsar://host:6650"):
         ServiceUrl.parse(url)
+
+
+def test_a_host_that_must_not_be_listened_on_is_refused_by_name() -> None:
+    with pytest.raises(SettingsError, match=r"bind_address '10\.0\.0\.1' is not loopback"):
+        ReachSettings().check("bind_address", "10.0.0.1", authenticated=False)
+    ReachSettings().check("bind_address", "10.0.0.1", authenticated=True)
+    ReachSettings(insecure_anywhere=True).check("bind_address", "10.0.0.1", authenticated=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "authenticated", "warned"),
+    [("10.0.0.1", False, True), ("10.0.0.1", True, False), ("127.0.0.1", False, False)],
+)
+def test_a_program_that_anyone_may_use_has_a_warning(
+    host: str, authenticated: bool, warned: bool
+) -> None:
+    reach = ReachSettings(insecure_anywhere=True)
+    warning = reach.warning("host", host, authenticated=authenticated)
+    assert bool(warning) is warned

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bookie.__main__ import load_settings, parse_arguments, room
-from bookie.settings import TLS_FACTORY, BookieSettings
+from bookie.settings import PROGRAM, TLS_FACTORY, BookieSettings
 from engine.base.settings import SettingsError
 
 
@@ -16,7 +16,6 @@ from engine.base.settings import SettingsError
         ({"data_dir": ""}, "data_dir"),
         ({"bookie_port": 70000}, "bookie_port"),
         ({"bookie_port": 0}, "bookie_port"),
-        ({"listening_host": "0.0.0.0"}, "listening_host"),
         ({"tls_provider_factory_class": "org.example.X"}, "tls_provider_factory_class"),
         (
             {"tls_provider_factory_class": TLS_FACTORY, "tls_key_store": "key.pem"},
@@ -31,7 +30,7 @@ from engine.base.settings import SettingsError
             },
             "tls_trust_store",
         ),
-        ({"listening_host": "0.0.0.0", "allow_open_listener": True}, "advertised_address"),
+        ({"listening_host": "0.0.0.0"}, "advertised_address"),
         ({"journal_file_bytes": 10}, "journal_file_bytes"),
         ({"disk_usage_threshold": 1.5}, "disk_usage_threshold"),
         ({"disk_usage_lwm_threshold": 0.99}, "disk_usage_lwm_threshold"),
@@ -160,3 +159,11 @@ def test_a_bookie_has_its_metadata_in_the_store_of_ledgers(tmp_path: Path) -> No
     assert store() == "zk:b:1"
     assert store("--metadata", "zk:c:1") == "zk:c:1"  # not the one of the file
     assert store("--metadata-service-uri", "zk+hierarchical://d:1/ledgers") == "zk:d:1"
+
+
+def test_other_machines_are_served_only_where_the_operator_permits_it(tmp_path: Path) -> None:
+    environ = {"MAGNETAR_BOOKIE_LISTENING_HOST": "10.0.0.5", "MAGNETAR_BOOKIE_DATA_DIR": "/d"}
+    with pytest.raises(SettingsError, match=r"listening_host '10\.0\.0\.5' is not loopback"):
+        PROGRAM.load(environ, tmp_path)
+    allowed = PROGRAM.load({**environ, "MAGNETAR_INSECURE_ANYWHERE": "true"}, tmp_path)
+    assert allowed.bookie.listening_host == "10.0.0.5"

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from engine.base.addresses import ReachSettings
 from engine.base.settings import SettingsError
-from engine.metadata.server.settings import MetadataServerSettings
+from engine.metadata.server.settings import MetadataProgramSettings, MetadataServerSettings
 
 
 def test_session_timeouts_are_2_to_20_ticks_unless_given() -> None:
@@ -18,7 +19,6 @@ def test_session_timeouts_are_2_to_20_ticks_unless_given() -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"host": "0.0.0.0"}, "host must be a loopback address"),
         ({"tls_port": 2281}, "tls_port needs tls_certificate_path"),
         ({"session_timeout_ms_min": 50_000}, "session_timeout_ms_min must be at most"),
         ({"request_bytes_max": 10}, "request_bytes_max must be"),
@@ -32,4 +32,7 @@ def test_invalid_settings_are_refused_with_their_reason(
 
 
 def test_an_open_listener_needs_consent() -> None:
-    assert MetadataServerSettings(host="0.0.0.0", allow_open_listener=True).host == "0.0.0.0"
+    server = MetadataServerSettings(host="0.0.0.0")
+    with pytest.raises(SettingsError, match="without authentication only loopback is served"):
+        MetadataProgramSettings(server)
+    MetadataProgramSettings(server, reach=ReachSettings(True))
