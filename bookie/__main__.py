@@ -74,7 +74,9 @@ def load_settings(
 async def serve(settings: ProcessSettings) -> int:
     """Run until a signal or a failure and return the exit status."""
     metadata, host = settings.metadata, settings.bookie.listening_host
-    if warning := settings.reach.warning("listening_host", host, authenticated=False):
+    if warning := settings.reach.warning(
+        "listening_host", host, authenticated=bool(settings.bookie.roles)
+    ):
         log.warning("%s", warning)
     store = await connect(
         metadata.stores.of_bookies,

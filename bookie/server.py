@@ -15,6 +15,7 @@ from bookie.mode import Mode
 from bookie.opening import Directories
 from bookie.presence import Presence
 from bookie.requests.connection import BookieConnection
+from bookie.requests.strangers import Strangers
 from bookie.serving import Serving
 from bookie.settings import BookieSettings
 from engine.base.clock import Clock
@@ -74,6 +75,10 @@ class Bookie:
         self._tasks = TaskScope("bookie", on_error=lambda name, error: self._fail(error))
         self._listener = Listener(
             network, self._connection, connections_max=settings.max_connections
+        )
+        roles = settings.roles
+        self._strangers = (
+            Strangers(roles, lambda: self.serving.requests, self.metrics) if roles else None
         )
         self._registry = CollectorRegistry()
         self._registry.register(self.metrics)
@@ -226,10 +231,12 @@ class Bookie:
         return self._lanes[name]
 
     def _connection(self) -> BookieConnection:
+        strangers = self._strangers
         return BookieConnection(
-            self.serving.requests,
+            self.serving.requests if strangers is None else strangers,
             self.settings.netty_max_frame_size_bytes,
             None if self._tls is None else self._start_tls,
+            None if strangers is None else strangers.handler_of,
         )
 
     def _start_tls(self, connection: BookieConnection) -> None:

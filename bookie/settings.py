@@ -25,6 +25,10 @@ TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 """BookKeeper's name for TLS by files, the only kind here."""
 
 
+ROLES_FACTORY = "org.apache.bookkeeper.tls.BookieAuthZFactory"
+"""BookKeeper's name for authorization by the roles in clients' certificates, the only kind here."""
+
+
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
     """Settings of one bookie. Sizes in bytes, times in seconds."""
@@ -60,6 +64,15 @@ class BookieSettings:
         300,
         "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
         "connection (tlsCertFilesRefreshDurationSeconds)",
+    )
+    bookie_auth_provider_factory_class: str = text(
+        "",
+        f"{ROLES_FACTORY}: only clients in TLS with a certificate of one of authorized_roles are served; empty: all "
+        "clients (bookieAuthProviderFactoryClass)",
+    )
+    authorized_roles: str = text(
+        "",
+        "roles in the organizational unit (OU=0:role) of clients' certificates, with commas between (authorizedRoles)",
     )
     bookie_id: str = text(
         "", "id, bound to the disks by the cookie; empty: advertised address:port (bookieId)"
@@ -256,6 +269,7 @@ class BookieSettings:
                 "every address"
             )
         self._check_tls()
+        self._check_roles()
         if not 0 < self.disk_usage_lwm_threshold <= self.disk_usage_threshold:
             raise SettingsError(
                 f"disk_usage_lwm_threshold must be above 0 and at most disk_usage_threshold "
@@ -277,6 +291,22 @@ class BookieSettings:
                 raise SettingsError(
                     f"{name} must name a file where tls_provider_factory_class is set"
                 )
+
+    def _check_roles(self) -> None:
+        if self.bookie_auth_provider_factory_class not in ("", ROLES_FACTORY):
+            raise SettingsError(
+                f"bookie_auth_provider_factory_class must be {ROLES_FACTORY} or empty, "
+                f"not {self.bookie_auth_provider_factory_class!r}"
+            )
+        if bool(self.bookie_auth_provider_factory_class) != bool(self.roles):
+            raise SettingsError(
+                "bookie_auth_provider_factory_class and authorized_roles must be set together"
+            )
+        if self.roles and not (self.has_tls and self.tls_trust_store):
+            raise SettingsError(
+                "tls_provider_factory_class and tls_trust_store must be set where authorized_roles are: clients show "
+                "their role by a certificate"
+            )
 
     def _check_directories(self) -> None:
         if "," in self.journal_directories:
@@ -303,6 +333,11 @@ class BookieSettings:
     @property
     def has_tls(self) -> bool:
         return bool(self.tls_provider_factory_class)
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """Roles of the clients that are served; empty: all clients."""
+        return frozenset(role.strip() for role in self.authorized_roles.split(",") if role.strip())
 
     @property
     def compacts_minor(self) -> bool:
@@ -344,7 +379,9 @@ class ProcessSettings:
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""
-        self.reach.check("listening_host", self.bookie.listening_host, authenticated=False)
+        self.reach.check(
+            "listening_host", self.bookie.listening_host, authenticated=bool(self.bookie.roles)
+        )
 
 
 PROGRAM = Program("bookie", ProcessSettings)

@@ -46,11 +46,14 @@ class BookieConnection(Connection):
         handler: Handler,
         frame_max: int,
         tls_starter: Callable[["BookieConnection"], None] | None = None,
+        handler_in_tls: Callable[["BookieConnection"], Handler] | None = None,
     ) -> None:
-        """Create for a client that connects. ``tls_starter(connection)`` runs ``start_tls``; None: without TLS."""
+        """Create for a client that connects. ``tls_starter(connection)`` runs ``start_tls``; None: without TLS.
+        ``handler_in_tls(connection)`` returns the handler from there on; None: the same."""
         super().__init__(frame_max, BUFFERED_BYTES_MAX + STORED_READS_MAX * frame_max)
         self._handler = handler
         self._tls_starter = tls_starter
+        self._handler_in_tls = handler_in_tls
         self._held = False
         self._stored_reads = 0
         self._stalled = False
@@ -70,6 +73,8 @@ class BookieConnection(Connection):
         self._tls_starter(self)
 
     def opened(self) -> None:
+        if self._handler_in_tls is not None and self.encrypted:
+            self._handler = self._handler_in_tls(self)
         if self._held or self._stalled:  # in clear, before TLS
             self.pause_reading()
 

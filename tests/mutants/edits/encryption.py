@@ -72,4 +72,23 @@ EDITS = (
         ),
         holds="T4",
     ),
+    Edit(
+        "any-role-is-served-by-a-bookie",
+        "bookie/requests/strangers.py::Strangers.handler_of",
+        "role in self._roles",
+        "True",
+        (
+            "unit/bookie/requests/test_strangers.py::"
+            "test_a_client_without_one_is_refused_in_both_protocols",
+        ),
+        holds="T5",
+    ),
+    Edit(
+        "clients-in-clear-are-served-though-roles-are-authorized",
+        "bookie/server.py::Bookie._connection",
+        "self.serving.requests if strangers is None else strangers",
+        "self.serving.requests",
+        ("unit/bookie/requests/test_strangers.py::test_a_client_in_clear_is_refused",),
+        holds="T5",
+    ),
 )

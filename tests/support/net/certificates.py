@@ -32,11 +32,15 @@ class Authority:
         )
         self.cert = self._write(name, builder, self._key).cert
 
-    def issue(self, name: str, *hosts: str, common_name: bool = True) -> Files:
-        """Sign a certificate for ``hosts``, names or addresses, in files called after ``name``."""
+    def issue(self, name: str, *hosts: str, common_name: bool = True, unit: str = "") -> Files:
+        """Sign a certificate for ``hosts``, names or addresses, in files called after ``name``. ``unit`` is the
+        organizational unit."""
         key = ec.generate_private_key(ec.SECP256R1())
         kind = NameOID.COMMON_NAME if common_name else NameOID.ORGANIZATION_NAME
-        subject = x509.Name([x509.NameAttribute(kind, name)])
+        attributes = [x509.NameAttribute(kind, name)]
+        if unit:
+            attributes.append(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
+        subject = x509.Name(attributes)
         alternatives = x509.SubjectAlternativeName([_general(host) for host in hosts or (name,)])
         builder = self._builder(subject, key).add_extension(alternatives, critical=False)
         return self._write(name, builder, key)
