@@ -4,14 +4,10 @@ import contextlib
 from collections.abc import Iterator
 
 from tests.sim.plants import (
-    bookie,
     compacting,
     delays,
     dispatch,
     found,
-    ledger,
-    managed,
-    metadata,
     publishing,
     rates,
     registry,
@@ -21,6 +17,7 @@ from tests.sim.plants import (
     vacant,
 )
 from tests.sim.plants.planting import Plant, applied
+from tests.sim.plants.storage import bookie, ledger, managed, metadata
 
 _MISTAKES = {
     "ledger": (
