@@ -26,6 +26,8 @@ GRANTS: dict[Action, tuple[str, ...]] = {
     Action.SINKS: ("sinks",),
 }
 """The grants of which any one allows an action. An action that is not here cannot be granted."""
+CHANGE_EVENTS = "__change_events"
+"""Local name of the topic of each namespace that holds its topics' policies."""
 GLOBAL_CLUSTER = "global"
 ROLE_LENGTH_SHOWN = 100
 
@@ -126,6 +128,14 @@ def _of_grants(
     """Return the verdict about a role that administers nothing here."""
     topic = resource.topic if isinstance(resource, SubscriptionName) else resource
     namespace = topic.namespace if isinstance(topic, TopicName) else topic
+    is_log = isinstance(topic, TopicName) and topic.partitioned.local == CHANGE_EVENTS
+    if is_log and action is Action.PRODUCE:
+        # Whoever publishes there sets policies, which is no right to publish (A12).
+        return Verdict(
+            False,
+            f"role {shown(role)} may not publish to {topic}, which holds policies;"
+            f" only an administrator of tenant {namespace.tenant} changes them",
+        )
     access = view.namespace(namespace)
     wanted = GRANTS[action]
     if access is None or not (

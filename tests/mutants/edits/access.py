@@ -21,6 +21,13 @@ REVOKED = "unit/broker/test_revocation.py"
 
 EDITS = (
     Edit(
+        "publishing-sets-policies",
+        f"{AUTHORIZATION}/evaluator.py::_of_grants",
+        "if is_log and action is Action.PRODUCE:",
+        "if False:",
+        (f"{JUDGED}::test_a_grant_to_publish_is_none_to_set_policies",),
+    ),
+    Edit(
         "authorization-is-never-switched-on",
         "engine/tenancy/access/policy_judge.py::create_judge",
         "if not settings.authorization.authorization_enabled:",

@@ -11,6 +11,7 @@ from engine.auth.judge import ALLOWED, Verdict
 from engine.auth.resource_names import CLUSTER, Resource, SubscriptionName, TenantName
 from engine.base.errors import InvalidNameError
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.change_events import LOCAL_NAME
 from tests.unit.auth.authorization.access_records import Records, policies
 
 RULES = AccessRules(frozenset({"root"}), frozenset({"proxy"}), cluster="here")
@@ -251,6 +252,19 @@ def test_the_right_to_functions_is_not_the_right_to_what_they_read_and_write() -
     assert allowed("functions", Action.FUNCTIONS, SPACE)
     for action in (Action.PRODUCE, Action.CONSUME, Action.LOOKUP):
         assert not allowed("functions", action, TOPIC)
+
+
+@pytest.mark.parametrize("name", [LOCAL_NAME, f"{LOCAL_NAME}-partition-0"])
+def test_a_grant_to_publish_is_none_to_set_policies(name: str) -> None:
+    """Refuse to publish to the topic of a namespace's policies, which Apache's broker allows."""
+    stored = policies({"app": ["produce", "consume"]})
+    view = Records({"t": {"adminRoles": ["admin"]}}, {"t/n": stored})
+    topic = NamespaceName.parse("t/n").topic(name)
+    rules = AccessRules(superusers=frozenset({"root"}))
+    for role, is_allowed in (("app", False), ("admin", True), ("root", True)):
+        verdict = judge(Identity(role), Action.PRODUCE, topic, view, rules)
+        assert verdict.allowed is is_allowed
+    assert judge(Identity("app"), Action.LOOKUP, topic, view, rules).allowed
 
 
 def test_what_is_not_in_memory_is_named() -> None:
