@@ -6,13 +6,13 @@ with commas between. The first one counts.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bookie.metrics import BookieMetrics
 from bookie.requests.connection import BookieConnection, Handler
 from bookie.storage.codes import Code
 from engine.base.slices import AddRun
-from engine.net.transport import PeerCertificate
 from engine.wire import bookie_commands as wire
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
@@ -23,8 +23,8 @@ UNIT = "organizationalUnitName"
 ROLES_NUMBER = "0"
 
 
-def role_of(certificate: PeerCertificate | None) -> str:
-    """Return the role that a certificate is for; empty without one."""
+def role_of(certificate: Mapping[str, Any] | None) -> str:
+    """Return the role of a certificate, as ``ssl.SSLSocket.getpeercert`` returns it; empty without one."""
     for attributes in (certificate or {}).get("subject", ()):
         for name, value in attributes:
             for part in value.split(";") if name == UNIT else ():
