@@ -69,14 +69,27 @@ class HeldPolicies:
     def namespaces(self) -> Iterable[NamespaceName]:
         return chain.from_iterable(self._scopes.values())
 
+    @property
+    def is_current(self) -> bool:
+        """True when ``refresh`` would read nothing."""
+        self._collect_changes()
+        return not (self._everything or self._stale or self._lock.locked())
+
     async def refresh(self) -> None:
         """Read what changed since the last call. Store errors pass through; the next call continues. Cancel-safe."""
         async with self._lock:
             self._collect_changes()
-            if self._everything or "" in self._stale:
-                await self._read_names()
-            await each([name for name in self._stale if name in self._scopes], self._read)
-            self._stale.clear()
+            everything, stale = self._everything, self._stale
+            # Changes that are noticed meanwhile are left to the next call.
+            self._everything, self._stale = False, {}
+            try:
+                if everything or "" in stale:
+                    stale = stale | await self._read_names(everything)
+                await each([name for name in stale if name in self._scopes], self._read)
+            except BaseException:
+                self._everything |= everything
+                self._stale = stale | self._stale
+                raise
 
     def _collect_changes(self) -> None:
         if self._changes is None:
@@ -86,8 +99,8 @@ class HeldPolicies:
         self._everything |= everything
         self._stale |= stale
 
-    async def _read_names(self) -> None:
-        """Read all tenants and the names below them; those that are new, or all, are to be read then."""
+    async def _read_names(self, everything: bool) -> dict[str, None]:
+        """Read all tenants and the names below them; return those to be read then: the new ones, or all."""
         names = await list_tenants(self._store)
         tenants = dict(zip(names, await each(names, self._tenant), strict=True))
         lists = await each(names, lambda name: children(self._store, paths.tenant(name)))
@@ -98,12 +111,10 @@ class HeldPolicies:
         }
         if tenants != self._tenants or present != self._scopes.keys():
             self.version += 1
-        new = present if self._everything else present - self._scopes.keys()
-        self._stale |= dict.fromkeys(new)
+        new = present if everything else present - self._scopes.keys()
         self._tenants = tenants
         self._scopes = {name: self._scopes.get(name, {}) for name in present}
-        self._everything = False
-        self._stale.pop("", None)
+        return dict.fromkeys(new)
 
     async def _tenant(self, name: str) -> TenantAccess | None:
         access: TenantAccess | None = await self._derived(paths.tenant(name), _tenant_access)
@@ -152,10 +163,20 @@ class Viewers:
 
     async def of(self, identity: Identity) -> Viewer:
         """Return what a caller may see now. Raises the errors of the link and the store, and TimeoutError."""
+        viewer = self._at_once(identity)
+        if viewer is not None:
+            return viewer
         if self.sees_all(identity):
             return ALL
         async with asyncio.timeout(CALL_TIMEOUT_S):
             return await self._link.on_loop(lambda: self._of(identity))
+
+    def _at_once(self, identity: Identity) -> Viewer | None:
+        """Return the viewer of a caller if it is known and nothing has changed; None otherwise."""
+        policies = self._policies
+        if policies is None or not self._link.is_running_here or not policies.is_current:
+            return None
+        return self._known.get(_roles(identity)) if policies.version == self._version else None
 
     def sees_all(self, identity: Identity) -> bool:
         """Return whether a caller is a superuser, which does not depend on policies."""
@@ -218,12 +239,16 @@ class Viewers:
         if policies.version != self._version or len(self._known) >= VIEWERS_MAX:
             self._version = policies.version
             self._known.clear()
-        # Expiry and method are no part of what is seen; without them, equal roles share an entry.
-        key = Identity(identity.role, identity.original, identity.method)
+        key = _roles(identity)
         viewer = self._known.get(key)
         if viewer is None:
             viewer = self._known[key] = viewer_for(key, policies, self._rules)
         return viewer
+
+
+def _roles(identity: Identity) -> Identity:
+    """Return an identity without its expiry, which is no part of what is seen."""
+    return Identity(identity.role, identity.original, identity.method)
 
 
 class _Nothing:
