@@ -130,7 +130,7 @@ def _of_grants(
     namespace = topic.namespace if isinstance(topic, TopicName) else topic
     is_log = isinstance(topic, TopicName) and topic.partitioned.local == CHANGE_EVENTS
     if is_log and action is Action.PRODUCE:
-        # Whoever publishes there sets policies, which is no right to publish (A12).
+        # Publishing there sets policies, which a grant of produce does not allow (A12).
         return Verdict(
             False,
             f"role {shown(role)} may not publish to {topic}, which holds policies;"
