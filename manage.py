@@ -19,8 +19,9 @@ def programs() -> "list[Program[Any]]":
     from engine.settings import PROGRAM as BROKER
     from gateway.environment import PROGRAM as GATEWAY
     from gateway.standalone.settings import PROGRAM as STANDALONE
+    from spark_jobs.pulsar_source.access import PROGRAM as ANALYSES
 
-    return [STANDALONE, BROKER, BOOKIE, METADATA, GATEWAY]
+    return [STANDALONE, BROKER, BOOKIE, METADATA, GATEWAY, ANALYSES]
 
 
 def settings_reference(arguments: list[str]) -> int:

@@ -200,11 +200,14 @@ class SecureFiles:
             "MAGNETAR_BOOKIE_TLS_KEY_STORE": str(self.key("server")),
             "MAGNETAR_BOOKIE_TLS_TRUST_STORE": str(self.authority),
             "MAGNETAR_BOOKIE_TLS_CLIENT_AUTHENTICATION": "true",
+            "MAGNETAR_BOOKIE_BOOKIE_AUTH_PROVIDER_FACTORY_CLASS": ROLES_FACTORY,
+            "MAGNETAR_BOOKIE_AUTHORIZED_ROLES": BOOKIE_CLIENT.partition(":")[2],
         }
 
 
 TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
-"""BookKeeper's name for TLS by files."""
+ROLES_FACTORY = "org.apache.bookkeeper.tls.BookieAuthZFactory"
+"""BookKeeper's names for TLS by files, and for authorization by certificates."""
 
 
 def _loaded(path: Path) -> x509.Certificate:

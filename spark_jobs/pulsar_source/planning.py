@@ -10,7 +10,6 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
 from engine.ledger.client import LedgerClient
-from engine.ledger.settings import LedgerSettings
 from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import ManagedSettings
@@ -18,21 +17,24 @@ from engine.metadata import paths, records
 from engine.metadata.apart.stores import StoreUrls, connect_stores
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.network import LoopNetwork
+from spark_jobs.pulsar_source.access import access_settings
 from spark_jobs.pulsar_source.options import OptionError, Options
 from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
 
 
 @asynccontextmanager
 async def connected(stores: StoreUrls) -> AsyncIterator[tuple[MetadataStore, LedgerClient]]:
-    """Open a session with each metadata store and a ledger client, closed at the end. Raises StoreUnavailableError."""
-    store = await connect_stores(stores)
+    """Open a session with each metadata store and a ledger client, closed at the end. Raises StoreUnavailableError,
+    TlsFileError, SettingsError."""
+    settings = access_settings()
+    store = await connect_stores(stores, access=settings.metadata.access)
     try:
         ledgers = LedgerClient(
             store=store,
             network=LoopNetwork(),
             clock=SystemClock(),
             entropy=RandomEntropy(),
-            settings=LedgerSettings(),
+            settings=settings.ledger,
         )
         try:
             yield store, ledgers

@@ -38,16 +38,18 @@ OLD_CONFIGURATION = "--configuration-store"
 CONFIG_PATHS = ("--metadata-store-config-path", "--configuration-metadata-store-config-path")
 BOOKKEEPER = ("--existing-bk-metadata-service-uri", "--bookkeeper-metadata-service-uri")
 T = TypeVar("T")
-Work = Callable[[MetadataStore], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """Settings of a command: means of access to the stores, and the log."""
+    """Settings of a command: means of access to the stores and to bookies, and the log."""
 
     metadata: MetadataSettings
+    ledger: LedgerSettings
     log: LogSettings
 
+
+Work = Callable[[MetadataStore, CommandSettings], Awaitable[None]]
 
 PROGRAM = Program("command", CommandSettings)
 
@@ -105,7 +107,7 @@ def initialize_cluster_metadata(argv: Sequence[str]) -> int:
     bundles = given.default_namespace_bundle_number
     _checked(parser, "-bn/--default-namespace-bundle-number", partial(even_bundles, bundles))
 
-    async def work(store: MetadataStore) -> None:
+    async def work(store: MetadataStore, settings: CommandSettings) -> None:
         await initialization.initialize_cluster(
             store,
             given.cluster,
@@ -131,7 +133,7 @@ def initialize_namespace(argv: Sequence[str]) -> int:
         for text in given.namespaces
     ]
 
-    async def work(store: MetadataStore) -> None:
+    async def work(store: MetadataStore, settings: CommandSettings) -> None:
         for name in names:
             await initialization.ensure_tenant(store, name.tenant, given.cluster)
             await initialization.ensure_namespace(store, name, given.cluster)
@@ -153,7 +155,7 @@ def initialize_transaction_coordinator_metadata(argv: Sequence[str]) -> int:
     urls = _configuration_urls(parser, given)
     system = initialization.COORDINATORS.namespace
 
-    async def work(store: MetadataStore) -> None:
+    async def work(store: MetadataStore, settings: CommandSettings) -> None:
         await initialization.ensure_tenant(store, system.tenant, given.cluster)
         await initialization.ensure_namespace(store, system, given.cluster)
         await initialization.ensure_coordinators(store, given.initial_num_transaction_coordinators)
@@ -184,12 +186,12 @@ def delete_cluster_metadata(argv: Sequence[str]) -> int:
     if given.cluster:
         _checked(parser, "-c/-cluster/--cluster", partial(cluster_name, given.cluster))
 
-    async def work(store: MetadataStore) -> None:
+    async def work(store: MetadataStore, settings: CommandSettings) -> None:
         brokers = await children(store, paths.LOADBALANCE_BROKERS)
         if brokers:
             raise BrokersRunningError(f"brokers are running: stop {', '.join(brokers)} first")
         if service_uri:
-            await _delete_ledgers(store)
+            await _delete_ledgers(store, settings.ledger)
         for tree in initialization.LOCAL_TREES:
             await delete_tree(store, tree)
         if given.configuration_store and given.cluster:
@@ -252,11 +254,11 @@ def _checked(parser: CommandParser, name: str, check: Callable[[], T]) -> T:
         parser.error(f"argument {name}: {error}")
 
 
-async def _delete_ledgers(store: MetadataStore) -> None:
+async def _delete_ledgers(store: MetadataStore, settings: LedgerSettings) -> None:
     """Delete the ledgers of all topics, cursors and schemas."""
     clock, entropy = SystemClock(), RandomEntropy()
     ledgers = LedgerClient(
-        store=store, network=LoopNetwork(), clock=clock, entropy=entropy, settings=LedgerSettings()
+        store=store, network=LoopNetwork(), clock=clock, entropy=entropy, settings=settings
     )
     factory = ManagedLedgerFactory(
         store=store, ledgers=ledgers, clock=clock, entropy=entropy, settings=ManagedSettings()
@@ -318,6 +320,6 @@ async def _work(settings: CommandSettings, timeout_s: float, work: Work) -> None
         metadata.stores, access=metadata.access, session_timeout_s=timeout_s
     )
     try:
-        await work(store)
+        await work(store, settings)
     finally:
         await store.close()
