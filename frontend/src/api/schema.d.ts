@@ -116,7 +116,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A window of the bundles of all namespaces. */
+        /** @description A window of the bundles of the namespaces that are seen. */
         get: operations["listBundles"];
         put?: never;
         post?: never;
