@@ -47,7 +47,7 @@ check:
 	$(VENV)/python manage.py settings_reference --check
 
 unit:
-	PYTHONASYNCIODEBUG=1 $(PYTEST) -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz
+	PYTHONASYNCIODEBUG=1 $(PYTEST) -q -n $(JOBS) tests/unit tests/security tests/golden tests/contract tests/fuzz
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's bookies and
 # ledger client with ours. The tests of a file stay together, and so do files that share an instance
