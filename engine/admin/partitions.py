@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
-from engine.admin.api.statistics import TOPIC_STATS, TopicStats
 from engine.admin.api.subscriptions import (
     CREATE_SUBSCRIPTION,
     DURABLE_SUBSCRIPTIONS,
@@ -232,12 +231,11 @@ async def _subscriptions(
 async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
     async def refuse_use(part: TopicName) -> None:
         try:
-            args = TopicStats(part, subscription_backlog_size=False)
-            stats = await brokers.call(TOPIC_STATS, args)
+            await brokers.call(DELETE_TOPIC, DeleteTopic(part, dry=True))
         except NotFound:
             return
-        if stats["publishers"] or any(s["consumers"] for s in stats["subscriptions"].values()):
-            raise PreconditionFailed(IN_USE)
+        except PreconditionFailed as error:
+            raise PreconditionFailed(IN_USE) from error
 
     await on_each(parts, refuse_use)
 
@@ -284,9 +282,6 @@ async def _delete_partitions(
             return
 
     await on_each(parts, delete_partition)
-    remaining = await existing_partitions(store, topic)
-    if remaining and topic.persistent:
-        raise PreconditionFailed(f"Topic partition {remaining[0]} still exists")
 
 
 async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int:

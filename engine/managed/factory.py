@@ -1,7 +1,7 @@
 """The factory that opens managed ledgers, one per broker."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -23,14 +23,15 @@ from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.shared import Shared
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
-from engine.managed.stored.node import StoredNode, read_record, read_to_open
-from engine.managed.stored.removal import discard_cursor, mark_deleted
+from engine.managed.stored.node import StoredNode, read_to_open
+from engine.managed.stored.records import LogRecord
+from engine.managed.stored.removal import Deletion, Forget, discard_cursor, mark_deleted
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 
-Forget = Callable[[], Awaitable[None]]
-"""Callback that deletes what is stored elsewhere of a deleted topic. Idempotent."""
+Inspect = Callable[[LogRecord, Sequence[str]], Awaitable[None]]
+"""Function of a stored record, whose last ledger is settled, and of the names of its cursors' nodes."""
 
 CLOSE_AT_ONCE = 16
 """Managed ledgers closed at the same time."""
@@ -171,34 +172,58 @@ class ManagedLedgerFactory:
             del self._open[name]
 
     async def delete(self, name: str, forget: Forget | None = None) -> None:
-        """Close a managed ledger and delete it with its cursors and ledgers. Raises ManagedLedgerNotFoundError.
+        """Delete a managed ledger with its cursors and ledgers; end it when it is open. Raises
+        ManagedLedgerNotFoundError.
 
         ``forget`` is called once the deletion is final, before the node is removed. Raises ManagedLedgerFencedError
         when another owner has it, the store's errors and those of ``forget``. After an interruption the managed ledger
         is complete or deleted. When it is deleted, ``delete``, or ``open`` of a new one, removes what remains (M17).
         """
+        await (await self.begin_deletion(name, forget)).finish()
+
+    async def begin_deletion(
+        self, name: str, forget: Forget | None = None, inspect: Inspect | None = None
+    ) -> Deletion:
+        """Delete a managed ledger up to the step that is final, and end it when it is open; see ``delete``.
+
+        ``inspect`` is awaited before that step when the managed ledger is not open. Then an owner elsewhere, which was
+        not noticed to have lost it, is fenced first, as by ``open``.
+        """
+        opening = self._opening.of(name)
+        if opening is not None:
+            await asyncio.wait([opening])
         ledger = self._open.get(name)
-        if ledger is not None:
-            await ledger.close()
-        path = paths.managed_ledger(name)
-        node = self._shared.node(path)
+        if ledger is not None and not ledger.ended:
+            return await ledger.begin_deletion(forget)
+        node = self._shared.node(paths.managed_ledger(name))
         try:
-            record = await read_record(node)
+            record = LogRecord.decode(await node.read_with_children())
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
-        record = await mark_deleted(node, record)
-        await self._remove_cursors(node)
-        for ledger_id in record.doomed:
-            await self._ledgers.delete(ledger_id)
-        if forget is not None:
-            await forget()
-        await node.delete()
+        children: Sequence[str] | None = node.children
+        if inspect is not None and not record.deleted:
+            await self._settle_last(record)
+            await inspect(record, node.children)
+        if record.ledgers or record.doomed or node.children or forget is not None:
+            record = await mark_deleted(node, record)
+            if not node.children_hold:
+                children = None
+        return Deletion(self._store, self._ledgers, node, record, children, forget)
+
+    async def _settle_last(self, record: LogRecord) -> None:
+        """Recover the last ledger if it may be open, so that its writer confirms nothing more, and note its end."""
+        last = record.ledgers[-1] if record.ledgers else None
+        if last is None or last.timestamp_ms:
+            return
+        with suppress(NoSuchLedgerError):
+            reader = await self._ledgers.open(last.ledger_id, recover=True)
+            last.entries, last.size = reader.last_confirmed + 1, reader.length
+            last.timestamp_ms = self._shared.clock.wall_ms()
 
     async def _remove_cursors(self, topic: StoredNode) -> None:
         """Delete the cursors of a topic that is marked as deleted."""
         for child in await self._store.children(topic.path):
-            node = self._shared.node(f"{topic.path}/{child}")
-            await discard_cursor(node, self._ledgers, topic.unchanged)
+            await discard_cursor(topic.child(child), self._ledgers, topic.unchanged)
 
     async def exists(self, name: str) -> bool:
         """Return whether a managed ledger of this name is stored."""

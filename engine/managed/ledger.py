@@ -33,6 +33,7 @@ from engine.managed.state import LogState
 from engine.managed.stats import EntrySummary, LedgerInfo, ManagedLedgerStats
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import LogRecord
+from engine.managed.stored.removal import Deletion, Forget
 from engine.managed.stored.survey import read_ahead
 from engine.managed.tenure import Tenure
 from engine.managed.trimming import Trimmer
@@ -518,6 +519,20 @@ class ManagedLedger:
             self._tenure.end()
         await self._tasks.close()
         await self._list.sweep()
+
+    async def begin_deletion(self, forget: Forget | None) -> Deletion:
+        """Mark the topic as deleted and end this object; return what is left to do. Appends without an outcome fail.
+
+        The open ledger is not closed first, because it is deleted. After an error this object is as before, and the
+        topic is marked or not.
+        """
+        with self._tenure.owned():
+            node, record = await self._list.mark_deleted()
+        # A cursor that is created at this moment keeps the node from being deleted, which finds it then.
+        has_cursors = self._cursors.by_name or self._cursors.unread
+        self._tenure.end()
+        children = None if has_cursors else ()
+        return Deletion(self._shared.store, self._shared.ledgers, node, record, children, forget)
 
     def fenced(self, error: Exception) -> None:
         """Stop confirming anything, for good: another owner has the log (M15)."""

@@ -36,7 +36,7 @@ class DeleteTopic(OnTopic):
     """Deletion of a topic. ``force`` disconnects producers and consumers and deletes subscriptions.
 
     ``seen`` is that of an answer of HOLDINGS: nothing is deleted when more would be lost now, or when other clients use
-    the topic. ``dry`` only checks whether the topic would be deleted.
+    the topic. ``dry`` only checks whether the topic's use would prevent its deletion; it does not load the topic.
     """
 
     force: bool = False

@@ -29,12 +29,13 @@ from engine.broker.topics.limits import is_system
 from engine.broker.topics.ports import Log
 from engine.broker.topics.rates import BrokerRates, Groups
 from engine.broker.topics.topic import Topic
-from engine.ledger.errors import NotEnoughBookiesError
+from engine.ledger.errors import LedgerError, NotEnoughBookiesError
 from engine.managed.errors import ManagedLedgerNotFoundError
-from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.factory import Inspect, ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig
+from engine.managed.stored.removal import Deletion
 from engine.tenancy.topics import SYSTEM_PREFIX
 
 log = logging.getLogger(__name__)
@@ -463,6 +464,24 @@ class TopicRegistry:
         topic.closing = True
         await self._remove(topic.name)
 
+    async def delete_unloaded(self, name: TopicName, inspect: Inspect) -> bool:
+        """Delete a persistent topic that is not loaded, without loading it; return False when it is loaded by now.
+
+        ``inspect``: see ``ManagedLedgerFactory.begin_deletion``. Raises ManagedLedgerNotFoundError without the topic.
+        After other errors the topic exists completely, or its deletion is finished at its next use.
+        """
+        await self._ownership.resume(name)
+        self._ownership.check_owned(name)
+        self._check_staying(name)
+        # No await between this check and the mark in ``_remove``, from which on the topic is not loaded.
+        if self._loaded.get(name.full) is not None or self._loading.of(name.full) is not None:
+            return False
+        try:
+            await self._remove(name, inspect)
+        except LedgerError as error:
+            raise PersistenceError(f"Topic {name} could not be deleted: {error}") from error
+        return True
+
     async def delete_unused(self, topic: Topic, *, caught_up: bool) -> bool:
         """Delete a topic if it is unused at this moment (``Topic.is_unused``).
 
@@ -480,15 +499,23 @@ class TopicRegistry:
         if name.partition < 0:
             await self._forget(name)
 
-    async def _remove(self, name: TopicName) -> None:
+    async def _remove(self, name: TopicName, inspect: Inspect | None = None) -> None:
         # The topic must not be created again before everything stored of it is deleted.
         self._deleting[name.full] = None
+        deletion: Deletion | None = None
         try:
-            await self.unload(name)
-            forget = partial(self._forget_stored, name)
-            if name.persistent:
-                await self._factory.delete(name.managed_ledger_name, forget)
-            else:
+            forget = None if name.partition >= 0 else partial(self._forget, name)
+            try:
+                if name.persistent:
+                    # Before the unload, which would close a ledger and store cursors that are deleted next.
+                    deletion = await self._factory.begin_deletion(
+                        name.managed_ledger_name, forget, inspect
+                    )
+            finally:
+                await self.unload(name)
+            if deletion is not None:
+                await deletion.finish()
+            elif forget is not None:
                 await forget()
         finally:
             del self._deleting[name.full]

@@ -56,6 +56,10 @@ class StoredNode:
         self._settings = settings
         self._unsure: bytes | None = None
 
+    def child(self, name: str) -> "StoredNode":
+        """Return the node ``name`` below this one, not read yet."""
+        return StoredNode(self._store, f"{self.path}/{name}", self._entropy, self._settings)
+
     async def read(self) -> bytes:
         """Return the present value and adopt its version. Raises NoNodeError."""
         return self.adopt(await self._store.get(self.path))
@@ -153,11 +157,6 @@ class StoredNode:
             return
         except BadVersionError as error:
             raise ManagedLedgerFencedError(f"{self.path} was changed by another owner") from error
-
-
-async def read_record(node: StoredNode) -> LogRecord:
-    """Return the topic's record. Raises NoNodeError."""
-    return LogRecord.decode(await node.read())
 
 
 async def read_to_open(node: StoredNode, *, make: bool) -> LogRecord:

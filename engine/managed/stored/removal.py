@@ -5,16 +5,19 @@ ledgers follow, and the node that names them is removed last. A caller that find
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from engine.ledger.client import LedgerClient
 from engine.managed.errors import ManagedLedgerFencedError, StoredRecordError
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import CursorRecord, LogRecord
-from engine.metadata.store import NoNodeError
+from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 
 log = logging.getLogger(__name__)
+
+Forget = Callable[[], Awaitable[None]]
+"""Callback that deletes what is stored elsewhere of a deleted topic. Idempotent."""
 
 
 async def remove_cursor(node: StoredNode, ledgers: LedgerClient, record: CursorRecord) -> None:
@@ -62,3 +65,53 @@ async def mark_deleted(node: StoredNode, record: LogRecord) -> LogRecord:
     marked = LogRecord(extra=record.extra, doomed=doomed, deleted=True)
     await node.write(marked.encode())
     return marked
+
+
+class Deletion:
+    """The deletion of a topic that no process can use any more; ``finish`` does what is left of it.
+
+    The record is marked as deleted, or names nothing: then the removal of the node is the whole deletion.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        ledgers: LedgerClient,
+        node: StoredNode,
+        record: LogRecord,
+        children: Sequence[str] | None,
+        forget: Forget | None,
+    ) -> None:
+        """``children``: names of the cursors' nodes; None when they are not known. ``forget``: see ``Forget``."""
+        self._store = store
+        self._ledgers = ledgers
+        self._node = node
+        self._record = record
+        self._children = children
+        self._forget = forget
+
+    async def finish(self) -> None:
+        """Delete cursors and ledgers, call ``forget``, and remove the node last.
+
+        Raises ManagedLedgerFencedError when another owner wrote the node, the store's errors and those of ``forget``.
+        """
+        if self._children is None:
+            self._children = await self._store.children(self._node.path)
+        await self._remove_cursors()
+        for ledger_id in self._record.doomed:
+            await self._ledgers.delete(ledger_id)
+        if self._forget is not None:
+            await self._forget()
+        try:
+            await self._node.delete()
+        except NotEmptyError:
+            # A cursor was created after the names were read, by a request that was answered late.
+            self._record = await mark_deleted(self._node, self._record)
+            self._children = await self._store.children(self._node.path)
+            await self._remove_cursors()
+            await self._node.delete()
+
+    async def _remove_cursors(self) -> None:
+        for child in self._children or ():
+            node = self._node.child(child)
+            await discard_cursor(node, self._ledgers, self._node.unchanged)

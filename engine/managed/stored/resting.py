@@ -14,9 +14,10 @@ from engine.ledger.errors import LedgerError, NoSuchLedgerError
 from engine.managed.errors import ManagedLedgerNotFoundError, StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.cursor_entries import last_readable
-from engine.managed.stored.records import CursorRecord, CursorState
-from engine.managed.stored.survey import StoredLog, survey
-from engine.metadata.store import MetadataStore
+from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
+from engine.managed.stored.survey import StoredLog, read_cursors, survey
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, Stat
 
 AT_ONCE = 16
 """Topics read at the same time, for all callers together."""
@@ -73,7 +74,7 @@ class RestingLogs:
             if known is not None and known[0] == versions:
                 self._known.move_to_end(name)
                 return known[1]
-            log, settled = await self._compute(stored)
+            log, settled = await self._compute(stored.record, stored.cursors)
             self._known.pop(name, None)
             if settled:
                 self._known[name] = versions, log
@@ -81,11 +82,22 @@ class RestingLogs:
                     self._known.popitem(last=False)
             return log
 
-    async def _compute(self, stored: StoredLog) -> tuple[LogAtRest, bool]:
+    async def describe(self, name: str, record: LogRecord, children: Sequence[str]) -> LogAtRest:
+        """Return the values of a topic whose record, and names of cursors' nodes, were just read.
+
+        Raises StoredRecordError, the store's errors.
+        """
+        cursors = await read_cursors(self._store, paths.managed_ledger(name), children)
+        log, _ = await self._compute(record, cursors)
+        return log
+
+    async def _compute(
+        self, log: LogRecord, stored: dict[str, tuple[CursorRecord, Stat]]
+    ) -> tuple[LogAtRest, bool]:
         """Return the values, and whether they hold as long as the nodes are unchanged."""
-        cursors = {name: record for name, (record, _) in stored.cursors.items()}
+        cursors = {name: record for name, (record, _) in stored.items()}
         try:
-            line, settled = await self._line(stored.record.ledgers)
+            line, settled = await self._line(log.ledgers)
         except _Undecided:
             return LogAtRest(None, dict.fromkeys(cursors)), False
         backlogs: dict[str, int | None] = {}

@@ -60,10 +60,18 @@ async def survey(store: MetadataStore, name: str) -> StoredLog:
     record = LogRecord.decode(value)
     if record.deleted:
         raise ManagedLedgerNotFoundError(f"the managed ledger {name} is being deleted")
+    return StoredLog(record, stat, await read_cursors(store, path, children))
+
+
+async def read_cursors(
+    store: MetadataStore, path: str, children: Sequence[str]
+) -> dict[str, tuple[CursorRecord, Stat]]:
+    """Read the cursors of the topic at ``path``, by name, without those that are being deleted. ``children``: names of
+    their nodes. Raises StoredRecordError, the store's errors. Cancel-safe."""
     cursors: dict[str, tuple[CursorRecord, Stat]] = {}
-    _, cursor_rows = await read_ahead(store, path, None, children)
-    for child, cursor_row in cursor_rows.items():
-        cursor = CursorRecord.decode(cursor_row[0])
+    _, rows = await read_ahead(store, path, None, children)
+    for child, (value, stat) in rows.items():
+        cursor = CursorRecord.decode(value)
         if not cursor.deleted:
-            cursors[decode_name(child)] = cursor, cursor_row[1]
-    return StoredLog(record, stat, cursors)
+            cursors[decode_name(child)] = cursor, stat
+    return cursors

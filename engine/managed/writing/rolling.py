@@ -27,12 +27,14 @@ from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.managed.errors import (
     InvalidPropertyError,
     LedgerIdReusedError,
+    ManagedLedgerClosedError,
     ManagedLedgerFencedError,
 )
 from engine.managed.positions import LedgerSpan
 from engine.managed.state import LogState
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
+from engine.managed.stored.removal import mark_deleted
 from engine.managed.writing.lifecycle import trimmable
 from engine.metadata.tree import VALUE_MAX
 
@@ -73,6 +75,7 @@ class LedgerList:
         "_dropped",
         "_extra",
         "_highest",
+        "_is_deleted",
         "_ledgers",
         "_lock",
         "_node",
@@ -107,6 +110,7 @@ class LedgerList:
         self._dropped: list[int] = []  # not in the line any more; the stored list may name them
         self._doomed = dict.fromkeys(record.doomed)  # not in the stored list; to be deleted
         self._sweeping = asyncio.Lock()
+        self._is_deleted = False
 
     @property
     def has_doomed(self) -> bool:
@@ -262,6 +266,19 @@ class LedgerList:
             await self._write(self.line.ledgers, properties=properties)
             self._state.properties = properties
 
+    async def mark_deleted(self) -> tuple[StoredNode, LogRecord]:
+        """Mark the topic as deleted; return its node and the stored record, whose ``doomed`` are its ledgers.
+
+        A later change raises ManagedLedgerClosedError: it would take the mark back.
+        """
+        async with self._lock:
+            doomed = [*self._doomed, *self._dropped]
+            record = await mark_deleted(
+                self._node, LogRecord(list(self.line.ledgers), extra=self._extra, doomed=doomed)
+            )
+            self._is_deleted = True
+            return self._node, record
+
     async def is_unchanged(self) -> bool:
         """Return whether no other owner has changed the list until now."""
         return await self._node.unchanged()
@@ -280,6 +297,8 @@ class LedgerList:
         terminated: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> None:
+        if self._is_deleted:
+            raise ManagedLedgerClosedError(f"{self._state.name} is being deleted")
         properties = self._state.properties if properties is None else properties
         if self._state.last_index is not None:
             properties = {**properties, INDEX: str(self._state.last_index)}

@@ -234,6 +234,25 @@ EDITS = (
         "M17",
     ),
     Edit(
+        "a-deletion-at-rest-fences-no-writer",
+        "engine/managed/factory.py::ManagedLedgerFactory.begin_deletion",
+        "await self._settle_last(record)",
+        "pass",
+        (
+            "unit/managed/test_deletions.py"
+            "::test_i39_a_deletion_by_the_next_owner_fences_the_previous_writer",
+        ),
+        "I39",
+    ),
+    Edit(
+        "a-change-takes-the-mark-of-a-deletion-back",
+        "engine/managed/writing/rolling.py::LedgerList.mark_deleted",
+        "self._is_deleted = True",
+        "pass",
+        ("unit/managed/test_deletions.py::test_no_change_takes_the_mark_of_a_deletion_back",),
+        "M17",
+    ),
+    Edit(
         "cursor-kept-though-its-deletion-is-unsure",
         "engine/managed/cursors/cursor_set.py::CursorSet._delete",
         'self._mark_unread(name, f"its deletion is not confirmed: {_reason(error)}")',

@@ -14,10 +14,8 @@ from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet
 from engine.managed.errors import CursorNotFoundError
-from engine.managed.factory import ManagedLedgerFactory
-from engine.managed.stored.records import LogRecord
+from engine.managed.stored.removal import Deletion
 from engine.managed.writing.appender import Appender
-from engine.metadata import paths
 from engine.metadata.session_store import EXPIRE_FRACTION, SessionStore
 from engine.metadata.store import NoNodeError
 from engine.net.routing import Router
@@ -137,18 +135,16 @@ def partial_acknowledgements_wake_nobody() -> Patches:
 def deleted_topic_leaks_its_ledgers() -> Patches:
     """Delete the node that lists a topic's ledgers before them: an interrupted deletion is never finished."""
 
-    async def delete(self: Any, name: str) -> None:
-        ledger = self._open.get(name)
-        if ledger is not None:
-            await ledger.close()
-        node = self._shared.node(paths.managed_ledger(name))
-        record = LogRecord.decode(await node.read())
-        await self._remove_cursors(node)
-        await node.delete()
-        for listed in record.ledgers:
-            await self._ledgers.delete(listed.ledger_id)
+    async def finish(self: Any) -> None:
+        self._children = await self._store.children(self._node.path)
+        await self._remove_cursors()
+        await self._node.delete()
+        for ledger_id in self._record.doomed:
+            await self._ledgers.delete(ledger_id)
+        if self._forget is not None:
+            await self._forget()
 
-    return [(ManagedLedgerFactory, "delete", delete)]
+    return [(Deletion, "finish", finish)]
 
 
 def closed_subscription_is_given_out() -> Patches:

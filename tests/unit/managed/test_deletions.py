@@ -1,6 +1,7 @@
 """Interrupted deletions: the topic is whole or gone, the next owner finishes them, and no ledger is left behind."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -8,17 +9,22 @@ import pytest
 
 from engine.base.errors import WorldError
 from engine.base.ids import Position
+from engine.ledger.errors import LedgerError
 from engine.ledger.settings import LedgerSettings
-from engine.managed.errors import CursorNotFoundError, ManagedLedgerNotFoundError
+from engine.managed.errors import (
+    CursorNotFoundError,
+    ManagedLedgerError,
+    ManagedLedgerNotFoundError,
+)
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
-from engine.managed.stored.records import CursorRecord, LogRecord
+from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.wire import mledger_pb2 as pb
-from tests.support.ledger_cluster import PATIENT
-from tests.support.managed_cluster import LAZY, NAME, Brokers, publish, rolling
+from tests.support.ledger_cluster import PATIENT, run_of
+from tests.support.managed_cluster import LAZY, NAME, ONE, Brokers, Sink, publish, rolling
 from tests.support.stores.failing import FailingStore
 
 pytestmark = pytest.mark.virtual_time
@@ -81,7 +87,7 @@ async def cut_off(broker: Broker, work: Callable[[], Awaitable[None]], k: int, l
     broker.store.fail_at(k, lost_answer=lost, calls=FOR_EVER)
     try:
         await work()
-    except WorldError:
+    except (WorldError, LedgerError):
         return True
     finally:
         broker.store.heal()
@@ -123,6 +129,82 @@ async def test_m17_a_topics_interrupted_deletion_is_finished(
             assert k > 8
             return
     raise AssertionError("it has no end")
+
+
+@LOST
+async def test_m17_an_interrupted_deletion_of_a_topic_that_is_not_open_is_finished(
+    brokers: Brokers, lost_answer: bool
+) -> None:
+    for k in range(1, 50):
+        broker = Broker(brokers, ledgers=replace(PATIENT, metadata_timeout_s=1.0))
+        await filled(broker.factory)
+        brokers.crash(broker.factory)
+        work = partial(at_rest, broker.factory)
+        failed = await cut_off(broker, work, k, lost_answer)
+        try:
+            await work()
+        except ManagedLedgerNotFoundError:
+            assert lost_answer or not failed
+        assert brokers.ledgers() == []
+        assert not await brokers.cluster.store.exists(paths.managed_ledger(NAME))
+        if not failed:
+            return
+    raise AssertionError("it has no end")
+
+
+async def at_rest(factory: ManagedLedgerFactory) -> None:
+    """Delete a topic that is not open, as its broker does."""
+
+    async def inspect(record: LogRecord, cursors: Sequence[str]) -> None:
+        assert sum(span.entries for span in record.ledgers) == 6
+        assert len(cursors) <= 2
+
+    await (await factory.begin_deletion(NAME, inspect=inspect)).finish()
+
+
+async def test_i39_a_deletion_by_the_next_owner_fences_the_previous_writer(
+    brokers: Brokers,
+) -> None:
+    old = await brokers.broker().open(NAME, ONE)
+    await publish(old, 0, 6)
+    await at_rest(brokers.broker())
+    sink = Sink()
+    old.append(run_of(b"late"), sink)
+    await sink.settle(1)
+    assert not sink.payloads, "an entry of a deleted topic was confirmed"
+
+
+async def test_an_empty_topic_is_deleted_by_one_write(brokers: Brokers) -> None:
+    broker = Broker(brokers)
+    await brokers.cluster.store.create(paths.managed_ledger(NAME), make_parents=True)
+    broker.store.heal()
+    await broker.factory.delete(NAME)
+    assert [operation for operation, _ in broker.store.log] == ["get_all", "delete"]
+
+
+async def test_a_cursor_created_late_is_deleted_with_its_topic(brokers: Brokers) -> None:
+    broker = Broker(brokers)
+    await broker.factory.open(NAME, ONE)
+    deletion = await broker.factory.begin_deletion(NAME)
+    record = CursorRecord(-1, CursorState(Position(0, -1)))
+    await brokers.cluster.store.create(f"{paths.managed_ledger(NAME)}/late", record.encode())
+    await deletion.finish()
+    assert not await brokers.cluster.store.exists(paths.managed_ledger(NAME))
+
+
+async def test_no_change_takes_the_mark_of_a_deletion_back(brokers: Brokers) -> None:
+    """Change properties and terminate while the mark is being written: both wait for it."""
+    broker = Broker(brokers)
+    ledger = await broker.factory.open(NAME, ONE)
+    await publish(ledger, 0, 1)
+    deleting = asyncio.ensure_future(broker.factory.begin_deletion(NAME))
+    changes = [ledger.update_properties({"k": "v"}), ledger.terminate()]
+    outcomes = await asyncio.gather(*changes, return_exceptions=True)
+    assert all(isinstance(outcome, ManagedLedgerError) for outcome in outcomes), outcomes
+    stored, _ = await brokers.cluster.store.get(paths.managed_ledger(NAME))
+    assert LogRecord.decode(stored).deleted
+    await (await deleting).finish()
+    assert brokers.ledgers() == []
 
 
 def _cursor_ledgers(brokers: Brokers) -> list[int]:

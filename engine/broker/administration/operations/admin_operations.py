@@ -66,7 +66,8 @@ class AdminOperations:
         store, clock, registry = parts.store, parts.clock, parts.registry
         owned = OwnedTopics(registry, parts.assignment, store)
         self.topics = TopicOperations(
-            owned, registry, parts.assignment, store, parts.catalog, clock, parts.forget
+            *(owned, registry, parts.assignment, store, parts.catalog),
+            *(parts.resting, clock, parts.forget),
         )
         self.statistics = StatisticsOperations(owned, store, parts.schemas, clock, parts.record)
         self.rows = RowOperations(

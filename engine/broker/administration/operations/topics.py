@@ -1,6 +1,6 @@
 """Administrative operations on topics: creation and deletion, properties, lookup, and what is done to their logs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from engine.admin.api.arguments import JsonObject, OnTopic
@@ -36,7 +36,9 @@ from engine.broker.errors import MetadataError, NotServedHere, TopicIsPartitione
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.registry import Forget, TopicRegistry
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
+from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
+from engine.managed.stored.resting import RestingLogs
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
 from engine.rpc.operation import Handlers, bind
@@ -58,6 +60,7 @@ class TopicOperations:
         assignment: BundleAssignment,
         store: MetadataStore,
         catalog: Catalog,
+        resting: RestingLogs,
         clock: Clock,
         forget: Forget,
     ) -> None:
@@ -66,6 +69,7 @@ class TopicOperations:
         self._assignment = assignment
         self._store = store
         self._catalog = catalog
+        self._resting = resting
         self._clock = clock
         self._forget = forget
 
@@ -126,18 +130,27 @@ class TopicOperations:
 
     async def delete_topic(self, args: DeleteTopic) -> JsonObject:
         name = args.topic
-        if await topics.find_partitions(self._store, name) is not None:
-            raise Conflict(
-                f"{name} is a partitioned topic, instead of calling delete topic, "
-                "please call delete-partitioned-topic.",
-            )
+        if self._registry.loaded(name) is None:
+            if name.persistent and args.seen is None:
+                await self._topics.check_owned(name)
+                if args.dry:
+                    return {}  # a topic that is not loaded has no clients
+                before = await self._delete_unloaded(name)
+                if before is not None:
+                    return {"before": before}
+            # Only now, because a topic that exists or is loaded is not partitioned (N1).
+            if await topics.find_partitions(self._store, name) is not None:
+                raise Conflict(
+                    f"{name} is a partitioned topic, instead of calling delete topic, "
+                    "please call delete-partitioned-topic.",
+                )
         topic = await self._topics.get(name)
 
         def check() -> None:
             users = topic.users
             if users and not args.force:
                 raise PreconditionFailed(f"Topic has {users} connected producers/consumers")
-            if args.seen is not None or args.dry:
+            if args.seen is not None:
                 holdings.check(topic, args.seen)
 
         if args.dry:
@@ -146,6 +159,18 @@ class TopicOperations:
         before = holdings.before_deletion(topic)
         await self._registry.delete_checked(topic, check)
         return {"before": before}
+
+    async def _delete_unloaded(self, name: TopicName) -> JsonObject | None:
+        """Delete a topic from what is stored of it and return its contents; None when it is loaded, or not found."""
+        before: JsonObject = {}
+
+        async def inspect(record: LogRecord, cursors: Sequence[str]) -> None:
+            before.update(await holdings.at_rest(self._resting, name, record, cursors))
+
+        try:
+            return before if await self._registry.delete_unloaded(name, inspect) else None
+        except ManagedLedgerNotFoundError:
+            return None
 
     async def forget_partitioned(self, args: OnTopic) -> None:
         name, store = args.topic, self._store

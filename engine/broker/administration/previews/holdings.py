@@ -1,16 +1,20 @@
 """The contents and clients of a topic: reported before it is deleted, and checked again when it is."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject
 from engine.base.errors import Conflict, InvalidField
 from engine.base.ids import Position
+from engine.base.names import TopicName
 from engine.broker.administration.previews import cursor_changes
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
+from engine.managed.errors import StoredRecordError
+from engine.managed.stored.records import LogRecord
+from engine.managed.stored.resting import UNKNOWN, RestingLogs
 
 AGAIN = "; nothing was deleted"
 
@@ -56,6 +60,23 @@ def before_deletion(topic: Topic) -> JsonObject:
         "entries": stats.entries,
         "properties": dict(topic.log.properties),
         "subscriptions": _seen(topic)["unread"],
+    }
+
+
+async def at_rest(
+    logs: RestingLogs, name: TopicName, record: LogRecord, cursors: Sequence[str]
+) -> JsonObject:
+    """Return ``before_deletion`` of a topic that is not loaded; null is unknown. Raises the store's errors."""
+    try:
+        log = await logs.describe(name.managed_ledger_name, record, cursors)
+    except StoredRecordError:  # a cursor that cannot be read does not prevent the deletion
+        log = UNKNOWN
+    unread = log.backlogs
+    return {
+        "bytes": log.storage_bytes,
+        "entries": None if log.storage_bytes is None else sum(s.entries for s in record.ledgers),
+        "properties": dict(record.properties),
+        "subscriptions": unread and {n: count for n, count in unread.items() if n != COMPACTION},
     }
 
 

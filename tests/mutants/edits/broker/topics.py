@@ -244,8 +244,8 @@ EDITS = (
     Edit(
         "schemas-go-before-their-topic",
         "engine/broker/topics/registry.py::TopicRegistry._remove",
-        "forget = partial(self._forget_stored, name)",
-        "await self._forget_stored(name); forget = partial(self._forget_stored, name)",
+        "forget = None if name.partition >= 0 else partial(self._forget, name)",
+        "forget = partial(self._forget_stored, name); await forget()",
         (f"{DELETION_TEST}::test_a_topic_that_could_not_be_deleted_has_its_schemas",),
     ),
     Edit(

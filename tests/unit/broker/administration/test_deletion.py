@@ -81,7 +81,7 @@ async def test_a_topic_that_could_not_be_deleted_has_its_schemas(
         raise StoreUnavailableError("no answer")
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.managed.factory.mark_deleted", silent)
+        patch.setattr("engine.managed.writing.rolling.mark_deleted", silent)
         with pytest.raises(NotReady):
             await topics.delete(bench.engine, PLAIN, force=False)
     assert await left(bench, PLAIN) == (True, True)

@@ -14,7 +14,7 @@ from engine.admin.api.topics import (
     DeleteTopic,
 )
 from engine.base.names import TopicName
-from engine.metadata import account
+from engine.metadata import account, paths
 from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
 
@@ -46,6 +46,46 @@ async def test_the_audit_log_receives_the_contents_of_a_deleted_topic() -> None:
         "properties": {"owner": "me"},
         "subscriptions": {"s": 3},
     }
+    await bench.close()
+
+
+async def test_a_topic_that_is_not_loaded_is_deleted_and_reported_without_being_loaded() -> None:
+    bench = AdminBench()
+    await bench.start()
+    await topics.create(bench.engine, TOPIC, {"owner": "me"})
+    await bench.engine.call(CREATE_SUBSCRIPTION, CreateSubscription(TOPIC, "s"))
+    sink = await bench.publish(TOPIC, 3)
+    await bench.restart()
+    bench.store.heal()
+    with account.opened() as accounted:
+        await topics.delete(bench.engine, TOPIC, force=False)
+    (change,) = accounted.changes
+    assert change.before == {
+        "bytes": sum(map(len, sink.payloads)),
+        "entries": 3,
+        "properties": {"owner": "me"},
+        "subscriptions": {"s": 3},
+    }
+    created = [path for operation, path in bench.store.log if operation == "create"]
+    assert not [path for path in created if path.startswith(paths.LEDGERS)]
+    assert not bench.broker.running.registry.load_times.count
+    assert not await bench.store.exists(paths.managed_ledger(TOPIC.managed_ledger_name))
+    await bench.close()
+
+
+async def test_a_topic_that_is_being_loaded_is_deleted_after_its_load() -> None:
+    bench = AdminBench()
+    await bench.start()
+    await topics.create(bench.engine, TOPIC, {})
+    await bench.restart()
+    loading = asyncio.ensure_future(bench.loaded(TOPIC))
+    registry = bench.broker.running.registry
+    while not registry.loading:
+        await asyncio.sleep(0)
+    await topics.delete(bench.engine, TOPIC, force=True)
+    await asyncio.wait([loading])
+    assert registry.loaded(TOPIC) is None
+    assert not await bench.store.exists(paths.managed_ledger(TOPIC.managed_ledger_name))
     await bench.close()
 
 
