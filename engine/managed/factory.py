@@ -211,7 +211,7 @@ class ManagedLedgerFactory:
         return Deletion(self._store, self._ledgers, node, record, children, forget)
 
     async def _settle_last(self, record: LogRecord) -> None:
-        """Note the end of the last ledger; recover it if it may be open, so that its writer confirms nothing more (I39)."""
+        """Note the last ledger's end; recover it if it may be open, so that its writer confirms nothing more (I39)."""
         last = record.ledgers[-1] if record.ledgers else None
         if last is None or last.timestamp_ms:
             return
