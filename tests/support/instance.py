@@ -25,6 +25,8 @@ PORTS = (
     "GATEWAY_HTTP",
 )
 
+SECURE_PORTS = ("BROKER_TLS", "BROKER_HTTP_TLS", "HTTPS")
+"""Ports that an instance with ``--secure`` has besides."""
 PYTHON_PARTS = ("bookie", "broker", "gateway", "worker")
 RECORD = re.compile(r"\S+Z (WARNING|ERROR|CRITICAL) (\S+) .*")
 NOT_OURS = ("kazoo",)
@@ -58,18 +60,21 @@ class Instance:
         root: Path = ROOT,
         port_offset: int | None = None,
         metadata: str = "embedded",
+        secure: bool = False,
         **env: str,
     ) -> None:
         self.data_dir = data_dir
+        self.secure = secure
         self.root = root  # the source tree it runs from
         self.bookies = bookies
         self.brokers = brokers
         self.gateways = gateways
         self.metadata = metadata
+        names = (*PORTS, *SECURE_PORTS) if secure else PORTS
         if port_offset is None:
-            self.ports = dict(zip(PORTS, free_ports(len(PORTS), gap=200), strict=True))
+            self.ports = dict(zip(names, free_ports(len(names), gap=200), strict=True))
         else:
-            self.ports = {name: port + port_offset for name, port in DEFAULTS.items()}
+            self.ports = {name: DEFAULTS[name] + port_offset for name in names}
         self.env = env
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_after_s = 0.0
@@ -92,6 +97,8 @@ class Instance:
         command += ["--bookies", str(self.bookies), "--brokers", str(self.brokers)]
         if self.gateways > 1:
             command += ["--gateways", str(self.gateways)]
+        if self.secure:
+            command += ["--secure"]
         if self.metadata != "embedded":
             command += ["--metadata", self.metadata]
         began = time.monotonic()
