@@ -122,7 +122,7 @@ class Upkeep:
             self._is_held = False
         for subscription, unacked in unacked_by_subscription.items():
             if not self._is_held or unacked >= self._share:
-                subscription.hold(self._is_held)
+                subscription.dispatch.hold(self._is_held)
 
     def start(self) -> None:
         for job in self.jobs:

@@ -54,7 +54,7 @@ async def measure(kind: SubscriptionType, consumers: int, acks: int, keys: int) 
     for run in made:
         positions = reading.shelf.append(run, [1] * SLICE)
         began = time.process_time()
-        subscription.wake()
+        subscription.dispatch.wake()
         for consumer in joined:
             out = _held(consumer)
             for i in range(0, len(out), acks):

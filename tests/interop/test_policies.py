@@ -154,7 +154,7 @@ def test_messages_older_than_the_ttl_are_not_delivered(
     publish(producer, 2, start=3)
     policies.set(TopicPolicies(backlog=BacklogPolicies(message_ttl_s=1)))
     policies.look("expiry")
-    assert policies.topic.subscriptions["s"].expired.total == 3
+    assert policies.topic.subscriptions["s"].counters.expired.total == 3
     assert drain(client.subscribe(topic, "s"), 2) == [3, 4]
 
 
@@ -166,7 +166,7 @@ def test_an_administrators_expiry_skips_old_messages_and_is_refused_without_any(
     time.sleep(1.1)  # time: longer than the requested age of a second
     args = ExpireMessages(policies.name, "s", 1)
     policies.administer(lambda operations: operations.cursors.expire_messages(args))
-    assert policies.topic.subscriptions["s"].expired.total == 3
+    assert policies.topic.subscriptions["s"].counters.expired.total == 3
     with pytest.raises(Conflict, match=r"^Expire message by timestamp not issued on topic "):
         policies.administer(lambda operations: operations.cursors.expire_messages(args))
 

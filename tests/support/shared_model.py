@@ -86,7 +86,7 @@ class SharedModel:
         for position in self.append(entries, messages, delay_ms):
             self.due[position] = self.whole[position] = (1 << messages) - 1
             self.at_ms[position] = 0 if delay_ms is None else self.reading.now_ms + delay_ms
-        self.subscription.wake()
+        self.subscription.dispatch.wake()
 
     def append(self, entries: int, messages: int, delay_ms: int | None) -> list[Position]:
         return self.reading.append(entries, messages, delay_ms)
@@ -212,7 +212,7 @@ class SharedModel:
             assert reader.consumer.permits == reader.permits
             assert reader.consumer.unacked == reader.unacked()
             assert reader.consumer.blocked == reader.blocked
-        assert self.subscription.state.blocked == self.blocked
+        assert self.subscription.dispatch.state.blocked == self.blocked
         assert self.reading.cursor.backlog_entries() == len(self.due)
 
     async def rest(self) -> None:
@@ -221,13 +221,13 @@ class SharedModel:
         for _ in range(100 * len(self.whole)):
             since = [self.reading.now_ms - at_ms for at_ms in self.at_ms.values()]
             just_due = any(0 <= ms < 20 for ms in since)
-            if not just_due and self.subscription.state.paused_for != "read":
+            if not just_due and self.subscription.dispatch.state.paused_for != "read":
                 break
             await asyncio.sleep(READ_S)
         self.check()
         subscription, now_ms = self.subscription, self.reading.now_ms
         if self.blocked:
-            assert subscription.state.paused_for == "acks"
+            assert subscription.dispatch.state.paused_for == "acks"
         able = [reader for reader in self.readers if reader.permits > 0 and not reader.blocked]
         if not able or self.blocked:
             return
@@ -238,10 +238,10 @@ class SharedModel:
         assert not stuck, f"{stuck} wait without a reason"
         if ready:
             return
-        assert len(waiting) <= subscription.state.delayed <= len(waiting) + self.unseen
-        assert subscription.state.replaying == 0
+        assert len(waiting) <= subscription.dispatch.state.delayed <= len(waiting) + self.unseen
+        assert subscription.dispatch.state.replaying == 0
         if not self.unseen:
-            assert subscription.state.paused_for == ("time" if waiting else "append")
+            assert subscription.dispatch.state.paused_for == ("time" if waiting else "append")
 
     async def finish(self) -> None:
         """Check that everything unacknowledged arrives when the readers receive and acknowledge all."""

@@ -236,7 +236,7 @@ class Reading:
 
     def publish(self, entries: int, messages: int = 1, delay_ms: int | None = None) -> None:
         self.append(entries, messages, delay_ms)
-        self.subscription.wake()
+        self.subscription.dispatch.wake()
 
     async def join(
         self,

@@ -26,6 +26,7 @@ THROUGH = {
     "engine/broker/dispatch/parking.py": "unit/broker/dispatch/test_parked_chunks.py",
     "engine/broker/running.py": "unit/broker/test_service.py",
     "engine/broker/topic_table.py": "unit/broker/topics/test_registry.py",
+    "engine/broker/topics/subscriptions/subscription_dispatch.py": "unit/broker/dispatch/test_throttle.py",
     "engine/broker/topics/subscriptions/unacked_subscription.py": "unit/broker/compaction/test_topic_compaction.py",
     "engine/ledger/cluster/choice.py": "unit/ledger/test_placement.py",
     "engine/ledger/cluster/cluster.py": "unit/ledger/test_faulty_bookies.py",

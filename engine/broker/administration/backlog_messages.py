@@ -64,9 +64,11 @@ class MessageMeans:
         subscriptions = self._topic.subscriptions.values()
         consumers = [consumer for s in subscriptions for consumer in s.consumers]
         entries = sum(consumer.entries_out for consumer in consumers)
-        entries += sum(subscription.entries_out for subscription in subscriptions)
+        entries += sum(subscription.counters.entries_out for subscription in subscriptions)
         if entries:
-            return sum(subscription.total_out[0] for subscription in subscriptions), entries
+            return sum(
+                subscription.counters.total_out[0] for subscription in subscriptions
+            ), entries
         oldest = self._topic.quotas.oldest
         return (0, 0) if oldest is None else (oldest.messages, 1)
 

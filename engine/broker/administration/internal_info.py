@@ -129,7 +129,7 @@ def _compacted(topic: Topic) -> JsonObject:
 
 def _waits(subscription: Subscription) -> bool:
     """Return whether the next published message is expected to be delivered at once."""
-    state = subscription.state
+    state = subscription.dispatch.state
     return state.paused_for in ("append", "time", "key")
 
 

@@ -296,8 +296,8 @@ class _Rows:
     def _add_subscription(self, topic: str, subscription: Subscription) -> None:
         labels = f"{topic},{_labels(subscription=subscription.name)}"
         self._subscriptions.append((labels, _subscription_values(subscription)))
-        self._outs.append((labels, subscription.total_out))
-        stops = subscription.throttled
+        self._outs.append((labels, subscription.counters.total_out))
+        stops = subscription.dispatch.throttled
         for level in dict.fromkeys(level for level, _ in stops):
             by = f'{labels},reason="{level.value.lower()}"'
             self._throttled.append((by, (stops[level, False], stops[level, True])))
@@ -447,7 +447,7 @@ def _topic_values(topic: Topic) -> Sequence[float]:
     messages_out = bytes_out = 0.0
     backlog = delayed_bytes = 0
     for subscription in subscriptions:
-        delayed_bytes += subscription.state.delayed_bytes
+        delayed_bytes += subscription.dispatch.state.delayed_bytes
         consumers += len(subscription.consumers)
         messages, size = rate_out(subscription)
         messages_out += messages
@@ -513,7 +513,7 @@ def _written_values(minute: Minute) -> Sequence[float]:
 
 def _subscription_values(subscription: Subscription) -> Sequence[float]:
     """Return the values of the SUBSCRIPTION families."""
-    state, consumers = subscription.state, subscription.consumers
+    state, consumers = subscription.dispatch.state, subscription.consumers
     messages_out, bytes_out = rate_out(subscription)
     return (
         subscription.cursor.backlog_entries(),
@@ -528,12 +528,12 @@ def _subscription_values(subscription: Subscription) -> Sequence[float]:
         bytes_out,
         sum((consumer.redelivered.per_second for consumer in consumers), 0.0),
         sum((consumer.acked.per_second for consumer in consumers), 0.0),
-        subscription.expired.per_second,
-        subscription.expired.total,
-        subscription.dropped.per_second,
-        subscription.expired_ms,
-        subscription.flow_ms,
+        subscription.counters.expired.per_second,
+        subscription.counters.expired.total,
+        subscription.counters.dropped.per_second,
+        subscription.counters.expired_ms,
+        subscription.counters.flow_ms,
         last_consumed_ms(subscription),
-        subscription.acked_ms,
-        subscription.advanced_ms,
+        subscription.counters.acked_ms,
+        subscription.counters.advanced_ms,
     )

@@ -147,7 +147,7 @@ def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
         publisher["msgDropRate"] = 0.0
     for name, subscription in topic.subscriptions.items():
         out["subscriptions"][name] |= {
-            "msgDropRate": subscription.dropped.per_second,
+            "msgDropRate": subscription.counters.dropped.per_second,
             "backlogSize": 0,
         }
     del out["deduplicationStatus"]
@@ -213,13 +213,13 @@ def rate_out(subscription: Subscription) -> tuple[float, float]:
 
 def backlog_without_delayed(subscription: Subscription) -> int:
     """Return the number of unacknowledged entries that do not wait for a delivery time."""
-    return max(subscription.cursor.backlog_entries() - subscription.state.delayed, 0)
+    return max(subscription.cursor.backlog_entries() - subscription.dispatch.state.delayed, 0)
 
 
 def last_consumed_ms(subscription: Subscription) -> int:
     """Return the time of the last delivery, ms since the epoch; 0: none since the topic was loaded."""
     times = [consumer.consumed_ms for consumer in subscription.consumers]
-    return max([subscription.consumed_ms, *times])
+    return max([subscription.counters.consumed_ms, *times])
 
 
 def _subscription(
@@ -230,14 +230,14 @@ def _subscription(
     means: MessageMeans,
 ) -> JsonObject:
     rate, throughput = rate_out(subscription)
-    messages, size = subscription.total_out
+    messages, size = subscription.counters.total_out
     consumers = subscription.consumers
     waiting = means.measure(subscription)
     backlog_size = -1
     if flags.subscription_backlog_size and cursor is not None:
         backlog_size = topic.log.bytes_behind(cursor.mark_delete)
-    kind = subscription.kind
-    state, keys = subscription.state, subscription.key_stats
+    kind = subscription.dispatch.kind
+    state, keys = subscription.dispatch.state, subscription.dispatch.key_stats
     active = state.active
     return {
         "msgRateOut": rate,
@@ -253,15 +253,15 @@ def _subscription(
         "msgDelayed": state.delayed,
         "msgInReplay": state.replaying,
         "unackedMessages": sum(consumer.unacked for consumer in consumers),
-        "msgRateExpired": subscription.expired.per_second,
-        "totalMsgExpired": subscription.expired.total,
-        "lastExpireTimestamp": subscription.expired_ms,
+        "msgRateExpired": subscription.counters.expired.per_second,
+        "totalMsgExpired": subscription.counters.expired.total,
+        "lastExpireTimestamp": subscription.counters.expired_ms,
         "type": kind.title if kind is not None else "None",
         **({"activeConsumerName": active.name} if active is not None else {}),
-        "lastConsumedFlowTimestamp": subscription.flow_ms,
+        "lastConsumedFlowTimestamp": subscription.counters.flow_ms,
         "lastConsumedTimestamp": last_consumed_ms(subscription),
-        "lastAckedTimestamp": subscription.acked_ms,
-        "lastMarkDeleteAdvancedTimestamp": subscription.advanced_ms,
+        "lastAckedTimestamp": subscription.counters.acked_ms,
+        "lastMarkDeleteAdvancedTimestamp": subscription.counters.advanced_ms,
         "consumers": []
         if flags.exclude_consumers
         else [_consumer(consumer, keys.get(consumer), flags) for consumer in consumers],
@@ -276,7 +276,7 @@ def _subscription(
         **_throttled(subscription),
         "isReplicated": subscription.replicated,
         "replicated": subscription.replicated,
-        **key_shared.of_subscription(subscription.keys),
+        **key_shared.of_subscription(subscription.dispatch.keys),
         **key_shared.draining(keys.values()),
         # Not in Pulsar; for the console: messages in the backlog, its position, and what dispatch waits for.
         "backlogMessages": waiting.messages,
@@ -350,7 +350,7 @@ _SAME_FOR_ALL: JsonObject = {
 def _throttled(subscription: Subscription) -> JsonObject:
     return {
         f"dispatchThrottled{'Bytes' if in_bytes else 'Msg'}EventsBy{level.value}Limit": count
-        for (level, in_bytes), count in subscription.throttled.items()
+        for (level, in_bytes), count in subscription.dispatch.throttled.items()
     }
 
 

@@ -114,11 +114,11 @@ class SubscriptionFeed(ChangeFeed):
         if cause is None:
             return None
         since_ms = now_ms - int((now_s - watch.since_s) * 1000)
-        if cause is LagCause.NO_CONSUMER and subscription.left_ms:
-            since_ms = min(subscription.left_ms, now_ms)
+        if cause is LagCause.NO_CONSUMER and subscription.counters.left_ms:
+            since_ms = min(subscription.counters.left_ms, now_ms)
         evidence: JsonObject = {
             "consumers": len(subscription.consumers),
-            "acked_ms": subscription.acked_ms,
+            "acked_ms": subscription.counters.acked_ms,
             "loaded_ms": topic.loaded_ms,
             "rate_in": round(topic.published.messages.per_second, 1),
             "rate_out": round(rate_out(subscription)[0], 1),
@@ -139,8 +139,8 @@ class SubscriptionFeed(ChangeFeed):
     ) -> JsonObject:
         """Return the figures that matter for this cause."""
         if cause is LagCause.NO_CONSUMER:
-            return {"left_ms": subscription.left_ms}
-        consumers, state = subscription.consumers, subscription.state
+            return {"left_ms": subscription.counters.left_ms}
+        consumers, state = subscription.consumers, subscription.dispatch.state
         out: JsonObject = {"unacked": _unacked(topic, subscription)}
         about: Consumer | None = state.active or (consumers[0] if len(consumers) == 1 else None)
         match cause:
@@ -160,11 +160,11 @@ class SubscriptionFeed(ChangeFeed):
                 if subscription.cursor.blocked is not None:
                     out["reason"] = subscription.cursor.blocked
             case LagCause.REDELIVERY:
-                out["given_back"] = subscription.again
+                out["given_back"] = subscription.dispatch.again
             case LagCause.DELAYED:
                 out["delayed"] = state.delayed
             case LagCause.HOT_KEY:
-                held = subscription.held
+                held = subscription.dispatch.held
                 if held is not None:
                     about = held.owner
                     out |= {"waiting": held.entries, "keys": held.keys, "unacked": about.unacked}
@@ -210,23 +210,27 @@ def _sighting(
     now_s: float,
     now_ms: int,
 ) -> Sighting:
-    consumers, state, cursor = subscription.consumers, subscription.state, subscription.cursor
+    consumers, state, cursor = (
+        subscription.consumers,
+        subscription.dispatch.state,
+        subscription.cursor,
+    )
     full = bool(consumers) and all(consumer.blocked for consumer in consumers)
     messages = MessageMeans(topic).measure(subscription).messages
     return Sighting(
         now_s,
         backlog,
         delayed=state.delayed,
-        again=subscription.again,
+        again=subscription.dispatch.again,
         out=bool(_unacked(topic, subscription)),
         consumers=len(consumers),
         paused=state.paused_for,
         limited=state.blocked or full or cursor.blocked is not None,
-        acked=(subscription.acked_ms, cursor.mark),
-        flowed=subscription.flow_ms,
-        given_back=subscription.given_back,
-        joined=subscription.joined,
-        refused=subscription.refused,
+        acked=(subscription.counters.acked_ms, cursor.mark),
+        flowed=subscription.counters.flow_ms,
+        given_back=subscription.counters.given_back,
+        joined=subscription.counters.joined,
+        refused=subscription.counters.refused,
         standby=len(consumers) - 1 if state.active is not None else 0,
         stuck=sum(consumer.unacked for consumer in _stuck(consumers, now_ms)),
         # In entries, because it is compared with the backlog.
@@ -238,7 +242,7 @@ def _sighting(
 def _unacked(topic: Topic, subscription: Subscription) -> int:
     """Return the number of delivered, unacknowledged messages; for ordered types that of entries read and not
     acknowledged."""
-    kind, cursor = subscription.kind, subscription.cursor
+    kind, cursor = subscription.dispatch.kind, subscription.cursor
     if kind is None or not kind.ordered:
         return sum(consumer.unacked for consumer in subscription.consumers)
     log = topic.log

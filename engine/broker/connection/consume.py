@@ -387,7 +387,7 @@ class ConsumeCommands:
                 "address": f"/{self._connection.address}",
                 "connectedSince": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "type": consumer.kind.title,
-                "msgRateExpired": attached.subscription.expired.per_second,
+                "msgRateExpired": attached.subscription.counters.expired.per_second,
                 "msgBacklog": attached.subscription.cursor.backlog_entries(),
                 "messageAckRate": consumer.acked.per_second,
             },
@@ -416,7 +416,7 @@ class ConsumeCommands:
         """Resume dispatch to the consumers when the connection is writable again."""
         for attached in list(self.consumers.values()):
             if attached.consumer.attached:
-                attached.subscription.wake()
+                attached.subscription.dispatch.wake()
 
     def disconnected(self) -> None:
         """Detach all consumers after the connection has ended."""

@@ -43,10 +43,12 @@ class SharingDispatcher:
         chooser: Chooser,
         policies: DispatchPolicies,
         start_over: Callable[[], None],
+        consumers: list[Consumer],
     ) -> None:
         """Create a dispatcher without consumers. ``cursor`` is the one that ``source`` reads.
 
         ``start_over`` disconnects all consumers; they reconnect, and everything unacknowledged is read again.
+        ``consumers``, which is empty, is kept sorted.
         """
         settings = context.settings
         self._source = source
@@ -55,7 +57,7 @@ class SharingDispatcher:
         self._throttle = throttle
         self._clock = context.clock
         self._context = context
-        self.consumers: list[Consumer] = []
+        self.consumers = consumers
         self._chooser = chooser
         self._waiting = chooser.waiting
         self._limits = SendLimits(throttle)

@@ -25,7 +25,12 @@ class DroppingDispatcher:
     """
 
     def __init__(
-        self, source: EntrySource, context: Context, chooser: Chooser, dropped: Rate
+        self,
+        source: EntrySource,
+        context: Context,
+        chooser: Chooser,
+        dropped: Rate,
+        consumers: list[Consumer],
     ) -> None:
         self._source = source
         source.wanted = MARKER
@@ -34,7 +39,7 @@ class DroppingDispatcher:
         self._turn_max = context.settings.dispatcher_max_round_robin_batch_size
         self._chooser = chooser
         self._dropped = dropped
-        self.consumers: list[Consumer] = []
+        self.consumers = consumers
 
     @property
     def state(self) -> DispatchState:

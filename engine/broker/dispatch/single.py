@@ -32,6 +32,7 @@ class SingleDispatcher:
         source: EntrySource,
         context: Context,
         throttle: Throttle,
+        consumers: list[Consumer],
         *,
         topic: str,
         partition: int,
@@ -48,7 +49,7 @@ class SingleDispatcher:
         self._partition = partition
         self._delay_s = context.settings.active_consumer_failover_delay_time_millis / 1000
         self._by_ring = context.settings.active_consumer_failover_consistent_hashing
-        self.consumers: list[Consumer] = []
+        self.consumers = consumers
         self._active: Consumer | None = None
         self._handover: asyncio.TimerHandle | None = None
         self._waking = False

@@ -17,12 +17,17 @@ from dataclasses import replace
 
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.slices import Slice, View
+from engine.broker.control.counters import Rate
 from engine.broker.dispatch.choose.keys import KeyPolicy
-from engine.broker.dispatch.consumer import UNLIMITED
+from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.dispatcher import Dispatcher
 from engine.broker.dispatch.dropping import DroppingDispatcher
 from engine.broker.errors import NotAllowed
 from engine.broker.topics.ports import SubscriptionCursor
+from engine.broker.topics.subscriptions.subscription_dispatch import (
+    DispatchHost,
+    SubscriptionDispatch,
+)
 from engine.broker.topics.subscriptions.unacked_subscription import (
     UnacknowledgedSubscription,
 )
@@ -169,21 +174,52 @@ class EphemeralCursor:
         raise _refused("Statistics of a cursor")
 
 
-class EphemeralSubscription(UnacknowledgedSubscription):
-    """A subscription to a non-persistent topic, which is deleted with its last consumer."""
+class EphemeralDispatch(SubscriptionDispatch):
+    """Dispatch of entries that are not stored: those that no consumer can receive now are dropped and counted."""
 
-    __slots__ = ()
+    __slots__ = ("_dropped",)
+
+    def __init__(
+        self,
+        host: DispatchHost,
+        cursor: SubscriptionCursor,
+        consumers: list[Consumer],
+        pass_markers: Callable[[list[Position]], None],
+        start_over: Callable[[], None],
+        dropped: Rate,
+    ) -> None:
+        """``dropped`` counts the messages that are dropped."""
+        self._dropped = dropped
+        super().__init__(host, cursor, consumers, pass_markers, start_over)
 
     def wake(self) -> None:
         super().wake()
         while (view := self._source.next(UNLIMITED)) is not None:
-            self.dropped.total += view.messages
+            self._dropped.total += view.messages
 
     def _make_sharing(self, keys: KeyPolicy | None) -> Dispatcher:
         # Nothing sent awaits an acknowledgement, so a key that moves to another consumer has no order to keep.
         if keys is not None:
             keys = replace(keys, out_of_order=True)
-        return DroppingDispatcher(self._source, self._context, self._chooser(keys), self.dropped)
+        return DroppingDispatcher(
+            self._source, self._context, self._chooser(keys), self._dropped, self._consumers
+        )
+
+
+class EphemeralSubscription(UnacknowledgedSubscription):
+    """A subscription to a non-persistent topic, which is deleted with its last consumer."""
+
+    __slots__ = ()
+
+    def _make_dispatch(self) -> SubscriptionDispatch:
+        return EphemeralDispatch(
+            self._host,
+            self.cursor,
+            self.consumers,
+            self.pass_markers,
+            self.disconnect,
+            self.counters.dropped,
+        )
 
 
 class EphemeralLog:

@@ -254,7 +254,7 @@ class Topic:
         """Wake the subscriptions after entries were appended (D2)."""
         self._touched[self] = True
         for subscription in self.subscriptions.values():
-            subscription.wake()
+            subscription.dispatch.wake()
 
     def last_sequence(self, name: str) -> int:
         """Return the highest sequence id that is known to be stored of producer ``name``; -1 when there is none."""
@@ -301,7 +301,7 @@ class Topic:
         """Apply limits of the topic or of the broker that may have changed."""
         self.rates.apply(self.policies.rates, self.policies.publish)
         for subscription in self.subscriptions.values():
-            subscription.apply()
+            subscription.dispatch.apply()
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -330,7 +330,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             with contained(f"end of {subscription.name} of {self.name}"):
                 subscription.disconnect()
-                subscription.stop()
+                subscription.dispatch.stop()
         for stop in (self.compaction.stop, self.deduplication.take_snapshot, self.rates.end):
             with contained(f"end of {self.name}"):
                 stop()
@@ -391,5 +391,5 @@ class Topic:
         for producer in self.producers.values():
             changes = producer.tick(elapsed_s) or changes
         for subscription in self.subscriptions.values():
-            changes = subscription.tick(elapsed_s) or changes
+            changes = subscription.counters.tick(elapsed_s) or changes
         return changes or bool(self.log.unread_cursors)

@@ -5,8 +5,8 @@ from typing import Any
 from engine.broker.dispatch import single
 from engine.broker.dispatch.choose.sticky import Sticky
 from engine.broker.dispatch.single import SingleDispatcher
-from engine.broker.topics.ephemeral import EphemeralSubscription
-from engine.broker.topics.subscriptions.subscription import Subscription
+from engine.broker.topics.ephemeral import EphemeralDispatch
+from engine.broker.topics.subscriptions.subscription_dispatch import SubscriptionDispatch
 from tests.sim.plants.planting import Patches
 
 
@@ -88,4 +88,4 @@ def handover_is_not_waited_for() -> Patches:
 
 def dropped_entries_come_later() -> Patches:
     """Keep entries for which a non-persistent topic had no permits, and send them when there are some."""
-    return [(EphemeralSubscription, "wake", Subscription.wake)]
+    return [(EphemeralDispatch, "wake", SubscriptionDispatch.wake)]

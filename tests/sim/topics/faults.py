@@ -279,7 +279,7 @@ def change_rates(o: Observer, n: Nemesis) -> None:
         )
         topic.rates.apply(topic.policies.rates, topic.policies.publish)
         for subscription in topic.subscriptions.values():
-            subscription.apply()
+            subscription.dispatch.apply()
         n.cluster.count("rates changed")
 
     n.cluster.loop.spawn(node, change())

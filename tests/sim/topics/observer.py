@@ -67,13 +67,15 @@ class Observer:
         """Check that dispatch resumes when the reason of a pause is gone: an extra wake sends nothing. Runs on the
         broker's node."""
         full = f"{topic}/{subscription.name}"
-        before, reason = _sent(subscription), subscription.state.paused_for
+        before, reason = _sent(subscription), subscription.dispatch.state.paused_for
         if reason == "rate":
-            limits = subscription._throttle.limits
-            if not any(limit._timer and subscription.wake in limit._line for limit in limits):
+            limits = subscription.dispatch._throttle.limits
+            if not any(
+                limit._timer and subscription.dispatch.wake in limit._line for limit in limits
+            ):
                 self.wrong(f"{full} waits for a rate and is not in line,")
             return
-        subscription.wake()
+        subscription.dispatch.wake()
         if _sent(subscription) > before:
             self.wrong(f"{full} went on waiting for {reason} when there was nothing to wait for,")
         shape = self.cluster.shape
@@ -90,7 +92,7 @@ class Observer:
         most = shape.unacked_subscription
         # A consumer resumes at half of its limit, a subscription below half of its own.
         below = out < max(most // 2, 1)
-        limits.append(("all", subscription.state.blocked and below, out, most))
+        limits.append(("all", subscription.dispatch.state.blocked and below, out, most))
         for who, stuck, unacked, limit in limits:
             if stuck:
                 self.wrong(

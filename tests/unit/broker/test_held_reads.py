@@ -38,7 +38,7 @@ async def test_i40_consumers_receive_entries_once_they_are_readable(
     await bench.publish(3)
     await until(lambda: len(client.received) == 2)
     assert bench.subscription.cursor.backlog_entries() == 5
-    assert bench.subscription.state.paused_for == "append"
+    assert bench.subscription.dispatch.state.paused_for == "append"
     log.hold_reads(Position(log.last_confirmed.ledger_id, 3))
     assert [position.entry_id for position in client.received] == [0, 1, 2]
     log.release_reads()
@@ -65,5 +65,5 @@ async def test_expiry_and_skips_pass_entries_that_are_not_readable(bench: Bench)
     await bench.topic.subscriptions["skips"].moves.skip(2)
     await round_of(bench, "expiry")
     subscriptions = bench.topic.subscriptions
-    assert subscriptions["expires"].expired.total == 3
-    assert subscriptions["skips"].expired.total == 1
+    assert subscriptions["expires"].counters.expired.total == 3
+    assert subscriptions["skips"].counters.expired.total == 1

@@ -33,7 +33,7 @@ async def test_the_brokers_limit_pauses_subscriptions_with_a_large_share_until_h
     await bench.publish(20)
     await until(lambda: len(client.received) == 20)
     await job.work(1.0)
-    assert bench.subscription.state.blocked
+    assert bench.subscription.dispatch.state.blocked
     await bench.publish(5)
     bench.subscription.acknowledge(consumer, client.received[:10])
     await job.work(1.0)
@@ -41,7 +41,7 @@ async def test_the_brokers_limit_pauses_subscriptions_with_a_large_share_until_h
     bench.subscription.acknowledge(consumer, client.received[10:11])
     await job.work(1.0)
     await until(lambda: len(client.received) == 25)
-    assert not bench.subscription.state.blocked
+    assert not bench.subscription.dispatch.state.blocked
 
 
 @pytest.mark.parametrize("whose", ["unacked_per_consumer", "unacked_per_subscription"])
@@ -53,7 +53,7 @@ async def test_a_changed_limit_applies_to_attached_consumers(bench: Bench, whose
     await bench.topic.apply(tight, bench.everything.ledger_config(tight))
     await bench.publish(3)
     assert len(client.received) == 10
-    assert bench.subscription.state.paused_for == "acks"
+    assert bench.subscription.dispatch.state.paused_for == "acks"
     wide = TopicPolicies()
     await bench.topic.apply(wide, bench.everything.ledger_config(wide))
     await until(lambda: len(client.received) == 13)

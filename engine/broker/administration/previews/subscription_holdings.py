@@ -36,7 +36,7 @@ async def of(topic: Topic, name: str, now_ms: int) -> JsonObject:
         lost = await cursor_changes.passed(subscription, None, now_ms)
     return {
         "durable": subscription.durable,
-        "type": "" if subscription.kind is None else subscription.kind.title,
+        "type": "" if subscription.dispatch.kind is None else subscription.dispatch.kind.title,
         "unread": "",
         "consumers": [
             {

@@ -7,6 +7,7 @@ from typing import Protocol
 from engine.base.ids import Position
 from engine.broker.errors import BrokerError, NotAllowed, ServiceNotReady, SubscriptionBusy
 from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
+from engine.broker.topics.subscriptions.subscription_dispatch import SubscriptionDispatch
 from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
 
@@ -36,9 +37,8 @@ class MovedSubscription(Protocol):
         """Disconnect all consumers and forget what was read and sent, because the cursor is moved back."""
         ...
 
-    def sought(self, position: Position) -> None:
-        """Note the target of a seek."""
-        ...
+    @property
+    def dispatch(self) -> SubscriptionDispatch: ...
 
     def count_expired(self, entries: int) -> None: ...
 
@@ -71,7 +71,7 @@ class CursorMoves:
             if self._host.closed:
                 raise ServiceNotReady("Subscription was deleted")
             await self._host.restart()
-            self._host.sought(position)
+            self._host.dispatch.sought(position)
             try:
                 await self._cursor.reset(position)
                 if any(ack_set):

@@ -104,7 +104,7 @@ class Subscriptions(dict[str, Subscription]):
         """Messages and bytes sent since the topic was loaded, including those of deleted subscriptions."""
         messages, size = self._out_before
         for subscription in self.values():
-            messages_out, bytes_out = subscription.total_out
+            messages_out, bytes_out = subscription.counters.total_out
             messages, size = messages + messages_out, size + bytes_out
         return messages, size
 
@@ -372,7 +372,7 @@ class Subscriptions(dict[str, Subscription]):
 
     def _remove(self, subscription: Subscription) -> None:
         del self[subscription.name]
-        messages, size = subscription.total_out
+        messages, size = subscription.counters.total_out
         self._out_before = self._out_before[0] + messages, self._out_before[1] + size
 
     def abandoned(self, subscription: Subscription) -> None:

@@ -24,7 +24,7 @@ EDITS = (
     Edit(
         "append-wakes-nobody",
         "engine/broker/topics/topic.py::Topic._wake",
-        "subscription.wake()",
+        "subscription.dispatch.wake()",
         "pass",
         (f"{DISPATCH}::test_an_append_wakes_a_waiting_consumer_without_a_timer",),
         "D2",
@@ -32,7 +32,7 @@ EDITS = (
     Edit(
         "flow-wakes-nobody",
         "engine/broker/topics/subscriptions/subscription.py::Subscription.flow",
-        "self.wake()",
+        "self.dispatch.wake()",
         "pass",
         (f"{DISPATCH}::test_permits_count_messages_and_a_batch_may_overdraw_them",),
         "D2",
@@ -50,7 +50,7 @@ EDITS = (
     Edit(
         "two-exclusive-consumers",
         "engine/broker/topics/subscriptions/subscription.py::Subscription._obstacle",
-        "return self._dispatcher.conflict(consumer)",
+        "return self.dispatch.conflict(consumer)",
         "return None",
         ("unit/broker/dispatch/test_one_active.py::test_a_second_exclusive_consumer_is_refused",),
         "D8",

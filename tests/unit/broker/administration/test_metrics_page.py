@@ -81,7 +81,9 @@ async def test_backlogs_of_a_topic_and_its_subscription() -> None:
         consumer, client = await bench.join(SubscriptionType.SHARED)
         await bench.publish(3)
         await bench.publish(2, int(time.time() * 1000) + 3_600_000)
-        await B.until(lambda: len(client.received) == 3 and bench.subscription.state.delayed == 2)
+        await B.until(
+            lambda: len(client.received) == 3 and bench.subscription.dispatch.state.delayed == 2
+        )
         bench.subscription.acknowledge(consumer, client.received[:1])
         samples = await families(bench)
         [(labels, backlog)] = samples["pulsar_msg_backlog"]
@@ -236,7 +238,7 @@ async def test_throttling_is_reported_by_the_owner_of_the_rate() -> None:
     async with B.opened() as bench:
         await bench.join(SubscriptionType.SHARED)
         assert (await families(bench))["pulsar_subscription_dispatch_throttled_msg_events"] == []
-        bench.subscription.throttled[RateLevel.TOPIC, True] += 2
+        bench.subscription.dispatch.throttled[RateLevel.TOPIC, True] += 2
         samples = await families(bench)
         [(labels, bytes_events)] = samples["pulsar_subscription_dispatch_throttled_bytes_events"]
         assert (labels["reason"], bytes_events) == ("topic", 2)

@@ -117,7 +117,7 @@ async def test_a_subscription_without_consumers(reader: FeedReader) -> None:
     await reader.live(40)
     assert (
         reader.expect(LagCause.NO_CONSUMER).evidence["left_ms"]
-        == reader.bench.subscription.left_ms
+        == reader.bench.subscription.counters.left_ms
         > 0
     )
     await reader.bench.subscription.moves.clear()
@@ -152,7 +152,7 @@ async def test_the_active_consumer_has_no_permits_while_others_stand_by(reader: 
     for name in "ab":
         await reader.bench.join(SubscriptionType.FAILOVER, permits=10, name=name)
     await reader.live(20)
-    await until(lambda: reader.bench.subscription.state.active is not None)
+    await until(lambda: reader.bench.subscription.dispatch.state.active is not None)
     await reader.live(20)
     reader.expect(LagCause.STANDBY, consumer="a", standby=1)
 
@@ -224,7 +224,7 @@ async def test_the_key_of_one_consumer_blocks_the_pending_messages(reader: FeedR
     subscription = reader.bench.subscription
     subscription.flow(stuck, 3)
     subscription.flow(fast, 1000)
-    await until(lambda: subscription.state.paused_for == "key")
+    await until(lambda: subscription.dispatch.state.paused_for == "key")
     subscription.acknowledge(fast, client.fresh)
     await reader.live(25)
     lag = reader.expect(LagCause.HOT_KEY, consumer="stuck", unacked=3)
@@ -236,7 +236,7 @@ async def test_delayed_messages_are_no_lag(reader: FeedReader) -> None:
     await reader.bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     await reader.bench.publish(50, reader.clock.wall_ms() + 3_600_000)
     await reader.bench.join(SubscriptionType.SHARED)
-    await until(lambda: reader.bench.subscription.state.delayed == 50)
+    await until(lambda: reader.bench.subscription.dispatch.state.delayed == 50)
     await reader.live(20)
     assert reader.expect(LagCause.DELAYED, delayed=50).severity == "info"
 

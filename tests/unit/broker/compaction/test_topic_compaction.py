@@ -457,7 +457,7 @@ async def test_the_compaction_cursor_counts_as_no_backlog_and_does_not_expire(ri
     await bench.topic.quotas.check()
     await bench.topic.subscriptions.expire(1 << 60)
     subscription = bench.topic.subscriptions[CURSOR]
-    assert (subscription.cursor.backlog_entries(), subscription.expired_ms) == (2, 0)
+    assert (subscription.cursor.backlog_entries(), subscription.counters.expired_ms) == (2, 0)
     assert bench.topic.quotas.oldest is None
 
 

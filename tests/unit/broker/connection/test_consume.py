@@ -195,7 +195,7 @@ async def test_each_failover_consumer_is_notified_right_behind_the_answer(bench:
     await first.subscribe(SubscriptionType.FAILOVER)
     assert first.commands == [ANSWER, NOW_ACTIVE]
     await second.subscribe(SubscriptionType.FAILOVER, "b")
-    active = bench.topic.subscriptions["Failover"].state.active
+    active = bench.topic.subscriptions["Failover"].dispatch.state.active
     assert active is not None
     assert second.commands[0] == ANSWER
     if active.outlet is first:

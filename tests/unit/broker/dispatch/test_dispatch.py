@@ -43,7 +43,7 @@ async def narrow() -> AsyncIterator[Bench]:
 
 async def test_an_append_wakes_a_waiting_consumer_without_a_timer(bench: Bench) -> None:
     _, client = await bench.join(SubscriptionType.EXCLUSIVE)
-    assert bench.subscription.state.paused_for == "append"
+    assert bench.subscription.dispatch.state.paused_for == "append"
     await bench.publish(3)
     assert len(client.received) == 3
 
@@ -53,7 +53,7 @@ async def test_permits_count_messages_and_a_batch_may_overdraw_them(bench: Bench
     await bench.publish(4, num_messages=3)
     assert len(client.received) == 2
     assert consumer.permits == -1
-    assert bench.subscription.state.paused_for == "permits"
+    assert bench.subscription.dispatch.state.paused_for == "permits"
     bench.subscription.flow(consumer, 2)
     assert len(client.received) == 3
 
@@ -66,9 +66,9 @@ async def test_a_full_socket_pauses_its_consumer_only(bench: Bench) -> None:
     assert (len(full.received), len(open_.received)) == (0, 50)
     open_.can_send = False
     await bench.publish(10)
-    assert bench.subscription.state.paused_for == "socket"
+    assert bench.subscription.dispatch.state.paused_for == "socket"
     full.can_send = True
-    bench.subscription.wake()
+    bench.subscription.dispatch.wake()
     assert len(full.received) == 10
 
 
@@ -89,7 +89,7 @@ async def test_redelivered_messages_are_counted_and_precede_new_ones(bench: Benc
     await until(lambda: len(client.fresh) == 4)
     assert client.fresh[:2] == back
     assert [client.counts[position] for position in back] == [1, 1]
-    assert bench.subscription.state.replaying == 0
+    assert bench.subscription.dispatch.state.replaying == 0
 
 
 async def test_a_consumer_cannot_give_back_entries_of_another(bench: Bench) -> None:
@@ -97,7 +97,7 @@ async def test_a_consumer_cannot_give_back_entries_of_another(bench: Bench) -> N
     await bench.publish(5)
     other, _ = await bench.join(SubscriptionType.SHARED)
     bench.subscription.redeliver(other, list(holding.received), None)
-    assert bench.subscription.state.replaying == 0
+    assert bench.subscription.dispatch.state.replaying == 0
 
 
 async def test_an_acknowledgement_while_queued_for_replay_stops_it(bench: Bench) -> None:
@@ -142,7 +142,7 @@ async def test_a_handover_interrupted_by_a_reset_does_not_happen(bench: Bench) -
     await until(lambda: len(client.received) == 3)
     delay_s = bench.context.settings.active_consumer_failover_delay_time_millis / 1000
     await stays(lambda: len(client.received) == 3, 2 * delay_s)
-    bench.subscription.wake()
+    bench.subscription.dispatch.wake()
     assert len(client.received) == 3
     assert third.permits == 997
 
@@ -336,14 +336,14 @@ async def test_too_scattered_acknowledgements_pause_new_entries_but_not_redelive
     await until(lambda: narrow.subscription.cursor.blocked)
     await narrow.publish(3)
     assert len(holding.received) == 100
-    assert narrow.subscription.state.paused_for == "acks"
+    assert narrow.subscription.dispatch.state.paused_for == "acks"
     # No consumer is left that could acknowledge the other entries.
     narrow.subscription.detach(first)
     other, client = await narrow.join(SubscriptionType.SHARED, name="other")
     await _received(client, 50)
     assert client.received == holding.received[::2]
-    assert narrow.subscription.state.paused_for == "acks"
+    assert narrow.subscription.dispatch.state.paused_for == "acks"
     narrow.subscription.acknowledge(other, client.received[:49])
     await _received(client, 53)
     assert narrow.subscription.cursor.blocked is None
-    assert narrow.subscription.state.paused_for == "append"
+    assert narrow.subscription.dispatch.state.paused_for == "append"

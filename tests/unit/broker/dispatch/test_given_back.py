@@ -34,6 +34,6 @@ async def test_the_redelivery_count_is_kept_until_the_last_consumer_leaves() -> 
     staying = await reading.join(second, 1000)
     reading.subscription.detach(giving)
     await asyncio.sleep(1)
-    assert reading.subscription.again == 1
+    assert reading.subscription.dispatch.again == 1
     reading.subscription.detach(staying)
-    assert reading.subscription.again == 0
+    assert reading.subscription.dispatch.again == 0

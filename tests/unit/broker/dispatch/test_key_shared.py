@@ -48,7 +48,7 @@ class World:
     def publish(self, keys: Sequence[str] = KEYS, times: int = 1) -> None:
         keys = [*keys] * times
         self.key_of |= zip(self.reading.append(len(keys), keys=keys), keys, strict=True)
-        self.subscription.wake()
+        self.subscription.dispatch.wake()
 
     def keys(self, client: Client) -> set[str]:
         return {self.key_of[p] for p in client.received}
@@ -116,7 +116,7 @@ async def test_a_consumer_without_permits_delays_its_own_keys_only() -> None:
     mine = world.keys(second)
     assert len(first.received) == 1
     assert len(second.received) == 3 * len(mine)
-    assert world.subscription.state.paused_for == "key"
+    assert world.subscription.dispatch.state.paused_for == "key"
     world.subscription.flow(slow, 1000)
     assert world.keys(first) == set(KEYS) - mine
     for key in world.keys(first):
@@ -130,7 +130,7 @@ async def test_read_ahead_for_a_waiting_consumer_is_bounded() -> None:
     _, second = await world.join()
     for _ in range(20):
         world.publish()
-    state, got = world.subscription.state, len(second.received)
+    state, got = world.subscription.dispatch.state, len(second.received)
     assert got < 20 * len(world.keys(second))
     assert state.paused_for == "key"
     world.subscription.flow(slow, 100_000)
@@ -151,7 +151,7 @@ async def test_parked_entries_beyond_the_memory_bound_are_read_again_once(
         await world.join()
         world.publish(times=3)
         for _ in range(50):
-            world.subscription.wake()
+            world.subscription.dispatch.wake()
             await asyncio.sleep(0.01)
         assert not reads
         world.subscription.flow(slow, 1000)
@@ -169,7 +169,7 @@ async def test_parked_entries_keep_no_much_larger_buffer_alive() -> None:
     await world.join(permits=1_000_000)
     for _ in range(3):
         world.publish(times=20)
-    dispatcher = world.subscription._dispatcher
+    dispatcher = world.subscription.dispatch.dispatcher
     assert isinstance(dispatcher, SharingDispatcher)
     views = [view for _, view in dispatcher._parked]
     held = {id(view.run.buf): view.run.held for view in views}
@@ -211,7 +211,7 @@ async def test_unsent_entries_follow_redelivered_ones() -> None:
     assert client.received == [first]
     world.subscription.redeliver(consumer, [first], None)
     world.subscription.flow(consumer, 1000)
-    world.subscription.wake()
+    world.subscription.dispatch.wake()
     await asyncio.sleep(1)
     assert client.received == [first, first, second]
 
@@ -221,7 +221,7 @@ async def test_a_batch_is_routed_by_its_first_key() -> None:
     world = World()
     _, client = await world.join()
     world.reading.append(2, 5, keys=["a", "b"])
-    world.subscription.wake()
+    world.subscription.dispatch.wake()
     assert len(client.received) == 2
 
 
@@ -261,7 +261,7 @@ def test_consumers_with_different_key_policies_are_refused(
             await world.join(policy=other)
         world.subscription.detach(consumer)
         await world.join(policy=other)
-        assert world.subscription.keys == other
+        assert world.subscription.dispatch.keys == other
 
     run()
 
@@ -271,14 +271,14 @@ async def test_without_the_ring_a_new_consumer_takes_half_of_the_widest_range() 
     world = World(subscription_key_shared_use_consistent_hashing=False)
     first, _ = await world.join()
     second, _ = await world.join()
-    stats = world.subscription.key_stats
+    stats = world.subscription.dispatch.key_stats
     assert [stats[consumer].ranges for consumer in (first, second)] == [
         [(32769, 65536)],
         [(0, 32768)],
     ]
     world.publish()
     world.subscription.detach(second)
-    assert world.subscription.key_stats[first].ranges == [(0, 65536)]
+    assert world.subscription.dispatch.key_stats[first].ranges == [(0, 65536)]
 
 
 @simulated
@@ -286,22 +286,25 @@ async def test_statistics_show_ranges_and_draining_hashes() -> None:
     world = World()
     old, _ = await world.join()
     world.publish()
-    stats = world.subscription.key_stats
+    stats = world.subscription.dispatch.key_stats
     assert key_shared.of_consumer(ORDERED, stats[old])["keyHashRangeArrays"] == [[1, 65535]]
     new, _ = await world.join()
     world.publish()
-    stats = world.subscription.key_stats
+    stats = world.subscription.dispatch.key_stats
     assert {key_shared.of_subscription(ORDERED)["keySharedMode"]} == {"AUTO_SPLIT"}
     draining = key_shared.of_consumer(ORDERED, stats[old])
     assert draining["drainingHashesCount"] == len(draining["drainingHashes"]) > 0
     assert draining["drainingHashesUnackedMessages"] == draining["drainingHashesCount"]
     assert all(drained["blockedAttempts"] == 1 for drained in draining["drainingHashes"])
     world.subscription.acknowledge(old, world.reading.shelf.places)
-    left = key_shared.draining(world.subscription.key_stats.values())
+    left = key_shared.draining(world.subscription.dispatch.key_stats.values())
     assert left["drainingHashesClearedTotal"] == draining["drainingHashesCount"]
     assert left["drainingHashesCount"] == 0
     assert (
-        key_shared.of_consumer(ORDERED, world.subscription.key_stats[new])["drainingHashes"] == []
+        key_shared.of_consumer(ORDERED, world.subscription.dispatch.key_stats[new])[
+            "drainingHashes"
+        ]
+        == []
     )
 
 
@@ -316,7 +319,7 @@ async def test_a_full_socket_delays_its_own_keys_only() -> None:
     assert not client.received
     assert sum(len(other.received) for _, other in joined[1:]) == 20 * len(others)
     client.can_send = True
-    world.subscription.wake()
+    world.subscription.dispatch.wake()
     await asyncio.sleep(1)
     assert world.keys(client) == set(KEYS) - others
     for key in world.keys(client):
@@ -343,7 +346,7 @@ async def test_a_key_that_moves_back_before_it_drained_continues_at_once_in_orde
     world.subscription.detach(again)
     await asyncio.sleep(1)
     assert len(first.received) == 3 * len(KEYS)
-    assert not [stats for stats in world.subscription.key_stats.values() if stats.draining]
+    assert not [stats for stats in world.subscription.dispatch.key_stats.values() if stats.draining]
 
 
 @simulated
@@ -357,14 +360,14 @@ async def test_reconnects_cost_a_shared_subscription_no_permits() -> None:
         client = Client()
         consumer = await reading.join(client, 10)
         reading.append(1)
-        subscription.wake()
+        subscription.dispatch.wake()
         await asyncio.sleep(0.001)
         subscription.acknowledge(consumer, client.received[:1])
         subscription.detach(consumer)
         assert subscription.unacked == 0
     consumer, client = await reading.join(last := Client(), 100), last
     reading.append(40)
-    subscription.wake()
+    subscription.dispatch.wake()
     await asyncio.sleep(1)
     assert len(client.received) == 40
     assert consumer.permits == 60
@@ -431,7 +434,7 @@ async def test_a_moved_key_is_released_when_its_last_chunk_is_acknowledged() -> 
         for i in range(2)
     ]
     world.reading.shelf.append(pieces[:1], [1])
-    world.subscription.wake()
+    world.subscription.dispatch.wake()
     others = [await world.join() for _ in range(8)]
     world.reading.shelf.append(pieces[1:], [1])
     world.publish(["k"])
@@ -453,10 +456,10 @@ async def test_chunks_follow_their_first_one_when_their_key_moves() -> None:
         for i in range(3)
     ]
     world.reading.shelf.append(pieces[:1], [1])
-    world.subscription.wake()
+    world.subscription.dispatch.wake()
     others = [await world.join() for _ in range(8)]
     world.reading.shelf.append(pieces[1:], [1, 1])
-    world.subscription.wake()
+    world.subscription.dispatch.wake()
     await asyncio.sleep(1)
     assert first.received == world.reading.shelf.places
     assert not any(client.received for _, client in others)

@@ -37,14 +37,14 @@ async def test_a_consumer_of_higher_priority_begins_at_the_first_unacknowledged_
     bench.subscription.acknowledge(worse, before.received[:2])
     better, after = await bench.join(SubscriptionType.FAILOVER, name="b", priority=0)
     await until(lambda: len(after.received) == 4)
-    assert bench.subscription.state.active is better
+    assert bench.subscription.dispatch.state.active is better
     assert after.received == before.received[2:]
     await bench.publish(1)
     assert len(before.received) == 6
 
 
 def active(bench: Bench) -> str | None:
-    now = bench.subscription.state
+    now = bench.subscription.dispatch.state
     return None if now.paused_for == "handover" or now.active is None else now.active.name
 
 
@@ -71,7 +71,7 @@ async def test_new_consumers_do_not_postpone_a_handover() -> None:
     for priority in (9, 8, 7, 6):  # the handover begins with the second
         await reading.join(Client(), kind=SubscriptionType.FAILOVER, priority=priority)
         await asyncio.sleep(0.4)
-    assert reading.subscription.state.paused_for != "handover"
+    assert reading.subscription.dispatch.state.paused_for != "handover"
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "is-outranked"])
@@ -94,7 +94,7 @@ async def test_a_read_that_ends_after_a_handover_goes_to_the_active_consumer(lea
     if leaves:
         reading.subscription.detach(first)
     await asyncio.sleep(5)  # the switch is done, and the bookie has not answered yet
-    assert reading.subscription.state.paused_for == "read"
+    assert reading.subscription.dispatch.state.paused_for == "read"
     hangs.set()
     await asyncio.sleep(5)
     assert (before.received, after.received) == ([], reading.shelf.places)

@@ -25,7 +25,7 @@ async def test_no_entry_is_sent_without_a_permit(bench: Bench, kind: Subscriptio
         bench.subscription.flow(consumer, permits)
         assert len(client.received) == received
         assert consumer.permits == 0
-    assert bench.subscription.state.paused_for == "permits"
+    assert bench.subscription.dispatch.state.paused_for == "permits"
 
 
 async def test_permits_add_up_while_there_is_nothing_to_send(bench: Bench) -> None:

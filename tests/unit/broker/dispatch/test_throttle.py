@@ -35,7 +35,7 @@ def apply(of: Reading, **rates: Any) -> None:
     """Put these policies in force."""
     of.topic.policies = TopicPolicies(rates=RatePolicies(**rates))
     of.rates.apply(of.topic.policies.rates, of.topic.policies.publish)
-    of.subscription.apply()
+    of.subscription.dispatch.apply()
 
 
 async def drain(of: Reading, consumer: Consumer, client: Client, seconds: float) -> int:
@@ -59,16 +59,18 @@ async def test_a_rate_in_messages_is_held(kind: SubscriptionType, level: str) ->
     shelf.publish(8000)
     consumer = await shelf.join(client, 1000, kind)
     assert consumer.out.messages.total <= 500
-    assert shelf.subscription.state.paused_for in ("rate", "read")
+    assert shelf.subscription.dispatch.state.paused_for in ("rate", "read")
     await drain(shelf, consumer, client, 1.0)
     assert await drain(shelf, consumer, client, 10.0) == pytest.approx(5000, rel=0.05)
-    assert shelf.subscription.state.paused_for == "rate"
+    assert shelf.subscription.dispatch.state.paused_for == "rate"
     await drain(shelf, consumer, client, 6.0)
     assert consumer.out.messages.total == 8000, "every message was delivered in the end"
     assert client.received == sorted(client.received)
     whose = RateLevel.TOPIC if level == "dispatch" else RateLevel.SUBSCRIPTION
-    assert shelf.subscription.throttled.keys() == {(whose, False)}
-    assert 10 < shelf.subscription.throttled[whose, False] < 4000, "once for each stop, not message"
+    assert shelf.subscription.dispatch.throttled.keys() == {(whose, False)}
+    assert 10 < shelf.subscription.dispatch.throttled[whose, False] < 4000, (
+        "once for each stop, not message"
+    )
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, KEY_SHARED])
@@ -80,7 +82,7 @@ async def test_a_rate_in_bytes_is_held(kind: SubscriptionType) -> None:
     consumer = await shelf.join(client, 1000, kind)
     await drain(shelf, consumer, client, 1.0)
     assert await drain(shelf, consumer, client, 10.0) == pytest.approx(1000, rel=0.05)
-    assert shelf.subscription.throttled.keys() == {(RateLevel.SUBSCRIPTION, True)}
+    assert shelf.subscription.dispatch.throttled.keys() == {(RateLevel.SUBSCRIPTION, True)}
 
 
 @simulated
@@ -151,11 +153,11 @@ async def test_without_a_rate_no_subscription_is_paused_for_one(kind: Subscripti
     apply(shelf, dispatch=MaxRate(messages=1))
     shelf.publish(10)
     await shelf.join(client, 1000, kind)
-    assert shelf.subscription.state.paused_for == "rate"
+    assert shelf.subscription.dispatch.state.paused_for == "rate"
     apply(shelf)
     await asyncio.sleep(0.1)
     assert len(client.received) == 10
-    assert shelf.subscription.state.paused_for == "append"
+    assert shelf.subscription.dispatch.state.paused_for == "append"
 
 
 @simulated

@@ -29,8 +29,8 @@ async def _stopped(policies: TopicPolicies, **batches: int) -> tuple[Reading, Co
     await asyncio.sleep(1)
     assert len(client.received) == batches["entries"]
     assert consumer.unacked == 10
-    assert reading.subscription.state.paused_for == "acks"
-    assert (consumer.blocked, reading.subscription.state.blocked) == (
+    assert reading.subscription.dispatch.state.paused_for == "acks"
+    assert (consumer.blocked, reading.subscription.dispatch.state.blocked) == (
         policies is CONSUMER,
         policies is SUBSCRIPTION,
     )
@@ -121,7 +121,7 @@ async def test_a_cleared_backlog_unblocks(policies: TopicPolicies) -> None:
     reading, consumer, client = await _stopped(policies, entries=10)
     await reading.subscription.moves.clear()
     assert consumer.unacked == 0
-    assert reading.subscription.state.paused_for == "append"
+    assert reading.subscription.dispatch.state.paused_for == "append"
     reading.publish(2)
     assert client.received[10:] == reading.shelf.places[13:]
 
@@ -173,7 +173,7 @@ async def test_a_consumer_at_the_limit_without_permits_waits_for_half_of_it() ->
     reading, client = Reading(DataPathSettings(), policies=SUBSCRIPTION), Client()
     consumer = await reading.join(client, 10)
     reading.publish(13)
-    assert reading.subscription.state.blocked
+    assert reading.subscription.dispatch.state.blocked
     reading.subscription.acknowledge(consumer, client.received[:1])
     reading.subscription.flow(consumer, 10)
     assert len(client.received) == 10

@@ -65,7 +65,7 @@ async def join(
 def dropped(bench: Bench, subscription: str = "s") -> int:
     ephemeral = bench.topic.subscriptions[subscription]
     assert isinstance(ephemeral, EphemeralSubscription)
-    return ephemeral.dropped.total
+    return ephemeral.counters.dropped.total
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -168,7 +168,7 @@ async def test_a_delivery_time_delays_no_message(bench: Bench) -> None:
 async def test_only_the_active_consumer_receives_messages(bench: Bench) -> None:
     _, first = await join(bench, SubscriptionType.FAILOVER, 10, "a")
     _, second = await join(bench, SubscriptionType.FAILOVER, 10, "b")
-    await until(lambda: bench.subscription.state.paused_for != "handover")
+    await until(lambda: bench.subscription.dispatch.state.paused_for != "handover")
     bench.send(3)
     assert sorted([len(first.received), len(second.received)]) == [0, 3]
     with pytest.raises(ConsumerBusy):
@@ -186,7 +186,11 @@ async def test_acknowledgements_and_redeliveries_have_no_effect(bench: Bench) ->
         subscription.redeliver(consumer, None, None)
         await subscription.cursor.persisted()
         assert client.received == [ID]
-        assert (consumer.acked.total, subscription.acked_ms, dropped(bench, kind.title)) == (
+        assert (
+            consumer.acked.total,
+            subscription.counters.acked_ms,
+            dropped(bench, kind.title),
+        ) == (
             0,
             0,
             0,

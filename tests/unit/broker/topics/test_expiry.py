@@ -62,7 +62,10 @@ async def test_older_messages_expire_in_every_subscription_and_are_counted(bench
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"s": 2, "t": 2}
     subscriptions = bench.topic.subscriptions
-    assert (subscriptions["s"].expired.total, subscriptions["t"].expired.total) == (3, 1)
+    assert (
+        subscriptions["s"].counters.expired.total,
+        subscriptions["t"].counters.expired.total,
+    ) == (3, 1)
     bench.topic.tick(1.0)
     stats = reports.topic_stats(bench.topic, TopicStats(bench.topic.name), OWNER)
     shown = stats["subscriptions"]["s"]

@@ -252,7 +252,7 @@ async def test_a_subscription_used_while_others_are_deleted_is_kept(
 
     async def delete_while_b_is_used(self: Subscriptions, name: str) -> None:
         await delete(self, name)
-        self["b"].left_ms = looks.clock.wall_ms()
+        self["b"].counters.left_ms = looks.clock.wall_ms()
 
     monkeypatch.setattr(Subscriptions, "delete", delete_while_b_is_used)
     await looks.inactivity.expire_subscriptions(bench.topic)

@@ -197,7 +197,10 @@ async def test_eviction_by_age_drops_older_messages_and_counts_them(bench: Bench
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"s": 2, "t": 1}
     subscriptions = bench.topic.subscriptions
-    assert (subscriptions["s"].expired.total, subscriptions["t"].expired.total) == (3, 0)
+    assert (
+        subscriptions["s"].counters.expired.total,
+        subscriptions["t"].counters.expired.total,
+    ) == (3, 0)
 
 
 async def test_the_backlog_of_readers_does_not_count(bench: Bench) -> None:

@@ -63,7 +63,7 @@ async def test_entries_in_the_stored_index_are_not_read_again(
     await _rest()
     assert client.received == reading.shelf.places[100:]
     assert read == 6
-    assert reading.subscription.state.delayed == 100
+    assert reading.subscription.dispatch.state.delayed == 100
 
 
 @simulated
@@ -125,7 +125,7 @@ async def test_entries_of_a_lost_index_ledger_are_read_again() -> None:
     reading.publish(3)
     await _rest()
     assert client.received == reading.shelf.places[60:]
-    assert reading.subscription.state.delayed == 60
+    assert reading.subscription.dispatch.state.delayed == 60
     assert lost not in reading.index.stored
     await asyncio.sleep(6)
     assert sorted(client.received) == reading.shelf.places
@@ -168,11 +168,11 @@ async def test_the_index_in_memory_is_bounded_while_it_cannot_be_stored() -> Non
     reading.publish(1000, delay_ms=HOUR_MS)
     reading.publish(1)
     await _rest()
-    assert reading.subscription.state.delayed <= 11 * (delayed.UNSAVED_MAX + 1)
+    assert reading.subscription.dispatch.state.delayed <= 11 * (delayed.UNSAVED_MAX + 1)
     reading.index.failing = False
     await asyncio.sleep(30)  # the longest wait before it is tried again
     assert client.received == reading.shelf.places[1000:]
-    assert reading.subscription.state.delayed == 1000
+    assert reading.subscription.dispatch.state.delayed == 1000
 
 
 @simulated
@@ -182,11 +182,11 @@ async def test_skipping_deletes_the_stored_index_of_the_entries() -> None:
     await _rest()
     await reading.subscription.moves.skip(90)
     await _rest()
-    assert reading.subscription.state.delayed == 10
+    assert reading.subscription.dispatch.state.delayed == 10
     assert len(reading.index.stored) <= 1
     await reading.subscription.moves.clear()
     await _rest()
-    assert reading.subscription.state.delayed == 0
+    assert reading.subscription.dispatch.state.delayed == 0
     assert reading.index.ledgers == {}
     assert client.received == []
 
@@ -199,7 +199,9 @@ async def test_no_more_due_entries_are_taken_out_than_a_slow_consumer_receives()
     reading.publish(200, delay_ms=1000)
     await asyncio.sleep(2)
     assert len(client.received) == 1
-    assert reading.subscription.state.delayed >= 190 - SETTINGS.dispatcher_max_read_batch_size
+    assert (
+        reading.subscription.dispatch.state.delayed >= 190 - SETTINGS.dispatcher_max_read_batch_size
+    )
     for _ in range(199):
         reading.subscription.flow(consumer, 1)
         await asyncio.sleep(0.1)

@@ -47,16 +47,16 @@ async def test_a_delayed_message_does_not_delay_those_behind_it() -> None:
     client, places, subscription = Client(), reading.shelf.places, reading.subscription
     consumer = await reading.join(client, 1000)
     assert client.received == [places[i] for i in (3, 4, 6, 7)]
-    assert subscription.state.paused_for == "time"
-    assert subscription.state.delayed == 4
+    assert subscription.dispatch.state.paused_for == "time"
+    assert subscription.dispatch.state.delayed == 4
     subscription.acknowledge(consumer, places[1:2])
-    assert subscription.state.delayed == 3
+    assert subscription.dispatch.state.delayed == 3
     for after_s, more in ((0.29, []), (0.02, [5]), (0.08, []), (0.02, [0, 2])):
         del client.received[:]
         await asyncio.sleep(after_s)
         assert client.received == [places[i] for i in more]
-    assert subscription.state.delayed == 0
-    assert subscription.state.paused_for == "append"
+    assert subscription.dispatch.state.delayed == 0
+    assert subscription.dispatch.state.paused_for == "append"
 
 
 @simulated
@@ -64,14 +64,14 @@ async def test_delayed_messages_stay_delayed_for_the_next_consumer() -> None:
     reading, first, _ = await _joined()
     reading.publish(2, delay_ms=HOUR_MS)
     reading.publish(2, delay_ms=200)
-    assert reading.subscription.state.delayed == 4
+    assert reading.subscription.dispatch.state.delayed == 4
     reading.subscription.detach(first)
-    assert reading.subscription.state.delayed == 0
+    assert reading.subscription.dispatch.state.delayed == 0
     client = Client()
     await reading.join(client, 1000)
     await _rest()
     assert client.received == reading.shelf.places[2:]
-    assert reading.subscription.state.delayed == 2
+    assert reading.subscription.dispatch.state.delayed == 2
 
 
 @simulated
@@ -91,8 +91,8 @@ async def test_many_delayed_messages_do_not_delay_those_behind_them() -> None:
     reading.publish(3)
     await _rest()
     assert client.received == reading.shelf.places[100:]
-    assert reading.subscription.state.delayed == 100
-    assert reading.subscription.state.paused_for == "time"
+    assert reading.subscription.dispatch.state.delayed == 100
+    assert reading.subscription.dispatch.state.paused_for == "time"
 
 
 @simulated
@@ -107,9 +107,9 @@ async def test_each_delayed_message_is_delivered_once_at_its_time() -> None:
     for second in range(1, 101):
         await asyncio.sleep(start_s + second + 0.5 - reading.shelf.clock.monotonic_s())
         assert {due_s[p] for p in client.received} == set(range(1, second + 1))
-        assert reading.subscription.state.delayed == 100 - second
+        assert reading.subscription.dispatch.state.delayed == 100 - second
     assert max(Counter(client.received).values()) == 1
-    assert reading.subscription.state.paused_for == "append"
+    assert reading.subscription.dispatch.state.paused_for == "append"
 
 
 @simulated
@@ -156,17 +156,17 @@ async def test_disabling_delayed_delivery_releases_all_messages() -> None:
     reading.publish(40, delay_ms=HOUR_MS)
     await _rest()
     reading.topic.policies = replace(EXACT, dispatch=replace(EXACT.dispatch, delays=False))
-    reading.subscription.apply()
+    reading.subscription.dispatch.apply()
     await _rest()
     reading.publish(1, delay_ms=HOUR_MS)
     await _rest()
     assert sorted(client.received) == reading.shelf.places
     reading.topic.policies = EXACT
-    reading.subscription.apply()
+    reading.subscription.dispatch.apply()
     reading.publish(1, delay_ms=HOUR_MS)
     await _rest()
     assert len(client.received) == 41
-    assert reading.subscription.state.delayed == 1
+    assert reading.subscription.dispatch.state.delayed == 1
 
 
 @simulated
@@ -176,13 +176,13 @@ async def test_clearing_and_skipping_remove_delayed_entries() -> None:
     await _rest()
     await reading.subscription.moves.skip(25)
     await _rest()
-    assert reading.subscription.state.delayed == 5
-    assert reading.subscription.state.delayed_bytes == 5 * HEAP_ENTRY_BYTES
+    assert reading.subscription.dispatch.state.delayed == 5
+    assert reading.subscription.dispatch.state.delayed_bytes == 5 * HEAP_ENTRY_BYTES
     await reading.subscription.moves.clear()
-    assert reading.subscription.state.delayed == 0
-    assert reading.subscription.state.paused_for == "append"
+    assert reading.subscription.dispatch.state.delayed == 0
+    assert reading.subscription.dispatch.state.paused_for == "append"
     reading.publish(1, delay_ms=200)
-    assert reading.subscription.state.delayed == 1
+    assert reading.subscription.dispatch.state.delayed == 1
     await _rest()
     assert client.received == reading.shelf.places[30:]
 
@@ -203,11 +203,12 @@ async def test_single_acknowledgements_remove_delayed_entries_and_free_memory() 
     for position in reading.shelf.places[:28]:
         reading.subscription.acknowledge(consumer, [position])
         await asyncio.sleep(0.02)
-    assert reading.subscription.state.delayed == 2
-    assert reading.subscription.state.delayed_bytes < 3 * HEAP_ENTRY_BYTES  # some are in a run
+    state = reading.subscription.dispatch.state
+    assert state.delayed == 2
+    assert state.delayed_bytes < 3 * HEAP_ENTRY_BYTES  # some are in a run
     reading.subscription.acknowledge(consumer, reading.shelf.places[28:])
-    assert reading.subscription.state.delayed == 0
-    assert reading.subscription.state.paused_for == "append"
+    assert reading.subscription.dispatch.state.delayed == 0
+    assert reading.subscription.dispatch.state.paused_for == "append"
     assert client.received == []
 
 
@@ -236,7 +237,7 @@ async def test_due_messages_are_redelivered_at_once() -> None:
     reading.subscription.detach(consumer)
     await _rest()
     assert sorted(other.received) == reading.shelf.places[:20]
-    assert reading.subscription.state.delayed == 20
+    assert reading.subscription.dispatch.state.delayed == 20
 
 
 @simulated
@@ -248,7 +249,7 @@ async def test_a_clock_set_back_delays_redelivered_messages_again() -> None:
     reading.subscription.redeliver(consumer, None, None)
     await asyncio.sleep(8)
     assert len(client.received) == 3
-    assert reading.subscription.state.delayed == 3
+    assert reading.subscription.dispatch.state.delayed == 3
     await asyncio.sleep(3)
     assert len(client.received) == 6
 

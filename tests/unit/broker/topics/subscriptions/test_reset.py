@@ -116,7 +116,7 @@ async def test_a_reset_with_a_stored_index_of_delayed_messages() -> None:
     reading.publish(2)
     await _got(reading, SubscriptionType.SHARED)
     await reading.subscription.moves.reset(reading.shelf.places[4])
-    assert reading.subscription.state.delayed == 0
+    assert reading.subscription.dispatch.state.delayed == 0
     _, client = await _got(reading, SubscriptionType.SHARED)
     assert client.received == reading.shelf.places[10:]
     await asyncio.sleep(6)
