@@ -16,37 +16,22 @@ from admin_ui.live import CHANNELS
 from engine.auth.identity import Identity
 from engine.auth.judge import Judge, Verdict
 from engine.auth.rights import Right, all_of
-from engine.metadata import paths
-from engine.metadata.memory import MemoryServer
-from engine.metadata.records import encode_json
-from engine.metadata.store import MetadataStore
-from engine.tenancy.access.access_records import AccessRecords
-from engine.tenancy.access.policy_judge import create_judge
 from gateway.http.auth.access import declared_rights, needs_of
 from gateway.http.view import RestView
 from gateway.ws.rights import RIGHTS, Opening
-from tests.support.access.callers import PROXY, SUPERUSER, by_token
+from tests.support.access.callers import PROXY, SUPERUSER
+from tests.support.access.matrix import (
+    ADMINS,
+    CALLERS,
+    CLUSTER,
+    MAY,
+    STRANGER,
+    stored_judge,
+)
 from tests.unit.access import test_console_rights as console
 from tests.unit.access import test_rest_rights as rest
 from tests.unit.access.test_http_doors import console_routes
 
-CLUSTER = "c"
-STRANGER, PRODUCER, CONSUMER, OTHER, OWN = "stranger", "producer", "consumer", "other", "own"
-ANONYMOUS = ""
-CALLERS = (ANONYMOUS, STRANGER, PRODUCER, CONSUMER, OTHER, OWN, SUPERUSER)
-ADMINS = {OWN, SUPERUSER}
-MAY: dict[str, set[str]] = {
-    "public": set(CALLERS),
-    "authenticated only": set(CALLERS) - {ANONYMOUS},
-    "superuser": {SUPERUSER},
-    "tenant admin": ADMINS,
-    "produce": {PRODUCER, *ADMINS},
-    "consume": {CONSUMER, *ADMINS},
-    "produce or consume": {PRODUCER, CONSUMER, *ADMINS},
-    "consume (namespace)": {CONSUMER, *ADMINS},
-    "produce or consume (namespace)": {PRODUCER, CONSUMER, *ADMINS},
-}
-"""Callers with what Apache calls a need; the producer and the consumer have a grant on the namespace."""
 WORDS: dict[str, str] = {
     "authenticated": "authenticated only",
     "superuser": "superuser",
@@ -85,18 +70,6 @@ OPENED_BY: dict[str, set[str]] = {
 }
 
 
-async def policies(store: MetadataStore) -> None:
-    """Store the tenants ``t`` of the own admin and ``o`` of the other, with namespaces of both forms."""
-    for tenant, admin in (("t", OWN), ("o", OTHER)):
-        record = {"adminRoles": [admin], "allowedClusters": [CLUSTER]}
-        await store.create(paths.tenant(tenant), encode_json(record), make_parents=True)
-        granted = {PRODUCER: ["produce"], CONSUMER: ["consume"]} if tenant == "t" else {}
-        record = {"auth_policies": {"namespace_auth": granted}}
-        for name in (f"{tenant}/n", f"{tenant}/{CLUSTER}/n"):
-            path = paths.namespace_policies(name)
-            await store.create(path, encode_json(record), make_parents=True)
-
-
 class Matrix:
     """The shipped judge over these policies, with the callers."""
 
@@ -122,10 +95,7 @@ class Matrix:
 
 @pytest.fixture
 async def matrix() -> Matrix:
-    store = MemoryServer().session()
-    await policies(store)
-    settings = by_token(authorization_enabled=True, super_user_roles=f"{SUPERUSER},{PROXY}")
-    return Matrix(create_judge(settings, AccessRecords(store), CLUSTER))
+    return Matrix(await stored_judge())
 
 
 def rest_rows() -> Iterator[tuple[rest.Row, str]]:
