@@ -44,7 +44,7 @@ class _Channel(http.HTTPChannel):
 
     A head has one deadline, however slowly its bytes arrive, and a body another one. A body above the application's
     limit, by its Content-Length or by the bytes received, is cut off; the application refuses it, and further data is
-    dropped. A head with a folded line is refused, as in uvicorn.
+    dropped. A head with a folded line is refused, and one whose transfer coding is not ``chunked``, as in uvicorn.
     """
 
     transport: Any
@@ -90,6 +90,17 @@ class _Channel(http.HTTPChannel):
             self._respondToBadRequestAndDisconnect()  # type: ignore[no-untyped-call]
         else:
             super().lineReceived(line)  # type: ignore[no-untyped-call]
+
+    def headerReceived(self, line: bytes) -> bool:
+        """Store a header; refuse every transfer coding but ``chunked``.
+
+        Twisted passes ``identity`` over, beside which a proxy in front may see another end of the body.
+        """
+        name, _, value = line.partition(b":")
+        if name.lower() == b"transfer-encoding" and value.strip(b" \t").lower() != b"chunked":
+            self._respondToBadRequestAndDisconnect()  # type: ignore[no-untyped-call]
+            return False
+        return bool(super().headerReceived(line))  # type: ignore[no-untyped-call]
 
     def allHeadersReceived(self) -> None:
         if self.length is not None and self.length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:

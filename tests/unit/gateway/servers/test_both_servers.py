@@ -146,6 +146,49 @@ def test_a_folded_header_is_refused(server: Server) -> None:
             assert replied(sock).startswith(b"HTTP/1.1 400 ")
 
 
+CHUNKED = b"Transfer-Encoding: chunked"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(b"Content-Length: 6\r\n" + CHUNKED, id="length and chunks"),
+        pytest.param(CHUNKED + b"\r\nContent-Length: 6", id="chunks and length"),
+        pytest.param(b"Content-Length: 5\r\nContent-Length: 6", id="two lengths"),
+        pytest.param(b"Content-Length: 5, 6", id="list of lengths"),
+        pytest.param(b"Content-Length: +5", id="signed length"),
+        pytest.param(b"Content-Length: 0_5", id="length in Python's form"),
+        pytest.param(b"Transfer-Encoding: xchunked", id="unknown coding"),
+        pytest.param(CHUNKED + b", identity", id="list of codings"),
+        pytest.param(CHUNKED + b"\r\nTransfer-Encoding: identity", id="two codings"),
+        pytest.param(b"Transfer-Encoding: identity\r\nContent-Length: 5", id="identity"),
+        pytest.param(b"Transfer-Encoding : chunked\r\nContent-Length: 5", id="blank in a name"),
+        pytest.param(b"X: y\nContent-Length: 5", id="bare LF"),
+        pytest.param(b"X: y\rContent-Length: 5", id="bare CR"),
+        pytest.param(b"X: y\0z", id="zero byte"),
+        pytest.param(b"X", id="no colon"),
+        pytest.param(CHUNKED + b"\r\n\r\n0x5\r\nabcde\r\n0", id="chunk in Python's form"),
+        pytest.param(CHUNKED + b"\r\n\r\n-5\r\nabcde\r\n0", id="signed chunk"),
+        pytest.param(CHUNKED + b"\r\n\r\n5\r\nabcdefg\r\n0", id="chunk that is too long"),
+        pytest.param(CHUNKED + b"\r\n\r\n5\nabcde\n0\n\n", id="chunks by bare LF"),
+        pytest.param(CHUNKED + b"\r\n\r\n5;a\nx\r\nabcde\r\n0", id="extension with LF"),
+    ],
+)
+def test_a_request_whose_end_is_ambiguous_is_refused(server: Server, lines: bytes) -> None:
+    smuggled = b"\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+    with server.socket() as sock:
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + lines + smuggled)
+        received = replied(sock)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+def test_lines_of_a_head_end_with_both_characters(server: Server) -> None:
+    with server.socket() as sock:
+        sock.sendall(b"GET / HTTP/1.1\nHost: a\n\n\r\n\r\n")
+        assert replied(sock).startswith(b"HTTP/1.1 400 ")
+
+
 BODY_MAX = 1 << 20
 
 
