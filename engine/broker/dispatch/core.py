@@ -13,16 +13,15 @@ from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.chunks import ChunkOwners
 from engine.broker.dispatch.consumer import Consumer, pending_of
-from engine.broker.dispatch.delays.alarm import DeliveryAlarm
-from engine.broker.dispatch.delays.delay_keeper import DelayKeeper
-from engine.broker.dispatch.delays.delayed import DelayIndex
+from engine.broker.dispatch.delays.delayed_delivery import DelayedDelivery
 from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
-from engine.broker.dispatch.facts import DISPATCH, Chunk, EntryFacts, facts_of
+from engine.broker.dispatch.facts import DISPATCH, Chunk, facts_of
 from engine.broker.dispatch.parked import Parked
 from engine.broker.dispatch.parking import Parking
 from engine.broker.dispatch.ports import DelayCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.send_limits import SendLimits
+from engine.broker.dispatch.sharing.unacked_entries import UnackedEntries
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import (
@@ -50,10 +49,8 @@ class SharingDispatcher:
         ``start_over`` disconnects all consumers; they reconnect, and everything unacknowledged is read again.
         ``consumers``, which is empty, is kept sorted.
         """
-        settings = context.settings
         self._source = source
         source.wanted = DISPATCH
-        self._cursor = cursor
         self._throttle = throttle
         self._clock = context.clock
         self._context = context
@@ -61,25 +58,11 @@ class SharingDispatcher:
         self._chooser = chooser
         self._waiting = chooser.waiting
         self._limits = SendLimits(throttle)
-        self._counts = counts
+        self._unacked = UnackedEntries(consumers, chooser, counts)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._parked = Parked()
         self._parking = Parking(self._parked, source, chooser, self._limits.room, self._send)
-        self._delayed = DelayIndex(
-            settings.delayed_delivery_min_index_count_per_bucket,
-            settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment,
-        )
-        self._keeper = DelayKeeper(
-            self._delayed,
-            cursor,
-            source.scope,
-            context.entropy,
-            settings.delayed_delivery_max_num_buckets,
-            self.wake,
-            start_over,
-        )
-        strict = settings.is_delayed_delivery_deliver_at_time_strict
-        self._alarm = DeliveryAlarm(self._delayed, context.clock, self.wake, strict=strict)
+        self._delays = DelayedDelivery(source, cursor, context, self.wake, start_over)
         self._waking = False
         self._apply(policies)
 
@@ -92,7 +75,7 @@ class SharingDispatcher:
         self._turn_max = settings.dispatcher_max_round_robin_batch_size
         self._batch_max = settings.dispatcher_max_read_batch_size
         self._limits.apply(policies, self.consumers)
-        self._alarm.apply(policies)
+        self._delays.alarm.apply(policies)
 
     def hold(self, on: bool) -> None:
         if self._limits.hold(on):
@@ -103,17 +86,10 @@ class SharingDispatcher:
         return DispatchState(
             self._paused_for(),
             replaying=len(self._waiting),
-            delayed=self._delayed_entries,
+            delayed=self._delays.entries,
             blocked=self._limits.reached,
-            delayed_bytes=self._delayed.size,
+            delayed_bytes=self._delays.index.size,
         )
-
-    @property
-    def _delayed_entries(self) -> int:
-        """Number of entries that wait for their delivery time, at most the backlog."""
-        count = len(self._delayed)
-        # Entries in stored runs may have been acknowledged since; only the backlog counts those.
-        return min(count, self._cursor.backlog_entries()) if count else 0
 
     def _paused_for(self) -> str | None:
         if not self.consumers:
@@ -123,14 +99,14 @@ class SharingDispatcher:
         reasons = [consumer.paused_for for consumer in self.consumers]
         if all(reasons):
             return reasons[0]
-        if self._keeper.loading:  # before the rate: tokens alone would not resume dispatch
+        if self._delays.keeper.loading:  # before the rate: tokens alone would not resume dispatch
             return "read"
         if self._throttle.stopped:
             return "rate"
         reason = self._source.waiting_for
         if reason == "append" and self._chooser.binds and (self._waiting or self._parked):
             return "key"
-        return "time" if reason == "append" and self._delayed_entries else reason
+        return "time" if reason == "append" and self._delays.entries else reason
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         return self._chooser.stats()
@@ -163,19 +139,19 @@ class SharingDispatcher:
         return self._chooser.conflict(consumer)
 
     def wake(self) -> None:
-        if self._waking or self._keeper.loading:
+        if self._waking or self._delays.keeper.loading:
             return
         self._waking = True
         try:
             now_ms = self._clock.wall_ms()
-            self._alarm.limit(now_ms)
+            self._delays.alarm.limit(now_ms)
             if self._parked:
                 self._parking.unpark(now_ms)
             while self._turn(now_ms):
                 pass
-            if self._delayed or self._keeper.keeps:
-                self._keeper.tend()
-                self._alarm.set(now_ms)
+            if self._delays.index or self._delays.keeper.keeps:
+                self._delays.keeper.tend()
+                self._delays.alarm.set(now_ms)
         finally:
             self._waking = False
 
@@ -189,7 +165,7 @@ class SharingDispatcher:
             return False  # the end of a read or an append wakes dispatch again (D2)
         special = facts_of(view.run).special
         if special:  # rare: a run of plain entries costs only this check
-            due = self._due(view, special, now_ms)
+            due = self._delays.due(view, special, self._turn_max, now_ms)
             if due is None:
                 return True  # all of it was set aside (D5): entries behind it may be due
             view = due
@@ -222,7 +198,14 @@ class SharingDispatcher:
         """Send to a consumer that can receive, within the limits; return the remaining entries."""
         room = self._limits.room()
         rest = deliver(
-            consumer, self._source, view, entries_max, self._counts, now_ms, self._throttle, room
+            consumer,
+            self._source,
+            view,
+            entries_max,
+            self._unacked.counts,
+            now_ms,
+            self._throttle,
+            room,
         )
         if consumer.blocked:
             self._limits.stop(consumer)
@@ -244,7 +227,7 @@ class SharingDispatcher:
                 return None  # new entries must not overtake redelivered ones (D10)
             if source.holds and (view := source.next(1, new=False)) is not None:
                 return view  # entries already replayed go before positions that are still to be replayed (D10)
-        new = not (self._full or self._delayed.crowded)
+        new = not (self._full or self._delays.index.crowded)
         # Entries given back go first; new ones read ahead precede a replay only when no position waits for one.
         if not source.idle or source.holds_first or (source.holds and not self._waiting):
             return source.next(1, new=new)
@@ -266,8 +249,9 @@ class SharingDispatcher:
 
     def _replay(self, permits: int) -> bool:
         """Start reading waiting positions that can be sent now; return whether a read was started."""
-        if self._delayed:
-            self._take_due()
+        if self._delays.index:
+            room = max(self._batch_max, self._chooser.look_ahead)  # about as many as are read soon
+            self._delays.take_due(self._waiting, room, self._batch_max)
         if not self._waiting:
             return False
         lanes, left = self._chooser.lanes(), min(permits, self._batch_max)
@@ -279,47 +263,6 @@ class SharingDispatcher:
             left -= len(taken)
             positions += taken
         return bool(positions) and self._source.replay(positions)
-
-    def _take_due(self) -> None:
-        """Move due entries from the delay index to the waiting positions, about as many as are read soon."""
-        waiting, is_acknowledged = self._waiting, self._cursor.is_acknowledged
-        room = max(self._batch_max, self._chooser.look_ahead)
-        while len(waiting) < room:
-            due = self._delayed.take(self._alarm.due_ms, self._batch_max)
-            if not due:
-                return
-            # Entries in stored runs are not removed when they are acknowledged.
-            waiting.add(position for position in due if not is_acknowledged(position))
-
-    # --- delivery times -------------------------------------------------------------------------
-
-    def _due(self, view: View, special: dict[int, EntryFacts], now_ms: int) -> View | None:
-        """Return the first entries of ``view`` that may be sent together, a chunk by itself; None without any.
-
-        Entries before them are set aside until their time; entries behind them are given back.
-        """
-        indexes = view.indexes[: self._turn_max]
-        start, stop = 0, len(indexes)
-        while start < stop and self._set_aside(view, indexes[start], special, now_ms):
-            start += 1
-        after = min(start + 1, stop)
-        first = special.get(indexes[start]) if start < stop else None
-        if first is None or first.chunk is None:
-            while after < stop and _may_join(
-                special.get(indexes[after]), now_ms + self._alarm.early_ms
-            ):
-                after += 1
-        if after < view.count:
-            self._source.give_back(view.part(after, view.count))
-        return view.part(start, after) if start < after else None
-
-    def _set_aside(self, view: View, i: int, special: dict[int, EntryFacts], now_ms: int) -> bool:
-        """Set an entry aside when its delivery time has not come; return whether it was."""
-        facts = special.get(i)
-        if facts is None or facts.deliver_at_ms <= now_ms + self._alarm.early_ms:
-            return False
-        self._delayed.add(view.run.position(i), facts.deliver_at_ms)
-        return True
 
     # --- chunks ---------------------------------------------------------------------------------
 
@@ -355,7 +298,7 @@ class SharingDispatcher:
         pending.tally, pending.slots_of = self._limits.out, self._chooser.slots_of
         consumer.limit(self._limits.each)
         if not self.consumers:
-            self._keeper.open()
+            self._delays.keeper.open()
         insort(self.consumers, consumer, key=lambda member: member.priority)
         self._chooser.add(consumer)
         if self._chooser.binds:
@@ -371,7 +314,7 @@ class SharingDispatcher:
         if not self.consumers:
             # Nothing is kept: the next consumer starts at the first unacknowledged entry.
             self.reset()
-            self._counts.clear()
+            self._unacked.counts.clear()
             self._source.rewind()
             return
         self._waiting.add_keyed(held)
@@ -383,15 +326,7 @@ class SharingDispatcher:
         self.wake()
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        pending = pending_of(consumer)
-        if positions is None:
-            passed = list(pending.passed.values())
-            back = pending.take_all()
-        else:
-            passed = [pending.pop_passed(p) for p in positions] if pending.passed else []
-            slots = [pending.slot(*p) for p in positions]
-            back = {p: s for p, s in zip(positions, slots, strict=True) if pending.discard(*p)}
-        self._counts.increment(back)
+        back, passed = self._unacked.give_back(consumer, positions)
         self._waiting.add_keyed(back)
         if self._chooser.drains:
             for slot in (*back.values(), *passed):
@@ -400,89 +335,38 @@ class SharingDispatcher:
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
-        if self._counts:
-            for position in positions:
-                self._counts.forget(position)
         # Read before the releases: they may end the last drain, and then dispatch has to be woken.
         drains = self._chooser.drains
-        if pending_of(consumer).passed:
-            # A passed entry keeps its key at the consumer until its client acknowledges it (D10).
-            for position in positions:
-                self._chooser.released(consumer, pending_of(consumer).pop_passed(position))
-        if drains:  # one by one: each release is reported with the slot of its entry
-            messages, missing = 0, []
-            for position in positions:
-                discarded = self._discard_at(consumer, position)
-                messages += discarded
-                if not discarded:
-                    missing.append(position)
-        else:
-            messages, missing = pending_of(consumer).discard_all(positions)
-        waiting = 0
+        messages, missing = self._unacked.acknowledge(consumer, positions, drains=drains)
         if missing:
-            elsewhere, waiting = self._discard_elsewhere(consumer, missing)
-            messages += elsewhere + waiting
-        if waiting:
+            elsewhere, missing = self._unacked.acknowledge_elsewhere(consumer, missing)
+            messages += elsewhere + len(missing)
+        if missing:
+            for position in missing:
+                self._waiting.discard(position)
+                self._delays.index.discard(position)
             self._drop_acknowledged()
-        if self._limits.unblock() or waiting or drains:
+        if self._limits.unblock() or missing or drains:
             self.wake()
         return messages
-
-    def _discard_at(self, holder: Consumer, position: Position) -> int:
-        """Remove an entry from those pending at ``holder``; return the messages it counted for, 0 when not pending."""
-        pending = pending_of(holder)
-        slot = pending.slot(*position)
-        messages = pending.discard(*position)
-        if messages:
-            self._chooser.released(holder, slot)
-        return messages
-
-    def _discard_elsewhere(self, consumer: Consumer, positions: list[Position]) -> tuple[int, int]:
-        """Remove entries that were not pending at ``consumer`` wherever else they are.
-
-        Return the messages they counted for at other consumers, and the number of the remaining entries, which were
-        pending nowhere. Linear in the pending and acknowledged entries: there may be many of both, and of consumers.
-        """
-        wanted: dict[int, set[int]] = {}
-        for ledger_id, entry_id in positions:
-            wanted.setdefault(ledger_id, set()).add(entry_id)
-        messages = 0
-        for other in self.consumers:
-            if other is not consumer:
-                for position in pending_of(other).among(wanted):
-                    messages += self._discard_at(other, position)
-                    wanted[position.ledger_id].discard(position.entry_id)
-        waiting = 0
-        for position in positions:
-            if position.entry_id in wanted[position.ledger_id]:
-                waiting += 1
-                self._waiting.discard(position)
-                self._delayed.discard(position)
-        return messages, waiting
 
     def _drop_acknowledged(self) -> None:
         """Drop acknowledged entries that are parked or read ahead. Called when unsent entries were acknowledged."""
         if self._parked:
             self._parked.narrow(self._source.unacknowledged)
-        self._alarm.set(self._clock.wall_ms())
+        self._delays.alarm.set(self._clock.wall_ms())
         self._source.acknowledged_ahead()
 
     def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
-        holder: Consumer | None = consumer
-        if position not in pending_of(consumer):
-            holder = next((c for c in self.consumers if position in pending_of(c)), None)
-        if holder is not None:
-            pending_of(holder).lower(*position, left)
+        self._unacked.acknowledge_partly(consumer, position, left)
         if self._limits.unblock():
             self.wake()
 
     def acknowledged_up_to(self, position: Position) -> None:
         """Handle a skip or an expiry; clients cannot acknowledge cumulatively on these subscriptions."""
-        for holder in self.consumers:
-            pending_of(holder).pass_up_to(position)
-        self._counts.forget_up_to(position)
+        self._unacked.pass_up_to(position)
         self._waiting.discard_up_to(position)
-        self._delayed.discard_up_to(position)
+        self._delays.index.discard_up_to(position)
         if self._chooser.drains:
             self._chooser.recount()  # only one passed entry of each draining key remains to wait for (D10)
         self._drop_acknowledged()
@@ -491,14 +375,8 @@ class SharingDispatcher:
 
     def reset(self) -> None:
         self._waiting.clear()
-        self._keeper.close()
-        self._alarm.cancel()
+        self._delays.close()
         self._parked.clear()
         self._chunks.clear()
         self._chooser.recount()
         self._limits.reset()
-
-
-def _may_join(facts: EntryFacts | None, due_ms: int) -> bool:
-    """Return whether an entry may be sent together with those before it."""
-    return facts is None or (facts.chunk is None and facts.deliver_at_ms <= due_ms)

@@ -67,7 +67,7 @@ EDITS = (
     Edit(
         "redeliveries-are-counted-over-consumers",
         f"{CORE}::SharingDispatcher.remove",
-        "self._counts.clear()",
+        "self._unacked.counts.clear()",
         "pass",
         (
             "unit/broker/dispatch/test_given_back.py"
@@ -85,7 +85,7 @@ EDITS = (
     ),
     Edit(
         "given-back-of-others",
-        f"{CORE}::SharingDispatcher.redeliver",
+        "engine/broker/dispatch/sharing/unacked_entries.py::UnackedEntries.give_back",
         "if pending.discard(*p)}",
         "if pending.discard(*p) or True}",
         (
@@ -115,8 +115,8 @@ EDITS = (
     ),
     Edit(
         "delivered-before-its-time",
-        f"{CORE}::SharingDispatcher._set_aside",
-        "facts.deliver_at_ms <= now_ms + self._alarm.early_ms",
+        "engine/broker/dispatch/delays/delayed_delivery.py::DelayedDelivery._set_aside",
+        "facts.deliver_at_ms <= now_ms + self.alarm.early_ms",
         "facts.deliver_at_ms <= now_ms + 60_000",
         (f"{DELAYED}::test_each_delayed_message_is_delivered_once_at_its_time",),
         "D5",
@@ -124,7 +124,7 @@ EDITS = (
     Edit(
         "no-alarm-for-what-is-due",
         f"{CORE}::SharingDispatcher.wake",
-        "self._alarm.set(now_ms)",
+        "self._delays.alarm.set(now_ms)",
         "pass",
         (f"{DELAYED}::test_each_delayed_message_is_delivered_once_at_its_time",),
         "D5",
@@ -132,7 +132,7 @@ EDITS = (
     Edit(
         "delayed-entries-kept",
         f"{CORE}::SharingDispatcher.acknowledged_up_to",
-        "self._delayed.discard_up_to(position)",
+        "self._delays.index.discard_up_to(position)",
         "pass",
         (f"{DELAYED}::test_clearing_and_skipping_remove_delayed_entries",),
         "D5",
