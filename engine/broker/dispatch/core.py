@@ -11,16 +11,16 @@ from engine.base.slices import View
 from engine.broker.context import Context
 from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.sticky import KeyStats
-from engine.broker.dispatch.chunks import ChunkOwners
 from engine.broker.dispatch.consumer import Consumer, pending_of
 from engine.broker.dispatch.delays.delayed_delivery import DelayedDelivery
 from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
 from engine.broker.dispatch.facts import DISPATCH, Chunk, facts_of
-from engine.broker.dispatch.parked import Parked
-from engine.broker.dispatch.parking import Parking
 from engine.broker.dispatch.ports import DelayCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts
-from engine.broker.dispatch.send_limits import SendLimits
+from engine.broker.dispatch.sharing.chunks import ChunkOwners
+from engine.broker.dispatch.sharing.parked import Parked
+from engine.broker.dispatch.sharing.parking import Parking
+from engine.broker.dispatch.sharing.send_limits import SendLimits
 from engine.broker.dispatch.sharing.unacked_entries import UnackedEntries
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.base.names import TopicName
-from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.choose.keys import murmur3_32
+from engine.broker.dispatch.sharing import parked as parked_module
 from engine.metadata import paths
 from engine.tenancy.topics import partitioned_path
 from tests.sim.kit.scenario import Run, first_of

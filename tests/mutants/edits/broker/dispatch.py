@@ -9,7 +9,7 @@ DELAYED = "unit/broker/dispatch/delays/test_delayed.py"
 KEEPER = "unit/broker/dispatch/delays/test_delay_keeper.py"
 KEYED = "unit/broker/dispatch/test_key_shared.py"
 KEYED_PROPERTY = "unit/broker/dispatch/test_key_shared_property.py"
-PARKED = "engine/broker/dispatch/parked.py"
+PARKED = "engine/broker/dispatch/sharing/parked.py"
 PASSED = f"{KEYED}::test_a_key_stays_with_a_consumer_that_holds_skipped_messages_of_it"
 MARKERS = "unit/broker/test_markers.py"
 
@@ -58,7 +58,7 @@ EDITS = (
     ),
     Edit(
         "a-limit-of-one-blocks-for-ever",
-        "engine/broker/dispatch/send_limits.py::SendLimits.unblock",
+        "engine/broker/dispatch/sharing/send_limits.py::SendLimits.unblock",
         "max(self._max // 2, 1)",
         "self._max // 2",
         (f"{UNBLOCKING}::test_a_limit_of_one_delivers_the_next_after_each_acknowledgement",),
@@ -155,7 +155,7 @@ EDITS = (
     ),
     Edit(
         "chunk-owner-forgotten",
-        "engine/broker/dispatch/chunks.py::ChunkOwners.keep",
+        "engine/broker/dispatch/sharing/chunks.py::ChunkOwners.keep",
         "self._owners[chunk.uuid] = owner",
         "self._owners[chunk.uuid[:-1]] = owner",
         (f"{DISPATCH}::test_all_chunks_of_a_message_go_to_one_consumer",),

@@ -10,11 +10,11 @@ import pytest
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.administration import key_shared
-from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.choose.keys import KeyPolicy, slot_of
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.core import SharingDispatcher
 from engine.broker.dispatch.facts import facts_of
+from engine.broker.dispatch.sharing import parked as parked_module
 from engine.broker.errors import ConsumerAssignError, ConsumerBusy
 from engine.broker.settings import DataPathSettings
 from engine.managed.cursors.cursor import Cursor

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.dispatch.sharing import parked as parked_module
 from engine.broker.policies import (
     DispatchPolicies,
     TopicPolicies,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from engine.base.ids import Position
 from engine.base.slices import Pick, Slice, View
-from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.dispatch.parked import PARKED_BYTES_MAX, PARKED_MAX, WASTE_MAX, Parked
+from engine.broker.dispatch.sharing import parked as parked_module
+from engine.broker.dispatch.sharing.parked import PARKED_BYTES_MAX, PARKED_MAX, WASTE_MAX, Parked
 from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 

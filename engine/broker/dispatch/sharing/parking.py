@@ -6,7 +6,7 @@ from engine.base.slices import View
 from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.dispatch.facts import facts_of
-from engine.broker.dispatch.parked import Parked
+from engine.broker.dispatch.sharing.parked import Parked
 from engine.broker.dispatch.source import EntrySource
 
 
