@@ -1,12 +1,13 @@
 """Interface of the data path to the broker's control side: ownership and namespaces. Protocols and values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.policies import TopicPolicies
+from engine.metadata.store import Found
 
 
 class TopicMode(IntEnum):
@@ -97,10 +98,15 @@ class Namespaces(Protocol):
         """
         ...
 
-    async def confirm_plain(self, topic: TopicName) -> None:
+    def confirmation_paths(self, topic: TopicName) -> Sequence[str]:
+        """Return the nodes that ``confirm_plain`` accepts as ``seen``."""
+        ...
+
+    async def confirm_plain(self, topic: TopicName, seen: Sequence[Found] = ()) -> None:
         """Ensure, before the first use of a topic that is no partition, that no partitioned topic has its name.
 
-        Raises TopicIsPartitioned, and TopicNotFound when the namespace does not exist.
+        ``seen``: see ``engine.tenancy.topics.confirm_plain``. Raises TopicIsPartitioned, and TopicNotFound
+        when the namespace does not exist.
         """
         ...
 

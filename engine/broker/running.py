@@ -46,6 +46,7 @@ from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored.resting import RestingLogs
+from engine.metadata import paths
 from engine.metadata.store import (
     MetadataStore,
 )
@@ -54,7 +55,7 @@ from engine.net.tls import TlsSettings
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
-from engine.schema.schema_registry import SchemaRegistry
+from engine.schema.schema_registry import SchemaRegistry, schema_id
 from engine.tenancy import grants, topics
 from engine.tenancy.access.access_records import AccessRecords, Recorded
 from engine.tenancy.access.policy_judge import create_judge
@@ -128,11 +129,20 @@ class Tenancy:
         )
 
     async def forget(self, name: TopicName) -> None:
-        """Delete the schemas, policies and permissions of a topic that is being deleted."""
-        if not await topics.twin_exists(self._store, name):
+        """Delete the schemas, policies and permissions of a topic that is being deleted.
+
+        Most topics have none, which one request finds. Its answer is not older than the mark of the deletion, which
+        this session has written or read; a topic without a mark is written to by its owner alone, which this broker is.
+        """
+        twin = topics.twin_of(name)
+        of_twin = topics.nodes_of(twin)
+        others = [paths.schema(schema_id(name)), paths.namespace_policies(str(name.namespace))]
+        (*rows, schemas, policies), _ = await self._store.get_all([*of_twin, *others])
+        if schemas is not None and topics.kind_of(twin, rows) == (None, False):
             await self.rules.forget(name)
         await self.policy_log.forget(name)
-        await grants.forget_topic(self._store, name)
+        if grants.has_grants(policies, name):
+            await grants.forget_topic(self._store, name)
 
 
 class Running:

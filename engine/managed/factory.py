@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -28,7 +29,16 @@ from engine.managed.stored.records import LogRecord
 from engine.managed.stored.removal import Deletion, Forget, discard_cursor, mark_deleted
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
+from engine.metadata.store import Found, MetadataStore, NoNodeError, NotEmptyError
+
+
+class CreationCheck(NamedTuple):
+    """Condition of a new managed ledger. ``check`` receives the nodes ``paths`` as they were read in one request with
+    the managed ledger's own, or nothing when they were not read."""
+
+    paths: Sequence[str]
+    check: Callable[[Sequence[Found]], Awaitable[None]]
+
 
 Inspect = Callable[[LogRecord, Sequence[str]], Awaitable[None]]
 """Function of a stored record, whose last ledger is settled, and of the names of its cursors' nodes."""
@@ -77,7 +87,7 @@ class ManagedLedgerFactory:
         properties: dict[str, str] | None = None,
         *,
         make: bool = True,
-        admit: Callable[[], Awaitable[None]] | None = None,
+        admit: CreationCheck | None = None,
         forget: Forget | None = None,
     ) -> ManagedLedger:
         """Open ``tenant/ns/persistent/encoded-topic`` and fence its previous owner. Create it when it is missing and
@@ -85,9 +95,9 @@ class ManagedLedgerFactory:
 
         When it is opened twice in one process, the second caller waits for the first and receives the same object.
         ``properties`` are those of a topic that is created by this call. ``forget`` is called first when an earlier
-        ``delete`` was interrupted. ``admit`` is awaited before a managed ledger that never had a ledger receives its
-        first one. When it raises an error that is not retriable, the node is removed; its error ends the opening in any
-        case. Cancel-safe: the opening continues.
+        ``delete`` was interrupted. ``admit`` decides before a managed ledger that never had a ledger receives its
+        first one. When its check raises an error that is not retriable, the node is removed; its error ends the opening
+        in any case. Cancel-safe: the opening continues.
 
         Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError,
         ManagedLedgerLoadError (not opened in time, without another error), ManagedLedgerNotFoundError without ``make``.
@@ -124,12 +134,14 @@ class ManagedLedgerFactory:
         config: LedgerConfig,
         properties: dict[str, str],
         make: bool,
-        admit: Callable[[], Awaitable[None]] | None,
+        admit: CreationCheck | None,
         forget: Forget | None,
     ) -> ManagedLedger:
         node = self._shared.node(paths.managed_ledger(name))
         try:
-            record = await read_to_open(node, make=make)
+            # Not for a topic that need not be created: nearly every one has a ledger and was admitted before.
+            others = admit.paths if make and admit is not None else ()
+            record, seen = await read_to_open(node, others, make=make)
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
         if record.deleted:
@@ -138,7 +150,7 @@ class ManagedLedgerFactory:
             if forget is not None:
                 await forget()
         if not record.ledgers and admit is not None:
-            await self._admit(node, admit)
+            await self._admit(node, partial(admit.check, seen))
         if not record.ledgers and not record.properties:
             record.properties = dict(properties)
         ledger = ManagedLedger(name, config, node, record, self._shared)
@@ -197,7 +209,7 @@ class ManagedLedgerFactory:
             return await ledger.begin_deletion(forget)
         node = self._shared.node(paths.managed_ledger(name))
         try:
-            record = LogRecord.decode(await node.read_with_children())
+            record = LogRecord.decode((await node.read_with_children())[0])
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
         children: Sequence[str] | None = node.children

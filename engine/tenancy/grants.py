@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from engine.base.errors import NotFound
 from engine.base.names import NamespaceName, TopicName
-from engine.metadata.records import Document, Stored
-from engine.metadata.store import MetadataStore
+from engine.metadata.records import Document, Stored, decode_json
+from engine.metadata.store import Found, MetadataStore
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies.policy import find, put
 
@@ -110,6 +110,14 @@ async def revoke_on_subscription(
         put(policies, (*_SUBSCRIPTIONS, subscription), remaining or None)
 
     await update_policies(store, name, change)
+
+
+def has_grants(policies: Found, topic: TopicName) -> bool:
+    """Return whether a namespace's policies, as their node was read, have permissions on a topic."""
+    if policies is None or not policies[0]:
+        return False
+    document = decode_json(policies[0], "policies of a namespace")
+    return find(document, (*_TOPICS, str(topic))) is not None
 
 
 async def forget_topic(store: MetadataStore, topic: TopicName) -> None:

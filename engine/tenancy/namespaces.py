@@ -23,7 +23,7 @@ from engine.base.names import HASH_TOP, NamespaceName
 from engine.metadata import paths
 from engine.metadata.cached import derived, fresh
 from engine.metadata.records import Document, Stored, decode_json, encode_json
-from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
+from engine.metadata.store import Found, MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.metadata.tree import parent_of
 from engine.metadata.update import update
 from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
@@ -90,6 +90,12 @@ async def get_policies(store: MetadataStore, name: NamespaceName) -> Stored:
     if policies is None or policies.get("deleted"):
         raise NotFound("Namespace does not exist")
     return policies
+
+
+def is_present(policies: Found, path: str) -> bool:
+    """Return whether the node of a namespace's policies, as it was read, is that of one that is not being deleted."""
+    document = decode_json(policies[0], path) if policies is not None and policies[0] else None
+    return document is not None and not document.get("deleted")
 
 
 async def get_bundles(store: MetadataStore, name: NamespaceName) -> Bundles:

@@ -38,10 +38,12 @@ from engine.base.names import (
     decode_name,
 )
 from engine.metadata import paths
+from engine.metadata.apart.routed import are_together
 from engine.metadata.cached import derived, derived_children, fresh
 from engine.metadata.records import Document, RecordFormatError, Stored, decode_json, encode_json
 from engine.metadata.store import (
     BadVersionError,
+    Found,
     MetadataStore,
     NodeExistsError,
     NoNodeError,
@@ -51,7 +53,7 @@ from engine.metadata.store import (
 )
 from engine.metadata.update import turn
 from engine.tenancy.checks import check_expected, check_properties_size
-from engine.tenancy.namespaces import get_policies
+from engine.tenancy.namespaces import get_policies, is_present
 from engine.tenancy.nodes import change_node, create_node, find_node
 
 SYSTEM_PREFIX = "__"
@@ -185,15 +187,10 @@ async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
     return topic.persistent and await store.exists(ledger_path(topic)) is not None
 
 
-async def twin_exists(store: MetadataStore, topic: TopicName) -> bool:
-    """Return whether a plain or partitioned topic with the same name exists in the other domain.
-
-    Topics of both domains share their schemas. Topics without metadata are not found.
-    """
+def twin_of(topic: TopicName) -> TopicName:
+    """Return the topic of the same name in the other domain. Both share their schemas."""
     other = next(domain for domain in DOMAINS if domain != topic.domain)
-    twin = topic.namespace.topic(topic.local, other)
-    _, exists = await look_up(store, twin)
-    return exists or await find_partitions(fresh(store, partitioned_path(twin)), twin) is not None
+    return topic.namespace.topic(topic.local, other)
 
 
 async def look_up(store: MetadataStore, topic: TopicName) -> tuple[Stored | None, bool]:
@@ -201,11 +198,22 @@ async def look_up(store: MetadataStore, topic: TopicName) -> tuple[Stored | None
 
     The second is False for a partitioned topic. A server that lags may not have the latest changes yet.
     """
-    paths = [partitioned_path(topic), *([ledger_path(topic)] if topic.persistent else ())]
-    (partitioned, *ledgers), _ = await store.get_all(paths)
-    record = None if partitioned is None else partitioned_record(partitioned[0], paths[0])
-    if record is not None:
-        return record, False
+    rows, _ = await store.get_all(nodes_of(topic))
+    return kind_of(topic, rows)
+
+
+def nodes_of(topic: TopicName) -> list[str]:
+    """Return the nodes by which ``kind_of`` decides."""
+    return [partitioned_path(topic), *([ledger_path(topic)] if topic.persistent else ())]
+
+
+def kind_of(topic: TopicName, rows: Sequence[Found]) -> tuple[Stored | None, bool]:
+    """Return the results of ``look_up`` for the values of ``nodes_of``."""
+    partitioned, *ledgers = rows
+    if partitioned is not None:
+        record = partitioned_record(partitioned[0], partitioned_path(topic))
+        if record is not None:
+            return record, False
     return None, any(ledger is not None for ledger in ledgers)
 
 
@@ -248,13 +256,7 @@ async def create_partitioned(
     async with turn(store, path):
         claim = await _claim(store, path)
         try:
-            # Checked after the claim, which a deletion that starts later finds (N2).
-            await require_namespace(
-                fresh(store, paths.namespace_policies(str(topic.namespace))), topic
-            )
-            # Checked after the claim: a creator of the plain topic either is found here or finds the claim (N1).
-            if await topic_exists(fresh(store, ledger_path(topic)), topic):
-                raise AlreadyExists(EXISTS)
+            await _confirm_partitioned(store, topic)
             if is_loaded is not None and await is_loaded():
                 raise AlreadyExists(EXISTS)
             new_partitions = await create_missing_partitions(store, topic, 0, partitions)
@@ -267,6 +269,29 @@ async def create_partitioned(
         except BaseException:
             await _withdraw(store, path, claim)
             raise
+
+
+async def _confirm_partitioned(store: MetadataStore, topic: TopicName) -> None:
+    """Confirm, after the claim, that the namespace exists and has no plain topic of the name.
+
+    A deletion of the namespace that starts later finds the claim (N2). A creator of the plain topic either is found
+    here or finds the claim (N1). Raises NotFound, AlreadyExists.
+    """
+    nodes = [_policies_path(topic), ledger_path(topic)]
+    if are_together(store, partitioned_path(topic), *nodes):
+        (policies, plain), _ = await store.get_all(nodes)
+    else:
+        policies = plain = None
+        if await topic_exists(fresh(store, nodes[1]), topic):
+            raise AlreadyExists(EXISTS)
+    if not is_present(policies, nodes[0]):
+        await require_namespace(fresh(store, nodes[0]), topic)
+    if plain is not None:
+        raise AlreadyExists(EXISTS)
+
+
+def _policies_path(topic: TopicName) -> str:
+    return paths.namespace_policies(str(topic.namespace))
 
 
 async def _claim(store: MetadataStore, path: str) -> int:
@@ -308,14 +333,26 @@ async def _remove_unused(store: MetadataStore, parts: Sequence[TopicName]) -> No
             await store.delete(ledger_path(part), 0)
 
 
-async def confirm_plain(store: MetadataStore, topic: TopicName) -> None:
+def confirmation_paths(store: MetadataStore, topic: TopicName) -> Sequence[str]:
+    """Return the nodes by which ``confirm_plain`` decides; none when the topic's own node is in another store."""
+    nodes = (_policies_path(topic), partitioned_path(topic))
+    return nodes if are_together(store, ledger_path(topic), *nodes) else ()
+
+
+async def confirm_plain(store: MetadataStore, topic: TopicName, seen: Sequence[Found] = ()) -> None:
     """Confirm that a newly created topic is a plain one; called before its first use.
+
+    ``seen``: the nodes of ``confirmation_paths`` if they were read together with the topic's node, or after it.
 
     Raises AlreadyExists when a partitioned topic of its name was created meanwhile, NotFound when its namespace was
     deleted: the caller must delete the topic then. Raises Conflict after RACES_MAX lost races.
     """
-    await require_namespace(fresh(store, paths.namespace_policies(str(topic.namespace))), topic)
+    if not seen or not is_present(seen[0], _policies_path(topic)):
+        await require_namespace(fresh(store, _policies_path(topic)), topic)
     path = partitioned_path(topic)
+    # The request that found the topic's node found every claim that was stored before that node.
+    if seen and (seen[1] is None or not seen[1][0]):
+        return
     for _ in range(RACES_MAX):
         if await fresh(store, path).exists(path) is None:
             return
@@ -416,8 +453,11 @@ async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
     Raises NotFound without its namespace, AlreadyExists for a partitioned topic, PreconditionFailed for the name of a
     partition that no partitioned topic has.
     """
-    await require_namespace(store, topic)
-    if await find_partitions(fresh(store, partitioned_path(topic)), topic) is not None:
+    nodes = [_policies_path(topic), partitioned_path(topic)]
+    (policies, partitioned), _ = await store.get_all(nodes)
+    if not is_present(policies, nodes[0]):
+        await require_namespace(store, topic)
+    if partitioned is not None and partitioned_record(partitioned[0], nodes[1]) is not None:
         raise AlreadyExists(EXISTS)
     if topic.partition >= 0:
         parent = topic.partitioned
@@ -435,8 +475,8 @@ async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
 
 
 async def _refuse_existing(store: MetadataStore, topic: TopicName) -> None:
-    store = fresh(store, ledger_path(topic), partitioned_path(topic))
-    if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
+    record, exists = await look_up(store, topic)
+    if exists or record is not None:
         raise AlreadyExists(EXISTS)
 
 

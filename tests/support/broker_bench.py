@@ -42,7 +42,7 @@ from engine.ledger.settings import LedgerSettings
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import Found, MetadataStore
 from engine.net.handshake import allow_all
 from engine.schema.schema_registry import SchemaRegistry
 from engine.wire import frames
@@ -97,7 +97,10 @@ class Everything:
     async def admit(self, topic: TopicName) -> Callable[[], None]:
         return lambda: None
 
-    async def confirm_plain(self, topic: TopicName) -> None:
+    def confirmation_paths(self, topic: TopicName) -> Sequence[str]:
+        return ()
+
+    async def confirm_plain(self, topic: TopicName, seen: Sequence[Found] = ()) -> None:
         pass
 
     async def policies(self, topic: TopicName) -> TopicPolicies:

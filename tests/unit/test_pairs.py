@@ -24,7 +24,6 @@ THROUGH = {
     "engine/broker/dispatch/dispatcher.py": "unit/broker/dispatch/test_dispatch.py",
     "engine/broker/dispatch/dropping.py": "unit/broker/topics/test_ephemeral.py",
     "engine/broker/dispatch/sharing/parking.py": "unit/broker/dispatch/test_parked_chunks.py",
-    "engine/broker/running.py": "unit/broker/test_service.py",
     "engine/broker/topic_table.py": "unit/broker/topics/test_registry.py",
     "engine/broker/topics/subscriptions/subscription_dispatch.py": "unit/broker/dispatch/test_throttle.py",
     "engine/broker/topics/subscriptions/unacked_subscription.py": "unit/broker/compaction/test_topic_compaction.py",

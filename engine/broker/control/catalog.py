@@ -5,7 +5,7 @@ that a change takes effect as soon as the store notifies of it.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from engine.base.errors import AlreadyExists, Conflict, NotFound, Refusal
@@ -30,7 +30,7 @@ from engine.broker.ports import TopicMode
 from engine.metadata import paths
 from engine.metadata.apart.routed import unavailable
 from engine.metadata.records import Document, Stored
-from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.metadata.store import Found, MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.tenancy import topics
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.policies.in_force import InForce, in_force, of_cluster, of_subscriptions
@@ -305,9 +305,12 @@ class Catalog:
         except (StoreUnavailableError, SessionExpiredError) as error:
             raise _refusal(error) from error
 
-    async def confirm_plain(self, topic: TopicName) -> None:
+    def confirmation_paths(self, topic: TopicName) -> Sequence[str]:
+        return topics.confirmation_paths(self._store, topic)
+
+    async def confirm_plain(self, topic: TopicName, seen: Sequence[Found] = ()) -> None:
         try:
-            await topics.confirm_plain(self._store, topic)
+            await topics.confirm_plain(self._store, topic, seen)
         except AlreadyExists as error:
             raise TopicIsPartitioned(f"Topic {topic} is partitioned") from error
         except Conflict as error:

@@ -31,7 +31,7 @@ from engine.broker.topics.rates import BrokerRates, Groups
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import LedgerError, NotEnoughBookiesError
 from engine.managed.errors import ManagedLedgerNotFoundError
-from engine.managed.factory import Inspect, ManagedLedgerFactory
+from engine.managed.factory import CreationCheck, Inspect, ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig
@@ -354,7 +354,10 @@ class TopicRegistry:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._context.settings.topic_load_timeout_seconds / 2
         plain = name.partition < 0 and not name.local.startswith(SYSTEM_PREFIX)
-        admit = partial(self._namespaces.confirm_plain, name) if plain else None
+        admit: CreationCheck | None = None
+        if plain:
+            nodes = self._namespaces.confirmation_paths(name)
+            admit = CreationCheck(nodes, partial(self._namespaces.confirm_plain, name))
         while True:
             try:
                 return await self._factory.open(

@@ -7,6 +7,7 @@ lost race.
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 
 from engine.base.backoff import Backoff
 from engine.base.entropy import Entropy
@@ -15,6 +16,7 @@ from engine.managed.settings import ManagedSettings
 from engine.managed.stored.records import LogRecord
 from engine.metadata.store import (
     BadVersionError,
+    Found,
     MetadataStore,
     NodeExistsError,
     NoNodeError,
@@ -64,13 +66,13 @@ class StoredNode:
         """Return the present value and adopt its version. Raises NoNodeError."""
         return self.adopt(await self._store.get(self.path))
 
-    async def read_with_children(self) -> bytes:
-        """Read as ``read`` does, and ``children`` in the same request. Raises NoNodeError."""
-        (row,), names = await self._store.get_all([self.path], self.path)
+    async def read_with_children(self, others: Sequence[str] = ()) -> tuple[bytes, list[Found]]:
+        """Read as ``read`` does, and ``children`` and the nodes ``others`` in the same request. Raises NoNodeError."""
+        (row, *rows), names = await self._store.get_all([self.path, *others], self.path)
         if row is None:
             raise NoNodeError(self.path)
         self.children, self._children_version = names, row[1].children_version
-        return self.adopt(row)
+        return self.adopt(row), rows
 
     def adopt(self, row: tuple[bytes, Stat]) -> bytes:
         """Adopt the version of a value that was just read together with something else, and return the value."""
@@ -159,12 +161,15 @@ class StoredNode:
             raise ManagedLedgerFencedError(f"{self.path} was changed by another owner") from error
 
 
-async def read_to_open(node: StoredNode, *, make: bool) -> LogRecord:
-    """Return the topic's record and read the names of its cursors into ``node``. When there is none, create an empty
-    one if ``make``, else raise NoNodeError."""
+async def read_to_open(
+    node: StoredNode, others: Sequence[str], *, make: bool
+) -> tuple[LogRecord, list[Found]]:
+    """Return the topic's record and the nodes ``others``, and read the names of its cursors into ``node``. When there
+    is no record, create an empty one if ``make``, else raise NoNodeError."""
     while True:
         try:
-            return LogRecord.decode(await node.read_with_children())
+            value, rows = await node.read_with_children(others)
+            return LogRecord.decode(value), rows
         except NoNodeError:
             if not make:
                 raise

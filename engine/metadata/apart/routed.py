@@ -259,6 +259,11 @@ def store_at(store: MetadataStore, path: str) -> MetadataStore:
     return store.at(path) if isinstance(store, RoutedStore) else store
 
 
+def are_together(store: MetadataStore, *paths: str) -> bool:
+    """Return whether one session has all of ``paths``: then what it reads is not older than its last write to any."""
+    return len({id(store_at(store, path)) for path in paths}) == 1
+
+
 def connected(store: MetadataStore) -> dict[str, bool]:
     """Return whether each store answers: ``metadata`` is the local one, the others have their keys of PREFIXES."""
     answers = {"metadata": store.state is SessionState.CONNECTED}
