@@ -1,13 +1,10 @@
 """The cached metadata store of a cluster, which refuses changes of policies while they are read-only (A21)."""
 
-from engine.auth.authorization.change_rights import judge_change
-from engine.auth.authorization.refusal_texts import AccessCheck
-from engine.base.errors import Forbidden
 from engine.metadata import paths
 from engine.metadata.cached import CachedStore
 from engine.metadata.store import ANY_VERSION, Stat
+from engine.tenancy.read_only import check_writable
 
-READ_ONLY_FLAG = f"{paths.FLAGS}/policies-readonly"
 _POLICIES = (f"{paths.POLICIES}/", f"{paths.CLUSTERS}/")
 
 
@@ -38,9 +35,5 @@ class GuardedStore(CachedStore):
         await super().delete(path, version)
 
     async def _check(self, path: str) -> None:
-        if not path.startswith(_POLICIES):
-            return
-        flag = await self.exists(READ_ONLY_FLAG)
-        verdict = judge_change(policies_read_only=flag is not None)
-        if not verdict.allowed:
-            raise Forbidden(f"{AccessCheck.READ_ONLY.text}. {verdict.reason}")
+        if path.startswith(_POLICIES):
+            await check_writable(self)

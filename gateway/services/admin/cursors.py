@@ -17,7 +17,7 @@ from engine.admin.api.cursors import (
 )
 from engine.admin.api.subscriptions import SUBSCRIPTIONS
 from engine.admin.fan_out import on_each
-from engine.base.errors import Conflict
+from engine.base.errors import Refusal
 from engine.base.names import TopicName
 from gateway.services.admin import existence
 from gateway.services.engine_link import Engine
@@ -56,16 +56,19 @@ async def expire_to_position(
 
 
 async def expire_all(engine: Engine, name: TopicName, seconds: int) -> None:
-    """Acknowledge messages older than ``seconds`` in every subscription. When some refuse, the others are tried, and
-    the first refusal is raised then."""
+    """Acknowledge messages older than ``seconds`` in every subscription. When some are refused, as those that are
+    closed to the caller, the others are tried, and the first refusal is raised then."""
 
-    async def expire(part: TopicName) -> list[Conflict]:
-        refusals = []
+    async def expire(part: TopicName) -> list[Refusal]:
+        refusals: list[Refusal] = []
         for subscription in await engine.call(SUBSCRIPTIONS, OnTopic(part)):
             args = ExpireMessages(part, subscription, seconds)
             try:
                 await engine.call(EXPIRE_MESSAGES, args)
-            except Conflict as error:
+            except Refusal as error:
+                if error.retriable:
+                    # The broker does not answer, so that each further subscription would wait as long.
+                    raise
                 refusals.append(error)
         return refusals
 

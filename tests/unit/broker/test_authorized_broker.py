@@ -15,6 +15,7 @@ from engine.broker.service import BrokerService
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.settings import SettingsError
 from engine.tenancy import grants, tenants
+from engine.tenancy.read_only import READ_ONLY_FLAG
 from engine.wire import client_commands
 from engine.wire.commands import command_frame
 from engine.wire.errors import RefusedError, ServerError
@@ -90,6 +91,19 @@ async def test_an_operation_needs_a_right_of_its_principal(
     policy = SetTopicPolicy(TOPIC, "maxConsumersPerTopic", 3)
     await admin.call(SET_TOPIC_POLICY, policy, principal="admin")
     await admin.call(TERMINATE, OnTopic(TOPIC))
+
+
+async def test_policies_of_topics_are_changed_only_without_the_read_only_flag(
+    instance: BrokerInstance, broker: BrokerService
+) -> None:
+    store, admin = instance.cluster.store, instance.admin
+    await admin.call(CREATE_TOPIC, CreateTopic(TOPIC), principal="root")
+    await store.create(READ_ONLY_FLAG, make_parents=True)
+    policy = SetTopicPolicy(TOPIC, "maxConsumersPerTopic", 3)
+    with pytest.raises(Forbidden, match="Policies are read-only"):
+        await admin.call(SET_TOPIC_POLICY, policy, principal="root")
+    await store.delete(READ_ONLY_FLAG)
+    await admin.call(SET_TOPIC_POLICY, policy, principal="root")
 
 
 async def test_a_proxy_names_its_client(instance: BrokerInstance, broker: BrokerService) -> None:

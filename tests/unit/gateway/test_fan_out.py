@@ -21,13 +21,13 @@ from engine.admin.api.subscriptions import (
     DeleteSubscription,
 )
 from engine.admin.api.topics import DELETE_TOPIC, TRIM, UNLOAD, DeleteTopic
-from engine.base.errors import Conflict, NotReady, Refusal
+from engine.base.errors import Conflict, Forbidden, NotReady, Refusal
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from engine.rpc.operation import A, Operation, R
 from engine.tenancy import topics as metadata
-from gateway.services.admin import partitioned_topics, statistics, subscriptions, topics
+from gateway.services.admin import cursors, partitioned_topics, statistics, subscriptions, topics
 from gateway.services.admin.subscriptions import S
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
@@ -139,6 +139,23 @@ async def test_expiry_names_the_partition_that_had_nothing_to_expire(bench: Admi
         await expire(bench)
     assert type(refused.value) is Conflict
     assert await backlogs(bench) == [0, 0, 0]
+
+
+async def test_a_subscription_closed_to_the_caller_does_not_keep_others_from_expiring(
+    bench: AdminBench,
+) -> None:
+    for name in ("a", "z"):
+        await subscribe(bench, name)
+
+    def refuse(called: Operation[Any, Any], args: Any) -> None:
+        if called == EXPIRE_MESSAGES and args.subscription == "s":
+            raise Forbidden("s is closed")
+
+    bench.admin.before = refuse
+    with pytest.raises(Forbidden, match="s is closed"):
+        await cursors.expire_all(bench.engine, TOPIC, 60)
+    assert await backlogs(bench) == [ENTRIES] * 3
+    assert await backlogs(bench, "a") == await backlogs(bench, "z") == [0, 0, 0]
 
 
 async def test_a_subscription_that_failed_on_one_partition_is_completed_by_a_repeat(

@@ -78,7 +78,7 @@ class AdminOperations:
         self.messages = MessageOperations(owned)
         self.schemas = SchemaOperations(owned, parts.schemas, parts.catalog)
         self.policies = PolicyOperations(
-            owned, parts.catalog, parts.settings, parts.ledger_config, clock
+            store, owned, parts.catalog, parts.settings, parts.ledger_config, clock
         )
         self.bundles = BundleOperations(store, parts.ownership, parts.assignment, registry)
         self.brokers = BrokerOperations(

@@ -29,11 +29,13 @@ from engine.broker.policies import (
 from engine.broker.settings import DataPathSettings
 from engine.managed.settings import LedgerConfig
 from engine.metadata.records import Document
+from engine.metadata.store import MetadataStore
 from engine.rpc.operation import Handlers, bind
 from engine.tenancy.policies.in_force import InForce, of_subscriptions, put_on_subscription
 from engine.tenancy.policies.policy import Level, find
 from engine.tenancy.policies.table import BY_NAME, POLICIES, RETENTION, SIZE_QUOTA
 from engine.tenancy.policies.values import fits
+from engine.tenancy.read_only import check_writable
 
 
 class PolicyOperations:
@@ -42,12 +44,14 @@ class PolicyOperations:
 
     def __init__(
         self,
+        store: MetadataStore,
         topics: OwnedTopics,
         catalog: Catalog,
         settings: DataPathSettings,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
         clock: Clock,
     ) -> None:
+        self._store = store
         self._topics = topics
         self._catalog = catalog
         self._settings = settings
@@ -141,6 +145,7 @@ class PolicyOperations:
 
     async def set_topic_policy(self, args: SetTopicPolicy) -> JsonObject:
         await self._topics.check_owned(args.topic)
+        await check_writable(self._store)
         policy = BY_NAME.get(args.name)
         if policy is None or not policy.topic_key:
             raise NotFound(f"Topics have no policy {args.name}")

@@ -61,13 +61,32 @@ EDITS = (
     ),
     Edit(
         "read-only-policies-are-changed",
-        "gateway/services/guarded_store.py::GuardedStore._check",
+        "engine/tenancy/read_only.py::check_writable",
         "if not verdict.allowed:",
         "if False:",
         (
             "unit/gateway/services/test_guarded_store.py::test_policies_are_changed_only_without_the_flag",
         ),
         "A21",
+    ),
+    Edit(
+        "read-only-policies-of-topics-are-changed",
+        "engine/broker/administration/operations/policies.py::PolicyOperations.set_topic_policy",
+        "await check_writable(self._store)",
+        "",
+        (
+            "unit/broker/test_authorized_broker.py::test_policies_of_topics_are_changed_only_without_the_read_only_flag",
+        ),
+        "A21",
+    ),
+    Edit(
+        "closed-subscription-ends-the-expiry-of-others",
+        "gateway/services/admin/cursors.py::expire_all",
+        "except Refusal as error:",
+        "except ValueError as error:",
+        (
+            "unit/gateway/test_fan_out.py::test_a_subscription_closed_to_the_caller_does_not_keep_others_from_expiring",
+        ),
     ),
     Edit(
         "tenant-admin-widens-its-tenant",

@@ -6,7 +6,8 @@ from engine.base.errors import Forbidden
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import NoNodeError
-from gateway.services.guarded_store import READ_ONLY_FLAG, GuardedStore
+from engine.tenancy.read_only import READ_ONLY_FLAG
+from gateway.services.guarded_store import GuardedStore
 
 TEXT = (
     "Broker is forbidden to do read-write operations. Policies are read-only;"
