@@ -1,7 +1,4 @@
-"""The judge, whom every door asks before it acts. Pure.
-
-The shipped judge allows everything, because authentication is off.
-"""
+"""The judge, which each interface asks before it executes a call. Pure."""
 
 from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass
@@ -44,7 +41,7 @@ class Judge(Protocol):
 
 
 class AllowAll:
-    """Judge that allows everything, for when authentication is off."""
+    """Judge that allows everything, where authorization is off."""
 
     def judge(self, identity: Identity, action: Action, resource: Resource) -> Judgement:
         return ALLOWED

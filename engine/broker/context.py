@@ -9,6 +9,7 @@ from engine.base.entropy import Entropy
 from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 from engine.net.handshake import Authenticate
+from engine.net.refused_commands import RefusedCommands
 
 COMPACTIONS_MAX = 2
 """Number of compactions at a time: each keeps the keys of its topic in memory."""
@@ -30,3 +31,8 @@ class Context:
         default_factory=lambda: asyncio.Semaphore(COMPACTIONS_MAX)
     )
     """Semaphore that a topic holds while it is being compacted."""
+    refused_commands: RefusedCommands = field(init=False)
+    """Commands that clients had no right to."""
+
+    def __post_init__(self) -> None:
+        self.refused_commands = RefusedCommands(self.clock)

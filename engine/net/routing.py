@@ -13,6 +13,7 @@ from engine.auth.rights import AUTHENTICATED, PUBLIC, Right, Rights, all_of
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
+from engine.net.refused_commands import RefusedCommands
 from engine.net.transport import Connection
 from engine.wire import commands
 from engine.wire.errors import CodedError, ProtocolViolation, ServerError
@@ -86,10 +87,12 @@ class Router:
         waiting_max: int,
         judge: Judge,
         identity: Callable[[], Identity],
+        refused_commands: RefusedCommands,
     ) -> None:
         """Create without routes. ``identity`` returns the identity of the connection's client."""
         self._judge = judge
         self._identity = identity
+        self._refused_commands = refused_commands
         self._undecided: deque[tuple[object, Route, Any]] = deque()
         """The command about which the judge decides, and those behind it."""
         self._connection = connection
@@ -157,8 +160,13 @@ class Router:
     def _is_allowed(self, family: object, route: Route, body: Any, verdict: Verdict) -> bool:
         """Return whether the command is allowed; one that is not is answered here."""
         if not verdict.allowed and verdict is not _ANSWERED:
-            peer, reason = self._connection.peer_name, verdict.reason
-            log.info("not authorized client=%s role=%s: %s", peer, self._identity().role, reason)
+            reason = verdict.reason
+            self._refused_commands.note(
+                self._connection.peer_name,
+                type(body).__name__.removeprefix("Command"),
+                self._identity().role,
+                reason,
+            )
             code = ServerError.AuthorizationError
             text = verdict.client_text or route.refusal or reason
             self._connection.send(route.refuse(family, body, code, text))

@@ -162,6 +162,12 @@ def _broker(
     over = [(_labels(cluster=identity.cluster, port=port), n) for port, n in refused.items()]
     text = "Connections refused above the cap, by port."
     yield _described(Family("magnetar_connections_refused_total", "counter", text), over)
+    unauthorized = [
+        (_labels(cluster=identity.cluster, command=command), number)
+        for command, number in sessions.refused_commands.items()
+    ]
+    text = "Commands that clients had no right to, by type."
+    yield _described(Family("magnetar_commands_refused_total", "counter", text), unauthorized)
     loading = "Topics that are being loaded."
     yield _described(
         F.gauge("broker_topic_load_pending_requests", loading), [(cluster, registry.loading)]

@@ -122,6 +122,7 @@ class Session(Connection):
             settings.max_pending_requests_per_connection,
             context.judge,
             lambda: client.identity,
+            context.refused_commands,
         )
         live = SessionParts(
             tasks=tasks,

@@ -1,5 +1,7 @@
 """All client connections of the broker: accepted, counted and closed."""
 
+from collections.abc import Mapping
+
 from engine.base.budget import Budget
 from engine.base.names import NamespaceName
 from engine.broker.connection.lookups import LookupCommands
@@ -53,6 +55,11 @@ class Sessions:
         )
         self._open[session] = None
         return session
+
+    @property
+    def refused_commands(self) -> Mapping[str, int]:
+        """Numbers of commands that clients had no right to, by type."""
+        return self._context.refused_commands.counts
 
     def _ended(self, session: Session) -> None:
         del self._open[session]

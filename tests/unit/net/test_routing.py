@@ -12,10 +12,12 @@ from engine.auth.identity import Identity
 from engine.auth.judge import ALLOWED, Judgement, Verdict
 from engine.auth.resource_names import Resource
 from engine.auth.rights import OPENED, PUBLIC, Right
+from engine.base.clock import LoopClock
 from engine.base.errors import InvalidNameError
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.metadata.store import StoreUnavailableError
+from engine.net.refused_commands import RefusedCommands
 from engine.net.routing import Route, Router, refused
 from engine.wire import client_commands as say
 from engine.wire import commands, frames
@@ -57,7 +59,12 @@ def made(
 ) -> tuple[Line, Family, Router]:
     line, family = Line(), Family()
     requests = Router(
-        line, TaskScope("test"), waiting_max, SimpleNamespace(judge=judge), lambda: APP
+        line,
+        TaskScope("test"),
+        waiting_max,
+        SimpleNamespace(judge=judge),
+        lambda: APP,
+        RefusedCommands(LoopClock()),
     )
     requests.add(
         family,

@@ -291,6 +291,14 @@ async def test_other_tasks_run_while_a_long_page_is_written() -> None:
         assert turns > 120 // TOPICS_A_TURN
 
 
+async def test_refused_commands_are_counted_by_type() -> None:
+    async with B.opened() as bench:
+        for _ in range(2):
+            bench.context.refused_commands.note("c:1", "Subscribe", "app", "lacks consume")
+        labels = {"cluster": "standalone", "command": "Subscribe"}
+        assert (await families(bench))["magnetar_commands_refused"] == [(labels, 2)]
+
+
 async def test_checks_of_credentials_are_counted_by_provider_method_and_reason() -> None:
     outcomes = Outcomes(expired=1)
     outcomes.succeeded["AuthenticationProviderToken", "token"] = 3
