@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from engine.auth.own_role import check_own_role
 from engine.auth.settings import IdentitySettings
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -192,6 +193,18 @@ class Running:
             record.id,
             cluster,
             unload=self.operations.bundles.unload_topics,
+        )
+
+    async def check_own_role(self, base: BrokerResources) -> None:
+        """Check that this broker logs in at brokers as a superuser, where rights are judged. Raises ProviderError."""
+        present = base.broker_client.credentials()
+        if present is None or not base.identity.authorization.authorization_enabled:
+            return
+        await check_own_role(
+            self.authentication.authenticate,
+            present,
+            base.broker_client.broker_client_certificate_file_path,
+            base.identity.access_rules(base.node.cluster_name).superusers,
         )
 
     def _serve_topics(

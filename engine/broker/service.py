@@ -142,6 +142,7 @@ class BrokerService:
         base.store.on_state(self._on_state)
         for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
             base.store.watch(path, lambda _: self._changed.set())
+        await running.check_own_role(base)
         await running.dynamic.start()
         await self._join(running)
         running.upkeep.start()

@@ -3,7 +3,7 @@
 from engine.metadata import paths
 from engine.metadata.cached import CachedStore
 from engine.metadata.store import ANY_VERSION, Stat
-from engine.tenancy.read_only import check_writable
+from engine.tenancy.access.read_only import check_writable
 
 _POLICIES = (f"{paths.POLICIES}/", f"{paths.CLUSTERS}/")
 

@@ -9,13 +9,14 @@ import pytest
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.policies import SET_TOPIC_POLICY, SetTopicPolicy
 from engine.admin.api.topics import CREATE_TOPIC, TERMINATE, CreateTopic
+from engine.auth.authenticators.provider import ProviderError
 from engine.base.errors import Forbidden
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.settings import SettingsError
 from engine.tenancy import grants, tenants
-from engine.tenancy.read_only import READ_ONLY_FLAG
+from engine.tenancy.access.read_only import READ_ONLY_FLAG
 from engine.wire import client_commands
 from engine.wire.commands import command_frame
 from engine.wire.errors import RefusedError, ServerError
@@ -151,6 +152,11 @@ async def test_the_credentials_that_a_proxy_forwards_are_checked_and_both_roles_
         while await is_refused():
             await asyncio.sleep(0.01)
     client.session.closed(None)
+
+
+async def test_a_broker_that_is_no_superuser_does_not_start(instance: BrokerInstance) -> None:
+    with pytest.raises(ProviderError, match="role 'root' must be in super_user_roles"):
+        await instance.broker(settings={**SETTINGS, "super_user_roles": "proxy"})
 
 
 async def test_authorization_without_authentication_does_not_start(

@@ -31,11 +31,11 @@ from engine.managed.settings import LedgerConfig
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.rpc.operation import Handlers, bind
+from engine.tenancy.access.read_only import check_writable
 from engine.tenancy.policies.in_force import InForce, of_subscriptions, put_on_subscription
 from engine.tenancy.policies.policy import Level, find
 from engine.tenancy.policies.table import BY_NAME, POLICIES, RETENTION, SIZE_QUOTA
 from engine.tenancy.policies.values import fits
-from engine.tenancy.read_only import check_writable
 
 
 class PolicyOperations:

@@ -61,7 +61,7 @@ EDITS = (
     ),
     Edit(
         "read-only-policies-are-changed",
-        "engine/tenancy/read_only.py::check_writable",
+        "engine.tenancy.access.read_only.py::check_writable",
         "if not verdict.allowed:",
         "if False:",
         (

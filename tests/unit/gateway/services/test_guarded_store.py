@@ -6,7 +6,7 @@ from engine.base.errors import Forbidden
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import NoNodeError
-from engine.tenancy.read_only import READ_ONLY_FLAG
+from engine.tenancy.access.read_only import READ_ONLY_FLAG
 from gateway.services.guarded_store import GuardedStore
 
 TEXT = (
