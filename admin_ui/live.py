@@ -12,21 +12,25 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import DatabaseError
 
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
+from engine.auth.identity import Identity
 from engine.auth.rights import AUTHENTICATED, all_of
 from engine.base.errors import Forbidden, InvalidField, MagnetarError
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.access import authorize
-from gateway.http.auth.handshakes import identify_socket
+from gateway.http.auth.handshakes import identify_socket, is_signed_in
+from gateway.http.auth.identity import SESSION
 from gateway.http.auth.open_access import OpenAccess
 from gateway.http.errors import describe
 from gateway.http.refusal import refuse
@@ -44,6 +48,8 @@ CLOSE_SLOW = 4008
 CLOSE_EXPIRED = 4001
 """The credentials of the socket's client have ended."""
 
+SESSION_CHECK_S = 4.0
+"""Interval at which the session of a socket's client is read."""
 PAUSE_S = 1.0
 """Pause after a beat that could not be made."""
 
@@ -123,6 +129,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.tasks.spawn("rights", self.access.run(self._renew))
         if identity.expires_at is not None:
             self.tasks.spawn("expire", self._expire(identity.expires_at))
+        if identity.method == SESSION:
+            self.tasks.spawn("session", self._follow_session(identity))
         self.beats = cluster.part(beats)
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
@@ -130,6 +138,16 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _expire(self, at_s: float) -> None:
         """Close the socket when its credentials end."""
         await asyncio.sleep(max(at_s - now_ms() / 1000, 0))
+        await self.close(code=CLOSE_EXPIRED)
+
+    async def _follow_session(self, identity: Identity) -> None:
+        """Close the socket when the user signs out, may no longer sign in, or has another role."""
+        is_open = True
+        while is_open:
+            await asyncio.sleep(SESSION_CHECK_S)
+            # A database that does not answer says nothing about the session.
+            with suppress(DatabaseError):
+                is_open = await is_signed_in(self.scope, identity)
         await self.close(code=CLOSE_EXPIRED)
 
     async def disconnect(self, code: int) -> None:

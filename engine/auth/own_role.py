@@ -10,7 +10,12 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 
 from engine.auth.authenticators.provider import ProviderError
-from engine.auth.credentials import AuthenticationFailed, Credentials, RolesRefused
+from engine.auth.credentials import (
+    AuthenticationFailed,
+    Challenge,
+    Credentials,
+    RolesRefused,
+)
 from engine.auth.identity import Identity
 from engine.base.errors import MagnetarError
 
@@ -18,11 +23,12 @@ log = logging.getLogger(__name__)
 
 CHECK_S = 5.0
 """Time limit of the check: an issuer of tokens may not answer."""
+Authenticate = Callable[[Credentials], Identity | Challenge | Awaitable[Identity | Challenge]]
 PARAMETERS = "broker_client_authentication_parameters"
 
 
 async def check_own_role(
-    authenticate: Callable[[Credentials], Identity | Awaitable[Identity]],
+    authenticate: Authenticate,
     present: Callable[[bytes], tuple[str, bytes]],
     certificate_path: str,
     superusers: frozenset[str],
@@ -52,15 +58,18 @@ async def check_own_role(
 
 
 async def _own_role(
-    authenticate: Callable[[Credentials], Identity | Awaitable[Identity]],
+    authenticate: Authenticate,
     present: Callable[[bytes], tuple[str, bytes]],
     certificate_path: str,
 ) -> str | None:
     method, data = present(b"")
     if method == "tls":
         return _common_name(certificate_path)
-    identity = authenticate(Credentials(method, data, address="this broker"))
-    return (await identity if isawaitable(identity) else identity).role
+    answer = authenticate(Credentials(method, data, address="this broker"))
+    identity = await answer if isawaitable(answer) else answer
+    if isinstance(identity, Challenge):
+        raise ValueError(f"the method {method} asks for more")
+    return identity.role
 
 
 def _common_name(path: str) -> str | None:

@@ -1,7 +1,12 @@
 """The identity of the client of a WebSocket (A17)."""
 
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
+
+from django.conf import settings
+from django.contrib.auth import aget_user
 
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.http_credentials import AUTHORIZATION
@@ -35,6 +40,14 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
     if user is not None and user.is_authenticated and user.is_active:
         return identity_of_user(user)
     return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
+
+
+async def is_signed_in(scope: dict[str, Any], identity: Identity) -> bool:
+    """Return whether the session that a socket was opened with still stands for ``identity``. Raises DatabaseError."""
+    # The session that the handshake has read is kept by its scope, and would not show that it has ended.
+    stored = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
+    user: Any = await aget_user(SimpleNamespace(session=stored))  # type: ignore[arg-type]
+    return user.is_authenticated and user.is_active and identity_of_user(user) == identity
 
 
 def _token(scope: dict[str, Any]) -> str:

@@ -114,4 +114,30 @@ EDITS = (
         ("unit/gateway/jobs/test_owners.py::test_a_run_starts_for_a_superuser_alone",),
         "A23",
     ),
+    Edit(
+        "change-during-a-read-of-viewers-policies-is-lost",
+        "gateway/http/auth/viewers.py::HeldPolicies.refresh",
+        "await each([name for name in stale if name in self._scopes], self._read)",
+        "await each([name for name in stale if name in self._scopes], self._read)\n"
+        "                self._collect_changes()\n"
+        "                self._stale = {}",
+        (
+            "unit/gateway/http/auth/test_held_policies.py::test_a_change_during_a_read_is_read_by_the_next_refresh",
+        ),
+    ),
+    Edit(
+        "live-feed-outlives-its-session",
+        "gateway/http/auth/handshakes.py::is_signed_in",
+        """import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)""",
+        """scope["session"]""",
+        ("unit/gateway/http/auth/test_open_sessions.py::test_a_live_feed_ends_with_its_session",),
+        "A20",
+    ),
+    Edit(
+        "broker-starts-without-rights-of-its-own",
+        "engine/auth/own_role.py::check_own_role",
+        "if role not in superusers:",
+        "if False:",
+        ("unit/auth/test_own_role.py::test_another_role_is_refused_by_name",),
+    ),
 )

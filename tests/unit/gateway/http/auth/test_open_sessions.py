@@ -1,0 +1,58 @@
+"""An open live feed ends with the session that it was opened with."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
+
+from admin_ui import live
+from tests.support.access.callers import by_token
+from tests.support.net.socket_pair import SocketPair
+from tests.unit.gateway.http.auth.test_identity import session
+from tests.unit.gateway.http.conftest import Client
+
+
+async def sign_out() -> None:
+    await Session.objects.all().adelete()
+
+
+def users() -> Any:
+    return get_user_model().objects.filter(username="ann")
+
+
+async def deactivate() -> None:
+    await users().aupdate(is_active=False)
+
+
+async def take_superuser() -> None:
+    await users().aupdate(is_superuser=False)
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("end", [sign_out, deactivate, take_superuser])
+async def test_a_live_feed_ends_with_its_session(
+    end: Callable[[], Awaitable[None]], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = 0
+    is_signed_in = live.is_signed_in
+
+    async def counted(*args: Any) -> bool:
+        nonlocal checked
+        checked += 1
+        if checked == 3:
+            # The first checks have left the socket open.
+            await end()
+        return await is_signed_in(*args)
+
+    settings.IDENTITY = by_token(super_user_roles="root")
+    monkeypatch.setattr(live, "is_signed_in", counted)
+    monkeypatch.setattr(live, "SESSION_CHECK_S", 0.0)
+    monkeypatch.setattr(live, "BEATS", [])
+    cookie = await session(superuser=True)
+    pair = await SocketPair(Client.application, "/api/v1/live", {"Cookie": cookie}).opened()
+    await pair.ended.wait()
+    assert checked == 3
+    assert pair.client.close_code == live.CLOSE_EXPIRED
+    await pair.hang_up()
