@@ -61,7 +61,7 @@ EDITS = (
     ),
     Edit(
         "read-only-policies-are-changed",
-        "engine.tenancy.access.read_only.py::check_writable",
+        "engine/tenancy/access/read_only.py::check_writable",
         "if not verdict.allowed:",
         "if False:",
         (
@@ -118,9 +118,8 @@ EDITS = (
         "change-during-a-read-of-viewers-policies-is-lost",
         "gateway/http/auth/viewers.py::HeldPolicies.refresh",
         "await each([name for name in stale if name in self._scopes], self._read)",
-        "await each([name for name in stale if name in self._scopes], self._read)\n"
-        "                self._collect_changes()\n"
-        "                self._stale = {}",
+        "await each([name for name in stale if name in self._scopes], self._read); "
+        "self._collect_changes(); self._stale = {}",
         (
             "unit/gateway/http/auth/test_held_policies.py::test_a_change_during_a_read_is_read_by_the_next_refresh",
         ),
