@@ -20,6 +20,10 @@ Send = Callable[[Message], Awaitable[None]]
 BODY_TIMEOUT_S = 10.0
 """Time within which a body must be complete, so that slow clients do not hold memory for longer."""
 PIECE_BYTES = 1 << 16
+NOT_STORED = (b"Cache-Control", b"no-store")
+REVALIDATED = (b"Cache-Control", b"private, no-cache")
+"""Storage of an answer that names none itself: only the browser may store an answer with a tag, and it asks each time
+whether the caller may still read it."""
 READER_TIMEOUT_S = 60.0
 """Time within which a client must have room for the next piece; then the answer is cut off."""
 
@@ -117,6 +121,8 @@ async def send_answer(
         headers += answer.repeated_headers
     fields = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
     fields += HEADERS
+    if not answer.has_header("Cache-Control"):
+        fields.append(REVALIDATED if answer.has_header("ETag") else NOT_STORED)
     for cookie in answer.cookies.values():
         if secure:
             cookie["secure"] = True

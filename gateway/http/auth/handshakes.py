@@ -20,7 +20,8 @@ from gateway.http.connection import certificate_of
 async def identify_socket(scope: dict[str, Any]) -> Identity:
     """Return the identity of the client of a handshake: by ``Authorization``, else by the query parameter ``token``,
     for clients that cannot set headers, else by the session of the console's user, else by the
-    certificate of the connection.
+    certificate of the connection. A session counts with an Origin, which was checked before: browsers, for which
+    sessions are, always send it.
 
     Raises AuthenticationFailed, RolesRefused.
     """
@@ -37,7 +38,7 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
     if identity is not None:
         return identity
     user = scope.get("user")
-    if user is not None and user.is_authenticated and user.is_active:
+    if user is not None and user.is_authenticated and user.is_active and "origin" in headers:
         return identity_of_user(user)
     return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
 

@@ -4,31 +4,17 @@ import json
 from typing import Any
 
 import pytest
-from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
-from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.auth import get_user_model
 
 from engine.auth.identity import Identity
 from gateway.http.auth.identity import identity_of_user
 from tests.support.access.callers import bearer, by_token
+from tests.support.access.sessions import CSRF_TOKEN, session
 from tests.support.admin.gateway_client import Gateway
 from tests.unit.gateway.http.conftest import Client
 
 TENANTS = "/admin/v2/tenants"
 TENANT = json.dumps({"allowedClusters": ["standalone"]}).encode()
-TOKEN = "a" * 32
-
-
-async def session(*, superuser: bool = False) -> str:
-    """Create a user's session with a CSRF token and return its cookie."""
-    users: Any = get_user_model().objects
-    user = await users.acreate(username="ann", is_superuser=superuser)
-    store = SessionStore()
-    await store.aset(SESSION_KEY, str(user.pk))
-    await store.aset(BACKEND_SESSION_KEY, "django.contrib.auth.backends.ModelBackend")
-    await store.aset(HASH_SESSION_KEY, user.get_session_auth_hash())
-    await store.asave()
-    return f"{settings.SESSION_COOKIE_NAME}={store.session_key}; csrftoken={TOKEN}"
 
 
 async def call(
@@ -65,7 +51,7 @@ async def test_a_change_under_a_session_needs_its_token() -> None:
     refused = await call("PUT", f"{TENANTS}/t1", cookie)
     assert refused.status == 403
     assert "CSRF" in json.loads(refused.body)["reason"]
-    assert (await call("PUT", f"{TENANTS}/t1", cookie, TOKEN)).status == 204
+    assert (await call("PUT", f"{TENANTS}/t1", cookie, CSRF_TOKEN)).status == 204
 
 
 @pytest.mark.usefixtures("store")
@@ -75,7 +61,7 @@ async def test_a_session_serves_where_authentication_is_on(settings: Any) -> Non
     cookie = await session()
     assert (await call("GET", TENANTS, cookie)).status == 200
     assert (await call("PUT", f"{TENANTS}/t1", cookie)).status == 403
-    assert (await call("PUT", f"{TENANTS}/t1", cookie, TOKEN)).status == 204
+    assert (await call("PUT", f"{TENANTS}/t1", cookie, CSRF_TOKEN)).status == 204
 
 
 @pytest.mark.usefixtures("store")

@@ -1,0 +1,37 @@
+"""Mistakes in what the gateway refuses to attackers."""
+
+from tests.mutants.edit import Edit
+
+BROWSERS = "security/test_browsers.py"
+
+EDITS = (
+    Edit(
+        "bodies-of-other-codings",
+        "gateway/servers/on_daphne.py::_Channel.headerReceived",
+        'name.lower() == b"transfer-encoding"',
+        "False",
+        (
+            "unit/gateway/servers/test_both_servers.py"
+            "::test_a_request_whose_end_is_ambiguous_is_refused",
+        ),
+        "",
+    ),
+    Edit(
+        "sessions-without-a-page",
+        "gateway/http/auth/handshakes.py::identify_socket",
+        'and "origin" in headers',
+        "",
+        (
+            "security/test_sockets.py::test_a_session_opens_a_socket_for_a_page_of_the_gateway_alone",
+        ),
+        "A17",
+    ),
+    Edit(
+        "answers-that-caches-keep",
+        "gateway/http/exchange.py::send_answer",
+        'if not answer.has_header("Cache-Control"):',
+        "if False:",
+        (f"{BROWSERS}::test_no_shared_cache_stores_an_answer",),
+        "",
+    ),
+)
