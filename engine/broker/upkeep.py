@@ -142,7 +142,7 @@ class Upkeep:
             before = now
 
     async def _count_rates(self, elapsed_s: float) -> None:
-        touched = self._registry.tick(elapsed_s)
+        touched = self._registry.counters.tick(elapsed_s)
         for counted in self._counted:
             counted(touched)
 

@@ -23,8 +23,9 @@ from engine.broker.connection.sessions import Sessions
 from engine.broker.control.durations import Durations
 from engine.broker.control.written import LATENCIES_MS, MINUTE_S, SIZES, Minute
 from engine.broker.ports import BrokerIdentity
+from engine.broker.topics.lifecycle.topic_counters import Totals
 from engine.broker.topics.rates import Groups
-from engine.broker.topics.registry import TopicRegistry, Totals
+from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
@@ -66,7 +67,7 @@ async def metrics_page(
     text = "1 while the session with the metadata store is proven by recent answers."
     yield _described(Family("magnetar_metadata_store_connected", "gauge", text), answering)
     rows = _Rows(identity.cluster, levels, sessions.now_s)
-    topics, rows.totals = registry.counted()
+    topics, rows.totals = registry.counters.counted()
     for start in range(0, len(topics), TOPICS_A_TURN):
         rows.add(topics[start : start + TOPICS_A_TURN])
         await asyncio.sleep(0)

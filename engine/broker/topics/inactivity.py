@@ -39,7 +39,7 @@ class Inactivity:
     def count(self, touched: Sequence[Topic]) -> None:
         """Restart the time of topics with an event in the last second, which may have been used. Called each second."""
         if self._since_s:
-            for topic in self._registry.used:
+            for topic in self._registry.counters.used:
                 self._since_s.pop(topic, None)
 
     async def topics_due(self) -> list[Topic]:
@@ -61,7 +61,7 @@ class Inactivity:
         ]
 
     def _may_be_deleted(self, topic: Topic) -> bool:
-        return not self._registry.is_touched(topic) and is_unused(topic, topic.policies)
+        return not self._registry.counters.is_touched(topic) and is_unused(topic, topic.policies)
 
     async def delete(self, topic: Topic) -> None:
         """Delete the topic, unless it is in use by now or its policies changed.
@@ -72,7 +72,7 @@ class Inactivity:
         rule = topic.policies.inactive_topics
         if topic not in self._since_s or not self._may_be_deleted(topic):
             return
-        if await self._registry.delete_unused(topic, caught_up=rule.when_caught_up):
+        if await self._registry.deletions.delete_unused(topic, caught_up=rule.when_caught_up):
             log.info("unused topic deleted topic=%s", topic.name)
 
     async def expire_subscriptions(self, topic: Topic) -> None:

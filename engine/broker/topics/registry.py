@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from operator import add
-from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
@@ -25,59 +23,30 @@ from engine.broker.policies import (
 from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topic_table import TopicTable
 from engine.broker.topics.ephemeral import EphemeralLog
-from engine.broker.topics.limits import is_system
+from engine.broker.topics.lifecycle.topic_counters import TopicCounters
+from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic, TopicDeletions
 from engine.broker.topics.ports import Log
 from engine.broker.topics.rates import BrokerRates, Groups
 from engine.broker.topics.topic import Topic
-from engine.ledger.errors import LedgerError, NotEnoughBookiesError
+from engine.ledger.errors import NotEnoughBookiesError
 from engine.managed.errors import ManagedLedgerNotFoundError
-from engine.managed.factory import CreationCheck, Inspect, ManagedLedgerFactory
+from engine.managed.factory import CreationCheck, ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig
-from engine.managed.stored.removal import Deletion
 from engine.tenancy.topics import SYSTEM_PREFIX
 
 log = logging.getLogger(__name__)
 
-Forget = Callable[[TopicName], Awaitable[None]]
-"""Function that deletes what is stored of a topic outside its log: schemas, policies, permissions."""
-
 UNLOAD_PARALLEL = 32
 BOOKIES_RETRY_S = 0.25
-
-
-class Totals(NamedTuple):
-    """Bytes published and sent, separately for system topics, and the number of evictions by backlog quotas."""
-
-    bytes_in: int = 0
-    bytes_out: int = 0
-    system_in: int = 0
-    system_out: int = 0
-    evicted_for_size: int = 0
-    evicted_for_age: int = 0
-
-    def plus(self, topic: Topic) -> "Totals":
-        """Return these sums plus those of ``topic`` since it was loaded."""
-        bytes_in, bytes_out = topic.published.bytes.total, topic.subscriptions.total_out[1]
-        quotas = topic.quotas
-        of_topic = (
-            *(
-                (0, 0, bytes_in, bytes_out)
-                if is_system(topic.name)
-                else (bytes_in, bytes_out, 0, 0)
-            ),
-            *(quotas.evicted_for_size, quotas.evicted_for_age),
-        )
-        return Totals(*map(add, self, of_topic))
 
 
 class TopicRegistry:
     """The loaded topics of one broker, by name.
 
     Every method raises BrokerError when it refuses. ``ledger_config`` returns a managed ledger's settings for a topic's
-    policies. ``forget`` is called for deleted topics, but not for partitions: schemas, policies and permissions belong
-    to the partitioned topic.
+    policies. ``forget``: see ``TopicDeletions``.
     """
 
     def __init__(
@@ -88,7 +57,7 @@ class TopicRegistry:
         namespaces: Namespaces,
         context: Context,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
-        forget: Forget,
+        forget: ForgetTopic,
         loaded: TopicTable[Topic],
     ) -> None:
         """Create a registry without topics, which keeps those that it loads in ``loaded``."""
@@ -97,26 +66,17 @@ class TopicRegistry:
         self._namespaces = namespaces
         self._context = context
         self._ledger_config = ledger_config
-        self._forget = forget
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded = loaded
         self._loading = UnderWay[str, Topic](self._scope)
         self._unloads: dict[str, asyncio.Task[None]] = {}
         """Tasks by topic name that unload a topic."""
-        self._deleting: dict[str, None] = {}
-        """Names of topics that are being deleted."""
-        self._touched: dict[Topic, bool] = {}
-        """Topics whose rates are computed next; False for those that are included only until their rates are zero."""
-        self.used: list[Topic] = []
-        """Topics with an event in the last second counted."""
+        self.deletions = TopicDeletions(self, factory, ownership, forget)
+        self.counters = TopicCounters(loaded)
         self._rates = BrokerRates(context)
         self._producer_names = 0
         self.load_times = Durations()
         """Durations of topic loads. Refused loads count as failed."""
-        self._unloading: dict[Topic, None] = {}
-        """Topics that are being unloaded."""
-        self._totals_before = Totals()
-        """Sums of topics that were unloaded."""
 
     @property
     def loading(self) -> int:
@@ -127,13 +87,6 @@ class TopicRegistry:
     def cache(self) -> EntryCache:
         """Cache of the newest entries of all topics."""
         return self._factory.cache
-
-    def counted(self) -> tuple[list[Topic], Totals]:
-        """Return the topics that are served or being unloaded, and the sums of those unloaded before.
-
-        Together the sums never decrease.
-        """
-        return [*self.topics(), *self._unloading], self._totals_before
 
     @property
     def cache_bytes_max(self) -> int:
@@ -158,6 +111,16 @@ class TopicRegistry:
         """Return the topic when it is loaded, else None."""
         return self._loaded.get(name.full)
 
+    def serves(self, topic: Topic) -> bool:
+        """Return whether this topic is loaded and neither being unloaded nor deleted."""
+        full = topic.name.full
+        leaving = full in self._unloads or full in self.deletions
+        return self._loaded.get(full) is topic and not leaving
+
+    def is_loaded_or_loading(self, name: TopicName) -> bool:
+        """Return whether the topic is loaded or being loaded."""
+        return self._loaded.holds(name) or self._loading.of(name.full) is not None
+
     def topics(self, namespace: NamespaceName | None = None) -> list[Topic]:
         """Return the loaded topics sorted by name, of one namespace or of all."""
         return self._loaded.sorted(namespace)
@@ -165,19 +128,6 @@ class TopicRegistry:
     def __iter__(self) -> Iterator[Topic]:
         """Iterate over the topics that are loaded at this moment, unordered."""
         return iter(self._loaded)
-
-    def tick(self, elapsed_s: float) -> list[Topic]:
-        """Compute rates from counters, once a second, of the topics that may have changed since the last call.
-
-        Return those topics, including topics that are no longer served.
-        """
-        touched = list(self._touched)
-        self.used = [topic for topic, happened in self._touched.items() if happened]
-        self._touched.clear()
-        for topic in touched:
-            if topic.tick(elapsed_s) and self._loaded.get(topic.name.full) is topic:
-                self._touched.setdefault(topic, False)
-        return touched
 
     @property
     def groups(self) -> Groups:
@@ -189,10 +139,6 @@ class TopicRegistry:
         self._rates.apply()
         for topic in self:
             topic.settings_changed()
-
-    def is_touched(self, topic: Topic) -> bool:
-        """Return whether an event may have changed the topic since the last ``tick``."""
-        return self._touched.get(topic, False)
 
     def producer_name(self) -> str:
         """Return a name that is unique in the cluster, made of the cluster, the broker's instance and a counter."""
@@ -211,7 +157,7 @@ class TopicRegistry:
             return topic
         await self._ownership.resume(name)
         self._ownership.check_owned(name)
-        self._check_staying(name)
+        self.check_staying(name)
         # Most topics exist, and loading reads their record anyway: no separate read to see whether they do.
         if asked and name.persistent:
             try:
@@ -235,7 +181,7 @@ class TopicRegistry:
             task = self._loading.of(name.full)
             own = task is None
             if task is None:
-                self._check_staying(name)
+                self.check_staying(name)
                 task = self._loading.begin(name.full, f"load {name}", self._load(name, make))
             try:
                 return await asyncio.shield(task)
@@ -248,12 +194,13 @@ class TopicRegistry:
                     raise ServiceNotReady(f"Topic {name} is being unloaded") from None
                 raise
 
-    def _check_staying(self, name: TopicName) -> None:
+    def check_staying(self, name: TopicName) -> None:
+        """Raise ServiceNotReady when the topic is being unloaded or deleted, or the broker shuts down."""
         if self._scope.closed:
             raise ServiceNotReady("The broker is shutting down")
         if name.full in self._unloads:
             raise ServiceNotReady(f"Topic {name} is being unloaded")
-        if name.full in self._deleting:
+        if name.full in self.deletions:
             raise ServiceNotReady(f"Topic {name} is being deleted")
 
     def _check_domain(self, name: TopicName) -> None:
@@ -342,7 +289,9 @@ class TopicRegistry:
         return self._topic(name, ledger, policies)
 
     def _topic(self, name: TopicName, log: Log, policies: TopicPolicies) -> Topic:
-        return Topic(name, log, policies, self._context, self._rates, self.reload, self._touched)
+        return Topic(
+            name, log, policies, self._context, self._rates, self.reload, self.counters.touched
+        )
 
     async def _open_ledger(
         self, name: TopicName, config: LedgerConfig, make: bool
@@ -365,7 +314,7 @@ class TopicRegistry:
                     config,
                     make=make,
                     admit=admit,
-                    forget=partial(self._forget_stored, name),
+                    forget=self.deletions.forget_of(name),
                 )
             except NotEnoughBookiesError:
                 if loop.time() >= until:
@@ -401,13 +350,12 @@ class TopicRegistry:
         full = topic.name.full
         # First, so that no client is attached while the topic is closed: requests are refused until it is.
         self._loaded.remove(topic)
-        self._unloading[topic] = None
+        self.counters.begin_unload(topic)
         topic.touched()
         try:
             await topic.close()
         finally:
-            del self._unloading[topic]
-            self._totals_before = self._totals_before.plus(topic)
+            self.counters.end_unload(topic)
             self._unloads.pop(full, None)
 
     async def unload_where(self, chosen: Callable[[TopicName], bool]) -> int:
@@ -441,84 +389,3 @@ class TopicRegistry:
         for topic in self.topics():
             if chosen(topic.name):
                 topic.lost()
-
-    async def delete(self, name: TopicName, *, force: bool) -> None:
-        """Delete the topic and its data. Raises NotAllowed with producers or subscriptions unless ``force``."""
-        topic = await self.get(name, create=False)
-
-        def check() -> None:
-            if not force and topic.in_use:
-                raise NotAllowed(f"Topic {name} has {topic.use}")
-
-        await self.delete_checked(topic, check)
-
-    async def delete_checked(self, topic: Topic, check: Callable[[], None]) -> None:
-        """Delete the topic and its data, unless ``check`` raises, which is raised.
-
-        From the check on no client can publish or subscribe. After other errors the topic exists completely, or its
-        deletion is finished at its next use.
-        """
-        full = topic.name.full
-        if self._loaded.get(full) is not topic or full in self._unloads or full in self._deleting:
-            raise ServiceNotReady(f"Topic {full} is being unloaded")
-        self._check_staying(topic.name)
-        # No await between the check and the flag: a client is attached before the check or refused after it.
-        check()
-        topic.closing = True
-        await self._remove(topic.name)
-
-    async def delete_unloaded(self, name: TopicName, inspect: Inspect) -> bool:
-        """Delete a persistent topic that is not loaded, without loading it; return False when it is loaded by now.
-
-        ``inspect``: see ``ManagedLedgerFactory.begin_deletion``. Raises ManagedLedgerNotFoundError without the topic.
-        After other errors the topic exists completely, or its deletion is finished at its next use.
-        """
-        await self._ownership.resume(name)
-        self._ownership.check_owned(name)
-        self._check_staying(name)
-        # No await between this check and the mark in ``_remove``, from which on the topic is not loaded.
-        if self._loaded.get(name.full) is not None or self._loading.of(name.full) is not None:
-            return False
-        try:
-            await self._remove(name, inspect)
-        except LedgerError as error:
-            raise PersistenceError(f"Topic {name} could not be deleted: {error}") from error
-        return True
-
-    async def delete_unused(self, topic: Topic, *, caught_up: bool) -> bool:
-        """Delete a topic if it is unused at this moment (``Topic.is_unused``).
-
-        Return False when it is used or no longer served.
-        """
-        full = topic.name.full
-        if self._loaded.get(full) is not topic or full in self._unloads or full in self._deleting:
-            return False
-        if not topic.close_unused(caught_up=caught_up):
-            return False
-        await self._remove(topic.name)
-        return True
-
-    async def _forget_stored(self, name: TopicName) -> None:
-        if name.partition < 0:
-            await self._forget(name)
-
-    async def _remove(self, name: TopicName, inspect: Inspect | None = None) -> None:
-        # The topic must not be created again before everything stored of it is deleted.
-        self._deleting[name.full] = None
-        deletion: Deletion | None = None
-        try:
-            forget = None if name.partition >= 0 else partial(self._forget, name)
-            try:
-                if name.persistent:
-                    # Before the unload, which would close a ledger and store cursors that are deleted next.
-                    deletion = await self._factory.begin_deletion(
-                        name.managed_ledger_name, forget, inspect
-                    )
-            finally:
-                await self.unload(name)
-            if deletion is not None:
-                await deletion.finish()
-            elif forget is not None:
-                await forget()
-        finally:
-            del self._deleting[name.full]

@@ -100,7 +100,7 @@ async def seconds_of(
             topic.published.messages.total += 50
             topic.published.bytes.total += 50_000
             topic.touched()
-        costs.of("count", lambda: feed.count(bench.registry.tick(1.0)))
+        costs.of("count", lambda: feed.count(bench.registry.counters.tick(1.0)))
         began = time.process_time()
         answer = await feed.since(asked)
         body = json_response(200, {"result": answer}).body
@@ -178,12 +178,12 @@ async def measure(directory: Path, count: int, seconds: int) -> None:
         topics = await load(bench, count)
         feed, index = TopicFeed(bench.registry, bench.context.clock, "b-1"), TopicIndex()
         for _ in range(90):
-            bench.registry.tick(1.0)
+            bench.registry.counters.tick(1.0)
         for topic in topics:
             topic.touched()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        feed.count(bench.registry.tick(1.0))
+        feed.count(bench.registry.counters.tick(1.0))
         print(f"{'broker: rows':<34} {grown(before):.1f} MB")
         answers = [await feed.since(RowsSince())]
         while answers[-1]["more"]:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.lifecycle.topic_deletions import TopicDeletions
 from engine.broker.topics.topic import Topic
 from tests.sim.plants.planting import Patches
 
@@ -19,16 +19,16 @@ def backlogs_do_not_count() -> Patches:
 
 def decided_before_it_is_done() -> Patches:
     """Delete a topic a second after it was found unused, even if a client attached since."""
-    delete_unused = TopicRegistry.delete_unused
+    delete_unused = TopicDeletions.delete_unused
 
-    async def delete(self: TopicRegistry, topic: Topic, *, caught_up: bool) -> bool:
+    async def delete(self: TopicDeletions, topic: Topic, *, caught_up: bool) -> bool:
         if not topic.is_unused(caught_up=caught_up):
             return False
         await asyncio.sleep(1.0)
         topic.__dict__["close_unused"] = lambda caught_up: True
         return await delete_unused(self, topic, caught_up=caught_up)
 
-    return [(TopicRegistry, "delete_unused", delete)]
+    return [(TopicDeletions, "delete_unused", delete)]
 
 
 def caught_up_for_all() -> Patches:

@@ -25,7 +25,8 @@ from engine.broker.policies import (
     TopicPolicies,
 )
 from engine.broker.settings import DataPathSettings
-from engine.broker.topics.registry import Forget, TopicRegistry
+from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
+from engine.broker.topics.registry import TopicRegistry
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored.resting import RestingLogs
 from engine.metadata.store import MetadataStore
@@ -53,7 +54,7 @@ class Collaborators:
     dynamic: DynamicSettings
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
-    forget: Forget
+    forget: ForgetTopic
 
 
 class AdminOperations:

@@ -34,7 +34,8 @@ from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import MetadataError, NotServedHere, TopicIsPartitioned
 from engine.broker.topics.ephemeral import COMPACTION
-from engine.broker.topics.registry import Forget, TopicRegistry
+from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
+from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
@@ -62,7 +63,7 @@ class TopicOperations:
         catalog: Catalog,
         resting: RestingLogs,
         clock: Clock,
-        forget: Forget,
+        forget: ForgetTopic,
     ) -> None:
         self._topics = topics
         self._registry = registry
@@ -157,7 +158,7 @@ class TopicOperations:
             check()
             return {}
         before = holdings.before_deletion(topic)
-        await self._registry.delete_checked(topic, check)
+        await self._registry.deletions.delete_checked(topic, check)
         return {"before": before}
 
     async def _delete_unloaded(self, name: TopicName) -> JsonObject | None:
@@ -168,7 +169,7 @@ class TopicOperations:
             before.update(await holdings.at_rest(self._resting, name, record, cursors))
 
         try:
-            return before if await self._registry.delete_unloaded(name, inspect) else None
+            return before if await self._registry.deletions.delete_unloaded(name, inspect) else None
         except ManagedLedgerNotFoundError:
             return None
 

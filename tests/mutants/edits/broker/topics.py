@@ -236,21 +236,21 @@ EDITS = (
     ),
     Edit(
         "a-partition-takes-with-it-what-is-of-all",
-        "engine/broker/topics/registry.py::TopicRegistry._forget_stored",
-        "if name.partition < 0:",
-        "if True:",
+        "engine/broker/topics/lifecycle/topic_deletions.py::TopicDeletions.forget_of",
+        "None if name.partition >= 0 else partial(self._forget, name)",
+        "partial(self._forget, name)",
         (f"{DELETION_TEST}::test_schemas_and_permissions_stay_when_a_partition_is_deleted",),
     ),
     Edit(
         "schemas-go-before-their-topic",
-        "engine/broker/topics/registry.py::TopicRegistry._remove",
-        "forget = None if name.partition >= 0 else partial(self._forget, name)",
-        "forget = partial(self._forget_stored, name); await forget()",
+        "engine/broker/topics/lifecycle/topic_deletions.py::TopicDeletions._remove",
+        "forget = self.forget_of(name)",
+        "forget = partial(self._forget, name); await forget()",
         (f"{DELETION_TEST}::test_a_topic_that_could_not_be_deleted_has_its_schemas",),
     ),
     Edit(
         "nobody-looks-at-the-moment-of-the-deletion",
-        "engine/broker/topics/registry.py::TopicRegistry.delete_checked",
+        "engine/broker/topics/lifecycle/topic_deletions.py::TopicDeletions.delete_checked",
         "check()",
         "pass",
         (

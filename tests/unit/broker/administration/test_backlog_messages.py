@@ -154,8 +154,8 @@ async def test_an_oldest_entry_outside_memory_is_the_one_of_the_last_check(
 
 async def test_a_check_that_finds_another_oldest_entry_renews_the_row(uncached: Bench) -> None:
     await uncached.publish(1, publish_ms=1_000)
-    while uncached.registry.tick(1.0):
+    while uncached.registry.counters.tick(1.0):
         pass
-    assert uncached.topic not in uncached.registry.tick(1.0)
+    assert uncached.topic not in uncached.registry.counters.tick(1.0)
     await round_of(uncached, "quotas")
-    assert uncached.topic in uncached.registry.tick(1.0)
+    assert uncached.topic in uncached.registry.counters.tick(1.0)

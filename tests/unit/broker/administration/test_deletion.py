@@ -9,8 +9,8 @@ from engine.admin.api.arguments import OnTopic
 from engine.admin.api.topics import FORGET_PARTITIONED
 from engine.base.errors import Conflict, NotFound, NotReady, PreconditionFailed
 from engine.base.names import TopicName
+from engine.broker.topics.lifecycle.topic_deletions import TopicDeletions
 from engine.broker.topics.publish import Producer
-from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.metadata import paths
 from engine.metadata.store import StoreUnavailableError
@@ -133,13 +133,13 @@ async def test_a_client_that_connects_during_a_deletion_keeps_the_topic_and_its_
         await topics.create(bench.engine, PLAIN, {})
     name = WHOLE.partition_at(0) if partitioned else PLAIN
     await bench.publish(name, 2)
-    delete = TopicRegistry.delete_checked
+    delete = TopicDeletions.delete_checked
 
-    async def delete_later(self: TopicRegistry, topic: Topic, check: Any) -> None:
+    async def delete_later(self: TopicDeletions, topic: Topic, check: Any) -> None:
         await topic.publishers.admit(Producer(Client(), 1, "p", topic, now_ms=0))
         await delete(self, topic, check)
 
-    monkeypatch.setattr(TopicRegistry, "delete_checked", delete_later)
+    monkeypatch.setattr(TopicDeletions, "delete_checked", delete_later)
     with pytest.raises(PreconditionFailed):
         if partitioned:
             await partitioned_topics.delete(bench.engine, WHOLE, force=False)
@@ -148,7 +148,7 @@ async def test_a_client_that_connects_during_a_deletion_keeps_the_topic_and_its_
     topic = await bench.loaded(name)
     assert list(topic.producers) == ["p"]
     assert topic.log.stats().entries == 2
-    monkeypatch.setattr(TopicRegistry, "delete_checked", delete)
+    monkeypatch.setattr(TopicDeletions, "delete_checked", delete)
     if not partitioned:
         await topics.delete(bench.engine, PLAIN, force=True)
         with pytest.raises(NotFound):

@@ -71,7 +71,7 @@ class FeedReader:
             self.clock.seconds += 1.0
             action()
             await asyncio.sleep(0.002)  # time passes on the broker's own clock too
-            self.feed.count(self.bench.registry.tick(1.0))
+            self.feed.count(self.bench.registry.counters.tick(1.0))
         await self.receive()
 
     def lag(self, subscription: str = "s", topic: str = FULL) -> Lag | None:

@@ -32,7 +32,7 @@ class Followed:
         self.asked = RowsSince()
 
     def count(self) -> None:
-        self.feed.count(self.bench.registry.tick(1.0))
+        self.feed.count(self.bench.registry.counters.tick(1.0))
 
     async def receive(self) -> dict[str, Any]:
         self.count()
@@ -46,7 +46,7 @@ class Followed:
 
     async def settle(self) -> None:
         """Wait until all rates are zero; from then on only touched topics are read."""
-        while self.bench.registry.tick(1.0):
+        while self.bench.registry.counters.tick(1.0):
             pass
         self.feed.count(self.bench.registry.topics())
         await self.receive()
@@ -153,7 +153,7 @@ async def test_nothing_is_reported_after_rates_fell_to_zero(followed: Followed) 
         if not answer["rows"]:
             break
     assert rates[0] > rates[5] > rates[-1] == 0
-    assert not followed.bench.registry.tick(1.0), "no topic needs to be read"
+    assert not followed.bench.registry.counters.tick(1.0), "no topic needs to be read"
 
 
 async def test_trimmed_ledgers_no_longer_count_as_storage(followed: Followed) -> None:
@@ -181,7 +181,7 @@ async def test_created_and_removed_topics_are_reported(followed: Followed) -> No
     await followed.check()
     assert str(OTHER) not in followed.rows
     await followed.bench.registry.get(OTHER, create=True)
-    await followed.bench.registry.delete(OTHER, force=True)
+    await followed.bench.registry.deletions.delete(OTHER, force=True)
     answer = await followed.receive()
     assert answer["gone"] == [str(OTHER)], "it was loaded, though no count saw it"
 

@@ -59,7 +59,7 @@ async def delete_forced(bench: Bench) -> None:
 
 
 async def delete_topic(bench: Bench) -> None:
-    await bench.registry.delete(bench.topic.name, force=True)
+    await bench.registry.deletions.delete(bench.topic.name, force=True)
     await bench.load(bench.topic.name)
 
 
@@ -115,7 +115,7 @@ def silence() -> Silence:
 @pytest.fixture
 async def bench(silence: Silence) -> AsyncIterator[Bench]:
     async with opened(settings=QUICK, wrap=silence.wrap) as made:
-        await made.registry.delete(made.topic.name, force=True)
+        await made.registry.deletions.delete(made.topic.name, force=True)
         yield made
 
 
@@ -153,7 +153,7 @@ async def can_be_used_and_deleted(bench: Bench) -> None:
     assert backlog(0)(bench)
     for name in bench.topic.subscriptions.names:
         await bench.topic.subscriptions.delete(name)
-    await bench.registry.delete(topic.name, force=False)
+    await bench.registry.deletions.delete(topic.name, force=False)
     store = bench.cluster.store
     assert await store.exists(paths.managed_ledger(topic.name.managed_ledger_name)) is None
 

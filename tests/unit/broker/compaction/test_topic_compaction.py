@@ -175,7 +175,7 @@ async def test_only_the_newest_compacted_ledger_is_kept_and_deleted_with_the_top
     assert await rig.seen() == [("a", b"3")]
     cursor = rig.bench.topic.log.cursors[CURSOR].stats().cursor_ledger_id
     assert rig.ledgers() - start - {cursor} == {compaction.ledger_id}
-    await rig.bench.registry.delete(NAME, force=True)
+    await rig.bench.registry.deletions.delete(NAME, force=True)
     assert rig.ledgers() == set()
 
 
@@ -405,7 +405,7 @@ async def test_deleting_the_subscription_during_a_compaction_ends_both(rig: Rig)
     assert len(await rig.seen()) in (1, 3)
     assert await rig.compact() == "SUCCESS"
     assert await rig.seen() == [("a", b"3")]
-    await rig.bench.registry.delete(NAME, force=True)
+    await rig.bench.registry.deletions.delete(NAME, force=True)
     assert rig.ledgers() == set()
 
 

@@ -255,7 +255,7 @@ async def test_a_non_persistent_topic_has_no_last_message(bench: Bench) -> None:
 
 
 async def test_a_non_persistent_topic_is_deleted_without_a_ledger(bench: Bench) -> None:
-    await bench.registry.delete(TOPIC, force=True)
+    await bench.registry.deletions.delete(TOPIC, force=True)
     assert bench.registry.loaded(TOPIC) is None
 
 

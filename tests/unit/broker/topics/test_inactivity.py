@@ -46,7 +46,7 @@ class Looks:
         self.bench = bench
         self.clock = Hands()
         self.forgotten: list[TopicName] = []
-        bench.registry._forget = self._forget
+        bench.registry.deletions._forget = self._forget
         self.inactivity = Inactivity(bench.registry, self.clock)
 
     async def _forget(self, name: TopicName) -> None:
@@ -54,7 +54,7 @@ class Looks:
 
     async def pass_s(self, seconds: float) -> list[Topic]:
         """Advance the clock and return the topics that are due then."""
-        while touched := self.bench.registry.tick(1.0):  # until all rates are zero
+        while touched := self.bench.registry.counters.tick(1.0):  # until all rates are zero
             self.inactivity.count(touched)
         self.clock.now_s += seconds
         return await self.inactivity.topics_due()

@@ -177,7 +177,7 @@ async def test_the_version_of_a_consumers_schema_is_found_by_its_bytes(bench: Be
 
 async def test_schemas_are_deleted_with_their_topic(bench: Bench) -> None:
     await bench.schemas.for_producer(bench.topic, avro(("a", "int")))
-    await bench.registry.delete(NAME, force=True)
+    await bench.registry.deletions.delete(NAME, force=True)
     assert await bench.schemas.version(NAME, None) is None
     await bench.load()
     assert await bench.schemas.for_producer(bench.topic, STRING) == number(0)

@@ -113,7 +113,7 @@ async def test_a_topic_cannot_be_created_again_before_its_deletion_is_complete(
 ) -> None:
     await bench.publish(5)
     await bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
-    deleting = asyncio.ensure_future(bench.registry.delete(NAME, force=True))
+    deleting = asyncio.ensure_future(bench.registry.deletions.delete(NAME, force=True))
     refused = 0
     while True:
         try:

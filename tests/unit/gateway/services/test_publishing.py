@@ -170,7 +170,7 @@ async def test_a_topic_that_is_deleted_is_not_made_again_by_an_idle_producer(
     async with opened() as (bench, rest):
         await rest.publish(b"a")
         [shared] = rest.publisher._shared.values()
-        await bench.registry.delete(NAME, force=True)
+        await bench.registry.deletions.delete(NAME, force=True)
         await until(lambda: not shared.producer.connected)
         assert not shared.usable
         assert shared.producer._attaching is None

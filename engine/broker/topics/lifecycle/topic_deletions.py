@@ -1,0 +1,141 @@
+"""Deletion of topics with their data, while no client can use or create them."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
+
+from engine.base.names import TopicName
+from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
+from engine.broker.ports import Ownership
+from engine.broker.topics.topic import Topic
+from engine.ledger.errors import LedgerError
+from engine.managed.factory import Inspect, ManagedLedgerFactory
+from engine.managed.stored.removal import Deletion, Forget
+
+ForgetTopic = Callable[[TopicName], Awaitable[None]]
+"""Function that deletes what is stored of a topic outside its log: schemas, policies, permissions."""
+
+
+class ServedTopics(Protocol):
+    """The topics of a broker, as their deletion uses them."""
+
+    async def get(self, name: TopicName, *, create: bool) -> Topic: ...
+
+    def serves(self, topic: Topic) -> bool:
+        """Return whether this topic is loaded and neither being unloaded nor deleted."""
+        ...
+
+    def is_loaded_or_loading(self, name: TopicName) -> bool: ...
+
+    def check_staying(self, name: TopicName) -> None:
+        """Raise ServiceNotReady when the topic is being unloaded or deleted, or the broker shuts down."""
+        ...
+
+    async def unload(self, name: TopicName) -> bool: ...
+
+
+class TopicDeletions:
+    """The deletions of one broker's topics. Methods raise BrokerError when they refuse.
+
+    ``forget`` is called for deleted topics, but not for partitions: schemas, policies and permissions belong to the
+    partitioned topic.
+    """
+
+    __slots__ = ("_factory", "_forget", "_names", "_ownership", "_topics")
+
+    def __init__(
+        self,
+        topics: ServedTopics,
+        factory: ManagedLedgerFactory,
+        ownership: Ownership,
+        forget: ForgetTopic,
+    ) -> None:
+        self._topics = topics
+        self._factory = factory
+        self._ownership = ownership
+        self._forget = forget
+        self._names: dict[str, None] = {}
+        """Names of topics that are being deleted."""
+
+    def __contains__(self, full: str) -> bool:
+        """Return whether the topic of this full name is being deleted."""
+        return full in self._names
+
+    async def delete(self, name: TopicName, *, force: bool) -> None:
+        """Delete the topic and its data. Raises NotAllowed with producers or subscriptions unless ``force``."""
+        topic = await self._topics.get(name, create=False)
+
+        def check() -> None:
+            if not force and topic.in_use:
+                raise NotAllowed(f"Topic {name} has {topic.use}")
+
+        await self.delete_checked(topic, check)
+
+    async def delete_checked(self, topic: Topic, check: Callable[[], None]) -> None:
+        """Delete the topic and its data, unless ``check`` raises, which is raised.
+
+        From the check on no client can publish or subscribe. After other errors the topic exists completely, or its
+        deletion is finished at its next use.
+        """
+        if not self._topics.serves(topic):
+            raise ServiceNotReady(f"Topic {topic.name} is being unloaded")
+        self._topics.check_staying(topic.name)
+        # No await between the check and the flag: a client is attached before the check or refused after it.
+        check()
+        topic.closing = True
+        await self._remove(topic.name)
+
+    async def delete_unloaded(self, name: TopicName, inspect: Inspect) -> bool:
+        """Delete a persistent topic that is not loaded, without loading it; return False when it is loaded by now.
+
+        ``inspect``: see ``ManagedLedgerFactory.begin_deletion``. Raises ManagedLedgerNotFoundError without the topic.
+        After other errors the topic exists completely, or its deletion is finished at its next use.
+        """
+        await self._ownership.resume(name)
+        self._ownership.check_owned(name)
+        self._topics.check_staying(name)
+        # No await between this check and the mark in ``_remove``, from which on the topic is not loaded.
+        if self._topics.is_loaded_or_loading(name):
+            return False
+        try:
+            await self._remove(name, inspect)
+        except LedgerError as error:
+            raise PersistenceError(f"Topic {name} could not be deleted: {error}") from error
+        return True
+
+    async def delete_unused(self, topic: Topic, *, caught_up: bool) -> bool:
+        """Delete a topic if it is unused at this moment (``Topic.is_unused``).
+
+        Return False when it is used or no longer served.
+        """
+        if not self._topics.serves(topic):
+            return False
+        if not topic.close_unused(caught_up=caught_up):
+            return False
+        await self._remove(topic.name)
+        return True
+
+    def forget_of(self, name: TopicName) -> Forget | None:
+        """Return the function that deletes what is stored of a topic outside its log; None for a partition."""
+        return None if name.partition >= 0 else partial(self._forget, name)
+
+    async def _remove(self, name: TopicName, inspect: Inspect | None = None) -> None:
+        # The topic must not be created again before everything stored of it is deleted.
+        self._names[name.full] = None
+        deletion: Deletion | None = None
+        try:
+            forget = self.forget_of(name)
+            try:
+                if name.persistent:
+                    # Before the unload, which would close a ledger and store cursors that are deleted next.
+                    deletion = await self._factory.begin_deletion(
+                        name.managed_ledger_name, forget, inspect
+                    )
+            finally:
+                await self._topics.unload(name)
+            if deletion is not None:
+                await deletion.finish()
+            elif forget is not None:
+                await forget()
+        finally:
+            del self._names[name.full]
