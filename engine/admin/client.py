@@ -14,7 +14,7 @@ from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.network import Network
 from engine.net.tls import ContextSource
 from engine.rpc.client import RpcClient
-from engine.rpc.operation import A, Operation, R
+from engine.rpc.operation import A, Operation, R, only_reads
 
 
 class BrokerAddress(NamedTuple):
@@ -101,7 +101,7 @@ class AdminClient:
         """Drop cached metadata that the broker may have changed, whatever it answered (C2)."""
         topic = getattr(args, "topic", None)
         namespace = topic.namespace if topic is not None else getattr(args, "namespace", None)
-        if not operation.reads and namespace is not None:
+        if not only_reads(operation, args) and namespace is not None:
             forget(self._store, namespace, topic)
 
 

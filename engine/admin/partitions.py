@@ -287,12 +287,15 @@ async def _delete_partitions(
 async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int:
     """Set or remove the record's mark, and return its version. Raises NotFound without a record."""
     path = partitioned_path(topic)
-    for _ in range(RACES_MAX):
+    for attempt in range(RACES_MAX):
         try:
-            value, stat = await fresh(store, path).get(path)
+            # First by the record that the caller has read: the compare-and-set fails when it is not the last one.
+            value, stat = await (fresh(store, path) if attempt else store).get(path)
             record = decode_json(value, "partitioned topic")
             if bool(record.get("deleted")) is deleted:
-                return stat.version
+                if attempt:
+                    return stat.version
+                continue  # nothing is written, so that only the service can confirm it
             record["deleted"] = deleted
             return (await store.put(path, encode_json(record), stat.version)).version
         except BadVersionError:

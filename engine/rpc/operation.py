@@ -46,6 +46,11 @@ class Operation(Generic[A, R]):
         all_of(self.rights)
 
 
+def only_reads(operation: Operation[A, R], args: A) -> bool:
+    """Return whether a call changes nothing: that of an operation that reads, or a dry run of another."""
+    return operation.reads or bool(getattr(args, "dry", False))
+
+
 Handler = Callable[[Any], Awaitable[Any]]
 Handlers = dict[str, tuple[Operation[Any, Any], Handler]]
 """Operations and their handlers by the operation's name."""

@@ -27,7 +27,7 @@ from engine.base.errors import Forbidden, MagnetarError, NotReady, Refusal
 from engine.metadata.apart.routed import unavailable
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
-from engine.rpc.operation import Handlers, Operation, decode_call, parse_arguments
+from engine.rpc.operation import Handlers, Operation, decode_call, only_reads, parse_arguments
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class RpcPages:
         operation, do = bound
         try:
             args = parse_arguments(operation.arguments, given)
-            level = logging.DEBUG if operation.reads else logging.INFO
+            level = logging.DEBUG if only_reads(operation, args) else logging.INFO
             shown = given if len(request.body) <= SHOWN_BYTES_MAX else str(given)[:SHOWN_BYTES_MAX]
             log.log(level, "%s by=%r args=%s", name, principal, shown)
             await self._authorize(operation, caller, args)

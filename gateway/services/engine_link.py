@@ -16,7 +16,7 @@ from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
 from engine.metadata import account
 from engine.metadata.store import MetadataStore, StoreUnavailableError
-from engine.rpc.operation import A, Operation, R, to_json
+from engine.rpc.operation import A, Operation, R, only_reads, to_json
 
 CALL_TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
@@ -77,8 +77,7 @@ class Engine(NamedTuple):
 
 def _account(operation: Operation[A, R], args: A, answer: R) -> None:
     """Record a change for the audit log: its arguments, and the values before and after it in the broker's answer."""
-    only_reads = operation.reads or getattr(args, "dry", False)
-    accounted = None if only_reads else account.current()
+    accounted = None if only_reads(operation, args) else account.current()
     if accounted is not None:
         values = answer if isinstance(answer, dict) else {}
         after = {"now": values["after"]} if "after" in values else {}

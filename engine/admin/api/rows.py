@@ -90,6 +90,7 @@ out per second in thousandths, lag], …]`` with the subscriptions that have a b
 such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
 TOPICS_AT_REST = Operation("topics_at_rest", TopicsAtRest, JsonObject, SUPERUSER, reads=True)
 """Stored figures of topics that no broker has loaded: ``{"at": ms, "rows": [[name, subscriptions, backlog,
-storage_bytes]], "missing": [name]}``; null is unknown now. The topics are not loaded for it; any broker answers."""
+storage_bytes]], "missing": [name]}``; null is unknown now. The topics are not loaded for it; any broker answers,
+by the present figures of those that it has loaded itself."""
 TOPICS = Operation("topics", LoadedTopics, list[str], (LIST_NAMESPACE, LIST_ALL), reads=True)
 """Names of the loaded topics, sorted."""

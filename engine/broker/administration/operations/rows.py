@@ -10,11 +10,13 @@ from engine.admin.api.rows import (
     TopicsAtRest,
 )
 from engine.base.clock import Clock
+from engine.base.names import TopicName
 from engine.broker.administration import reports
 from engine.broker.administration.subscription_feed import SubscriptionFeed
 from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.topics.registry import TopicRegistry
-from engine.managed.stored.resting import RestingLogs
+from engine.broker.topics.topic import Topic
+from engine.managed.stored.resting import LogAtRest, RestingLogs
 from engine.rpc.operation import Handlers, bind
 
 
@@ -49,10 +51,19 @@ class RowOperations:
 
     async def topics_at_rest(self, args: TopicsAtRest) -> JsonObject:
         at = self._clock.wall_ms()
-        logs = await self._resting.read([name.managed_ledger_name for name in args.topics])
+        # A topic that was just created is loaded, and is asked for before the gateway has its row.
+        logs: dict[TopicName, LogAtRest | None] = {}
+        for name in args.topics:
+            topic = self._registry.loaded(name) if name.persistent else None
+            if topic is not None:
+                logs[name] = _of_loaded(topic)
+        others = [name for name in args.topics if name not in logs]
+        stored = await self._resting.read([name.managed_ledger_name for name in others])
+        logs.update(zip(others, stored, strict=True))
         rows: list[list[object]] = []
         missing: list[str] = []
-        for name, log in zip(args.topics, logs, strict=True):
+        for name in args.topics:
+            log = logs[name]
             if log is None:
                 missing.append(name.full)
             else:
@@ -61,3 +72,12 @@ class RowOperations:
 
     async def topics(self, args: LoadedTopics) -> list[str]:
         return [str(topic.name) for topic in self._registry.topics(args.namespace)]
+
+
+def _of_loaded(topic: Topic) -> LogAtRest:
+    """Return the figures of a topic that this broker has loaded, as its stored state will have them."""
+    cursors = topic.log.cursors.items()
+    backlogs: dict[str, int | None] = {
+        name: cursor.backlog_entries() for name, cursor in cursors if cursor.durable
+    }
+    return LogAtRest(topic.log.stats().size, backlogs | dict.fromkeys(topic.subscriptions.unread))
