@@ -28,17 +28,20 @@ export interface HealthView {
   stale: boolean;
   /** What is not well; empty while all is. */
   hops: readonly Hop[];
-  /** Whether anything was ever heard of the gateway. */
+  /** Whether the gateway answered at least once. */
   begun: boolean;
+  /** False when the gateway refused this browser's last request for lack of credentials. */
+  identified: boolean;
 }
 
 /** What is known of the instance's parts, from the last beat or answer and the time since. */
 export class HealthWatch {
-  view: HealthView = { at: null, stale: false, hops: [], begun: false };
+  view: HealthView = { at: null, stale: false, hops: [], begun: false, identified: true };
   private last: Health | null = null;
   private heardAt: number;
   private asking = false;
   private refused: string | null = null;
+  private identified = true;
   private lookedAt = 0;
   private timer: ReturnType<typeof setInterval> | undefined;
   private readonly watchers = new Set<() => void>();
@@ -69,6 +72,7 @@ export class HealthWatch {
   heard(health: Health): void {
     this.heardAt = Date.now();
     this.refused = null;
+    this.identified = true;
     if (this.last === null || health.now >= this.last.now || health.now < this.last.now - CLOCK_SET_MS) {
       learnServerTime(health.now);
       this.last = health;
@@ -93,6 +97,7 @@ export class HealthWatch {
       this.heard(answer);
       this.onAnswer();
     } catch (error) {
+      this.identified = !(error instanceof NotIdentified);
       if (!(error instanceof NoAnswerYet))
         this.refused = error instanceof Error ? error.message : String(error);
       this.publish();
@@ -102,7 +107,10 @@ export class HealthWatch {
   }
 
   private publish(): void {
-    const next = viewOf(this.last, this.heardAt, this.refused, Date.now());
+    const next = {
+      ...viewOf(this.last, this.heardAt, this.refused, Date.now()),
+      identified: this.identified,
+    };
     if (same(this.view, next)) return;
     this.view = next;
     for (const watcher of this.watchers) watcher();
@@ -112,6 +120,9 @@ export class HealthWatch {
 /** A question that was not answered in time: that the gateway is late is all it says. */
 export class NoAnswerYet extends Error {}
 
+/** The answer 401: the gateway serves identified callers only. */
+export class NotIdentified extends Error {}
+
 /** What the last answer, heard at `heardAt`, says at `now`; both by this machine's clock. */
 export function viewOf(
   last: Health | null,
@@ -119,7 +130,7 @@ export function viewOf(
   refused: string | null,
   now: number,
   toServer: (local: number) => number = serverTime,
-): HealthView {
+): Omit<HealthView, "identified"> {
   const at = last?.at ?? null;
   const silent = now - heardAt;
   const isAway = silent > LATE_MS;
@@ -151,6 +162,7 @@ function same(one: HealthView, other: HealthView): boolean {
     one.at === other.at &&
     one.stale === other.stale &&
     one.begun === other.begun &&
+    one.identified === other.identified &&
     JSON.stringify(one.hops) === JSON.stringify(other.hops)
   );
 }
@@ -167,6 +179,7 @@ async function askGateway(of = ofPageCluster): Promise<Health> {
     throw new Error("no connection", { cause: error });
   }
   if (response.status === 404 && of) return askGateway(""); // A cluster that is not served has no health.
+  if (response.status === 401) throw new NotIdentified("it needs credentials");
   if (!response.ok) throw new Error(`it answers ${response.status}`);
   return (await response.json()) as Health;
 }

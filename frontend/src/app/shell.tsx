@@ -11,11 +11,18 @@ import { useCluster } from "../shared/topic-link";
 import { Copy } from "../ui/copy";
 import { Mark, MoonIcon, SearchIcon, SunIcon } from "../ui/icons";
 import { StaleContext, type Trouble, TroubleContext } from "../ui/states";
+import { CredentialsNeeded } from "./credentials-needed";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
 import { StatusLine } from "./status-line";
 
+/** The console, or what a browser needs that the gateway does not identify. */
 export function Shell() {
+  const { identified } = useHealth();
+  return identified ? <Frame /> : <CredentialsNeeded />;
+}
+
+function Frame() {
   const main = useRef<HTMLElement>(null);
   useFocusOnNavigation(main);
   const environment = useQuery(environmentQuery);
