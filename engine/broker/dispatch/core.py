@@ -313,7 +313,7 @@ class SharingDispatcher:
         held = pending_of(consumer).take_all()
         if not self.consumers:
             # Nothing is kept: the next consumer starts at the first unacknowledged entry.
-            self.reset()
+            self._reset()
             self._unacked.counts.clear()
             self._source.rewind()
             return
@@ -373,7 +373,8 @@ class SharingDispatcher:
         self._limits.unblock()
         self.wake()
 
-    def reset(self) -> None:
+    def _reset(self) -> None:
+        """Drop all queued entries."""
         self._waiting.clear()
         self._delays.close()
         self._parked.clear()

@@ -101,10 +101,6 @@ class Dispatcher(Protocol):
 
     def acknowledged_up_to(self, position: Position) -> None: ...
 
-    def reset(self) -> None:
-        """Drop all queued entries, after the cursor was moved."""
-        ...
-
 
 def deliver(
     consumer: Consumer,

@@ -106,6 +106,3 @@ class DroppingDispatcher:
 
     def acknowledged_up_to(self, position: Position) -> None:
         pass
-
-    def reset(self) -> None:
-        pass

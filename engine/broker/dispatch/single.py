@@ -176,6 +176,3 @@ class SingleDispatcher:
 
     def acknowledged_up_to(self, position: Position) -> None:
         self._source.acknowledged_ahead()
-
-    def reset(self) -> None:
-        pass
