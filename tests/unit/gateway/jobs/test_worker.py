@@ -159,12 +159,12 @@ def test_a_cancelled_run_that_hangs_gives_its_slot_back(quick: Bench) -> None:
 def test_a_run_without_a_sign_of_life_from_spark_fails_and_gives_its_slot_back(
     quick: Bench,
 ) -> None:
-    quick.patch.setattr(tasks, "SILENT_S", 0.02)
     quick.patch.setattr(tasks, "END_PATIENCE_S", 0.05)
     run = quick.create()
 
     def work(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
         progress("asking Spark", 0, 0)
+        quick.patch.setattr(tasks, "SILENT_S", 0.02)
         until(lambda: quick.ended)
         return {}
 

@@ -210,21 +210,24 @@ def test_an_idle_topic_keeps_its_number_however_long_and_its_last_figures(tmp_pa
 
 
 WRITER = """
-import sys, time
+import sys
 from pathlib import Path
 from gateway.services.history.history_file import HistoryFile
-from gateway.services.history.slots import Recorded, Subject
+from gateway.services.history.slots import HOUR_SLOTS, Recorded, Subject
 file = HistoryFile(Path(sys.argv[1]))
-for slot in range(1, 1000000):
+for slot in range(1, HOUR_SLOTS):  # of a topic no more are kept
     file.write(slot, [Recorded(Subject("t"), (slot,) * 5, False)], {"t": (slot,) * 9})
     print(slot, flush=True)
+sys.stdin.read()
 """
 
 
 def test_what_was_written_is_there_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / NAME
     command = [sys.executable, "-c", WRITER, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
         assert writer.stdout is not None
         written = 0
         while written < 3 * MOVE_SLOTS:
