@@ -85,7 +85,7 @@ async def test_a_list_of_100_000_names_holds_no_other_request_for_long() -> None
     assert isinstance(packed, HttpResponse)
     assert json.loads(gzip.decompress(packed.content)) == LONG
     assert len(gaps) > 50
-    assert max(gaps) < 0.02, "seconds of CPU between two turns of another"
+    assert max(gaps) < sum(gaps) / 3, "CPU between two turns of another, of the whole"
 
 
 @pytest.mark.usefixtures("store")
