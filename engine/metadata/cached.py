@@ -10,6 +10,7 @@ All entries are dropped when the connection is lost, and none are stored or serv
 
 import asyncio
 import contextvars
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -366,7 +367,8 @@ class CachedStore:
 
     def forget(self, namespace: NamespaceName, topic: TopicName | None = None) -> None:
         """See ``forget``. The cost is proportional to the number of dropped entries."""
-        topics = self._topics.get(paths.whose(paths.local_policies(str(namespace)))[0], {})
+        group = paths.whose(paths.local_policies(str(namespace)))[0]
+        topics = self._topics.get(group, {})
         if topic is None or namespace.cluster is not None:
             chosen = list(topics)
         else:
@@ -375,8 +377,12 @@ class CachedStore:
             for path in list(topics.get(name, ())):
                 if not path.startswith(paths.POLICIES):
                     self.forget_path(path)
-        for path in paths.above_namespace(namespace.tenant):
-            self.forget_path(path)
+        for path, child in paths.above_namespace(group):
+            entry = self._entries.get(path)
+            # Brokers create what is missing above a namespace, and delete nothing there: a list that has the child
+            # is not changed by them.
+            if entry is not None and not _has_child(entry, child):
+                self.forget_path(path)
 
     # Writes
 
@@ -446,6 +452,15 @@ class CachedStore:
         """Forget a written path and its parent (C2), also after a failed or cancelled write, which may take effect."""
         self.forget_path(path)
         self.forget_path(parent_of(path))
+
+
+def _has_child(entry: _Entry, name: str) -> bool:
+    """Return whether the cached names of a node's children, which are sorted, have ``name``."""
+    names = entry.answers.get(CHILDREN)
+    if not isinstance(names, tuple):  # not cached, or there is no node
+        return False
+    index = bisect_left(names, name)
+    return index < len(names) and names[index] == name
 
 
 def _size(answer: Any) -> int:

@@ -196,6 +196,10 @@ def whose(path: str) -> tuple[str, str]:
     return f"{below[0]}/{below[1]}", topic
 
 
-def above_namespace(tenant: str) -> list[str]:
-    """Return the ancestors of the nodes that brokers create for a namespace of ``tenant``."""
-    return [path for tree in _BROKER_TREES for path in (tree, f"{tree}/{tenant}")]
+def above_namespace(namespace: str) -> list[tuple[str, str]]:
+    """Return the ancestors of the nodes that brokers create for a namespace, each with the child of it that is another
+    one or the namespace's own. ``namespace``: see ``whose``."""
+    tenant, _, local = namespace.partition("/")
+    return [
+        pair for tree in _BROKER_TREES for pair in ((tree, tenant), (f"{tree}/{tenant}", local))
+    ]

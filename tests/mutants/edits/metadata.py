@@ -36,6 +36,17 @@ EDITS = (
         "C1",
     ),
     Edit(
+        "list-above-a-namespace-kept-though-it-lacks-it",
+        f"{CACHED}::_has_child",
+        "return False",
+        "return True",
+        (
+            f"{TESTS}::test_a_change_by_a_broker_is_seen_before_its_event",
+            f"{TESTS}::test_lists_above_a_namespace_are_read_again_only_while_they_lack_it",
+        ),
+        "C2",
+    ),
+    Edit(
         "own-write-not-forgotten",
         f"{CACHED}::CachedStore._forget_written",
         "self.forget_path(path)",

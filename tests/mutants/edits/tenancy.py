@@ -67,7 +67,7 @@ EDITS = (
     Edit(
         "brokers-change-not-forgotten",
         "engine/admin/client.py::AdminClient._forget_changed",
-        "if not operation.reads and namespace is not None:",
+        "if not only_reads(operation, args) and namespace is not None:",
         "if False:",
         (
             "unit/tenancy/test_reads_from_memory.py::test_an_operation_that_failed_is_followed_by_fresh_reads",

@@ -318,6 +318,27 @@ async def test_a_change_by_a_broker_is_seen_before_its_event(bench: Bench) -> No
     assert bench.reads() == before + len(paths) - len(kept) + 2
 
 
+async def test_lists_above_a_namespace_are_read_again_only_while_they_lack_it(bench: Bench) -> None:
+    """A broker creates the nodes above a namespace's first topic and changes these lists no further."""
+    lists = ["/managed-ledgers", "/managed-ledgers/public"]
+    topics = f"/managed-ledgers/{NS}/persistent"
+    await bench.other.create("/managed-ledgers/another/namespace", make_parents=True)
+    assert await bench.cached.children(lists[0]) == ["another"]
+    events_stay_away(bench)
+    await bench.other.create(f"{topics}/first", make_parents=True)
+    forget(bench.cached, NS, NS.topic("first"))
+    assert await bench.cached.children(lists[0]) == ["another", "public"]
+    assert await bench.cached.children(lists[1]) == [NS.local]
+    assert await bench.cached.children(topics) == ["first"]
+    await bench.other.create(f"{topics}/second")
+    before = bench.reads()
+    forget(bench.cached, NS, NS.topic("second"))
+    for path in lists:
+        await bench.cached.children(path)
+    assert bench.reads() == before
+    assert await bench.cached.children(topics) == ["first", "second"]
+
+
 async def test_a_read_under_way_when_a_broker_answered_is_not_cached(bench: Bench) -> None:
     path = f"/managed-ledgers/{TOPIC.managed_ledger_name}"
     bench.faults = lambda op, path: Fault(reply_delay_s=1.0)
