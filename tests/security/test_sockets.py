@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from channels.routing import URLRouter
+from websockets.frames import Frame, Opcode
 
 from admin_ui.analyses.live import RUN_CHANNEL
 from admin_ui.live import CHANNELS
@@ -101,6 +102,20 @@ def test_a_token_in_the_query_of_a_request_is_no_credential(call: Gateway, setti
     answer = call("GET", f"/admin/v2/tenants?token={token('app')}")
     assert answer.status == 401
     assert token("app") not in answer.body.decode()
+
+
+async def test_fragments_without_end_are_bounded(gateway: Gateway) -> None:
+    pair = await SocketPair(gateway.application, LIVE).opened()
+    pair.send_raw(Frame(Opcode.TEXT, b"", fin=False).serialize(mask=True))
+    pair.send_raw(Frame(Opcode.CONT, b"", fin=False).serialize(mask=True) * 10_000)
+    assert not pair.connection.closed
+    piece = Frame(Opcode.CONT, b"x" * (1 << 16), fin=False).serialize(mask=True)
+    for _ in range(16):
+        pair.send_raw(piece)
+    assert not pair.connection.closed
+    pair.send_raw(piece)
+    assert pair.closed()[0] == 1009
+    await pair.hang_up()
 
 
 @pytest.mark.parametrize(
