@@ -4,6 +4,7 @@ The same text is in each directory and in the metadata store. The bookie refuses
 bookie with lost disks cannot return under its old id (I22, B6).
 """
 
+from contextlib import suppress
 from dataclasses import replace
 
 from engine.base.disk.files import Disk
@@ -11,7 +12,7 @@ from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.metadata import paths
 from engine.metadata.layout import check_layout, create_ledgers
-from engine.metadata.records import Cookie
+from engine.metadata.records import Cookie, RecordFormatError
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -104,15 +105,17 @@ async def check_cookie(
         stored = (await store.get(path))[0]
     for text in local:
         if text is not None and text != cookie:
-            before = Cookie.decode(text)
             expected = Cookie.decode(cookie)
-            if replace(before, instance_id=expected.instance_id) == expected:
-                raise IdentityError(
-                    f"the disks belong to cluster {before.instance_id}, and the metadata store is that of cluster"
-                    f" {expected.instance_id}. {STORE_LOST}"
-                )
+            # Damaged by the disk it is no cookie at all, and gets the general message.
+            with suppress(RecordFormatError):
+                before = Cookie.decode(text)
+                if replace(before, instance_id=expected.instance_id) == expected:
+                    raise IdentityError(
+                        f"the disks belong to cluster {before.instance_id}, and the metadata store is that of cluster"
+                        f" {expected.instance_id}. {STORE_LOST}"
+                    )
             raise IdentityError(
-                "the cookie on disk belongs to another bookie, directory layout or cluster:\n"
+                "the cookie on disk belongs to another bookie, directory layout or cluster, or is damaged:\n"
                 f"{text.decode(errors='replace')}expected:\n{cookie.decode()}"
             )
     if stored is not None and stored != cookie:

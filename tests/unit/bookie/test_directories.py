@@ -185,6 +185,16 @@ async def test_a_bookie_whose_metadata_was_deleted_says_what_to_do(again: bool) 
     assert "\n" not in text
 
 
+async def test_a_damaged_cookie_is_refused_as_one() -> None:
+    of = machine(ONE)
+    async with of:
+        await write(of, 1)
+    of.disk.damage(f"{ONE}/current/{COOKIE_NAME}", 0, 0xFF)
+    with pytest.raises(IdentityError, match="damaged"):
+        async with of:
+            pass
+
+
 @pytest.mark.parametrize("roots", [(ONE,), (TWO, ONE), (ONE, THREE), (ONE, TWO, THREE)])
 async def test_other_directories_than_the_cookies_are_refused(roots: tuple[str, ...]) -> None:
     of = machine(ONE, TWO)
