@@ -189,7 +189,7 @@ async def test_creating_a_subscription_with_a_producer_needs_both_rights(judge: 
 async def test_a_command_on_a_foreign_or_missing_topic_has_one_answer(
     kind: int, topic: str, judge: Judge
 ) -> None:
-    """A caller without rights there cannot find out by any command what exists."""
+    """Show that a caller without rights there cannot find out by any command what exists."""
     command = command_of(kind, topic)
     for caller in (ANONYMOUS, STRANGER, CONSUMER, OWN):
         assert await by_command(judge, Identity(caller or None), command) == REFUSED

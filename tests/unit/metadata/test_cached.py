@@ -319,7 +319,7 @@ async def test_a_change_by_a_broker_is_seen_before_its_event(bench: Bench) -> No
 
 
 async def test_lists_above_a_namespace_are_read_again_only_while_they_lack_it(bench: Bench) -> None:
-    """A broker creates the nodes above a namespace's first topic and changes these lists no further."""
+    """Let a broker create the nodes above a namespace's first topic, after which it changes these lists no further."""
     lists = ["/managed-ledgers", "/managed-ledgers/public"]
     topics = f"/managed-ledgers/{NS}/persistent"
     await bench.other.create("/managed-ledgers/another/namespace", make_parents=True)

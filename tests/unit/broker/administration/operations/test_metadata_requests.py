@@ -103,7 +103,7 @@ async def test_a_topic_that_is_not_loaded_is_deleted_without_a_ledger(counted: C
 
 
 async def test_figures_of_a_loaded_topic_are_not_read_from_storage(counted: Counted) -> None:
-    """A topic that was just created is asked for before its broker has reported it."""
+    """Ask for a topic that was just created, before its broker has reported it."""
     name = TopicName.parse(f"{NAMESPACE}/t")
     await topics.create(counted.engine, name, {})
     await counted.engine.call(CREATE_SUBSCRIPTION, CreateSubscription(name, "s"))
