@@ -23,6 +23,7 @@ from admin_ui.params import window
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from gateway.clusters.registry import clusters_for
 from gateway.http.bodies import json_answer
+from gateway.http.security import is_of_another_site
 from gateway.jobs import services, targets
 
 PIECE_BYTES = 1 << 16
@@ -43,7 +44,8 @@ class AnalysesView(JobsView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         """Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form."""
-        clusters_for(request).part(services.Warming).request()
+        if not is_of_another_site(request):
+            clusters_for(request).part(services.Warming).request()
         return json_answer(selectors.analyses())
 
 

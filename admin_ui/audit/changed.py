@@ -5,6 +5,7 @@ import json
 import re
 from math import isfinite
 from typing import Any
+from urllib.parse import unquote_plus
 
 from engine.metadata.account import Account
 from gateway.http.json_bodies import NESTING_MAX, is_deeper
@@ -28,6 +29,16 @@ def given_text(body: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     return _cut(_json(hidden(value)), GIVEN_CHARS_MAX)
+
+
+def given_query(query: str) -> str:
+    """Return a query string as it is kept: values of secrets are hidden."""
+    kept = []
+    for part in query.split("&"):
+        name, equals, _ = part.partition("=")
+        is_secret = equals and _SECRET.search(unquote_plus(name))
+        kept.append(f"{name}={HIDDEN}" if is_secret else part)
+    return "&".join(kept)
 
 
 def changes_text(account: Account) -> str:

@@ -19,7 +19,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.exceptions import PermissionDenied
 
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
-from admin_ui.audit.changed import changes_text, given_text
+from admin_ui.audit.changed import changes_text, given_query, given_text
 from admin_ui.models import AuditEntry
 from engine.auth.credentials import AuthenticationFailed, RolesRefused
 from engine.metadata import account
@@ -43,7 +43,7 @@ def is_change(request: HttpRequest) -> bool:
 def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
     """Return the entry of a call that is about to be handled; it is not saved yet."""
     path = str(getattr(request, "original_target", request.path))
-    query = request.META.get("QUERY_STRING") or ""
+    query = given_query(request.META.get("QUERY_STRING") or "")
     view = view_of(request)
     return AuditEntry(
         at_ms=time.time_ns() // 1_000_000,

@@ -90,6 +90,14 @@ def _is_preflight(request: HttpRequest) -> bool:
     return request.method == "OPTIONS" and PREFLIGHT_HEADER in request.META
 
 
+def is_of_another_site(request: HttpRequest) -> bool:
+    """Return whether a page of another site made a browser send the request, as by an image's address.
+
+    Such a page cannot read the answer; a view whose reading has an effect must not have it for such a request.
+    """
+    return request.META.get("HTTP_SEC_FETCH_SITE", "") in ("cross-site", "same-site")
+
+
 def preflight_of(request: HttpRequest) -> HttpResponse | None:
     """Return the answer to a preflight from an origin of the setting ``allowed_origins``; None for other requests."""
     if not _is_preflight(request) or not _is_named(request.META.get("HTTP_ORIGIN")):

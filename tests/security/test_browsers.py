@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings as configured
 from django.contrib.sessions.models import Session
 
+from gateway.jobs.services import Warming
 from tests.support.access.callers import bearer, by_token
 from tests.support.access.sessions import CSRF_TOKEN, session
 from tests.support.admin.gateway_client import Gateway
@@ -46,6 +47,17 @@ async def test_in_tls_a_change_of_a_session_needs_the_referer_of_this_page(refer
     client.scope["scheme"] = "https"
     assert (await client.say(BODY).served()).status == 403
     assert "t1" not in await tenants()
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "same-origin", "none", ""])
+def test_a_read_by_a_page_of_another_site_starts_nothing(
+    call: Gateway, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(Warming, "request", lambda _: started.append(site))
+    headers = {"sec-fetch-site": site} if site else {}
+    assert call("GET", "/api/v1/analyses", headers=headers).status == 200
+    assert started == ([] if site.endswith("-site") else [site])
 
 
 SIGN_INS = ("/login", "/accounts/login/", "/admin/login/", "/api-auth/login/", "/api/v1/session")

@@ -83,6 +83,14 @@ def test_filters_are_values_and_no_conditions(call: Gateway) -> None:
     assert call("GET", "/api/v1/audit").json["total"] == total
 
 
+def test_a_token_in_the_query_of_a_change_is_not_recorded(call: Gateway) -> None:
+    target = "/admin/v2/tenants/t1?token=abc.def.ghi&force=true"
+    assert call("PUT", target, TENANT).status == 204
+    answer = call("GET", "/api/v1/audit")
+    assert b"abc.def.ghi" not in answer.body
+    assert answer.json["rows"][0]["target"] == "/admin/v2/tenants/t1?token=(hidden)&force=true"
+
+
 PATHS = (
     f"/{ENCODED}",
     f"/{SCRIPT}",

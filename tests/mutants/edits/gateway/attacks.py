@@ -34,4 +34,20 @@ EDITS = (
         (f"{BROWSERS}::test_no_shared_cache_stores_an_answer",),
         "",
     ),
+    Edit(
+        "reads-of-other-sites-have-effects",
+        "gateway/http/security.py::is_of_another_site",
+        'in ("cross-site", "same-site")',
+        "in ()",
+        (f"{BROWSERS}::test_a_read_by_a_page_of_another_site_starts_nothing",),
+        "",
+    ),
+    Edit(
+        "queries-recorded-with-secrets",
+        "admin_ui/audit/recording.py::entry_for",
+        'given_query(request.META.get("QUERY_STRING") or "")',
+        'request.META.get("QUERY_STRING") or ""',
+        ("security/test_console_input.py::test_a_token_in_the_query_of_a_change_is_not_recorded",),
+        "",
+    ),
 )

@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
+
 from admin_ui.audit.changed import (
     CHANGES_CHARS_MAX,
     GIVEN_CHARS_MAX,
     HIDDEN,
     changes_text,
+    given_query,
     given_text,
     read_changes,
 )
@@ -39,6 +42,20 @@ def test_secrets_are_hidden_wherever_they_are() -> None:
     kept = {"authenticationParameters": HIDDEN, "a": [{"s3Secret": HIDDEN, "n": 1}], "password": ""}
     assert json.loads(given_text(json.dumps(given).encode())) == kept
     assert of(("/p", None, json.dumps(given).encode()))[0]["after"] == kept
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("", ""),
+        ("force=true&q=token", "force=true&q=token"),
+        ("token=abc.def.ghi&force=true", f"token={HIDDEN}&force=true"),
+        ("a=1&my%54oken=x&Password=y&secret", f"a=1&my%54oken={HIDDEN}&Password={HIDDEN}&secret"),
+        ("token=a=b", f"token={HIDDEN}"),
+    ],
+)
+def test_secrets_of_a_query_are_hidden(query: str, kept: str) -> None:
+    assert given_query(query) == kept
 
 
 def test_long_values_are_cut_and_further_changes_are_counted() -> None:
