@@ -16,6 +16,7 @@ ERRORS = "unit/gateway/test_errors.py"
 HANDLER = "unit/gateway/http/test_handler.py"
 SWITCHED_OFF = "security/test_switched_off.py"
 JOBS = "security/test_jobs.py"
+CURSORS = "security/test_cursors.py"
 ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
 SOCKETS = "security/test_sockets.py"
 DOORS = "unit/access/test_socket_doors.py"
@@ -32,7 +33,6 @@ FILES = "unit/test_private_files.py"
 FOREIGN = "unit/broker/test_foreign_resources.py"
 ENGINE_MATRIX = "unit/access/test_engine_matrix.py"
 EVALUATOR = "unit/auth/authorization/test_evaluator.py"
-PEEK = "security/test_peek.py"
 
 CHECKS: tuple[Check, ...] = (
     Check(
@@ -258,9 +258,10 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         80,
-        "the same change sent twice at once",
-        "one effect",
+        "the same change sent twice at once, a confirmation sent again",
+        "one effect; two launches of an analysis are two runs, which change nothing",
         (
+            f"{CURSORS}::test_a_confirmed_change_is_made_once",
             f"{BROWSERS}::test_a_change_that_is_sent_twice_at_once_has_one_effect",
             "integration/gateway/test_at_once.py::test_no_concurrent_change_is_lost",
             f"{ATTEMPTS}::test_a_message_received_twice_is_processed_once",
@@ -549,8 +550,8 @@ CHECKS: tuple[Check, ...] = (
         "a peek that creates a subscription",
         "consume on the subscription is needed, and nothing is created",
         (
-            f"{PEEK}::test_a_peek_creates_no_subscription",
-            f"{PEEK}::test_a_peek_creates_no_topic",
+            f"{CURSORS}::test_a_peek_creates_no_subscription",
+            f"{CURSORS}::test_a_peek_creates_no_topic",
             f"{FOREIGN}::test_an_operation_on_a_subscription_of_others_is_refused",
         ),
     ),
