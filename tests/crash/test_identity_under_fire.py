@@ -328,7 +328,7 @@ async def test_nothing_is_lost_and_no_role_is_in_or_out_for_longer_than_promised
         writer.close()
         return ssl.PEM_cert_to_DER_cert(renewed) == shown
 
-    await until(is_renewed, bound_s=10.0)
+    await until(is_renewed)
 
     await place.issuer.stop()
     await next_success(visitor.done)

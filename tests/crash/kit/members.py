@@ -45,7 +45,7 @@ class Member(threading.Thread):
                 self.work(client)
             except pulsar.PulsarException as error:
                 self.failures.append((time.monotonic(), repr(error)))
-                self._ending.wait(AGAIN_S)
+                self._ending.wait(AGAIN_S)  # time: pause of a client that was refused
             finally:
                 try:
                     client.close()
@@ -75,7 +75,7 @@ class Publisher(Member):
 
     def work(self, client: pulsar.Client) -> None:
         producer = client.create_producer(self._topic, send_timeout_millis=2_000)
-        while not self._ending.wait(0.02):
+        while not self._ending.wait(0.02):  # time: a rate of publishing
             self.number += 1
             payload = b"%d" % self.number
             producer.send(payload)
@@ -90,7 +90,7 @@ class Subscriber(Member):
         last_s = time.monotonic()
         while not self._ending.is_set() and time.monotonic() - last_s < SILENT_S:
             try:
-                message = consumer.receive(200)
+                message = consumer.receive(200)  # time: until the end is checked again
             except pulsar.Timeout:
                 continue
             last_s = time.monotonic()
