@@ -1,9 +1,9 @@
 """The gateway beside Apache's, REST and WebSocket, by turns in one run. ``python -m tests.bench.gateway --rounds 3``.
 
-``--revision REV`` runs the tree of that revision of ours beside the working tree, ``--floor`` an empty ASGI application
-under the same server: what of each request is the server's own. The load comes from the working tree for all of them,
-work by work; every other round turns their order round. Before each figure its load runs for a moment (Apache's JVM
-compiles), and a whole round before the first that counts.
+``--revision REV`` runs the tree of that revision of ours beside the working tree, ``--identity`` ours with tokens and
+rights, ``--floor`` an empty ASGI application under the same server: what of each request is the server's own. The load
+comes from the working tree for all of them, work by work; every other round turns their order round. Before each figure
+its load runs for a moment (Apache's JVM compiles), and a whole round before the first that counts.
 
 CPU is that of all processes of a side: ours ZooKeeper, Redis, bookie, broker and gateway, Apache's one JVM. It asserts
 nothing, and takes minutes: about 10 s for each work, side and round.
@@ -52,10 +52,17 @@ def main() -> None:
     parser.add_argument("--gateways", type=int, default=1, help="gateway processes of ours")
     parser.add_argument("--without-apache", action="store_true")
     parser.add_argument("--revision", default="", help="beside this git revision of ours")
+    parser.add_argument(
+        "--identity", action="store_true", help="beside ours with tokens and rights; REST only"
+    )
     parser.add_argument("--floor", action="store_true", help="beside an empty ASGI application")
     args = parser.parse_args()
     servers = SERVERS if args.server == "both" else (args.server,)
-    options = [Options(server, args.gateways) for server in servers]
+    options = [
+        Options(server, args.gateways, identity)
+        for server in servers
+        for identity in ((False, True) if args.identity else (False,))
+    ]
     wanted = args.rows.split("|")
     chosen = {
         name: work

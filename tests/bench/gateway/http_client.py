@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 HEAD_BYTES_MAX = 65536
 
 
-def build_request(method: str, path: str, body: bytes | None = None) -> bytes:
-    """Return the bytes of a request; a body is JSON."""
+def build_request(method: str, path: str, body: bytes | None = None, token: str = "") -> bytes:
+    """Return the bytes of a request; a body is JSON. It presents ``token`` unless that is empty."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n"
+    if token:
+        head += f"Authorization: Bearer {token}\r\n"
     if body is None:
         return f"{head}\r\n".encode()
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

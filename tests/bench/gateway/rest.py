@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tests.bench.gateway.http_client import Pool, Taken, build_request
 from tests.bench.gateway.measuring import Meter, Row, Rows, Run, Work, latency
 from tests.bench.gateway.sides import Side
+from tests.support.access.callers import SUPERUSER
 
 WARM_S = 0.7
 SECONDS = 3.0
@@ -78,7 +79,8 @@ def _row(meter: Meter, taken: Taken) -> Row:
 
 def _reading(row: str, path: Callable[[Side], str], connections: int, seconds: float) -> Run:
     async def run(side: Side) -> Rows:
-        request = build_request("GET", path(side))
+        target = path(side)
+        request = build_request("GET", target, token=_token(side, target))
         if path is _list:
             await _fill(side)
         async with Pool(side.http, connections) as pool:
@@ -99,18 +101,26 @@ async def _fill(side: Side) -> None:
         return
     where = side.namespace("bench-list")
     async with Pool(side.http, 16) as pool:
-        await pool.run(_puts(where, [f"t-{i:04}" for i in range(LISTED)]), 110)
+        await pool.run(_each(side, "PUT", where, [f"t-{i:04}" for i in range(LISTED)]), 110)
     side.prepared.add("list")
 
 
-def _puts(namespace: str, topics: Iterable[str]) -> Iterator[bytes]:
-    return (build_request("PUT", f"/admin/v2/persistent/{namespace}/{topic}") for topic in topics)
+def _token(side: Side, path: str) -> str:
+    """Return the token of a caller of ``path``: where that is enough, an administrator of the tenant ``public``."""
+    if path == "/admin/v2/tenants":
+        return side.token(SUPERUSER)
+    if side.identity and "administrator" not in side.prepared:
+        info = {"adminRoles": ["app"], "allowedClusters": ["standalone"]}
+        side.ask("POST", "/admin/v2/tenants/public", info)
+        side.prepared.add("administrator")
+    return side.token("app")
 
 
-def _deletes(namespace: str, topics: Iterable[str]) -> Iterator[bytes]:
-    return (
-        build_request("DELETE", f"/admin/v2/persistent/{namespace}/{topic}") for topic in topics
-    )
+def _each(side: Side, method: str, namespace: str, topics: Iterable[str]) -> Iterator[bytes]:
+    """Yield a request of this method for each topic."""
+    for topic in topics:
+        path = f"/admin/v2/persistent/{namespace}/{topic}"
+        yield build_request(method, path, token=_token(side, path))
 
 
 def _changing(connections: int, seconds: float) -> Run:
@@ -126,14 +136,14 @@ def _changing(connections: int, seconds: float) -> Run:
                 yield made[-1]
 
         async with Pool(side.http, connections) as pool:
-            await pool.run(_puts(where, new()), WARM_S)
-            await pool.run(_deletes(where, made), 30)
+            await pool.run(_each(side, "PUT", where, new()), WARM_S)
+            await pool.run(_each(side, "DELETE", where, made), 30)
             made.clear()
             putting = Meter(side)
-            put = await pool.run(_puts(where, new()), seconds)
+            put = await pool.run(_each(side, "PUT", where, new()), seconds)
             await putting.settle()
             deleting = Meter(side)
-            deleted = await pool.run(_deletes(where, made), 60)
+            deleted = await pool.run(_each(side, "DELETE", where, made), 60)
             await deleting.settle()
         if len(deleted.request_s) != len(made):
             raise RuntimeError(

@@ -1,5 +1,6 @@
 """Servers that are measured: our gateway with all its processes, an earlier revision of it, Apache Pulsar, a floor."""
 
+import base64
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.contenders import apache, apache_missing, cpu_s, kilobytes, unpacked
+from tests.support.access.callers import KEY, SUPERUSER, bearer, token
 from tests.support.instance import ROOT, Instance, running_instance
 from tests.support.ports import free_ports
 
@@ -22,6 +24,17 @@ APACHE = {
     "brokerDeleteInactiveTopicsEnabled": "false",
     "maxHttpServerConnections": "20480",  # 2,048 by default; further ones wait for ever
 }
+
+JUDGED = {
+    "authentication_enabled": "true",
+    "authentication_providers": "token",
+    "token_secret_key": base64.b64encode(KEY).decode(),
+    "authorization_enabled": "true",
+    "super_user_roles": SUPERUSER,
+    "broker_client_authentication_plugin": "token",
+    "broker_client_authentication_parameters": f"token:{token(SUPERUSER)}",
+}
+"""Settings of a side whose callers need credentials and rights."""
 
 
 @dataclass
@@ -36,6 +49,12 @@ class Side:
     """The running instance, when the side is ours."""
     prepared: set[str] = field(default_factory=set)
     """Names of what the works have set up."""
+    identity: bool = False
+    """True where callers need credentials and rights."""
+
+    def token(self, role: str) -> str:
+        """Return a token of a role; empty where callers need none."""
+        return token(role) if self.identity else ""
 
     def __post_init__(self) -> None:
         self.processes = self.find()
@@ -68,6 +87,7 @@ class Side:
         """Set something up. Raises RuntimeError for an answer that is neither a success nor ``allowed``."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers |= bearer(SUPERUSER) if self.identity else {}
         request = urllib.request.Request(self.http + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as reply:
@@ -114,6 +134,8 @@ class Options:
 
     server: str = "daphne"
     gateways: int = 1
+    identity: bool = False
+    """True where callers present tokens and are judged; REST only."""
 
     def known_to(self, root: Path) -> "Options":
         """Return the options that the source tree ``root`` has: older ones have Daphne and one gateway."""
@@ -121,6 +143,7 @@ class Options:
         return Options(
             self.server if "asgi_server" in source else "daphne",
             self.gateways if "--gateways" in source else 1,
+            self.identity,
         )
 
 
@@ -130,7 +153,10 @@ def ours(work: Path, options: Options, name: str = "ours", root: Path = ROOT) ->
     env = {"MAGNETAR_MAX_CONNECTIONS_PER_ADDRESS": "0"}
     if options.server != "daphne":
         env["MAGNETAR_ASGI_SERVER"] = options.server
-    data = work / f"{name.replace('/', '-')}-{options.server}"
+    if options.identity:
+        env |= {f"MAGNETAR_{setting.upper()}": value for setting, value in JUDGED.items()}
+        name = f"{name} judged"
+    data = work / f"{name.replace('/', '-').replace(' ', '-')}-{options.server}"
     with running_instance(data, root=root, gateways=options.gateways, **env) as instance:
         yield Side(
             f"{name} {options.server}",
@@ -138,6 +164,7 @@ def ours(work: Path, options: Options, name: str = "ours", root: Path = ROOT) ->
             instance.url,
             lambda: of_instance(instance),
             instance,
+            identity=options.identity,
         )
 
 
