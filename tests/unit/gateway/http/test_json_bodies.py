@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import InvalidField
+from gateway.http import json_bodies
 from gateway.http.json_bodies import NESTING_MAX, decode_body
 
 
@@ -58,3 +59,24 @@ def test_deep_nesting_is_refused(depth: int, shape: str) -> None:
         decode_body((shape * depth + "1" + close * depth).encode())
     most: Any = decode_body((shape * NESTING_MAX + "1" + close * NESTING_MAX).encode())
     assert most
+
+
+class CountedName(str):
+    """A name that counts its comparisons with others."""
+
+    comparisons = 0
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.comparisons += 1
+        return str.__eq__(self, other)
+
+
+def test_a_repeated_member_among_many_is_found_in_one_pass() -> None:
+    """A body within the limit has a hundred thousand members: comparing each with all others takes minutes."""
+    names = [*map(CountedName, range(2_000)), CountedName(1_999)]
+    with pytest.raises(InvalidField) as refused:
+        json_bodies._object([(name, 1) for name in names])
+    assert refused.value.field == "1999"
+    assert CountedName.comparisons < 3 * len(names)
