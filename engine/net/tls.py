@@ -87,6 +87,7 @@ class ServerFiles:
         """Return a context of the files as they are. Raises TlsFileError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION
         _load_chain(context, self.cert, self.key)
         if self.client_ca:
             _load_authorities(context, self.client_ca)

@@ -28,6 +28,8 @@ from engine.auth.authenticators.signing_keys import (
 
 KEY_BYTES_MAX = 1 << 20
 PEM = b"-----BEGIN "
+_KEY_TEXTS = (PEM, b"ssh-", b"ecdsa-sha2-")
+"""Beginnings of the texts of public and private keys."""
 _UNUSABLE = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
@@ -53,7 +55,7 @@ def secret_key(text: str, setting: str) -> SecretKey:
     """Return the secret that ``text`` states. Raises ProviderError, also for a key of another kind, which anybody may
     know."""
     data = read_bytes(text, setting)
-    if data.startswith(PEM) or _is_der_key(data):
+    if data.startswith(_KEY_TEXTS) or b'"kty"' in data or _is_der_key(data):
         raise ProviderError(f"{setting} is a public or private key, not a secret key")
     try:
         return SecretKey(data)

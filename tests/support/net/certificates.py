@@ -32,9 +32,21 @@ class Authority:
         )
         self.cert = self._write(name, builder, self._key).cert
 
-    def issue(self, name: str, *hosts: str, common_name: bool = True, unit: str = "") -> Files:
-        """Sign a certificate for ``hosts``, names or addresses, in files called after ``name``. ``unit`` is the
-        organizational unit."""
+    def issue(
+        self,
+        name: str,
+        *hosts: str,
+        common_name: bool = True,
+        unit: str = "",
+        begins: datetime.timedelta = -LIFE,
+        ends: datetime.timedelta = LIFE,
+        usage: x509.ObjectIdentifier | None = None,
+    ) -> Files:
+        """Sign a certificate for ``hosts``, names or addresses, in files called after ``name``.
+
+        ``unit`` is the organizational unit; ``begins`` and ``ends`` count from now; ``usage`` is the only purpose that
+        the certificate is for, None for any.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         kind = NameOID.COMMON_NAME if common_name else NameOID.ORGANIZATION_NAME
         attributes = [x509.NameAttribute(kind, name)]
@@ -42,11 +54,18 @@ class Authority:
             attributes.append(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
         subject = x509.Name(attributes)
         alternatives = x509.SubjectAlternativeName([_general(host) for host in hosts or (name,)])
-        builder = self._builder(subject, key).add_extension(alternatives, critical=False)
+        builder = self._builder(subject, key, begins, ends)
+        builder = builder.add_extension(alternatives, critical=False)
+        if usage is not None:
+            builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         return self._write(name, builder, key)
 
     def _builder(
-        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        begins: datetime.timedelta = -LIFE,
+        ends: datetime.timedelta = LIFE,
     ) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
         return (
@@ -55,8 +74,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - LIFE)
-            .not_valid_after(now + LIFE)
+            .not_valid_before(now + begins)
+            .not_valid_after(now + ends)
         )
 
     def _write(
