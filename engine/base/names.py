@@ -19,6 +19,8 @@ NON_PERSISTENT = "non-persistent"
 DOMAINS = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE = "public/default"
 PARTITION_SUFFIX = "-partition-"
+SYSTEM_PREFIX = "__"
+"""Beginning of the local names of the cluster's own topics, which have no limits and are in no list."""
 NAME_BYTES_MAX = 8192
 HASH_TOP = 0xFFFFFFFF
 """Highest bundle hash of a topic, which is the upper end of the last bundle and belongs to it."""

@@ -31,6 +31,7 @@ from engine.base.names import (
     DOMAINS,
     PARTITION_SUFFIX,
     PERSISTENT,
+    SYSTEM_PREFIX,
     BundleName,
     NamespaceName,
     TopicName,
@@ -56,7 +57,6 @@ from engine.tenancy.checks import check_expected, check_properties_size
 from engine.tenancy.namespaces import get_policies, is_present
 from engine.tenancy.nodes import change_node, create_node, find_node
 
-SYSTEM_PREFIX = "__"
 PARTITIONS_MAX = 10_000
 EXISTS = "This topic already exists"
 NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}

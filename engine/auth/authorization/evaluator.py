@@ -14,7 +14,7 @@ from engine.auth.identity import Identity
 from engine.auth.internal import INTERNAL_METHOD, INTERNAL_ROLE
 from engine.auth.judge import ALLOWED, Verdict
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName, WholeCluster
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
 
 GRANTS: dict[Action, tuple[str, ...]] = {
     Action.LOOKUP: ("produce", "consume"),
@@ -26,8 +26,6 @@ GRANTS: dict[Action, tuple[str, ...]] = {
     Action.SINKS: ("sinks",),
 }
 """The grants of which any one allows an action. An action that is not here cannot be granted."""
-CHANGE_EVENTS = "__change_events"
-"""Local name of the topic of each namespace that holds its topics' policies."""
 GLOBAL_CLUSTER = "global"
 ROLE_LENGTH_SHOWN = 100
 
@@ -128,13 +126,13 @@ def _of_grants(
     """Return the verdict about a role that administers nothing here."""
     topic = resource.topic if isinstance(resource, SubscriptionName) else resource
     namespace = topic.namespace if isinstance(topic, TopicName) else topic
-    is_log = isinstance(topic, TopicName) and topic.partitioned.local == CHANGE_EVENTS
-    if is_log and action is Action.PRODUCE:
-        # Publishing there sets policies, which a grant of produce does not allow (A12).
+    is_system = isinstance(topic, TopicName) and topic.local.startswith(SYSTEM_PREFIX)
+    if is_system and action is Action.PRODUCE:
+        # Publishing there sets policies, or passes by all limits, which a grant of produce does not allow (A12).
         return Verdict(
             False,
-            f"role {shown(role)} may not publish to {topic}, which holds policies;"
-            f" only an administrator of tenant {namespace.tenant} changes them",
+            f"role {shown(role)} may not publish to {topic}, which is the cluster's own;"
+            f" only an administrator of tenant {namespace.tenant} publishes there",
         )
     access = view.namespace(namespace)
     wanted = GRANTS[action]

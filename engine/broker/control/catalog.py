@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from engine.base.errors import AlreadyExists, Conflict, NotFound, Refusal
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
 from engine.broker.control.effective_policies import (
     NamespacePolicies,
     namespace_policies,
@@ -270,7 +270,7 @@ class Catalog:
         self, topic: TopicName, names: list[str], policies: NamespacePolicies
     ) -> Callable[[], None]:
         """Count ``names``, those of ``topic`` or of its partitions, as ``admit`` does. Raises the store's errors."""
-        if not policies.max_topics or topic.local.startswith(topics.SYSTEM_PREFIX):
+        if not policies.max_topics or topic.local.startswith(SYSTEM_PREFIX):
             return _nothing
         return await self._topic_room.admit(topic.namespace, names, policies.max_topics)
 

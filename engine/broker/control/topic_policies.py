@@ -18,7 +18,7 @@ from engine.base.errors import (
     PreconditionFailed,
     Refusal,
 )
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
 from engine.base.tasks import TaskScope, restarting
 from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, LatestEvent
 from engine.broker.control.event_schemas import EventSchemas
@@ -39,7 +39,6 @@ from engine.tenancy.change_events import (
     policies_of,
     with_policies,
 )
-from engine.tenancy.topics import SYSTEM_PREFIX
 
 LOAD_WAIT_S = 5.0
 """Time limit of the first read of a namespace's log; a topic's load has ``topic_load_timeout_seconds`` in all."""

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from engine.base.clock import Clock
+from engine.base.names import SYSTEM_PREFIX
 from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.errors import ConsumerBusy, SubscriptionNotFound
 from engine.broker.policies import (
@@ -18,7 +19,6 @@ from engine.broker.policies import (
 )
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
-from engine.tenancy.topics import SYSTEM_PREFIX
 
 log = logging.getLogger(__name__)
 

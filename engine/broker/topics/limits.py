@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
-from engine.base.names import TopicName
+from engine.base.names import SYSTEM_PREFIX, TopicName
 from engine.broker.context import Context
 from engine.broker.dispatch.facts import DELIVERY, facts_of
 from engine.broker.errors import BrokerError, MetadataError, NotAllowed
@@ -20,7 +20,6 @@ from engine.broker.policies import (
 )
 from engine.broker.topics.publish import Publish, Stage, StagePlace
 from engine.tenancy.settings import SUBSCRIPTION_TYPES
-from engine.tenancy.topics import SYSTEM_PREFIX
 from engine.wire.kernels import is_encrypted
 
 

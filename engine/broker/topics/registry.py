@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from engine.base.errors import MagnetarError
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
 from engine.base.tasks import TaskScope, UnderWay
 from engine.broker.context import Context
 from engine.broker.control.durations import Durations
@@ -34,7 +34,6 @@ from engine.managed.factory import CreationCheck, ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig
-from engine.tenancy.topics import SYSTEM_PREFIX
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from engine.base.names import TopicName
+from engine.base.names import SYSTEM_PREFIX, TopicName
 from engine.broker.errors import IncompatibleSchema, MetadataError, ServiceNotReady
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import LedgerError
@@ -22,7 +22,6 @@ from engine.schema.schema_registry import (
 from engine.schema.stored_versions import LostVersionError, UnreadableError, Version
 from engine.schema.wire_form import from_wire
 from engine.tenancy.strategy import Strategy
-from engine.tenancy.topics import SYSTEM_PREFIX
 from engine.wire import pulsar_pb2 as pb
 
 AUTO_CONSUME = 21

@@ -23,7 +23,7 @@ EDITS = (
     Edit(
         "publishing-sets-policies",
         f"{AUTHORIZATION}/evaluator.py::_of_grants",
-        "if is_log and action is Action.PRODUCE:",
+        "if is_system and action is Action.PRODUCE:",
         "if False:",
         (f"{JUDGED}::test_a_grant_to_publish_is_none_to_set_policies",),
     ),

@@ -254,9 +254,19 @@ def test_the_right_to_functions_is_not_the_right_to_what_they_read_and_write() -
         assert not allowed("functions", action, TOPIC)
 
 
-@pytest.mark.parametrize("name", [LOCAL_NAME, f"{LOCAL_NAME}-partition-0"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        LOCAL_NAME,
+        f"{LOCAL_NAME}-partition-0",
+        "__transaction_buffer_snapshot",
+        "__unlimited",
+        "__unlimited-partition-3",
+    ],
+)
 def test_a_grant_to_publish_is_none_to_set_policies(name: str) -> None:
-    """Refuse to publish to the topic of a namespace's policies, which Apache's broker allows."""
+    """Refuse to publish to the topic of a namespace's policies, which Apache's broker allows, and to any other name of
+    the cluster's own, on which no limit counts."""
     stored = policies({"app": ["produce", "consume"]})
     view = Records({"t": {"adminRoles": ["admin"]}}, {"t/n": stored})
     topic = NamespaceName.parse("t/n").topic(name)
