@@ -5,8 +5,8 @@ from tests.security.check import Check
 ACCESS = "unit/access"
 AUTH = "unit/auth"
 BOUNDS = "interop/test_bounds.py"
-CERTIFICATES = "security/test_certificates.py"
-CONNECTIONS = "security/test_connections.py"
+CERTIFICATES = "security/broker/test_certificates.py"
+CONNECTIONS = "security/broker/test_connections.py"
 ENGINE = f"{ACCESS}/test_engine_matrix.py"
 EVALUATOR = f"{AUTH}/authorization/test_evaluator.py"
 FRAMES = "interop/test_bad_input.py"
@@ -14,12 +14,12 @@ GATEWAY = f"{ACCESS}/test_permission_matrix.py"
 HANDLER = "unit/gateway/http/test_handler.py"
 HANDSHAKE = "unit/net/test_handshake.py"
 JUDGED = "unit/gateway/http/auth/test_judged_calls.py"
-KEPT = "security/test_credentials_kept.py"
+KEPT = "security/broker/test_credentials_kept.py"
 OPENINGS = f"{ACCESS}/test_socket_doors.py"
 REVOKED = "unit/broker/test_revocation.py"
 ROLES = f"{AUTH}/test_authentication.py"
 ROUTING = "unit/net/test_routing.py"
-TOKENS = "security/test_tokens.py"
+TOKENS = "security/broker/test_tokens.py"
 VALUES = "unit/gateway/rest/test_hostile_values.py"
 
 IDENTITY = (
@@ -233,8 +233,8 @@ RIGHTS = (
         "A message by the ledger of another topic (CVE-2021-41571)",
         "404",
         (
-            "security/test_foreign_messages.py::test_a_ledger_of_another_topic_holds_no_message_of_this_one",
-            "security/test_foreign_messages.py::test_entries_before_a_position_of_another_topic_are_this_topics",
+            "security/broker/test_foreign_messages.py::test_a_ledger_of_another_topic_holds_no_message_of_this_one",
+            "security/broker/test_foreign_messages.py::test_entries_before_a_position_of_another_topic_are_this_topics",
         ),
     ),
     Check(

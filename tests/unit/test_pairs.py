@@ -41,7 +41,6 @@ THROUGH = {
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/metadata/server/serving/four_letter_words.py": "unit/metadata/server/test_server.py",
-    "engine/net/issuers.py": "unit/auth/test_client_authentication.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_logical.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_writing.py": "unit/schema/test_encoding.py",

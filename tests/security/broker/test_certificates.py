@@ -23,7 +23,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 class Ends:
-    """Both ends of a connection whose bytes pass in memory."""
+    """A connection whose bytes pass in memory, with both its ends."""
 
     def __init__(self, server: ssl.SSLContext, client: ssl.SSLContext, host: str = HOST) -> None:
         to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
