@@ -17,12 +17,14 @@ from engine.admin.api.arguments import OnSubscription
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Identity
 from engine.auth.judge import Judge
+from engine.base.clock import LoopClock
 from engine.base.errors import Forbidden
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.connection.session import TRANSACTIONS
 from engine.net import handshake, keepalive
 from engine.net.http import Request
+from engine.net.refused_commands import RefusedCommands
 from engine.net.routing import Route, Router
 from engine.rpc.operation import Handlers, Operation
 from engine.rpc.server import RpcPages
@@ -124,7 +126,7 @@ async def by_command(judge: Judge, identity: Identity, command: Any) -> str:
         handled.append(command.type)
 
     line, tasks = Line(), TaskScope("test")
-    router = Router(line, tasks, 4, judge, lambda: identity)
+    router = Router(line, tasks, 4, judge, lambda: identity, RefusedCommands(LoopClock()))
     family = SimpleNamespace(times=SimpleNamespace(failed=0))  # a refused look-up is counted
     router.add(family, {command.type: replace(ROUTES[command.type], handler=note)})
     router.handle(command)
