@@ -12,6 +12,7 @@ JUDGED = "unit/gateway/http/auth/test_judged_calls.py"
 VIEWERS = "unit/access/test_viewers_are_asked.py"
 INPUT = "security/test_console_input.py"
 SERVERS = "unit/gateway/servers/test_both_servers.py"
+OPEN_SESSIONS = "unit/gateway/http/auth/test_open_sessions.py"
 ERRORS = "unit/gateway/test_errors.py"
 HANDLER = "unit/gateway/http/test_handler.py"
 SWITCHED_OFF = "security/test_switched_off.py"
@@ -145,14 +146,15 @@ CHECKS: tuple[Check, ...] = (
     Check(
         68,
         "a session id that the attacker chose, cookies without flags, a socket after the end of its session",
-        "begins no session; HttpOnly, SameSite=Strict, Secure in TLS",
+        "begins no session; HttpOnly, SameSite=Strict, Secure in TLS; closed within seconds",
         (
             f"{BROWSERS}::test_a_session_id_that_a_client_invents_begins_no_session",
             f"{BROWSERS}::test_scripts_and_other_sites_do_not_see_the_cookie_of_a_session",
             f"{CONNECTION}::test_cookies_of_answers_by_tls_are_for_tls_alone",
             f"{IDENTITY}::test_a_deleted_session_is_unauthenticated",
+            f"{OPEN_SESSIONS}::test_a_live_feed_ends_with_its_session",
         ),
-        absent="HTTP begins and ends no session: none is rotated, and none closes its sockets.",
+        absent="HTTP begins and ends no session, so that none is rotated.",
     ),
     Check(
         69,
@@ -306,9 +308,10 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         85,
-        "an open socket after its right was revoked or its token has ended",
-        "closed within a second",
+        "an open socket after its right was revoked, its token or its session has ended",
+        "closed within a second; 4 s after a session",
         (
+            f"{OPEN_SESSIONS}::test_a_live_feed_ends_with_its_session",
             f"{ADMISSION}::test_a_socket_ends_when_its_client_loses_the_right",
             f"{ADMISSION}::test_a_right_that_is_lost_while_a_socket_opens_ends_it",
             f"{ADMISSION}::test_a_socket_ends_with_its_credentials",

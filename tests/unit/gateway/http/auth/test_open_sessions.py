@@ -9,8 +9,8 @@ from django.contrib.sessions.models import Session
 
 from admin_ui import live
 from tests.support.access.callers import by_token
+from tests.support.access.sessions import session
 from tests.support.net.socket_pair import SocketPair
-from tests.unit.gateway.http.auth.test_identity import session
 from tests.unit.gateway.http.conftest import Client
 
 
@@ -50,8 +50,8 @@ async def test_a_live_feed_ends_with_its_session(
     monkeypatch.setattr(live, "is_signed_in", counted)
     monkeypatch.setattr(live, "SESSION_CHECK_S", 0.0)
     monkeypatch.setattr(live, "BEATS", [])
-    cookie = await session(superuser=True)
-    pair = await SocketPair(Client.application, "/api/v1/live", {"Cookie": cookie}).opened()
+    page = {"Cookie": await session(superuser=True), "Origin": "http://127.0.0.1:8080"}
+    pair = await SocketPair(Client.application, "/api/v1/live", page).opened()
     await pair.ended.wait()
     assert checked == 3
     assert pair.client.close_code == live.CLOSE_EXPIRED
