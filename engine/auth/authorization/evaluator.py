@@ -26,6 +26,8 @@ GRANTS: dict[Action, tuple[str, ...]] = {
     Action.SINKS: ("sinks",),
 }
 """The grants of which any one allows an action. An action that is not here cannot be granted."""
+CHANGE_EVENTS = "__change_events"
+"""Local name of the topic of each namespace that holds its topics' policies."""
 GLOBAL_CLUSTER = "global"
 ROLE_LENGTH_SHOWN = 100
 
@@ -126,13 +128,11 @@ def _of_grants(
     """Return the verdict about a role that administers nothing here."""
     topic = resource.topic if isinstance(resource, SubscriptionName) else resource
     namespace = topic.namespace if isinstance(topic, TopicName) else topic
-    is_system = isinstance(topic, TopicName) and topic.local.startswith(SYSTEM_PREFIX)
-    if is_system and action is Action.PRODUCE:
-        # Publishing there sets policies, or passes by all limits, which a grant of produce does not allow (A12).
+    if _is_closed(action, topic):
         return Verdict(
             False,
-            f"role {shown(role)} may not publish to {topic}, which is the cluster's own;"
-            f" only an administrator of tenant {namespace.tenant} publishes there",
+            f"role {shown(role)} may not {action.value} on {topic}, which is the cluster's own;"
+            f" only an administrator of tenant {namespace.tenant} may",
         )
     access = view.namespace(namespace)
     wanted = GRANTS[action]
@@ -150,6 +150,18 @@ def _of_grants(
     if action is Action.CONSUME and isinstance(resource, NamespaceName):
         return _of_all_subscriptions(role, resource, access)
     return ALLOWED
+
+
+def _is_closed(action: Action, resource: NamespaceName | TopicName) -> bool:
+    """Return whether no grant allows an action on a topic, because it is the cluster's own (A12).
+
+    Publishing there sets policies, and no limit counts on such a topic; consuming may create one. The log of policies
+    may be read.
+    """
+    if not isinstance(resource, TopicName) or not resource.local.startswith(SYSTEM_PREFIX):
+        return False
+    is_log = resource.partitioned.local == CHANGE_EVENTS
+    return action is Action.PRODUCE or (action is Action.CONSUME and not is_log)
 
 
 def _is_granted(

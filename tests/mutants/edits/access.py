@@ -22,9 +22,9 @@ REVOKED = "unit/broker/test_revocation.py"
 EDITS = (
     Edit(
         "publishing-sets-policies",
-        f"{AUTHORIZATION}/evaluator.py::_of_grants",
-        "if is_system and action is Action.PRODUCE:",
-        "if False:",
+        f"{AUTHORIZATION}/evaluator.py::_is_closed",
+        "return action is Action.PRODUCE or",
+        "return",
         (f"{JUDGED}::test_a_grant_to_publish_is_none_to_set_policies",),
     ),
     Edit(

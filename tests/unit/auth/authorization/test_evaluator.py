@@ -275,6 +275,11 @@ def test_a_grant_to_publish_is_none_to_set_policies(name: str) -> None:
         verdict = judge(Identity(role), Action.PRODUCE, topic, view, rules)
         assert verdict.allowed is is_allowed
     assert judge(Identity("app"), Action.LOOKUP, topic, view, rules).allowed
+    # A consumer may create a topic, also one of those that no limit counts.
+    subscription = SubscriptionName(topic, "s")
+    for role in ("app", "admin", "root"):
+        verdict = judge(Identity(role), Action.CONSUME, subscription, view, rules)
+        assert verdict.allowed is (role != "app" or name.startswith(LOCAL_NAME))
 
 
 def test_what_is_not_in_memory_is_named() -> None:
