@@ -66,13 +66,10 @@ class Authentication:
             method: same[0] if len(same) == 1 else ProviderList(same)
             for method, same in by_method.items()
         }
+        self.methods = frozenset(self._providers)
+        """Names of the methods that are configured."""
         self._roles = roles
         self.outcomes = outcomes if outcomes is not None else Outcomes()
-
-    @property
-    def methods(self) -> frozenset[str]:
-        """Names of the methods that are configured."""
-        return frozenset(self._providers)
 
     def __call__(self, credentials: Credentials) -> Identity | Awaitable[Identity]:
         """Return the identity of a client of the binary protocol. Raises AuthenticationFailed, RolesRefused."""
@@ -87,7 +84,7 @@ class Authentication:
     ) -> Identity | Awaitable[Identity]:
         presented = Presented(credentials.data, credentials.certificate)
         own = self._check(credentials.method, presented, credentials.address)
-        if isawaitable(own):
+        if not isinstance(own, Authenticated):
             return self._identify_later(credentials, own, complete)
         if not self._checks_original(credentials):
             return complete(credentials, own, None)
@@ -166,7 +163,7 @@ class Authentication:
         except AuthenticationFailed as error:
             self._count_failure(provider.name, method, error, address)
             raise
-        if isawaitable(outcome):
+        if not isinstance(outcome, Authenticated):
             return self._check_later(provider, outcome, address)
         self.outcomes.succeeded[provider.name, method] += 1
         return outcome

@@ -170,7 +170,9 @@ class EngineLink:
     async def _perform(self, work: Work[T], principal: str, timeout_s: float) -> T:
         async with asyncio.timeout(timeout_s):
             engine = self._engine or await self.engine()
-            return await work(engine._replace(principal=principal) if principal else engine)
+            if principal:
+                engine = Engine(engine.store, engine.admin, engine.cluster, principal)
+            return await work(engine)
 
     def run(self, work: Work[T], *, principal: str = "", timeout_s: float = CALL_TIMEOUT_S) -> T:
         """Run ``work(engine)`` for ``principal`` and return its result, in a thread other than the loop's. Raises

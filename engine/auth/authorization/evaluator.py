@@ -86,13 +86,12 @@ def _is_internal(identity: Identity) -> bool:
 def _of_role(
     role: str, action: Action, resource: Resource, view: PolicyView, rules: AccessRules
 ) -> Verdict:
-    name = shown(role)
     if action is Action.AUTHENTICATED:
         return ALLOWED
     tenant = tenant_of(resource)
     if action is Action.SUPERUSER or tenant is None:
         return Verdict(
-            False, f"role {name} is no superuser; the setting super_user_roles makes it one"
+            False, f"role {shown(role)} is no superuser; the setting super_user_roles makes it one"
         )
     record = view.tenant(tenant)
     if record is not None and role in record.administrators:
@@ -100,7 +99,7 @@ def _of_role(
     if action not in GRANTS or isinstance(resource, TenantName | WholeCluster):
         return Verdict(
             False,
-            f"role {name} is no administrator of tenant {tenant}; a superuser can make it one",
+            f"role {shown(role)} is no administrator of tenant {tenant}; a superuser can make it one",
         )
     return _of_grants(role, action, resource, view, rules)
 

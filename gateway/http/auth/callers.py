@@ -1,7 +1,6 @@
 """Authentication of the gateway's callers by what they present: one for all its clusters."""
 
 from collections.abc import Mapping
-from inspect import isawaitable
 
 from django.conf import settings
 
@@ -62,4 +61,4 @@ class Callers:
         if shown_only and credentials.method == NO_METHOD:
             return None
         identity = self._authentication.of_request(credentials)
-        return await identity if isawaitable(identity) else identity
+        return identity if isinstance(identity, Identity) else await identity
