@@ -157,8 +157,8 @@ class Environment:
     def served(
         self, stores: StoreUrls, access: Access = NO_ACCESS
     ) -> "tuple[ClusterSettings, ...]":
-        """Return the clusters that a gateway serves; first ``cluster_name``, whose metadata is in ``stores``. Those
-        that are etcd have the same ``access``."""
+        """Return the clusters that a gateway serves; first ``cluster_name``, whose metadata is in ``stores``. All have
+        the same ``access``."""
         own = ClusterSettings(
             self.cluster_name,
             stores,

@@ -64,11 +64,14 @@ class MetadataUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Means of access to etcd: TLS files, for members with https, and a user with a password."""
+    """Means of access to a store: TLS files, for members of etcd with https and for ZooKeeper with ``zookeeper_tls``,
+    and a user with a password. ``private``: nodes that are created in ZooKeeper are for that user alone."""
 
     tls: ClientFiles = field(default_factory=ClientFiles)
     user: str = ""
     password: str = field(default="", repr=False)
+    zookeeper_tls: bool = False
+    private: bool = False
 
 
 NO_ACCESS = Access()
@@ -87,14 +90,14 @@ async def connect(
 ) -> MetadataStore:
     """Open a session with the store that ``url`` names, and create the chroot.
 
-    Raises SettingsError, also when etcd refuses the user; TlsFileError; StoreUnavailableError when no server answers
-    within ``connect_timeout_s``.
+    Raises SettingsError, also when the store refuses the user; TlsFileError; StoreUnavailableError when no server
+    answers within ``connect_timeout_s``.
     """
     parsed = MetadataUrl.parse(url)
     if parsed.scheme == ETCD:
         store = _etcd(parsed, access, session_timeout_s, LoopNetwork(), RandomEntropy())
     else:
-        store = _zookeeper(parsed, session_timeout_s)
+        store = _zookeeper(parsed, access, session_timeout_s)
     try:
         await store.start(connect_timeout_s)
     except BaseException:
@@ -106,10 +109,19 @@ async def connect(
 # Imported there, because loading kazoo or h11 would slow down programs that only check their settings.
 
 
-def _zookeeper(url: MetadataUrl, session_timeout_s: float) -> _Session:
+def _zookeeper(url: MetadataUrl, access: Access, session_timeout_s: float) -> _Session:
     from engine.metadata.zookeeper import ZooKeeperStore
 
-    return ZooKeeperStore(url.hosts, session_timeout_s, url.chroot)
+    if access.zookeeper_tls:
+        access.tls.context()  # so that unusable files end the start
+    return ZooKeeperStore(
+        url.hosts,
+        session_timeout_s,
+        url.chroot,
+        tls=access.tls.context if access.zookeeper_tls else None,
+        user=f"{access.user}:{access.password}" if access.user else "",
+        private=access.private,
+    )
 
 
 def _etcd(

@@ -28,9 +28,10 @@ from kazoo.protocol.serialization import (
 )
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from engine.base.errors import MisuseError
+from engine.base.settings import SettingsError
 from engine.base.tasks import TaskScope
 from engine.metadata.kazoo.kazoo_handler import LoopHandler
 from engine.metadata.kazoo.kazoo_requests import EndWatches, MultiRead
@@ -49,6 +50,7 @@ from engine.metadata.store import (
     Watch,
 )
 from engine.metadata.tree import check_path, check_paths, check_value, parent_of
+from engine.net.tls import ContextSource
 
 log = logging.getLogger(__name__)
 
@@ -98,12 +100,28 @@ _EPHEMERAL, _SEQUENCE = 1, 2
 
 
 class ZooKeeperStore(SessionStore):
-    """A session on ZooKeeper that implements MetadataStore; created by ``engine.metadata.connect``."""
+    """A session on ZooKeeper that implements MetadataStore; created by ``engine.metadata.connect``.
 
-    def __init__(self, hosts: str, session_timeout_s: float, chroot: str) -> None:
+    ``tls``: source of contexts for connections in TLS, which kazoo's thread calls. ``user``: ``user:password`` of the
+    scheme digest. With ``private`` the created nodes are for that user alone.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        session_timeout_s: float,
+        chroot: str,
+        *,
+        tls: ContextSource | None = None,
+        user: str = "",
+        private: bool = False,
+    ) -> None:
         super().__init__(session_timeout_s, max(session_timeout_s * SUSPECT_FRACTION, 1.0))
         self._hosts = hosts
         self._chroot = chroot
+        self._tls = tls
+        self._identities = [("digest", user)] if user else []
+        self._acl = CREATOR_ALL_ACL if private else OPEN_ACL_UNSAFE
         self._requested_timeout_s = session_timeout_s
         self._context = contextvars.copy_context()
         self._tasks = TaskScope("zookeeper")
@@ -128,7 +146,8 @@ class ZooKeeperStore(SessionStore):
             timeout=self._requested_timeout_s,
             connection_retry=retry,
             command_retry=KazooRetry(max_tries=0),
-            handler=LoopHandler(),
+            handler=LoopHandler(self._tls),
+            auth_data=self._identities,
             logger=logging.getLogger("kazoo"),
         )
 
@@ -163,25 +182,37 @@ class ZooKeeperStore(SessionStore):
                 self._loop.call_soon(self._run_arrived, context=self._context)
 
     async def start(self, timeout_s: float) -> None:
-        """Connect. Raises StoreUnavailableError when no server answers in time; the caller closes the store then."""
+        """Connect. Raises StoreUnavailableError when no server answers in time, SettingsError when the user may not use
+        the chroot; the caller closes the store then."""
         client = self._client
         event = await self._loop.run_in_executor(None, client.start_async)
         live = await self._loop.run_in_executor(None, event.wait, timeout_s)
         if not live:
-            raise StoreUnavailableError(f"no ZooKeeper at {self._hosts} within {timeout_s} s")
+            failure = client.handler.failure
+            reason = f": {failure}" if failure else ""
+            raise StoreUnavailableError(
+                f"no ZooKeeper at {self._hosts} within {timeout_s} s{reason}"
+            )
         await self._wait_connected(self._loop.time() + timeout_s)
-        await self._make_chroot()
+        try:
+            await self._make_chroot()
+        except MisuseError as error:
+            raise SettingsError(f"metadata_user may not use {self._chroot}: {error}") from error
         self._tick()
 
     async def _make_chroot(self) -> None:
         """Create the chroot and its ancestors; kazoo creates no ancestor of a chroot."""
-        if self._chroot and await self._exists("/", None) is None:
+        if not self._chroot:
+            return
+        try:
+            await self._call("get", "/", GetData(self._full("/"), None))  # needs the right to read
+        except NoNodeError:
             await self._create_ancestors_and(self._chroot)
 
     async def _create_ancestors_and(self, full: str) -> None:
         """Create an empty node at a path of the server, whose missing ancestors first."""
         try:
-            await self._call("create", full, Create(full, b"", OPEN_ACL_UNSAFE, 0))
+            await self._call("create", full, Create(full, b"", self._acl, 0))
         except NodeExistsError:
             return
         except NoNodeError:
@@ -234,7 +265,8 @@ class ZooKeeperStore(SessionStore):
         client, session_id, sent = self._client, self._session_id, self._loop.time()
 
         def answered(answer: Any) -> None:  # on a kazoo thread
-            if answer.exception is None:
+            # A refusal by an ACL is an answer as well, and the caller's request is the one to report it.
+            if answer.exception is None or isinstance(answer.exception, zk.NoAuthError):
                 self._from_thread(self._proven, client, session_id, sent)
 
         self._send_request(Exists(self._full("/"), None), answered)
@@ -326,7 +358,7 @@ class ZooKeeperStore(SessionStore):
 
     async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
         flags = ephemeral * _EPHEMERAL | sequence * _SEQUENCE
-        request = Create(self._full(path), value, OPEN_ACL_UNSAFE, flags)
+        request = Create(self._full(path), value, self._acl, flags)
         created: str = await self._call("create", path, request)
         return created.removeprefix(self._chroot)
 

@@ -113,7 +113,7 @@ async def connect_stores(
     connect_timeout_s: float = 15.0,
     wrap: Callable[[MetadataStore], MetadataStore] = _same,
 ) -> MetadataStore:
-    """Open one session with each store of ``urls``. ``access``: to those that are etcd. ``wrap``: makes what serves a
+    """Open one session with each store of ``urls``. ``access``: to each of them. ``wrap``: makes what serves a
     session, such as a cache.
 
     Raises SettingsError, TlsFileError, and StoreUnavailableError when one does not answer within ``connect_timeout_s``,

@@ -8,6 +8,7 @@ the answer, so they must not block.
 
 import select
 import socket
+import ssl
 import threading
 import time
 from collections import deque
@@ -17,6 +18,8 @@ from typing import Any
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.handlers.utils import create_tcp_connection
 
+from engine.net.tls import ContextSource, TlsFileError
+
 READ_BYTES = 1 << 16
 WRITE_BYTES = 1 << 16
 TURNS_MAX = 64
@@ -24,14 +27,21 @@ TURNS_MAX = 64
 
 
 class LoopHandler:
-    """A kazoo IHandler for one client. ``event_object`` and others carry kazoo's names."""
+    """A kazoo IHandler for one client. ``event_object`` and others carry kazoo's names.
+
+    With ``tls`` connections are in TLS with its context, which kazoo's thread requests for each. kazoo's own TLS is not
+    used: it trusts the authorities of the operating system besides the stated ones, and no host name by default.
+    """
 
     name = "magnetar"
     timeout_exception = KazooTimeoutError
     sleep_func = staticmethod(time.sleep)
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ContextSource | None = None) -> None:
         self.running = False
+        self.failure = ""
+        """Why the last attempt to connect failed; empty after one that succeeded."""
+        self._tls = tls
         self._turns = 0
         self._lock = threading.Lock()
 
@@ -62,8 +72,21 @@ class LoopHandler:
         """Call a watch that fired."""
         callback.func(*callback.args)
 
-    def create_connection(self, *args: Any, **kwargs: Any) -> "AheadSocket":
-        return AheadSocket(create_tcp_connection(socket, *args, **kwargs))
+    def create_connection(
+        self, address: tuple[str, int], hostname: str, timeout: float, **_: Any
+    ) -> "AheadSocket":
+        """Connect to ``address``, whose name is ``hostname``. Raises OSError: kazoo tries again after one."""
+        try:
+            opened = create_tcp_connection(socket, address, timeout=timeout)
+            if self._tls is None:
+                connection = AheadSocket(opened)
+            else:
+                connection = AheadTlsSocket(_in_tls(opened, self._tls, hostname))
+        except OSError as error:
+            self.failure = str(error)
+            raise
+        self.failure = ""
+        return connection
 
     def create_socket_pair(self) -> "tuple[Wake, Wake]":
         wake = Wake()
@@ -78,10 +101,17 @@ class LoopHandler:
         """
         if writers:
             return [], writers, []
+        while True:
+            readable, again = self._poll(readers, timeout)
+            if readable or not again:
+                return readable, [], []
+
+    def _poll(self, readers: list[Any], timeout: float | None) -> tuple[list[Any], bool]:
+        """Return the readable ones, and whether bytes arrived of which nothing can be read yet."""
         ready = [reader for reader in readers if reader.pending()]
         if ready and self._turns < TURNS_MAX:
             self._turns += 1
-            return ready, [], []
+            return ready, False
         self._turns = 0
         poll = select.poll()
         for reader in readers:
@@ -95,11 +125,12 @@ class LoopHandler:
         polled = dict(poll.poll(limit_ms if waits else 0))
         for wake in asleep:
             wake.awake()
-        return (
-            [reader for reader in readers if reader.pending() or reader.fileno() in polled],
-            [],
-            [],
-        )
+        readable = [
+            reader
+            for reader in readers
+            if reader.pending() or (reader.fileno() in polled and reader.arrived())
+        ]
+        return readable, bool(polled)
 
 
 class KazooAnswer:
@@ -183,6 +214,10 @@ class AheadSocket:
         """Return the number of buffered bytes that were read ahead."""
         return len(self._data) - self._at
 
+    def arrived(self) -> bool:
+        """Return whether ``recv`` returns bytes or the end, once the socket was polled as readable."""
+        return True
+
     def recv(self, size: int) -> bytes:
         if not self.pending():
             self._data, self._at = self._sock.recv(READ_BYTES), 0
@@ -201,12 +236,48 @@ class AheadSocket:
         while self._out:
             try:
                 del self._out[: self._sock.send(self._out)]
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantWriteError):
                 if not select.select([], [self._sock], [], timeout)[1]:
                     raise KazooTimeoutError("socket time-out during write") from None
 
     def close(self) -> None:
         self._sock.close()
+
+
+def _in_tls(opened: socket.socket, tls: ContextSource, hostname: str) -> ssl.SSLSocket:
+    """Return the socket after the handshake, within the socket's time-out. Closes it and raises OSError on a failure,
+    also for files that cannot be used, as between the replacement of a certificate and of its key."""
+    try:
+        return tls().wrap_socket(opened, server_hostname=hostname)
+    except BaseException as error:
+        opened.close()
+        if isinstance(error, TlsFileError):
+            raise OSError(str(error)) from error
+        raise
+
+
+class AheadTlsSocket(AheadSocket):
+    """The same in TLS, where bytes may arrive that are a part of a record, or no data of the application."""
+
+    _sock: ssl.SSLSocket
+
+    def __init__(self, sock: ssl.SSLSocket) -> None:
+        super().__init__(sock)
+        self._ended = False
+
+    def pending(self) -> int:
+        return super().pending() or self._sock.pending()
+
+    def arrived(self) -> bool:
+        try:
+            self._data, self._at = self._sock.recv(READ_BYTES), 0
+        except ssl.SSLWantReadError:
+            return False
+        self._ended = not self._data
+        return True
+
+    def recv(self, size: int) -> bytes:
+        return b"" if self._ended else super().recv(size)
 
 
 class Wake:
@@ -225,6 +296,10 @@ class Wake:
 
     def pending(self) -> int:
         return len(self._tokens)
+
+    def arrived(self) -> bool:
+        """Return True: polled as readable, it was woken."""
+        return True
 
     def send(self, data: bytes) -> int:
         """Count a request, and wake the reading thread if it sleeps. Called from any thread."""

@@ -18,7 +18,7 @@ def test_a_malformed_url_is_refused() -> None:
         MetadataSettings("etcd:a:1")
 
 
-def test_access_is_for_etcd_and_complete() -> None:
+def test_access_is_complete_and_used() -> None:
     etcd = "etcd:https://a:2379"
     settings = MetadataSettings(
         etcd,
@@ -28,8 +28,22 @@ def test_access_is_for_etcd_and_complete() -> None:
     )
     assert settings.access == Access(ClientFiles("/ca"), "m", "kept to itself")
     assert "kept to itself" not in f"{settings} {settings.access}"
-    with pytest.raises(SettingsError, match="metadata_url must begin with etcd:"):
-        MetadataSettings("zk:a:1", metadata_user="m")
+    zookeeper = MetadataSettings(
+        "zk:a:1",
+        metadata_tls_enabled=True,
+        metadata_user="m",
+        metadata_password="kept to itself",
+        metadata_acl_enabled=True,
+    )
+    assert zookeeper.access == Access(ClientFiles(), "m", "kept to itself", True, True)
+    with pytest.raises(SettingsError, match="metadata_tls_enabled must be true"):
+        MetadataSettings("zk:a:1", metadata_tls_trust_certs_file_path="/ca")
+    with pytest.raises(SettingsError, match="metadata_tls_enabled is for ZooKeeper"):
+        MetadataSettings(etcd, metadata_tls_enabled=True)
+    with pytest.raises(SettingsError, match="metadata_acl_enabled needs metadata_user"):
+        MetadataSettings("zk:a:1", metadata_acl_enabled=True)
+    with pytest.raises(SettingsError, match="must not contain ':'"):
+        MetadataSettings("zk:a:1", metadata_user="m:n")
     with pytest.raises(SettingsError, match="metadata_user must be set"):
         MetadataSettings(etcd, metadata_password="p")
     with pytest.raises(SettingsError, match="must be set together"):
