@@ -96,7 +96,9 @@ class Settings:
 ELSEWHERE = frozenset(
     {
         *("allowed_hosts", "allowed_origins", "asgi_server", "clusters", "control_socket"),
-        "redis_url",
+        *("redis_url", "redis_user", "redis_password"),
+        *("redis_tls_trust_certs_file_path", "redis_tls_certificate_file_path"),
+        "redis_tls_key_file_path",
         *("max_connections_per_address", "secret_key", "trusted_proxies"),
         "status_file_path",
         "websocket_key_folder",

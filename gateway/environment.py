@@ -38,6 +38,7 @@ from engine.metadata.connect import NO_ACCESS, Access
 from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
 from engine.tenancy.settings import TenantLimits
+from gateway.redis_link import RedisSettings
 
 DAYS_MAX = 36_500
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -55,7 +56,6 @@ class Environment:
     )
     asgi_server: str = text("daphne", "the ASGI server", choices=("daphne", "uvicorn"))
     broker_port: int = port(6650, "Pulsar's protocol, as reported in a broker's configuration")
-    redis_url: str = text("", "queue of the worker and fan-out between gateways; empty: none")
     cluster_name: str = text(
         "standalone", "the cluster that it serves where a path names none (clusterName)"
     )
@@ -235,6 +235,7 @@ class GatewaySettings:
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
     reach: ReachSettings = field(default_factory=ReachSettings)
+    redis: RedisSettings = field(default_factory=RedisSettings)
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""

@@ -140,7 +140,7 @@ def inherited(option: str, descriptor: int) -> socket.socket:
             raise OSError(0, "it is not a listening socket")
     except OSError as error:
         raise ImproperlyConfigured(f"{option} {descriptor}: {error.strerror}") from error
-    if not settings.ENVIRONMENT.redis_url:
+    if not settings.REDIS.redis_url:
         raise ImproperlyConfigured(f"{option} needs redis_url: it joins gateways behind one port")
     return listener
 

@@ -33,6 +33,7 @@ BROKER_CLIENT = _LOADED.broker_client
 IDENTITY = _LOADED.identity
 TLS = _LOADED.tls
 REACH = _LOADED.reach
+REDIS = _LOADED.redis
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 
 INSTALLED_APPS = [
@@ -71,17 +72,9 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-if ENVIRONMENT.redis_url:
-    CHANNEL_LAYERS: dict[str, Any] = {
-        "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            # redis-py 8 closes a socket after 5 s without data by default, which would end idle subscriptions.
-            "CONFIG": {"hosts": [{"address": ENVIRONMENT.redis_url, "socket_timeout": None}]},
-        }
-    }
-else:
-    CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
-CELERY_BROKER_URL = ENVIRONMENT.redis_url or "memory://"
+CHANNEL_LAYERS = REDIS.channel_layers()
+CELERY_BROKER_URL = REDIS.celery_url() or "memory://"
+CELERY_BROKER_USE_SSL = REDIS.tls() or None
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],

@@ -261,7 +261,8 @@ def _renew_worker_key_for_ever() -> None:
     while True:
         try:
             client = client or redis.from_url(
-                app.conf.broker_url,
+                settings.REDIS.redis_url,
+                **settings.REDIS.options(),
                 socket_timeout=WORKER_PERIOD_S,
                 socket_connect_timeout=WORKER_PERIOD_S,
             )
@@ -279,7 +280,7 @@ def _renew_worker_key_for_ever() -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _begin_recovery(**_: Any) -> None:
     threading.Thread(target=_recover_runs_for_ever, name="recover-runs", daemon=True).start()
-    if app.conf.broker_url.startswith("redis"):
+    if settings.REDIS.redis_url:
         threading.Thread(target=_renew_worker_key_for_ever, name="worker-key", daemon=True).start()
 
 

@@ -37,6 +37,17 @@ BROKER_PORTS = {
     "BROKER_HTTP_TLS": ("https", "MAGNETAR_BROKER_HTTP_PORT_TLS"),
 }
 """Labels and variables of a broker's ports by their names in ``ports.DEFAULTS``."""
+EXTERNAL_REDIS = tuple(
+    f"MAGNETAR_REDIS_{name}"
+    for name in (
+        "USER",
+        "PASSWORD",
+        "TLS_TRUST_CERTS_FILE_PATH",
+        "TLS_CERTIFICATE_FILE_PATH",
+        "TLS_KEY_FILE_PATH",
+    )
+)
+"""Variables of a Redis that is not the instance's own."""
 SECURE_PORTS = frozenset({"BROKER_TLS", "BROKER_HTTP_TLS", "HTTPS"})
 LISTENER, HTTPS_LISTENER = "{listener}", "{https listener}"
 """Words of a command line that stand for the descriptors of listening sockets."""
@@ -184,6 +195,7 @@ def children(
         "MAGNETAR_BROKER_PORT": str(ports["BROKER"]),
         "MAGNETAR_HTTP_PORT": str(http_port),
         "MAGNETAR_REDIS_URL": f"redis://{host}:{redis_port}/0",
+        **dict.fromkeys(EXTERNAL_REDIS, ""),
         "MAGNETAR_CONTROL_SOCKET": str(control_socket(data)),
         "MAGNETAR_PORT_OFFSET": "0",
         "MAGNETAR_WORKERS_ON_DEMAND": str(options.workers_on_demand).lower(),

@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 from engine.metadata.apart.routed import OtherStoreUnavailableError, store_at
 from engine.metadata.cached import fresh
 from engine.metadata.store import SessionState
+from gateway.redis_link import RedisSettings
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.checks import ANSWER_S, Checks, NotKnownError, UnwellError
 from gateway.standalone.plan import WORKER_KEY
@@ -69,10 +70,11 @@ class Redis:
     ``on_demand``: both start with the first analysis, so that Redis is not missed before it answered once.
     """
 
-    def __init__(self, url: str, *, on_demand: bool = False) -> None:
+    def __init__(self, link: RedisSettings, *, on_demand: bool = False) -> None:
         self._awaited = not on_demand
         self._client = redis.from_url(
-            url,
+            link.redis_url,
+            **link.options(),
             socket_timeout=ANSWER_S,
             socket_connect_timeout=ANSWER_S,
             retry=Retry(NoBackoff(), 0),

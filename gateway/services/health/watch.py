@@ -41,10 +41,9 @@ class Health:
                 store = Store(self._link, url, PREFIXES[role][0])
                 checks.start(Kind.STORE, role, store.check, idle_s=1.0)
             checks.start(Kind.GATEWAY, "", partial(check_gateway, checks))
-            environment = settings.ENVIRONMENT
-            if environment.redis_url:
-                on_demand = environment.workers_on_demand
-                self._redis = Redis(environment.redis_url, on_demand=on_demand)
+            if settings.REDIS.redis_url:
+                on_demand = settings.ENVIRONMENT.workers_on_demand
+                self._redis = Redis(settings.REDIS, on_demand=on_demand)
                 checks.start(Kind.REDIS, "", self._redis.check, period_s=1.0)
                 checks.start(Kind.SPARK, "", self._redis.check_worker)
             path = Path(str(settings.DATABASES["default"]["NAME"]))

@@ -26,7 +26,7 @@ def test_environment_precedes_table_precedes_top_level_precedes_default(tmp_path
         7000,
         7002,
     )
-    assert environment.redis_url == "redis://s"
+    assert loaded.redis.redis_url == "redis://s"
     assert loaded.metadata.store_url == "zk:127.0.0.1:2281"
     assert environment.data_dir == Path("data")
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from gateway.redis_link import RedisSettings
 from gateway.services.health import parts
 from gateway.services.health.checks import NotKnownError, UnwellError
 from gateway.services.health.parts import WORKER_KEY_S, Redis
@@ -25,7 +26,7 @@ class Answers:
 async def test_a_worker_is_reported_missing_only_while_redis_has_its_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, answers = Redis("redis://127.0.0.1:1"), Answers()
+    made, answers = Redis(RedisSettings("redis://127.0.0.1:1")), Answers()
     await made.close()
     made._client = answers  # type: ignore[assignment]
     now = 100.0
@@ -49,7 +50,7 @@ async def test_a_worker_is_reported_missing_only_while_redis_has_its_state(
 
 
 async def test_redis_on_demand_is_missed_only_after_it_answered_once() -> None:
-    redis, answers = Redis("redis://127.0.0.1:1", on_demand=True), Answers()
+    redis, answers = Redis(RedisSettings("redis://127.0.0.1:1"), on_demand=True), Answers()
     await redis.close()
     redis._client = answers  # type: ignore[assignment]
     for check in (redis.check, redis.check_worker):
