@@ -4,8 +4,10 @@ import asyncio
 import ssl
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
+from engine.net.arrivals import Arrival, Arrivals, Arrived, address_of
 from engine.net.network import Network, Server
 
 REASON = "Reached the maximum number of connections"
@@ -19,6 +21,8 @@ class Served(Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
 
+    def data_received(self, data: bytes) -> None: ...
+
     def close(self) -> None:
         """Send what is queued, then end the connection."""
         ...
@@ -31,7 +35,8 @@ class Listener:
     when that is None.
 
     A connection above ``connections_max``, or above ``per_address_max`` of one remote address (0: no limit), is sent
-    ``refusal(reason)`` and closed; ``refused`` counts those.
+    ``refusal(reason)`` and closed; ``refused`` counts those. Peers in the TLS handshake count as well (T6): one above
+    the limits may complete it, to be sent the reason, and others are closed at once.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class Listener:
         self._emptied: asyncio.Event = asyncio.Event()
         self._connections: dict[Served, None] = {}
         self._from: Counter[str] = Counter()
+        self._handshakes = Arrivals(network, self._admits, self._accept)
         self.connections_max = connections_max
         self.per_address_max = per_address_max
         self.refused = 0
@@ -66,38 +72,47 @@ class Listener:
         return list(self._connections)
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
-        """Bind another address, accept connections and return the port. Raises OSError when the address is in use.
-
-        With ``tls`` a connection counts from the end of its handshake.
-        """
-        server = await self._network.listen(host, port, lambda: _Arrival(self._accepted), tls=tls)
+        """Bind another address, accept connections and return the port. Raises OSError when the address is in use."""
+        arrived: Arrived = self._accept
+        if tls is not None:
+            arrived = partial(self._handshakes.begin, tls)
+        server = await self._network.listen(host, port, lambda: Arrival(arrived))
         self._servers.append(server)
         return server.port
 
-    def _accepted(self, transport: asyncio.Transport) -> None:
-        peer = transport.get_extra_info("peername")
-        address = str(peer[0]) if isinstance(peer, tuple) else ""
+    def _admits(self, address: str) -> bool:
+        """Return whether another TLS handshake may begin; count a refusal."""
+        too_many = self._too_many(address, spare=1) is not None
+        self.refused += too_many
+        return not too_many
+
+    def _accept(self, transport: asyncio.Transport) -> Served | None:
+        """Return the protocol that serves a connection from now on; None when it is closed."""
+        address = address_of(transport)
         if reason := self._too_many(address):
             self.refused += 1
             if self._refusal is not None:
                 transport.write(self._refusal(reason))
             transport.close()
-            return
+            return None
         connection = None if self._stopped else self._make()
         if connection is None:
             transport.close()
-            return
+            return None
         self._connections[connection] = None
         self._from[address] += 1
         connection.on_gone = lambda: self._lost(connection, address)
         transport.set_protocol(connection)  # type: ignore[arg-type]
         connection.connection_made(transport)
+        return connection
 
-    def _too_many(self, address: str) -> str | None:
-        """Return why another connection from ``address`` is refused; None when it is accepted."""
-        if 0 < self.connections_max <= len(self._connections):
+    def _too_many(self, address: str, spare: int = 0) -> str | None:
+        """Return why another connection from ``address`` is refused; None when it is accepted, as long as the limits
+        are exceeded by less than ``spare``."""
+        if 0 < self.connections_max <= len(self._connections) + len(self._handshakes) - spare:
             return REASON
-        if 0 < self.per_address_max <= self._from[address]:
+        of_address = self._from[address] + self._handshakes.of(address)
+        if 0 < self.per_address_max <= of_address - spare:
             return f"{REASON} on address {address}"
         return None
 
@@ -112,6 +127,7 @@ class Listener:
     def stop_accepting(self) -> None:
         """Close the listening sockets; connections stay open. Safe to repeat."""
         self._stopped = True
+        self._handshakes.stop()
         for server in self._servers:
             server.close()
 
@@ -131,16 +147,6 @@ class Listener:
         except TimeoutError:
             for connection in self.connections:
                 connection.abort()
+        await self._handshakes.close()
         for server in self._servers:
             await server.wait_closed()
-
-
-class _Arrival(asyncio.Protocol):
-    """Protocol of a connection until its peer's address is known, which an event loop first passes to
-    ``connection_made``."""
-
-    def __init__(self, accepted: Callable[[asyncio.Transport], None]) -> None:
-        self._accepted = accepted
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._accepted(transport)  # type: ignore[arg-type]

@@ -97,13 +97,13 @@ class Interim(asyncio.Protocol):
             self._protocol.connection_lost(exc)
 
     def hand_over(self, transport: asyncio.Transport, protocol: asyncio.Protocol) -> None:
-        """Make ``protocol`` the transport's. It receives what arrived early in the loop's next turn, before anything
-        that the loop reads then."""
+        """Make ``protocol`` the transport's. It receives what arrived early at once: in the loop's next turn that would
+        follow what the loop has already read in this one."""
         self._protocol = protocol
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         if self._early:
-            asyncio.get_running_loop().call_soon(protocol.data_received, bytes(self._early))
+            protocol.data_received(bytes(self._early))
 
 
 class _LoopServer:
@@ -161,7 +161,11 @@ class LoopNetwork:
         except BaseException:
             transport.abort()
             raise
-        interim.hand_over(encrypted, protocol)
+        try:
+            interim.hand_over(encrypted, protocol)
+        except BaseException:
+            transport.abort()  # as the event loop does for a protocol that raises
+            raise
 
     async def listen(
         self,

@@ -35,6 +35,13 @@ class FrameLimitError(PeerError):
     """The peer announced a frame above the limit."""
 
 
+def _name_of(address: object) -> str:
+    """Return ``host:port`` of a socket's address."""
+    if isinstance(address, tuple) and len(address) >= 2:
+        return f"{address[0]}:{address[1]}"
+    return str(address or "")
+
+
 class ClearTextError(PeerError):
     """The peer sent bytes in clear where TLS has to begin; they may be someone else's."""
 
@@ -55,6 +62,9 @@ class Connection(asyncio.Protocol):
         self.frame_max = frame_max
         self.buffered_bytes_max = buffered_bytes_max
         self.transport: asyncio.Transport | None = None
+        self.peer_name = ""
+        """``host:port`` of the peer, empty before the connection is established. It is kept, because a transport in TLS
+        has no address any more when the connection is lost."""
         self.paused = False
         self.closing = False
         self.error: Exception | None = None
@@ -103,16 +113,6 @@ class Connection(asyncio.Protocol):
         if self.transport is None:
             return self._out_bytes
         return self._out_bytes + self.transport.get_write_buffer_size()
-
-    @property
-    def peer_name(self) -> str:
-        """``host:port`` of the peer, empty when not connected."""
-        name = self.transport.get_extra_info("peername") if self.transport is not None else None
-        return (
-            f"{name[0]}:{name[1]}"
-            if isinstance(name, tuple) and len(name) >= 2
-            else str(name or "")
-        )
 
     def send(self, data: bytes) -> None:
         """Queue bytes for the next flush; ignored on a closed connection."""
@@ -260,6 +260,7 @@ class Connection(asyncio.Protocol):
         self._starting_tls = False
         self.transport = transport  # type: ignore[assignment]
         assert self.transport is not None
+        self.peer_name = _name_of(transport.get_extra_info("peername"))
         if self.closing:  # closed before the connection was established
             self.transport.abort()
             return

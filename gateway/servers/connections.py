@@ -4,6 +4,7 @@ the extensions of its scopes."""
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from gateway.http import refusal
@@ -15,14 +16,21 @@ class Addresses:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.handshakes: Callable[[str], int] = lambda address: 0
+        """Returns the number of peers of an address in the TLS handshake, which count as well (T6)."""
         self._open: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
         """Count a connection. Returns False without counting it when ``address`` has reached the limit."""
-        if self.limit and self._open[address] >= self.limit:
+        if not self.admits(address):
             return False
         self._open[address] += 1
         return True
+
+    def admits(self, address: str, spare: int = 0) -> bool:
+        """Return whether ``address`` has fewer connections than the limit and ``spare``."""
+        count = self._open[address] + self.handshakes(address)
+        return not self.limit or count < self.limit + spare
 
     def leave(self, address: str) -> None:
         """Remove a counted connection that has ended."""

@@ -12,8 +12,9 @@ from typing import Any
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from engine.net.arrivals import Arrival, Arrivals
 from engine.net.http import LINGER_S
-from engine.net.network import TLS_HANDSHAKE_TIMEOUT_S
+from engine.net.network import LoopNetwork
 from gateway.servers.connections import Addresses, extensions_of
 from gateway.servers.websocket import Application, SocketConnection, Sockets
 
@@ -122,8 +123,14 @@ class _Server(Server):
         sockets: Sockets,
         encrypted: Sequence[socket.socket],
         tls: ssl.SSLContext | None,
+        addresses: Addresses,
     ) -> None:
         super().__init__(config)
+        # One above the limit may complete the handshake, to be sent the reason; others are closed at once.
+        self._handshakes = Arrivals(
+            LoopNetwork(), lambda address: addresses.admits(address, spare=1), self._arrived
+        )
+        addresses.handshakes = self._handshakes.of
         self._sockets = sockets
         self._encrypted = encrypted
         self._tls = tls
@@ -150,27 +157,28 @@ class _Server(Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for sock in self._encrypted:
+            assert self._tls is not None
+            begin = partial(self._handshakes.begin, self._tls)
             server = await asyncio.get_running_loop().create_server(
-                self._connection,
-                sock=sock,
-                ssl=self._tls,
-                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,
-                backlog=ACCEPTS,
+                partial(Arrival, begin), sock=sock, backlog=ACCEPTS
             )
             self.servers.append(server)
         for sock in (*(sockets or ()), *self._encrypted):
             sock.listen(BACKLOG)  # asyncio has set the backlog to ACCEPTS.
 
-    def _connection(self) -> asyncio.Protocol:
-        """Return the protocol of a connection in TLS, as uvicorn does for others."""
+    def _arrived(self, transport: asyncio.Transport) -> asyncio.Protocol:
+        """Serve a connection in TLS as uvicorn does others, and return its protocol."""
         protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
         return protocol
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
+        await self._handshakes.close()
         await self._sockets.close()
         await super().shutdown(sockets)
 
@@ -210,7 +218,7 @@ def serve(
     )
     asyncio.set_event_loop(loop)
     try:
-        server = _Server(config, sockets, encrypted, tls)
+        server = _Server(config, sockets, encrypted, tls, addresses)
         loop.run_until_complete(server.serve(sockets=listeners))
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())

@@ -40,7 +40,7 @@ class LoopHandler:
     def __init__(self, tls: ContextSource | None = None) -> None:
         self.running = False
         self.failure = ""
-        """Why the last attempt to connect failed; empty after one that succeeded."""
+        """Reason for which the last attempt to connect failed; empty after one that succeeded."""
         self._tls = tls
         self._turns = 0
         self._lock = threading.Lock()

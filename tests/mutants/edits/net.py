@@ -41,6 +41,32 @@ EDITS = (
         "T1",
     ),
     Edit(
+        "early-bytes-follow-later-ones",
+        "engine/net/network.py::Interim.hand_over",
+        "protocol.data_received(bytes(self._early))",
+        "asyncio.get_running_loop().call_soon(protocol.data_received, bytes(self._early))",
+        (
+            "unit/net/test_start_tls.py::test_what_arrives_with_the_handshake_precedes_what_was_read_behind_it",
+        ),
+    ),
+    Edit(
+        "handshakes-count-for-no-address",
+        "engine/net/arrivals.py::Arrivals.of",
+        "return sum(peer == address for peer in self._addresses.values())",
+        "return 0",
+        ("unit/net/test_arrivals.py::test_peers_in_the_handshake_count_for_their_address",),
+        "T6",
+    ),
+    Edit(
+        "redis-may-have-any-name",
+        "gateway/redis_link.py::RedisSettings.tls",
+        '"ssl_check_hostname": files.verify_hostname,',
+        '"ssl_check_hostname": False,',
+        (
+            "security/test_outbound_links.py::test_a_server_with_the_certificate_of_another_host_receives_nothing",
+        ),
+    ),
+    Edit(
         "any-byte-proves-a-client-alive",
         "engine/net/keepalive.py::KeepAlive.received",
         "self._received = self._received_in_probe = True",

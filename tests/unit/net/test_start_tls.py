@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from engine.base.tasks import TaskScope
 from engine.net import network as network_module
 from engine.net.listener import Listener
-from engine.net.network import LoopNetwork, Network
+from engine.net.network import Interim, LoopNetwork, Network
 from engine.net.tls import ClientFiles, ServerFiles
 from engine.net.transport import ClearTextError, Connection
 from tests.sim.kit.loop import NODE, Node, SimLoop, simulate
@@ -273,3 +274,19 @@ def test_a_simulated_handshake_fails_as_a_real_one() -> None:
         assert not site.listener.connections
 
     simulated(scenario)
+
+
+async def test_what_arrives_with_the_handshake_precedes_what_was_read_behind_it() -> None:
+    class Taker(asyncio.Protocol):
+        def __init__(self) -> None:
+            self.got: list[bytes] = []
+
+        def data_received(self, data: bytes) -> None:
+            self.got.append(data)
+
+    taker, interim = Taker(), Interim()
+    interim.data_received(b"with the handshake")
+    interim.hand_over(Mock(asyncio.Transport), taker)
+    taker.data_received(b"behind it")  # as the loop does, where it has read it in the same turn
+    await asyncio.sleep(0)
+    assert taker.got == [b"with the handshake", b"behind it"]

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import select
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ from websockets.sync.client import connect
 
 from tests.support.net.certificates import Authority, Files
 from tests.support.ports import free_ports
+from tests.support.waiting import until_blocking
 
 TIMEOUT_S = 60.0
 
@@ -148,3 +150,27 @@ def test_a_connection_above_the_limit_of_its_address_is_refused(tmp_path: Path) 
     for connection in (first, second):
         connection.close()
     assert limited.stop() == (0, "")
+
+
+def test_peers_in_the_handshake_count_for_their_address(tmp_path: Path) -> None:
+    limited = HttpsServer(tmp_path, address_max=1)
+    silent = [socket.create_connection(("127.0.0.1", limited.port), TIMEOUT_S) for _ in range(3)]
+    # One above the limit may begin a handshake, by which an ordinary client reads the reason.
+    with pytest.raises(OSError, match=r"reset|violation|EOF|closed"):
+        caller(limited.client())
+    assert select.select(silent[2:], [], [], TIMEOUT_S)[0] == silent[2:], "it is closed at once"
+    for connection in silent:
+        connection.close()
+    until_blocking(lambda: answers(limited))
+    assert limited.stop() == (0, "")
+
+
+def answers(server: HttpsServer) -> bool:
+    connection = server.client()
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
