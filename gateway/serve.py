@@ -52,10 +52,10 @@ def _apply_migrations() -> None:
     connection.close()
 
 
-def prepare(host: str, reach: ReachSettings | None = None) -> None:
+def prepare(host: str) -> None:
     """Create the data folder and those of the clusters. Raises ImproperlyConfigured when that fails, and for a host
-    that ``reach``, else the settings, do not permit to be listened on."""
-    reach = reach or settings.REACH
+    that the settings do not permit to be listened on."""
+    reach = settings.REACH
     authenticated = settings.IDENTITY.general.authentication_enabled
     try:
         reach.check("host", host, authenticated=authenticated)
@@ -93,6 +93,8 @@ def main() -> None:
     raise_socket_limit()
     try:
         django.setup()
+        if args.insecure_anywhere:
+            settings.REACH = ReachSettings(True)  # the console shows it, too
         shared, encrypted = (
             [] if given is None else [inherited(name, given)]
             for name, given in (
@@ -101,7 +103,7 @@ def main() -> None:
             )
         )
         for host in (args.host, *(sock.getsockname()[0] for sock in (*shared, *encrypted))):
-            prepare(host, ReachSettings(True) if args.insecure_anywhere else None)
+            prepare(host)
         https_port = settings.ENVIRONMENT.https_port
         tls = None if https_port is None else settings.TLS.context()
     except (ImproperlyConfigured, TlsFileError) as error:

@@ -51,11 +51,13 @@ async def environment(
             last.body = await read(stored)
     except (TimeoutError, MagnetarError):
         pass
+    authentication = settings.IDENTITY.general.authentication_enabled
     return {
         "cluster": cluster.name,
         "clusters": last.body["clusters"] or [cluster.name],
         "version": settings.VERSION,
         "broker_url": last.body["broker_url"],
-        "authentication": settings.IDENTITY.general.authentication_enabled,
+        "authentication": authentication,
+        "open_to_anyone": settings.REACH.insecure_anywhere and not authentication,
         "now": now_ms(),
     }

@@ -17,5 +17,8 @@ class EnvironmentAnswer(s.Serializer[object]):
     )
     http_url = s.CharField()
     authentication = s.BooleanField(help_text="whether clients must send a token")
+    open_to_anyone = s.BooleanField(
+        help_text="whether other machines may be served although authentication is off (insecure_anywhere)"
+    )
     user = User(allow_null=True)
     now = s.IntegerField()

@@ -1457,6 +1457,8 @@ export interface components {
             http_url: string;
             /** @description whether clients must send a token */
             authentication: boolean;
+            /** @description whether other machines may be served although authentication is off (insecure_anywhere) */
+            open_to_anyone: boolean;
             user: components["schemas"]["User"] | null;
             now: number;
         };

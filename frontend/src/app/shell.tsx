@@ -12,6 +12,7 @@ import { Copy } from "../ui/copy";
 import { Mark, MoonIcon, SearchIcon, SunIcon } from "../ui/icons";
 import { StaleContext, type Trouble, TroubleContext } from "../ui/states";
 import { CredentialsNeeded } from "./credentials-needed";
+import { OpenToAnyone } from "./open-to-anyone";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
 import { StatusLine } from "./status-line";
@@ -54,6 +55,7 @@ function Frame() {
           <SchemeToggle />
         </div>
       </header>
+      <OpenToAnyone />
       <StatusLine />
       <nav className={styles.nav} aria-label="Main">
         <NavLinks />

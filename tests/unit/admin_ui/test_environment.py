@@ -3,7 +3,11 @@
 import asyncio
 from typing import Any
 
+import pytest
+from django.test import override_settings
+
 from admin_ui.environment import selectors
+from engine.base.addresses import ReachSettings
 from engine.metadata.store import StoreUnavailableError
 from tests.support.admin.clusters import cluster_without_link
 
@@ -33,3 +37,10 @@ async def test_an_unavailable_store_delays_no_answer_and_hides_no_known_value() 
         assert environment["clusters"] == READ["clusters"]
         assert environment["broker_url"] == READ["broker_url"]
         assert environment["authentication"] is False
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+async def test_the_console_learns_that_everyone_may_do_everything(insecure: bool) -> None:
+    with override_settings(REACH=ReachSettings(insecure)):
+        environment = await selectors.environment(cluster_without_link(), answers)
+    assert environment["open_to_anyone"] is insecure
