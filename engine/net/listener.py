@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from engine.net.arrivals import Arrival, Arrivals, Arrived, address_of
 from engine.net.network import Network, Server
+from engine.net.tls_handshakes import Arrival, Arrived, TlsHandshakes, address_of
 
 REASON = "Reached the maximum number of connections"
 
@@ -56,7 +56,7 @@ class Listener:
         self._emptied: asyncio.Event = asyncio.Event()
         self._connections: dict[Served, None] = {}
         self._from: Counter[str] = Counter()
-        self._handshakes = Arrivals(network, self._admits, self._accept)
+        self._handshakes = TlsHandshakes(network, self._admits, self._accept)
         self.connections_max = connections_max
         self.per_address_max = per_address_max
         self.refused = 0

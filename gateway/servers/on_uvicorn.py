@@ -12,9 +12,9 @@ from typing import Any
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from engine.net.arrivals import Arrival, Arrivals
 from engine.net.http import LINGER_S
 from engine.net.network import LoopNetwork
+from engine.net.tls_handshakes import Arrival, TlsHandshakes
 from gateway.servers.connections import Addresses, extensions_of
 from gateway.servers.websocket import Application, SocketConnection, Sockets
 
@@ -127,7 +127,7 @@ class _Server(Server):
     ) -> None:
         super().__init__(config)
         # One above the limit may complete the handshake, to be sent the reason; others are closed at once.
-        self._handshakes = Arrivals(
+        self._handshakes = TlsHandshakes(
             LoopNetwork(), lambda address: addresses.admits(address, spare=1), self._arrived
         )
         addresses.handshakes = self._handshakes.of

@@ -51,10 +51,10 @@ EDITS = (
     ),
     Edit(
         "handshakes-count-for-no-address",
-        "engine/net/arrivals.py::Arrivals.of",
+        "engine/net/tls_handshakes.py::TlsHandshakes.of",
         "return sum(peer == address for peer in self._addresses.values())",
         "return 0",
-        ("unit/net/test_arrivals.py::test_peers_in_the_handshake_count_for_their_address",),
+        ("unit/net/test_tls_handshakes.py::test_peers_in_the_handshake_count_for_their_address",),
         "T6",
     ),
     Edit(

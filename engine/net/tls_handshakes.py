@@ -22,7 +22,7 @@ Arrived = Callable[[asyncio.Transport], Next | None]
 """Begins to serve a connection and returns its protocol; None when the connection is closed."""
 
 
-class Arrivals:
+class TlsHandshakes:
     """The TLS handshakes of a server. ``admits(address)``: whether another may begin, else the connection ends at once.
     ``arrived`` is called after each handshake, which no longer counts then."""
 
