@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from engine.base.secret_files import check_secret
 from engine.base.settings import SettingsError, secret, text
 from engine.net.tls import ClientFiles
 
@@ -70,6 +71,8 @@ class RedisSettings:
         if not self.in_tls:
             return {}
         files = self.files
+        if files.key:
+            check_secret(files.key)
         return {
             "ssl_cert_reqs": "required",
             "ssl_check_hostname": files.verify_hostname,

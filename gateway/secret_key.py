@@ -5,6 +5,8 @@ from pathlib import Path
 
 from django.core.management.utils import get_random_secret_key
 
+from engine.base.secret_files import keep_secret
+
 FILE_NAME = "secret_key"
 
 
@@ -30,4 +32,5 @@ def read_or_create(data_dir: Path) -> str:
             pass  # Another process was first, and its key is used.
         finally:
             draft.unlink()
+    keep_secret(path)
     return path.read_text().strip()

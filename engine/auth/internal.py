@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
+from engine.base.secret_files import keep_secret
 
 TOKEN_HEADER = "X-Magnetar-Token"
 TOKEN_FILE = "internal-token"
@@ -41,6 +42,7 @@ def load_token(data_dir: Path, configured: str, entropy: Entropy) -> str:
     try:
         if not path.exists():
             _create(path, entropy)
+        keep_secret(path)
         return _checked(path.read_text(encoding="ascii").strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise TokenError(f"cannot use the internal token file {path}: {error}") from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from engine.base.secret_files import check_secret
 from engine.base.settings import count, flag, secret, text
 from engine.net.tls import ClientFiles, ContextSource
 
@@ -121,6 +122,7 @@ class BrokerClientSettings:
 def _token(given: str) -> Callable[[bytes], tuple[str, bytes]]:
     if given.startswith("file:"):
         path = unquote_to_bytes(urlsplit(given).path).decode()
+        check_secret(path)
 
         def read(challenge: bytes) -> tuple[str, bytes]:
             with open(path, "rb") as file:

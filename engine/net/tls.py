@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.base.errors import MagnetarError
+from engine.base.secret_files import check_secret
 from engine.base.settings import SettingsError, count, flag, text
 
 log = logging.getLogger(__name__)
@@ -190,6 +191,7 @@ class ClientFiles:
 def _load_chain(context: ssl.SSLContext, cert: str, key: str) -> None:
     for path in (cert, key):
         _check_readable(path)
+    check_secret(key)
     try:
         context.load_cert_chain(cert, key, password=_no_password)
     except (ssl.SSLError, ValueError) as error:

@@ -105,7 +105,7 @@ def read_users(configured: str) -> Mapping[str, str]:
     if not configured:
         raise ProviderError("basic_auth_conf must name an htpasswd file where basic is a provider")
     try:
-        text = read_bytes(configured, "basic_auth_conf").decode("utf-8")
+        text = read_bytes(configured, "basic_auth_conf", is_secret=True).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProviderError("basic_auth_conf is not UTF-8") from error
     users: dict[str, str] = {}

@@ -25,6 +25,7 @@ from engine.auth.authenticators.signing_keys import (
     private_key,
     public_key,
 )
+from engine.base.secret_files import check_secret
 
 KEY_BYTES_MAX = 1 << 20
 PEM = b"-----BEGIN "
@@ -33,9 +34,12 @@ _KEY_TEXTS = (PEM, b"ssh-", b"ecdsa-sha2-")
 _UNUSABLE = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
-def read_bytes(text: str, setting: str) -> bytes:
+def read_bytes(text: str, setting: str, *, is_secret: bool = False) -> bytes:
     """Return the bytes that a text stands for: ``file:///path``, ``file:relative``, ``data:;base64,…``, the name of an
-    existing file, else plain Base64. Raises ProviderError, which names ``setting`` and not the text."""
+    existing file, else plain Base64. The mode of a file that ``is_secret`` is checked.
+
+    Raises ProviderError, which names ``setting`` and not the text.
+    """
     text = text.strip()
     if text.startswith("data:"):
         return _of_data_url(text, setting)
@@ -43,18 +47,18 @@ def read_bytes(text: str, setting: str) -> bytes:
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
             raise ProviderError(f"{setting} names a file of another host: write file:///path")
-        return _of_file(Path(unquote_to_bytes(parts.path).decode()), setting)
+        return _of_file(Path(unquote_to_bytes(parts.path).decode()), setting, is_secret)
     try:
         is_file = Path(text).is_file()
     except (OSError, ValueError):
         is_file = False
-    return _of_file(Path(text), setting) if is_file else _of_base64(text, setting)
+    return _of_file(Path(text), setting, is_secret) if is_file else _of_base64(text, setting)
 
 
 def secret_key(text: str, setting: str) -> SecretKey:
     """Return the secret that ``text`` states. Raises ProviderError, also for a key of another kind, which anybody may
     know."""
-    data = read_bytes(text, setting)
+    data = read_bytes(text, setting, is_secret=True)
     if data.startswith(_KEY_TEXTS) or b'"kty"' in data or _is_der_key(data):
         raise ProviderError(f"{setting} is a public or private key, not a secret key")
     try:
@@ -77,7 +81,7 @@ def verification_key(text: str, setting: str) -> VerificationKey:
 
 def signing_key(text: str, setting: str) -> SigningKey:
     """Return the private key that ``text`` states, as unencrypted PKCS#8. Raises ProviderError."""
-    data = read_bytes(text, setting)
+    data = read_bytes(text, setting, is_secret=True)
     load = load_pem_private_key if data.startswith(PEM) else load_der_private_key
     try:
         return private_key(load(data, None))
@@ -85,7 +89,9 @@ def signing_key(text: str, setting: str) -> SigningKey:
         raise ProviderError(f"{setting} is not a usable private key: {_reason(error)}") from error
 
 
-def _of_file(path: Path, setting: str) -> bytes:
+def _of_file(path: Path, setting: str, is_secret: bool) -> bytes:
+    if is_secret:
+        check_secret(path)
     try:
         with path.open("rb") as file:
             data = file.read(KEY_BYTES_MAX + 1)
