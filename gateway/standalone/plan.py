@@ -203,6 +203,8 @@ def children(
         "PYTHONUNBUFFERED": "1",
         **(options.secure.environment() if options.secure else {}),
     }
+    if options.secure and options.metadata == "embedded":
+        shared |= options.secure.of_metadata_clients()
     gateways = _gateways(options, ports, shared)
     out = [
         _metadata(options, zk_port, java_home, classpath, shared),
@@ -236,6 +238,9 @@ def _metadata(
     data, ready = options.data_dir, Ready("zookeeper", port)
     if options.metadata == "embedded":
         argv = embedded_metadata(data / "metadata", options.host, port)
+        if options.secure:
+            ready = Ready("tcp", port)  # it listens once it has loaded its store
+            env = {**env, **options.secure.of_metadata_server(port)}
         return Child("zookeeper", argv, {"zookeeper": port}, ready, env=env)
     argv = apache_zookeeper(data, java_home, classpath, data / "zookeeper" / "zoo.cfg")
     return Child("zookeeper", argv, {"zookeeper": port}, ready, env={**env, **JAVA_LOCALE})

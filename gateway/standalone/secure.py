@@ -181,6 +181,27 @@ class SecureFiles:
             "MAGNETAR_BOOKKEEPER_TLS_KEY_FILE_PATH": str(self.key(BROKER)),
         }
 
+    def of_metadata_server(self, port: int) -> Mapping[str, str]:
+        """Return the variables of the engine's metadata server, which serves ``port`` in TLS alone."""
+        return {
+            "MAGNETAR_METADATA_SERVER_TLS_PORT": str(port),
+            "MAGNETAR_METADATA_SERVER_TLS_ONLY": "true",
+            "MAGNETAR_METADATA_SERVER_TLS_CERTIFICATE_PATH": str(self.certificate("server")),
+            "MAGNETAR_METADATA_SERVER_TLS_KEY_PATH": str(self.key("server")),
+            "MAGNETAR_METADATA_SERVER_TLS_TRUST_PATH": str(self.authority),
+            "MAGNETAR_METADATA_SERVER_TLS_CLIENT_CERTIFICATE_REQUIRED": "true",
+            "MAGNETAR_METADATA_SERVER_TLS_CLIENT_NAMES": f"{BROKER},{SUPERUSER}",
+        }
+
+    def of_metadata_clients(self) -> Mapping[str, str]:
+        """Return the variables by which all children connect to that server."""
+        return {
+            "MAGNETAR_METADATA_TLS_ENABLED": "true",
+            "MAGNETAR_METADATA_TLS_TRUST_CERTS_FILE_PATH": str(self.authority),
+            "MAGNETAR_METADATA_TLS_CERTIFICATE_FILE_PATH": str(self.certificate(BROKER)),
+            "MAGNETAR_METADATA_TLS_KEY_FILE_PATH": str(self.key(BROKER)),
+        }
+
     def of_broker(self) -> Mapping[str, str]:
         """Return the variables by which a broker logs in at brokers."""
         return self._login(BROKER)

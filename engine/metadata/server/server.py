@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from engine.auth.credentials import PeerCertificate
 from engine.base.clock import Clock
 from engine.base.disk.files import Disk, Lane
 from engine.base.entropy import Entropy
@@ -237,7 +238,15 @@ class MetadataServer:
             )
             tls = files.reloaded(settings.tls_refresh_seconds)
             await self._tls_listener.start(settings.host, settings.tls_port, tls=tls)
-        await self._listener.start(settings.host, settings.port)
+        if not settings.tls_only:
+            await self._listener.start(settings.host, settings.port)
+
+    def admits(self, certificate: PeerCertificate | None) -> bool:
+        """Return whether a client with this certificate is served."""
+        names = self.settings.client_names
+        subject = (certificate or {}).get("subject", ())
+        presented = {value for part in subject for kind, value in part if kind == "commonName"}
+        return not names or not names.isdisjoint(presented)
 
     def _new_connection(self) -> ZooKeeperConnection:
         settings = self.settings

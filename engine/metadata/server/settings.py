@@ -43,6 +43,13 @@ class MetadataServerSettings:
     tls_client_certificate_required: bool = flag(
         False, "whether clients in TLS need a trusted certificate (ssl.clientAuth)"
     )
+    tls_client_names: str = text(
+        "",
+        "common names of the certificates that are served in TLS, with commas between; empty: all that are trusted",
+    )
+    tls_only: bool = flag(
+        False, "serve no port in clear, without which tls_client_certificate_required is no limit"
+    )
     tls_refresh_seconds: int = count(
         300, "seconds after which a new connection checks whether the certificates have changed"
     )
@@ -86,11 +93,22 @@ class MetadataServerSettings:
         check_ranges(self)
         if self.tls_port is not None and not (self.tls_certificate_path and self.tls_key_path):
             raise SettingsError("tls_port needs tls_certificate_path and tls_key_path")
+        if self.tls_client_names and not (self.tls_client_certificate_required and self.tls_only):
+            raise SettingsError(
+                "tls_client_names needs tls_client_certificate_required and tls_only"
+            )
+        if self.tls_only and self.tls_port is None:
+            raise SettingsError("tls_only needs tls_port: no port would be served without it")
         low, high = self.session_timeouts_ms
         if low > high:
             raise SettingsError(
                 f"session_timeout_ms_min must be at most session_timeout_ms_max ({high}), not {low}"
             )
+
+    @property
+    def client_names(self) -> frozenset[str]:
+        """The common names of ``tls_client_names``; empty for all."""
+        return frozenset(name.strip() for name in self.tls_client_names.split(",") if name.strip())
 
     @property
     def session_timeouts_ms(self) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import Protocol
 
+from engine.auth.credentials import PeerCertificate
 from engine.base.errors import PeerError
 from engine.metadata.server.codec import (
     RequestError,
@@ -45,6 +46,10 @@ class ConnectionOwner(Protocol):
 
     @property
     def requests(self) -> RequestHandler: ...
+
+    def admits(self, certificate: PeerCertificate | None) -> bool:
+        """Return whether a client with this certificate is served."""
+        ...
 
     def connect(self, connection: "ZooKeeperConnection", request: ConnectRequest) -> None:
         """Answer the first request of a connection. Raises PeerError."""
@@ -141,6 +146,13 @@ class ZooKeeperConnection(Connection):
     # Connection
 
     def opened(self) -> None:
+        if not self._server.admits(self.certificate):
+            log.warning(
+                "client refused peer=%s: its certificate has none of tls_client_names",
+                self.peer_name,
+            )
+            self.abort(PeerError("not among tls_client_names"))
+            return
         self.limit_reads()
         self._sessionless = self._loop.call_later(SESSIONLESS_S, self._abort_without_session)
 

@@ -8,6 +8,7 @@ import pytest
 from cryptography import x509
 
 from bookie.settings import PROGRAM as BOOKIE
+from engine.metadata.server.settings import PROGRAM as METADATA_SERVER
 from engine.settings import load as load_broker
 from gateway.environment import load as load_gateway
 from gateway.standalone.plan import (
@@ -138,6 +139,12 @@ def test_each_child_accepts_its_secure_settings(tmp_path: Path) -> None:
         assert identity.general.proxy_roles == GATEWAY
     assert broker.node.bind_address == "127.0.0.1"
     assert broker.ledger.bookie_tls_provider
+    server = METADATA_SERVER.load(made["zookeeper"].env, tmp_path, {"data_dir": str(tmp_path)})
+    assert (server.server.tls_port, server.server.tls_only) == (2181, True)
+    assert (broker.metadata.access.zookeeper_tls, broker.metadata.access) == (
+        True,
+        gateway.metadata.access,
+    )
 
 
 def test_the_ports_move_with_the_offset_and_several_gateways_share_https(tmp_path: Path) -> None:

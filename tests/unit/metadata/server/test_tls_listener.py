@@ -38,3 +38,34 @@ async def test_a_session_over_tls_sees_what_one_in_clear_writes(tmp_path: Path) 
         secure.close()
     finally:
         await rig.stop()
+
+
+async def test_a_server_of_tls_alone_serves_the_named_certificates_alone(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    server = authority.issue("server", "localhost", "127.0.0.1")
+    rig = MetadataRig(
+        network=LoopNetwork(),
+        tls_port=0,
+        tls_only=True,
+        tls_certificate_path=server.cert,
+        tls_key_path=server.key,
+        tls_trust_path=authority.cert,
+        tls_client_certificate_required=True,
+        tls_client_names="other, broker",
+    )
+    await rig.start()
+    try:
+        assert rig.server.port == 0, "nothing is served in clear"
+        for name, is_served in (("broker", True), ("application", False), ("broker2", False)):
+            tls = ClientFiles(authority.cert, *authority.issue(name)).context()
+            opening = SeamClient.open(rig.network, rig.server.tls_port, tls=tls)
+            if is_served:
+                client = await opening
+                await client.ask(create("/a", b"1"))
+                client.close()
+                continue
+            with pytest.raises(OSError, match=r".*"):
+                async with asyncio.timeout(60):
+                    await opening
+    finally:
+        await rig.stop()
