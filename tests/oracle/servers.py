@@ -242,13 +242,16 @@ class OurBookies:
 
 
 class ApacheBookie:
-    """One of Apache's on a root that is there already; ``stop`` and ``start`` keep id and data."""
+    """One of Apache's on a root that is there already; ``stop`` and ``start`` keep id and data. ``config``: further
+    entries of its configuration file."""
 
-    def __init__(self, work: Path, name: str, zk: str, port: int) -> None:
+    def __init__(self, work: Path, name: str, zk: str, port: int, **config: object) -> None:
         self.name = name
         self.id = f"127.0.0.1:{port}"
         self._folder = work / name
         self._start = ("bookies", "--dir", self._folder, "--zk", zk, "--base-port", port)
+        for key, value in config.items():
+            self._start += ("--config", f"{key}={value}")
 
     def start(self) -> None:
         """Start the bookie and return once it is registered."""

@@ -1,14 +1,30 @@
-"""Apache BookKeeper's own ledger client on our bookies in TLS, over both of its wire protocols."""
+"""Apache BookKeeper's own ledger client on our bookies in TLS, over both of its wire protocols; roles of clients, also
+of our client on Apache's bookie."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bookie.settings import TLS_FACTORY
-from tests.oracle.ledgers_java import NOT_ENOUGH_BOOKIES, JavaError, JavaLedgers, expected
-from tests.oracle.servers import OurBookies
+from bookie.settings import ROLES_FACTORY, TLS_FACTORY
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError
+from engine.ledger.settings import LedgerSettings
+from engine.net.network import LoopNetwork
+from tests.oracle.ledgers_java import (
+    NOT_ENOUGH_BOOKIES,
+    UNAUTHORIZED,
+    JavaError,
+    JavaLedgers,
+    expected,
+)
+from tests.oracle.servers import ApacheBookie, OurBookies, connected, make_root
+from tests.support.ledger_cluster import Listener, run_of
 from tests.support.net.certificates import Authority
+from tests.support.ports import free_ports
 
 pytestmark = [pytest.mark.slow]
 
@@ -38,8 +54,29 @@ def bookies(
         yield made
 
 
-def options(authority: Authority, *, trusted: str = "") -> list[str]:
-    cert, key = authority.issue("client")
+@pytest.fixture(scope="module")
+def bookies_for_brokers(
+    zookeeper: str, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OurBookies]:
+    """A bookie that serves only clients with the role ``broker`` in their certificate."""
+    cert, key = authority.issue("bookie", "127.0.0.1")
+    with OurBookies(
+        tmp_path_factory.mktemp("bookies-for-brokers"),
+        f"{zookeeper}/for-brokers",
+        count=1,
+        tls_provider_factory_class=TLS_FACTORY,
+        tls_certificate_path=cert,
+        tls_key_store=key,
+        tls_trust_store=authority.cert,
+        tls_client_authentication=True,
+        bookie_auth_provider_factory_class=ROLES_FACTORY,
+        authorized_roles="broker",
+    ) as made:
+        yield made
+
+
+def options(authority: Authority, *, trusted: str = "", unit: str = "") -> list[str]:
+    cert, key = authority.issue("client", unit=unit)
     return [
         f"tlsProviderFactoryClass={TLS_FACTORY}",
         "clientTrustStoreType=PEM",
@@ -73,3 +110,89 @@ def test_a_bookie_that_is_not_trusted_is_not_written_to(
     with pytest.raises(JavaError) as refused:
         java.run("add", "w", 1, 100)
     assert refused.value.code == NOT_ENOUGH_BOOKIES
+
+
+@pytest.mark.parametrize("protocol", ["V2", "V3"])
+def test_a_bookie_with_roles_serves_a_client_that_has_one(
+    java: JavaLedgers, bookies_for_brokers: OurBookies, authority: Authority, protocol: str
+) -> None:
+    shown = options(authority, unit="0:broker;other")
+    java.run("client", "role", bookies_for_brokers.uri, protocol, *shown)
+    java.run("create", "role", "w", 1, 1, 1, "CRC32C", "-")
+    assert java.run("add", "w", 20, 3000) == "0 19"
+    assert java.seen("read", "w", 0, 19) == expected(0, 19, 3000)
+
+
+@pytest.mark.parametrize("unit", ["", "0:application", "1:broker"])
+def test_a_bookie_with_roles_serves_no_other_client(
+    java: JavaLedgers, bookies_for_brokers: OurBookies, authority: Authority, unit: str
+) -> None:
+    java.run("client", "other", bookies_for_brokers.uri, "V3", *options(authority, unit=unit))
+    java.run("create", "other", "w", 1, 1, 1, "CRC32C", "-")
+    with pytest.raises(JavaError) as refused:
+        java.run("add", "w", 1, 100)
+    assert refused.value.code in (NOT_ENOUGH_BOOKIES, UNAUTHORIZED)
+
+
+@pytest.fixture(scope="module")
+def apache_bookie_for_brokers(
+    zookeeper: str, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Start an Apache bookie that serves only clients with the role ``broker``; return the place of its metadata."""
+    cert, key = authority.issue("bookie", "127.0.0.1")
+    zk = f"{zookeeper}/apache-for-brokers"
+    (port,) = free_ports(1)
+    bookie = ApacheBookie(
+        tmp_path_factory.mktemp("apache-for-brokers"),
+        "bookie",
+        zk,
+        port,
+        tlsProviderFactoryClass=TLS_FACTORY,
+        tlsKeyStoreType="PEM",
+        tlsKeyStore=key,
+        tlsCertificatePath=cert,
+        tlsTrustStoreType="PEM",
+        tlsTrustStore=authority.cert,
+        tlsClientAuthentication="true",
+        bookieAuthProviderFactoryClass=ROLES_FACTORY,
+        authorizedRoles="broker",
+    )
+    asyncio.run(make_root(zk))
+    try:
+        bookie.start()
+        yield zk
+    finally:
+        bookie.stop()
+
+
+@pytest.mark.parametrize(("unit", "is_served"), [("0:broker", True), ("0:application", False)])
+async def test_apaches_bookie_with_roles_serves_our_client_by_its_role(
+    apache_bookie_for_brokers: str, authority: Authority, unit: str, is_served: bool
+) -> None:
+    cert, key = authority.issue("broker", unit=unit)
+    store = await connected(apache_bookie_for_brokers)
+    client = LedgerClient(
+        store=store,
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        settings=LedgerSettings(
+            bookie_tls_provider=TLS_FACTORY,
+            bookkeeper_tls_trust_certs_file_path=authority.cert,
+            bookkeeper_tls_client_authentication=True,
+            bookkeeper_tls_certificate_file_path=cert,
+            bookkeeper_tls_key_file_path=key,
+        ),
+    )
+    try:
+        listener = Listener()
+        writer = await client.create(1, 1, 1, b"", {}, listener)
+        writer.append(run_of(b"a", b"b"))
+        if is_served:
+            await listener.reach(2)
+            await writer.close()
+        else:
+            assert isinstance(await listener.fail(), LedgerError)
+    finally:
+        await client.close()
+        await store.close()
