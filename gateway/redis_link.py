@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from engine.base.secret_files import check_secret
+from engine.base.disk.secret_files import check_secret
 from engine.base.settings import SettingsError, secret, text
 from engine.net.tls import ClientFiles
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.core.management.utils import get_random_secret_key
 
-from engine.base.secret_files import keep_secret
+from engine.base.disk.secret_files import keep_secret
 
 FILE_NAME = "secret_key"
 

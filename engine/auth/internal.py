@@ -8,9 +8,9 @@ import hmac
 import os
 from pathlib import Path
 
+from engine.base.disk.secret_files import keep_secret
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
-from engine.base.secret_files import keep_secret
 
 TOKEN_HEADER = "X-Magnetar-Token"
 TOKEN_FILE = "internal-token"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from engine.base.secret_files import check_secret
+from engine.base.disk.secret_files import check_secret
 from engine.base.settings import count, flag, secret, text
 from engine.net.tls import ClientFiles, ContextSource
 

@@ -7,8 +7,8 @@ import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from engine.base.disk.secret_files import check_secret
 from engine.base.errors import MagnetarError
-from engine.base.secret_files import check_secret
 from engine.base.settings import SettingsError, count, flag, text
 
 log = logging.getLogger(__name__)

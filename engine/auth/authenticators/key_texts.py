@@ -25,7 +25,7 @@ from engine.auth.authenticators.signing_keys import (
     private_key,
     public_key,
 )
-from engine.base.secret_files import check_secret
+from engine.base.disk.secret_files import check_secret
 
 KEY_BYTES_MAX = 1 << 20
 PEM = b"-----BEGIN "

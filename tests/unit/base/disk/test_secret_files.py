@@ -8,8 +8,8 @@ import pytest
 
 from engine.auth.authenticators.key_texts import secret_key
 from engine.auth.internal import TOKEN_FILE, load_token
+from engine.base.disk.secret_files import remedies
 from engine.base.entropy import RandomEntropy
-from engine.base.secret_files import remedies
 from engine.client.settings import BrokerClientSettings
 from engine.net.tls import ClientFiles
 from gateway import secret_key as sessions
