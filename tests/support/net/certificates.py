@@ -84,6 +84,7 @@ class Authority:
         files = Files(*(str(self._directory / f"{name}.{kind}.pem") for kind in ("cert", "key")))
         certificate = builder.sign(self._key, hashes.SHA256())
         Path(files.cert).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        Path(files.key).touch(mode=0o600)  # an open key is reported, which tests of logs would meet
         Path(files.key).write_bytes(
             key.private_bytes(
                 serialization.Encoding.PEM,
