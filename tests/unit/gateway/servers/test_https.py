@@ -154,11 +154,9 @@ def test_a_connection_above_the_limit_of_its_address_is_refused(tmp_path: Path) 
 
 def test_peers_in_the_handshake_count_for_their_address(tmp_path: Path) -> None:
     limited = HttpsServer(tmp_path, address_max=1)
-    silent = [socket.create_connection(("127.0.0.1", limited.port), TIMEOUT_S) for _ in range(3)]
-    # One above the limit may begin a handshake, by which an ordinary client reads the reason.
-    with pytest.raises(OSError, match=r"reset|violation|EOF|closed"):
-        caller(limited.client())
-    assert select.select(silent[2:], [], [], TIMEOUT_S)[0] == silent[2:], "it is closed at once"
+    silent = [socket.create_connection(("127.0.0.1", limited.port), TIMEOUT_S) for _ in range(10)]
+    # One above the limit may begin a handshake, to be sent the reason; others are closed at once.
+    until_blocking(lambda: len(select.select(silent, [], [], 0)[0]) >= 8)
     for connection in silent:
         connection.close()
     until_blocking(lambda: answers(limited))
