@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kombu import Producer, Queue
+from kombu import Connection, Producer, Queue
 from kombu.exceptions import ContentDisallowed
 from kombu.serialization import registry
 
@@ -44,7 +44,7 @@ def test_a_message_that_is_no_json_is_refused_unparsed(kind: str, tmp_path: Path
         body = f"!!python/object/apply:pathlib.Path.touch [{mark}]".encode()
     refused: list[Exception] = []
     received: list[Any] = []
-    with app.connection_for_write() as connection:
+    with Connection("memory://") as connection:
         channel = connection.channel()
         queue = Queue("hostile", channel=channel)
         queue.declare()

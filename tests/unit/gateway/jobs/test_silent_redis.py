@@ -45,8 +45,9 @@ class SilentRedis:
 @pytest.fixture
 def silent(bench: Bench) -> Iterator[SilentRedis]:
     redis = SilentRedis()
-    bench.patch.setattr(app.conf, "broker_url", redis.url)
+    # In this order: unset, it reads as the other, and that value is what the end of the test restores.
     bench.patch.setattr(app.conf, "broker_write_url", redis.url)
+    bench.patch.setattr(app.conf, "broker_url", redis.url)
     bench.patch.setattr(services, "enqueue", bench.real_enqueue)
     bench.patch.setattr(services, "SEND_S", 60.0)
     yield redis
