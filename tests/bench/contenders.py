@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.net.tls import ContextSource
 from tests.support.instance import ROOT, running_instance
 from tests.support.ports import free_ports
 
@@ -36,6 +37,7 @@ class Contender:
     pids: list[int]
     start_s: float
     http: str = ""
+    tls: ContextSource | None = None
 
     def cpu_s(self) -> float:
         return cpu_s(self.pids)

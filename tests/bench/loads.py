@@ -35,7 +35,7 @@ def publish(
 
     async def work() -> Figures:
         topic = new_topic("publish")
-        link = await raw.connect(contender.url, topic)
+        link = await raw.connect(contender.url, topic, contender.tls)
         ids = list(range(1, producers + 1))
         for producer_id in ids:
             await raw.open_producer(link, topic, producer_id)
@@ -67,9 +67,9 @@ def publish_and_consume(contender: Contender, size: int, count: int) -> Figures:
 
     async def work() -> Figures:
         topic = new_topic("both")
-        reading = await raw.connect(contender.url, topic)
+        reading = await raw.connect(contender.url, topic, contender.tls)
         await raw.subscribe(reading, topic, "s")
-        link = await raw.connect(contender.url, topic)
+        link = await raw.connect(contender.url, topic, contender.tls)
         await raw.open_producer(link, topic)
         payload = raw.payload_of(size)
         frames = raw.blocks(payload, count)
@@ -92,17 +92,17 @@ def consume(contender: Contender, size: int, count: int) -> Figures:
 
     async def work() -> Figures:
         topic = new_topic("backlog")
-        holder = await raw.connect(contender.url, topic)
+        holder = await raw.connect(contender.url, topic, contender.tls)
         await raw.subscribe(holder, topic, "s")
         holder.close()
-        link = await raw.connect(contender.url, topic)
+        link = await raw.connect(contender.url, topic, contender.tls)
         await raw.open_producer(link, topic)
         payload = raw.payload_of(size)
         frames = raw.blocks(payload, count)
         await raw.publish(link, frames, counts_of(frames, payload, count), WINDOW)
         link.close()
         await asyncio.sleep(0.5)
-        reading = await raw.connect(contender.url, topic)
+        reading = await raw.connect(contender.url, topic, contender.tls)
         cpu, began = contender.cpu_s(), time.perf_counter()
         await raw.subscribe(reading, topic, "s2")
         await reading.until(lambda: reading.messages_seen >= count)
@@ -119,7 +119,7 @@ def one_in_flight(contender: Contender, size: int, count: int) -> Figures:
 
     async def work() -> Figures:
         topic = new_topic("latency")
-        link = await raw.connect(contender.url, topic)
+        link = await raw.connect(contender.url, topic, contender.tls)
         await raw.open_producer(link, topic)
         payload = raw.payload_of(size)
         await raw.one_in_flight(link, payload, 200, 0)
@@ -141,9 +141,9 @@ def steady(contender: Contender, size: int, rate: int, seconds: int) -> Figures:
 
     async def work() -> Figures:
         topic = new_topic("steady")
-        reading = await raw.connect(contender.url, topic)
+        reading = await raw.connect(contender.url, topic, contender.tls)
         await raw.subscribe(reading, topic, "s")
-        link = await raw.connect(contender.url, topic)
+        link = await raw.connect(contender.url, topic, contender.tls)
         await raw.open_producer(link, topic)
         payload = raw.payload_of(size)
         reading.keep_arrivals = True

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from engine.client.broker_link import Body, BrokerLink, LinkSettings
 from engine.client.lookup import Links
 from engine.net.network import LoopNetwork
+from engine.net.tls import ContextSource
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
@@ -85,9 +86,9 @@ class Link(BrokerLink):
                 await self.changed.wait()
 
 
-async def connect(url: str, topic: str) -> Link:
-    """Return a connection to the broker that owns ``topic``."""
-    links = Links(LoopNetwork(), LinkSettings("bench"), Link)
+async def connect(url: str, topic: str, tls: ContextSource | None = None) -> Link:
+    """Return a connection to the broker that owns ``topic``; ``tls`` is for a ``pulsar+ssl`` URL."""
+    links = Links(LoopNetwork(), LinkSettings("bench", tls=tls), Link)
     return await links.owner(topic, url)
 
 

@@ -109,7 +109,7 @@ def test_live_pages_do_not_shift_their_layout(life: Life, browser: Browser, page
         page.goto(path)
         expect(page.get_by_text("invoices").first).to_be_visible(timeout=PATIENCE_MS)
     for page in pages:
-        page.wait_for_function(f"window.updates.size >= {UPDATES}", timeout=PATIENCE_MS)
+        page.wait_for_function(f"() => window.updates.size >= {UPDATES}", timeout=PATIENCE_MS)
     shifted = {
         path: page.evaluate("[window.shifted, window.shifts]")
         for page, path in zip(pages, paths, strict=True)
