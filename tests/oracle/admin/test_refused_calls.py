@@ -1,4 +1,4 @@
-"""Each REST call as a stranger and as a consumer, at Apache's broker and ours: neither does what the other refuses."""
+"""REST calls of a stranger and of a consumer, at Apache's broker and at ours: neither does what the other refuses."""
 
 import base64
 import json
@@ -115,7 +115,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Cal
 
 
 def concrete(template: str) -> str:
-    return re.sub(r"{(\w+)}", lambda found: VALUES.get(found[1], "word"), template)
+    return re.sub(r"{(\w+)}", lambda name: VALUES.get(name[1], "word"), template)
 
 
 @pytest.mark.timeout(900)
