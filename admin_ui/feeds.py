@@ -22,6 +22,7 @@ from admin_ui.params import Params
 from engine.auth.rights import Rights, all_of
 from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
+from engine.base.loop import from_any_thread
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
@@ -178,15 +179,7 @@ class Feed:
 
     def _wake(self) -> Callable[[], None]:
         """Return a function that any thread may call when the body may have changed."""
-        loop = asyncio.get_running_loop()
-
-        def wake() -> None:
-            if asyncio._get_running_loop() is loop:  # saves the write to the loop's socket
-                self._changed.set()
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(self._changed.set)
-
-        return wake
+        return from_any_thread(asyncio.get_running_loop(), self._changed.set)
 
     async def _refresh(self) -> bool:
         """Make the body if it may have changed; return whether it did."""

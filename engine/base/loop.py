@@ -124,3 +124,18 @@ class _Collections:
         if not self._due and sys.getallocatedblocks() > 2 * self._blocks:
             self._due = True
             gc.unfreeze()
+
+
+def from_any_thread(
+    loop: asyncio.AbstractEventLoop, call: Callable[[], object]
+) -> Callable[[], None]:
+    """Return a function that any thread may call to make ``call`` on ``loop``: at once when it runs there, which saves
+    the write to the loop's socket, and never once the loop is closed."""
+
+    def notify() -> None:
+        if asyncio._get_running_loop() is loop:
+            call()
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(call)
+
+    return notify

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from engine.auth.identity import Identity
 from engine.base.clock import SystemClock
 from engine.base.errors import MagnetarError
+from engine.base.loop import from_any_thread
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import AccessRefusedError, Need, authorize_needs, judge_of, needs_of
@@ -41,7 +42,8 @@ class Admission:
         judge = judge_of(cluster)
         self._unwatch: Callable[[], None] | None = None
         if isinstance(judge, ClusterJudge):
-            self._unwatch = judge.watch((resource for _, resource in needs), self._notify)
+            notify = from_any_thread(self._loop, self._judge_soon)
+            self._unwatch = judge.watch((resource for _, resource in needs), notify)
         self._timer: asyncio.TimerHandle | None = None
         if identity.expires_at is not None:
             left_s = identity.expires_at - SystemClock().wall_ms() / 1000
@@ -69,14 +71,8 @@ class Admission:
         if self._lost is not None:
             self._lost(reason)
 
-    def _notify(self) -> None:
-        """Judge again; called on the loop of the cluster's link."""
-        if asyncio._get_running_loop() is self._loop:
-            self._begin()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._begin)
-
-    def _begin(self) -> None:
+    def _judge_soon(self) -> None:
+        """Judge again, after a change of a record."""
         if self._unwatch is None or self._reason:
             return
         self._changed_again = True

@@ -17,6 +17,7 @@ from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.tenants import tenant_name
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.cluster_judge import ClusterJudge
+from gateway.http.auth.identity import principal_of
 from gateway.http.auth.viewers import Viewers
 
 T = TypeVar("T")
@@ -88,16 +89,22 @@ def reads(view: type[Any], method: str) -> bool:
     return method in READING or method in view.reading_methods
 
 
+def rights_are_judged() -> bool:
+    """Return whether authorization is on."""
+    enabled: bool = settings.IDENTITY.authorization.authorization_enabled
+    return enabled
+
+
 def judge_of(cluster: Cluster) -> Judge:
     """Return the judge of calls about a cluster, which allows everything where authorization is off."""
-    if not settings.IDENTITY.authorization.authorization_enabled:
+    if not rights_are_judged():
         return ALLOW_ALL
     return cluster.part(ClusterJudge)
 
 
 async def viewer_of(identity: Identity, cluster: Cluster) -> Viewer:
     """Return what a caller may see of a cluster: everything where authorization is off. Raises the store's errors."""
-    if not settings.IDENTITY.authorization.authorization_enabled:
+    if not rights_are_judged():
         return ALL
     return await cluster.part(Viewers).of(identity)
 
@@ -105,9 +112,9 @@ async def viewer_of(identity: Identity, cluster: Cluster) -> Viewer:
 def acting_role(identity: Identity) -> str:
     """Return the role that a connection to a broker names for a caller; empty where authorization is off, since brokers
     distinguish proxies only where rights are judged."""
-    if not settings.IDENTITY.authorization.authorization_enabled:
+    if not rights_are_judged():
         return ""
-    return identity.original or identity.role or ""
+    return principal_of(identity)
 
 
 class AccessRefusedError(Forbidden):

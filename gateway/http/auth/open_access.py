@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from django.conf import settings
-
 from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.auth.rights import Right
 from engine.auth.viewer import Viewer
 from engine.base.errors import MagnetarError
+from engine.base.loop import from_any_thread
 from gateway.clusters.cluster import Cluster
-from gateway.http.auth.access import authorize, viewer_of
+from gateway.http.auth.access import authorize, rights_are_judged, viewer_of
 from gateway.http.auth.viewers import Viewers
 
 T = TypeVar("T")
@@ -26,13 +25,13 @@ class OpenAccess:
     def __init__(self) -> None:
         self.identity: Identity = UNAUTHENTICATED
         self.lock = asyncio.Lock()
-        self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
+        self._notify = from_any_thread(asyncio.get_running_loop(), self._changed.set)
         self._stops: dict[Cluster, Callable[[], None]] = {}
 
     async def follow(self, cluster: Cluster) -> None:
         """Follow the policies of a cluster. Raises the errors of its store, and TimeoutError."""
-        if cluster in self._stops or not settings.IDENTITY.authorization.authorization_enabled:
+        if cluster in self._stops or not rights_are_judged():
             return
         viewers = cluster.part(Viewers)
         if not viewers.sees_all(self.identity):
@@ -54,12 +53,6 @@ class OpenAccess:
             except (MagnetarError, TimeoutError):
                 await asyncio.sleep(AGAIN_S)
                 self._changed.set()
-
-    def _notify(self) -> None:
-        if asyncio._get_running_loop() is self._loop:
-            self._changed.set()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._changed.set)
 
     def close(self) -> None:
         """Follow nothing any more."""
