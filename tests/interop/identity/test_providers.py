@@ -1,28 +1,22 @@
 """The official client and a broker that authenticates: tokens, passwords, certificates, and their renewal."""
 
-import base64
 import time
 from collections.abc import Iterator
 
 import pulsar
 import pytest
 
-from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
+from tests.support.access import callers
+from tests.support.access.identified import identified
 from tests.support.net.certificates import Authority
 from tests.support.standalone import Standalone
 
-SECRET = bytes(range(32))
 TOPIC = "persistent://public/default/identified"
-APR1 = "$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/"
-"""Hash of ``secret``."""
 
 
 def token(role: str, life_s: float | None = None) -> str:
-    claims: dict[str, object] = {"sub": role}
-    if life_s is not None:
-        claims["exp"] = time.time() + life_s
-    return jws.sign(claims, SecretKey(SECRET), "HS256")
+    claims = {} if life_s is None else {"exp": time.time() + life_s}
+    return callers.token(role, **claims)
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +29,7 @@ def standalone(
     authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Standalone]:
     """A broker that knows tokens, passwords and certificates, and accepts all three on one port in TLS."""
-    files = authority.issue("broker", "127.0.0.1", "localhost")
-    users = base64.b64encode(f"user:{APR1}\n".encode()).decode()
-    instance = Standalone(
-        tmp_path_factory.mktemp("standalone"),
-        broker_service_port_tls="0",
-        tls_certificate_file_path=files.cert,
-        tls_key_file_path=files.key,
-        tls_trust_certs_file_path=authority.cert,
-        authentication_enabled="true",
-        authentication_providers="token,basic,tls",
-        token_secret_key=base64.b64encode(SECRET).decode(),
-        basic_auth_conf=f"data:;base64,{users}",
-        broker_client_authentication_plugin="token",
-        broker_client_authentication_parameters=f"token:{token('broker')}",
-    )
+    instance = identified(tmp_path_factory.mktemp("standalone"), authority)
     yield instance
     instance.close()
 

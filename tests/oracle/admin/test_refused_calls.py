@@ -11,22 +11,20 @@ from typing import Any
 
 import pytest
 
-from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
 from tests.bench.contenders import apache, apache_missing
 from tests.oracle.servers import LEAN_PEER
+from tests.support.access.callers import KEY, token
 from tests.support.instance import running_instance
 from tests.unit.access import test_rest_rights as rest
 
-SECRET = bytes(range(32))
-KEY = "data:;base64," + base64.b64encode(SECRET).decode()
+SECRET = "data:;base64," + base64.b64encode(KEY).decode()
 SETUP = "setup"
 """The role of callers without credentials, who set both sides up."""
 THEIRS = {
     "authenticationEnabled": "true",
     "authorizationEnabled": "true",
     "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-    "tokenSecretKey": KEY,
+    "tokenSecretKey": SECRET,
     "anonymousUserRole": SETUP,
     "superUserRoles": SETUP,
 }
@@ -34,7 +32,7 @@ OURS = {
     "MAGNETAR_AUTHENTICATION_ENABLED": "true",
     "MAGNETAR_AUTHORIZATION_ENABLED": "true",
     "MAGNETAR_AUTHENTICATION_PROVIDERS": "token",
-    "MAGNETAR_TOKEN_SECRET_KEY": KEY,
+    "MAGNETAR_TOKEN_SECRET_KEY": SECRET,
     "MAGNETAR_ANONYMOUS_USER_ROLE": SETUP,
     "MAGNETAR_SUPER_USER_ROLES": SETUP,
 }
@@ -78,8 +76,7 @@ class Caller:
         """Return the status of a call by a role; without one by a caller who shows nothing."""
         headers = {"Content-Type": "application/json"}
         if role:
-            token = jws.sign({"sub": role}, SecretKey(SECRET), "HS256")
-            headers["Authorization"] = f"Bearer {token}"
+            headers["Authorization"] = f"Bearer {token(role)}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._http + path, data, headers, method=method)
         try:
