@@ -116,6 +116,7 @@ class BundleChangeView(PreviewedView):
 
 
 class UnloadBundleView(BundleChangeView):
+    for_operators = frozenset({"POST"})
     change = "unload"
     calls = _changes("unloadBundle", shapes.BundleChangeBody)
 
@@ -142,6 +143,7 @@ class UnloadManyView(PreviewedView):
     """Unload many bundles, previewed and confirmed together."""
 
     write_rights = SUPERUSER
+    for_operators = frozenset({"POST"})
 
     async def unload(self, request: HttpRequest, scope: Scope) -> HttpResponse:
         """Answer a preview or an application for the bundles of ``scope``."""

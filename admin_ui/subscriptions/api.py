@@ -42,6 +42,7 @@ class CursorView(PreviewedView):
     its ``token``."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
     change: ClassVar[CursorChange]
     body_shape: ClassVar[Shape]
 
@@ -130,6 +131,7 @@ class DeleteView(PreviewedView):
     """Delete a subscription. A request is first a ``preview`` of what is lost, then deletes it by the ``token``."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
     calls = {
         "post": Call(
             "deleteSubscription",
@@ -163,6 +165,7 @@ class DisconnectView(PreviewedView):
     the ``token``."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
     calls = {
         "post": Call(
             "disconnectConsumer",

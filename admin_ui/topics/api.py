@@ -194,6 +194,7 @@ class TerminateView(ChangeView):
 
 
 class UnloadView(ChangeView):
+    for_operators = frozenset({"POST"})
     change = "unload"
     calls = _changes("unloadTopic", shapes.TopicChangeBody)
 

@@ -29,6 +29,7 @@ from gateway.http.auth.access import (
     viewer_of,
 )
 from gateway.http.auth.identity import identify, principal_of
+from gateway.http.auth.levels import AccessLevel, check_level, level_of
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
 from gateway.services.engine_link import CALL_TIMEOUT_S, Work
@@ -58,11 +59,17 @@ class RestView(APIView):
     """The rights that reading needs. A view without the rights of a method that it serves makes no URL."""
     write_rights: ClassVar[Declared]
     """The rights that its other methods need, or these by method."""
+    for_operators: ClassVar[frozenset[str]] = frozenset()
+    """Changing methods that are daily operations: they need the level operate. Others need the level full."""
+    for_readers: ClassVar[frozenset[str]] = frozenset()
+    """Changing methods that each caller may use at any level, since they concern its own session alone."""
     keeps_body = False
     """True for a view whose JSON bodies of changes are stored in the audit log."""
     request: HttpRequest  # type: ignore[assignment]
     identity: Identity
     """The caller."""
+    level: AccessLevel
+    """The part of its rights that the caller may use."""
     cluster: Cluster
     """The cluster that the request is about."""
     viewer: Viewer
@@ -116,18 +123,21 @@ class RestView(APIView):
         """Identify the caller and check its rights that the method needs (A2), before anything is looked at.
 
         Raises NotAcceptable, AuthenticationFailed, RolesRefused, PermissionDenied, NotFound for a cluster that is not
-        served, AccessRefusedError, the store's errors, and what names of resources that are not valid raise.
+        served, AccessRefusedError, LevelRefusedError, the store's errors, and what names of resources that are not
+        valid raise.
         """
         if self.negotiates and not container.accepts_json(request):
             raise exceptions.NotAcceptable
         is_open = self.is_open(request)
         identity = UNAUTHENTICATED if is_open else await identify(request)
         self.identity = identity
+        self.level = level_of(request)
         self.principal = principal_of(identity)
         self.cluster = clusters_for(request).named(served_cluster)
         if not is_open:
             rights = rights_of(type(self), request.method or "")
             await authorize(rights, self, identity, self.cluster)
+            check_level(type(self), request.method or "", self.level)
         if self.for_viewer:
             self.viewer = await viewer_of(identity, self.cluster)
 

@@ -266,6 +266,7 @@ class NamespaceUnloadResource(AdminResource):
     """The unload of all bundles of a namespace from their brokers."""
 
     write_rights = SUPERUSER
+    for_operators = frozenset({"PUT"})
 
     async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -277,6 +278,7 @@ class BundleUnloadResource(AdminResource):
     """The unload of one bundle from its broker."""
 
     write_rights = SUPERUSER
+    for_operators = frozenset({"PUT"})
 
     async def put(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str
@@ -314,6 +316,7 @@ class NamespaceClearBacklogResource(_NamespaceBase):
     """The clearing of backlogs of one subscription or of all, in a namespace or one bundle of it."""
 
     write_rights = CONSUME_NAMESPACE
+    for_operators = frozenset({"POST"})
     work_timeout_s = MANY_TIMEOUT_S
 
     async def post(

@@ -43,6 +43,7 @@ class SubscriptionResource(TopicPathResource):
     """The creation of a subscription at a position, and its deletion."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"DELETE"})
 
     async def put(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
@@ -94,6 +95,7 @@ class SkipResource(TopicPathResource):
     """The acknowledgement of the next messages."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
 
     async def post(
         self, request: HttpRequest, subName: str, numMessages: int, **path: str
@@ -108,6 +110,7 @@ class SkipAllResource(TopicPathResource):
     """The acknowledgement of all messages."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
@@ -120,6 +123,7 @@ class ResetToTimeResource(TopicPathResource):
     """A seek to the first message published at or after a time."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
 
     async def post(
         self, request: HttpRequest, subName: str, timestamp: int, **path: str
@@ -136,6 +140,7 @@ class ResetToPositionResource(TopicPathResource):
     """A seek to a message."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
@@ -150,6 +155,7 @@ class ExpireResource(TopicPathResource):
     """The acknowledgement of messages older than an age."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
 
     async def post(
         self, request: HttpRequest, subName: str, expireTimeInSeconds: int, **path: str
@@ -165,6 +171,7 @@ class ExpireToPositionResource(TopicPathResource):
     """The acknowledgement of all messages up to one."""
 
     write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
@@ -179,6 +186,7 @@ class ExpireAllResource(TopicPathResource):
     """The acknowledgement of messages older than an age, for every subscription of a topic."""
 
     write_rights = CONSUME
+    for_operators = frozenset({"POST"})
 
     async def post(
         self, request: HttpRequest, expireTimeInSeconds: int, **path: str

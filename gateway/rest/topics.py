@@ -295,6 +295,7 @@ class TopicUnloadResource(TopicPathResource):
     """The unload of a topic from its broker; clients reconnect."""
 
     write_rights = ADMIN
+    for_operators = frozenset({"PUT"})
 
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -328,6 +329,7 @@ class CompactionResource(TopicPathResource):
     """The compaction of a topic in the background, and its status."""
 
     read_rights = write_rights = ADMIN
+    for_operators = frozenset({"PUT"})
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)

@@ -9,15 +9,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from engine.auth.credentials import AuthenticationFailed, RolesRefused
-from engine.base.errors import MagnetarError
+from engine.base.errors import Forbidden, MagnetarError
 from engine.client import errors
 from engine.client.client import PulsarClient
 from engine.client.errors import ServerError
 from gateway.clusters.acting_clients import ActingClient
 from gateway.clusters.cluster import Cluster
 from gateway.http import refusal
-from gateway.http.auth.access import AccessRefusedError, acting_role
+from gateway.http.auth.access import acting_role
 from gateway.http.auth.handshakes import identify_socket
+from gateway.http.auth.levels import check_socket_level, level_of_socket
 from gateway.http.socket_port import SocketPort, port_of
 from gateway.ws.admission import Admission, admit
 from gateway.ws.frames import HandshakeRefusedError
@@ -50,8 +51,8 @@ def refused(error: HandshakeRefusedError | MagnetarError | TimeoutError) -> Hand
         return error
     if isinstance(error, AuthenticationFailed | RolesRefused):
         return HandshakeRefusedError(401, str(error))
-    if isinstance(error, AccessRefusedError):
-        return HandshakeRefusedError(403, f"Not authorized: {error.reason}")
+    if isinstance(error, Forbidden):
+        return HandshakeRefusedError(403, f"Not authorized: {error}")
     if isinstance(error, TimeoutError):
         return HandshakeRefusedError(503, "No answer in time")
     status, reason = 500, str(error)
@@ -94,6 +95,7 @@ async def run(
     acting: ActingClient | None = None
     try:
         identity = await identify_socket(scope)
+        check_socket_level(kind, level_of_socket(scope))
         admission = await admit(kind, names(), identity, cluster)
         acting = cluster.clients.use(acting_role(identity))
         endpoint = await open_endpoint(acting.client)

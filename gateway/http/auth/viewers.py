@@ -222,6 +222,11 @@ class Viewers:
                         changed()
             version = policies.version
 
+    async def policies(self) -> HeldPolicies:
+        """Return the access parts of all tenants and namespaces as they are now; awaited on the link's loop. Raises as
+        ``of``."""
+        return await self._refreshed()
+
     async def _refreshed(self) -> HeldPolicies:
         if self._policies is None:
             engine = await self._link.engine()
