@@ -1,5 +1,6 @@
 """All resources of the console: a page is a folder here and a line in this list."""
 
+from admin_ui.access import ACCESS
 from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
 from admin_ui.broker_settings import BROKER_SETTINGS
@@ -29,6 +30,7 @@ RESOURCES = (
     RACKS,
     TENANTS,
     POLICIES,
+    ACCESS,
     AUDIT,
     SAVED_VIEWS,
     ANALYSES,

@@ -38,6 +38,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The roles that may do something at a place, and why. */
+        get: operations["getAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/bookies": {
         parameters: {
             query?: never;
@@ -183,6 +200,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/may": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The operations of a place that the caller may make, and what is missing for the others. */
+        get: operations["getMay"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/overview": {
         parameters: {
             query?: never;
@@ -192,6 +226,40 @@ export interface paths {
         };
         /** @description Items that need attention, totals, the biggest backlogs, brokers and bookies. */
         get: operations["getOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/roles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The roles that records name: of the tenants that the caller administers, for superusers of all. */
+        get: operations["listRoles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/roles/{role}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The rights of a role: in the tenants that the caller administers; superusers see all of it, as does the role. */
+        get: operations["getRole"];
         put?: never;
         post?: never;
         delete?: never;
@@ -911,6 +979,44 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The name of a place in parts; those that it does not have are empty. */
+        AccessAnswer: {
+            kind: components["schemas"]["KindEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            /** @description full name */
+            topic: string;
+            subscription: string;
+            /** @description false: authorization is off, everybody may do everything */
+            judged: boolean;
+            /** @description roles that records name here */
+            rows: components["schemas"]["RoleAccessRow"][];
+            /** @description subscriptions of the namespace that are closed to other roles */
+            subscriptions: components["schemas"]["SubscriptionRoles"][];
+            /** @description whether the name of a subscription must begin with the role that uses it */
+            prefixed: boolean;
+        };
+        ActionAllowed: {
+            action: components["schemas"]["ActionEnum"];
+            /** @description sentences of all that gives it */
+            why: string;
+            /** @description the right ends with the last of them */
+            because: components["schemas"]["RightBasis"][];
+        };
+        /**
+         * @description * `superuser` - superuser
+         *     * `tenant admin` - tenant admin
+         *     * `lookup` - lookup
+         *     * `produce` - produce
+         *     * `consume` - consume
+         *     * `packages` - packages
+         *     * `functions` - functions
+         *     * `sources` - sources
+         *     * `sinks` - sinks
+         * @enum {string}
+         */
+        ActionEnum: "superuser" | "tenant admin" | "lookup" | "produce" | "consume" | "packages" | "functions" | "sources" | "sinks";
         AddPartitionsAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         AffectedMessage: {
             /** @description ledger:entry */
@@ -1479,6 +1585,13 @@ export interface components {
             value: string | null;
             count: number;
         };
+        /**
+         * @description * `superuser` - superuser
+         *     * `tenant admin` - tenant admin
+         *     * `grant` - grant
+         * @enum {string}
+         */
+        GivenByEnum: "superuser" | "tenant admin" | "grant";
         HealthAnswer: {
             now: number;
             /** @description time of all numbers: when every registered broker and the metadata store had last answered; null: not all of them have answered yet. Without a registered broker: when the last one answered */
@@ -1533,6 +1646,15 @@ export interface components {
          * @enum {string}
          */
         HopShapeStateEnum: "ok" | "slow" | "down" | "unknown";
+        /**
+         * @description * `cluster` - cluster
+         *     * `tenant` - tenant
+         *     * `namespace` - namespace
+         *     * `topic` - topic
+         *     * `subscription` - subscription
+         * @enum {string}
+         */
+        KindEnum: "cluster" | "tenant" | "namespace" | "topic" | "subscription";
         /**
          * @description * `at_rest` - at_rest
          *     * `live` - live
@@ -1713,6 +1835,17 @@ export interface components {
             name: string;
             /** @description 0 for a plain topic */
             partitions: number;
+        };
+        MayAction: {
+            allowed: boolean;
+            /** @description the missing right and who can give it; empty when allowed */
+            why: string;
+        };
+        /** @description The operations of this document whose path the place fills, by their ids. */
+        MayAnswer: {
+            actions: {
+                [key: string]: components["schemas"]["MayAction"];
+            };
         };
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         MorePartitionsBodyRequest: {
@@ -2200,6 +2333,31 @@ export interface components {
             /** @description kept as it was set; empty: not set */
             hostname: string;
         };
+        /** @description The rights of a role, on the largest places; what is in a tenant that it administers is not listed. */
+        ReachAnswer: {
+            role: string;
+            pattern: boolean;
+            judged: boolean;
+            total: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["ReachRow"][];
+        };
+        /** @description The name of a place in parts; those that it does not have are empty. */
+        ReachRow: {
+            kind: components["schemas"]["KindEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            /** @description full name */
+            topic: string;
+            subscription: string;
+            /** @description the place as text */
+            resource: string;
+            /** @description a subscription of this name on each topic */
+            every_topic: boolean;
+            actions: components["schemas"]["ActionAllowed"][];
+        };
         Reason: {
             reason: string;
             field?: string;
@@ -2305,6 +2463,49 @@ export interface components {
          * @enum {string}
          */
         ResourceEnum: "topics" | "runs" | "audit";
+        /** @description A thing that gives a right: a list that has the role, or a grant; its place, and the role or pattern that is listed. */
+        RightBasis: {
+            kind: components["schemas"]["KindEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            /** @description full name */
+            topic: string;
+            subscription: string;
+            given_by: components["schemas"]["GivenByEnum"];
+            role: string;
+            /** @description granted actions; empty unless a grant */
+            words: string[];
+            /** @description the same as a sentence */
+            why: string;
+        };
+        RoleAccessRow: {
+            role: string;
+            /** @description it stands for all roles that it matches */
+            pattern: boolean;
+            actions: components["schemas"]["ActionAllowed"][];
+        };
+        RoleRow: {
+            role: string;
+            pattern: boolean;
+            superuser: boolean;
+            proxy: boolean;
+            /** @description tenants that it administers */
+            tenants: number;
+            /** @description namespaces in which something is granted to it */
+            namespaces: number;
+            /** @description grants on namespaces and topics */
+            grants: number;
+            /** @description subscriptions that are closed to others */
+            subscriptions: number;
+        };
+        RolesAnswer: {
+            total: number;
+            offset: number;
+            limit: number;
+            judged: boolean;
+            rows: components["schemas"]["RoleRow"][];
+        };
         RunPage: {
             total: number;
             rows: components["schemas"]["RunShape"][];
@@ -2544,6 +2745,11 @@ export interface components {
             entries: number | null;
             later: number | null;
             parts: components["schemas"]["DeletedPart"][];
+        };
+        SubscriptionRoles: {
+            name: string;
+            /** @description the only roles that may use it */
+            roles: string[];
         };
         /** @description Amount of what is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
         SubscriptionRow: {
@@ -3040,6 +3246,76 @@ export interface operations {
                 };
             };
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getAccess: {
+        parameters: {
+            query?: {
+                /** @description without the tenant, which must be given */
+                namespace?: string;
+                /** @description of the topic */
+                subscription?: string;
+                tenant?: string;
+                /** @description full name; without any of these the cluster */
+                topic?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3567,6 +3843,70 @@ export interface operations {
             };
         };
     };
+    getMay: {
+        parameters: {
+            query?: {
+                /** @description without the tenant, which must be given */
+                namespace?: string;
+                /** @description of operations about a policy */
+                policy?: string;
+                /** @description of the topic */
+                subscription?: string;
+                tenant?: string;
+                /** @description full name; without any of these the cluster */
+                topic?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MayAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     getOverview: {
         parameters: {
             query?: never;
@@ -3585,6 +3925,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OverviewAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listRoles: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description part of the name, in any case */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getRole: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                role: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReachAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
                 };
             };
             404: {

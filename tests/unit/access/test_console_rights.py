@@ -22,6 +22,10 @@ WORDS = {
     TopicName: "topic",
     SubscriptionName: "subscription",
 }
+ADMIN_OF_PLACE = (
+    "tenant admin of tenant, tenant admin of namespace, tenant admin of topic, superuser of cluster"
+)
+"""The right to administer the place that the query names, which is one of these."""
 CALLS = {
     "GET environment": "authenticated",
     "GET health": "authenticated",
@@ -73,6 +77,10 @@ CALLS = {
     "POST NAMESPACE/policies/<seg:policy>": "tenant admin of namespace, superuser of cluster",
     "GET TOPIC/policies": "tenant admin of topic",
     "POST TOPIC/policies/<seg:policy>": "tenant admin of topic",
+    "GET access": ADMIN_OF_PLACE,
+    "GET roles": "authenticated",
+    "GET roles/<seg:role>": "authenticated",
+    "GET may": "authenticated",
     "GET audit": "superuser",
     "GET views": "authenticated",
     "POST views": "authenticated",

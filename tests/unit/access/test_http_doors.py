@@ -145,8 +145,11 @@ def test_every_url_states_rights_and_open_urls_are_listed() -> None:
     assert sorted(pattern[:8] for pattern in patterns) == ["/^(?:clu", "/^(?:c|c"]
 
 
-OF_A_VIEWER = ("overview", "topics", "topics/export", "scopes", "bundles", "tenants")
-"""Lists that contain what the caller may see."""
+OF_A_VIEWER = (
+    *("overview", "topics", "topics/export", "scopes", "bundles", "tenants"),
+    *("roles", "roles/<seg:role>", "may"),
+)
+"""Lists that contain what the caller may see, and its own rights."""
 
 
 def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:

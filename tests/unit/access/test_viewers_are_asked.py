@@ -29,6 +29,10 @@ from gateway.services.index.sums import IndexSums
 JUDGED = (TopicName, NamespaceName, SubscriptionName, BundleName, GivenSchema)
 """Types of what a caller names: it is judged before, and the answer is about that alone."""
 OF_ALL = {
+    "admin_ui.access.selectors": {
+        "records_of": "records of a place that the right judges",
+        "rules_of": "settings of the cluster",
+    },
     "admin_ui.analyses.selectors": {
         "analyses": "the analyses that exist",
         "run": "one run, by an id that the caller knows; its views require everything",
@@ -69,6 +73,7 @@ VIEWS_OF_ALL = {
     "HealthView": "states of the instance's parts, which name nothing of a tenant",
     "ViewsView": "the caller's own saved views",
     "AnalysesView": "the analyses that exist",
+    "MayView": "the caller's own rights",
     "ReadyResource": "no content",
     "VersionResource": "the version",
     "ClustersResource": "names of clusters",

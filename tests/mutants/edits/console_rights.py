@@ -1,0 +1,62 @@
+"""Mistakes in what people may do with their rights: levels that close nothing, pages that do not say what is so."""
+
+from tests.mutants.edit import Edit
+
+LEVELS = "unit/access/test_levels.py"
+PAGES = "unit/admin_ui/access/test_rights_pages.py"
+REASONS = "unit/auth/authorization/test_reasons.py"
+
+EDITS = (
+    Edit(
+        "level-is-not-checked",
+        "gateway/http/view.py::RestView.admit",
+        'check_level(type(self), request.method or "", self.level)',
+        "pass",
+        (
+            f"{LEVELS}::test_each_change_of_rest_is_closed_at_a_lower_level",
+            f"{LEVELS}::test_each_change_of_the_console_is_closed_at_a_lower_level",
+        ),
+    ),
+    Edit(
+        "change-is-open-to-operators-unless-closed",
+        "gateway/http/auth/levels.py::needed_level",
+        "return AccessLevel.OPERATE if method in view.for_operators else AccessLevel.FULL",
+        "return AccessLevel.OPERATE",
+        (f"{LEVELS}::test_the_changes_that_a_lower_level_allows_are_listed",),
+    ),
+    Edit(
+        "socket-of-any-level-consumes",
+        "gateway/ws/sockets.py::run",
+        "check_socket_level(kind, level_of_socket(scope))",
+        "pass",
+        (f"{LEVELS}::test_no_producer_and_no_consumer_opens_at_a_lower_level",),
+    ),
+    Edit(
+        "right-without-the-grants-of-its-topic",
+        "engine/auth/authorization/reasons.py::_grants_on",
+        "yield place, access.topics.get(place.full, {})",
+        "yield place, {}",
+        (f"{REASONS}::test_a_right_has_a_reason_exactly_where_the_judge_allows_it",),
+    ),
+    Edit(
+        "rights-of-foreign-tenants-are-shown",
+        "admin_ui/access/selectors.py::reach",
+        "sees_all = viewer.everything or role == own_role",
+        "sees_all = True",
+        (f"{PAGES}::test_what_a_role_may_do_is_shown_of_the_callers_tenants_alone",),
+    ),
+    Edit(
+        "roles-of-foreign-tenants-are-listed",
+        "admin_ui/access/selectors.py::roles",
+        "None if viewer.everything else viewer.tenants",
+        "None",
+        (f"{PAGES}::test_roles_are_those_of_the_callers_own_tenants",),
+    ),
+    Edit(
+        "closed-by-level-is-shown-as-open",
+        "admin_ui/access/operations.py::_refusal",
+        'return "" if level.includes(needed) else refusal(level, needed)',
+        'return ""',
+        (f"{PAGES}::test_what_the_level_closes_is_closed_in_what_the_caller_may_do",),
+    ),
+)
