@@ -23,7 +23,7 @@ class PlaceShape(s.Serializer[object]):
 
 
 class RightBasis(PlaceShape):
-    """A thing that gives a right: a list that has the role, or a grant; its place, and the role or pattern that is listed."""
+    """A thing that gives a right: a list that has the role, or a grant, with its place and the listed role."""
 
     given_by = s.ChoiceField(choices=SOURCES)
     role = s.CharField()

@@ -2463,7 +2463,7 @@ export interface components {
          * @enum {string}
          */
         ResourceEnum: "topics" | "runs" | "audit";
-        /** @description A thing that gives a right: a list that has the role, or a grant; its place, and the role or pattern that is listed. */
+        /** @description A thing that gives a right: a list that has the role, or a grant, with its place and the listed role. */
         RightBasis: {
             kind: components["schemas"]["KindEnum"];
             tenant: string;
