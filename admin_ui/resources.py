@@ -9,15 +9,19 @@ from admin_ui.environment import ENVIRONMENT
 from admin_ui.health import HEALTH
 from admin_ui.history import HISTORY
 from admin_ui.overview import OVERVIEW
+from admin_ui.people import PEOPLE
 from admin_ui.policies import POLICIES
 from admin_ui.racks import RACKS
 from admin_ui.saved_views import SAVED_VIEWS
 from admin_ui.schemas import SCHEMAS
+from admin_ui.session import SESSION
 from admin_ui.subscriptions import SUBSCRIPTIONS
 from admin_ui.tenants import TENANTS
 from admin_ui.topics import TOPICS
 
 RESOURCES = (
+    SESSION,
+    PEOPLE,
     ENVIRONMENT,
     HEALTH,
     HISTORY,

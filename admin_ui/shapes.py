@@ -10,6 +10,7 @@ from typing import Any
 from rest_framework import serializers as s
 
 from engine.base.names import DOMAINS
+from gateway.people.acting import LEVELS
 from gateway.services.index.rows import KNOWN
 
 BROKER_STATES = ("up", "slow", "down")
@@ -157,3 +158,21 @@ class PropertiesBody(s.Serializer[object]):
         child=s.CharField(allow_blank=True, trim_whitespace=False),
         help_text="the properties as they were shown; 409 when they have changed",
     )
+
+
+class ActingRoleShape(s.Serializer[object]):
+    role = s.CharField(max_length=255)
+    level = s.ChoiceField(choices=LEVELS)
+
+
+class PersonSessionShape(s.Serializer[object]):
+    id = s.CharField()
+    current = s.BooleanField(help_text="whether it is the caller's own")
+    created_at = s.IntegerField()
+    last_seen_at = s.IntegerField(help_text="to the minute")
+    address = s.CharField(allow_blank=True)
+    browser = s.CharField(allow_blank=True, help_text="the User-Agent header")
+
+
+class PersonSessionsShape(s.Serializer[object]):
+    rows = PersonSessionShape(many=True)

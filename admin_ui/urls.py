@@ -21,10 +21,12 @@ api_patterns = [
     ),
 ]
 
+PAGES = "c|connect|analyses|changes|audit|alerts|views|settings|sign-in|set-up|people|account"
+"""First segments of the front end's routes."""
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("", views.page),
-    re_path(r"^(?:c|connect|analyses|changes|audit|alerts|views|settings)(?:/.*)?$", views.page),
+    re_path(rf"^(?:{PAGES})(?:/.*)?$", views.page),
 ]
 
 # Channels' router accepts Django's patterns with ASGI callables; the types of Django do not allow them.

@@ -93,6 +93,15 @@ class Environment:
         10_000,
         "HTTP connections and WebSockets of one client address that a gateway keeps open; 0: no limit",
     )
+    session_hours: int = count(
+        12, "hours after which a person must sign in again", low=1, high=8_760
+    )
+    sign_in_failures_max: int = count(
+        5, "failed sign-ins of a name from an address before further ones are refused", low=1
+    )
+    sign_in_pause_minutes: int = count(
+        15, "minutes for which they are refused then", low=1, high=10_080
+    )
     control_socket: str = text(
         "", "the supervisor's socket, by which parts on demand are started; empty: none"
     )

@@ -1,6 +1,7 @@
 """Django's settings. Those that may be set from outside are in ``gateway.environment``."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,10 +40,11 @@ WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.sessions",
+    "axes",
     "rest_framework",
     "drf_spectacular",
     "gateway",
+    "gateway.people",
     "gateway.jobs",
     "admin_ui",
 ]
@@ -84,10 +86,40 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
+SESSION_ENGINE = "gateway.people.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Strict"
 CSRF_COOKIE_SAMESITE = "Strict"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
+
+# django-axes refuses before a password is looked at, so it is the first.
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "gateway.people.backend.PeopleBackend",
+]
+PASSWORD_HASHERS = [
+    "gateway.people.backend.Argon2",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+AXES_FAILURE_LIMIT = ENVIRONMENT.sign_in_failures_max
+AXES_COOLOFF_TIME = timedelta(minutes=ENVIRONMENT.sign_in_pause_minutes)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "gateway.people.signing_in.address_of"
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_DISABLE_ACCESS_LOG = True  # It would grow without bound; the audit log has the sign-ins.
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]  # Its middleware renders pages; the call itself answers.
 
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -114,6 +146,8 @@ LOGGING = {
         "uvicorn.error": {"level": "ERROR"},
         "websockets": {"level": "WARNING"},
         "kazoo": {"level": "WARNING"},
+        # The gateway logs a refused sign-in itself, without the name: people type passwords there.
+        "axes": {"level": "CRITICAL"},
         "celery": {"level": "WARNING"},
         "kombu": {"level": "WARNING"},
     },

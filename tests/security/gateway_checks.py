@@ -3,6 +3,8 @@
 from tests.security.check import Check
 
 BROWSERS = "security/test_browsers.py"
+SIGN_IN = "unit/gateway/people/test_sign_in.py"
+OWN_SESSION = "unit/gateway/people/test_own_session.py"
 IDENTITY = "unit/gateway/http/auth/test_identity.py"
 ORIGINS = "unit/gateway/http/test_origins.py"
 ADMIN_REST = "unit/gateway/test_admin_rest.py"
@@ -50,10 +52,12 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         58,
-        "a sign-in form without its CSRF token",
+        "a sign-in without its CSRF token, or by a form",
         "403",
-        (f"{BROWSERS}::test_no_form_begins_a_session_or_resets_a_password",),
-        absent="There is no form to sign in: callers show tokens, passwords or certificates.",
+        (
+            f"{SIGN_IN}::test_a_sign_in_needs_the_csrf_token",
+            f"{BROWSERS}::test_no_form_begins_a_session_or_resets_a_password",
+        ),
     ),
     Check(
         59,
@@ -153,15 +157,16 @@ CHECKS: tuple[Check, ...] = (
             f"{CONNECTION}::test_cookies_of_answers_by_tls_are_for_tls_alone",
             f"{IDENTITY}::test_a_deleted_session_is_unauthenticated",
             f"{OPEN_SESSIONS}::test_a_live_feed_ends_with_its_session",
+            f"{SIGN_IN}::test_a_sign_in_gives_a_new_key_and_ends_the_session_that_was_shown",
+            f"{OWN_SESSION}::test_a_person_acts_as_one_of_its_roles",
         ),
-        absent="HTTP begins and ends no session, so that none is rotated.",
     ),
     Check(
         69,
         "a token to reset a password: guessed, used again",
         "refused",
         (f"{BROWSERS}::test_no_form_begins_a_session_or_resets_a_password",),
-        absent="Passwords are in files of the operator and cannot be reset by HTTP.",
+        absent="No link resets a password: a superuser replaces it by one that is for one sign-in.",
     ),
     Check(
         70,

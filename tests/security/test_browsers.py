@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from django.conf import settings as configured
-from django.contrib.sessions.models import Session
 
 from gateway.jobs.services import Warming
+from gateway.people.models import PersonSession
 from tests.support.access.callers import bearer, by_token
 from tests.support.access.sessions import CSRF_TOKEN, session
 from tests.support.admin.gateway_client import Gateway
@@ -60,7 +60,7 @@ def test_a_read_by_a_page_of_another_site_starts_nothing(
     assert started == ([] if site.endswith("-site") else [site])
 
 
-SIGN_INS = ("/login", "/accounts/login/", "/admin/login/", "/api-auth/login/", "/api/v1/session")
+SIGN_INS = ("/login", "/accounts/login/", "/admin/login/", "/api-auth/login/")
 RESETS = ("/password_reset", "/accounts/password_reset/", "/accounts/reset/MQ/token/")
 
 
@@ -71,7 +71,7 @@ def test_no_form_begins_a_session_or_resets_a_password(call: Gateway, path: str)
         answer = call(method, path, b"username=ann&password=x&token=x", **form)
         assert answer.status in (404, 405)
         assert "set-cookie" not in answer.headers
-    assert not Session.objects.exists()
+    assert not PersonSession.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ async def test_a_session_id_that_a_client_invents_begins_no_session() -> None:
         cookie = f"{configured.SESSION_COOKIE_NAME}=chosenbytheattacker"
         answer = await Client("GET", path, (b"cookie", cookie.encode())).say().served()
         assert answer.headers.get("set-cookie", "").count("chosenbytheattacker") == 0
-    assert not await Session.objects.aexists()
+    assert not await PersonSession.objects.aexists()
 
 
 def test_scripts_and_other_sites_do_not_see_the_cookie_of_a_session() -> None:

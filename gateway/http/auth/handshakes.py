@@ -13,18 +13,20 @@ from engine.auth.http_credentials import AUTHORIZATION
 from engine.auth.identity import UNAUTHENTICATED, Identity
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.callers import Callers
-from gateway.http.auth.identity import identity_of_user
+from gateway.http.auth.identity import acting_in, identity_of
 from gateway.http.connection import certificate_of
+from gateway.people.acting import FULL
 
 
 async def identify_socket(scope: dict[str, Any]) -> Identity:
     """Return the identity of the client of a handshake: by ``Authorization``, else by the query parameter ``token``,
     for clients that cannot set headers, else by the session of the console's user, else by the
     certificate of the connection. A session counts with an Origin, which was checked before: browsers, for which
-    sessions are, always send it.
+    sessions are, always send it. ``scope["level"]`` is set to the caller's level, as ``request.level`` of a request.
 
     Raises AuthenticationFailed, RolesRefused.
     """
+    scope["level"] = FULL
     callers = clusters_of(scope).part(Callers)
     headers = {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
@@ -38,17 +40,22 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
     if identity is not None:
         return identity
     user = scope.get("user")
-    if user is not None and user.is_authenticated and user.is_active and "origin" in headers:
-        return identity_of_user(user)
+    if user is not None and "origin" in headers:
+        acting = acting_in(user, scope["session"])
+        if acting is not None:
+            scope["level"] = acting.level
+            return identity_of(acting)
     return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
 
 
 async def is_signed_in(scope: dict[str, Any], identity: Identity) -> bool:
-    """Return whether the session that a socket was opened with still stands for ``identity``. Raises DatabaseError."""
+    """Return whether the session that a socket was opened with still stands for ``identity`` and the level that it had
+    then. Raises DatabaseError."""
     # The session that the handshake has read is kept by its scope, and would not show that it has ended.
     stored = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
     user: Any = await aget_user(SimpleNamespace(session=stored))  # type: ignore[arg-type]
-    return user.is_authenticated and user.is_active and identity_of_user(user) == identity
+    acting = acting_in(user, stored)
+    return acting is not None and identity_of(acting) == identity and acting.level == scope["level"]
 
 
 def _token(scope: dict[str, Any]) -> str:

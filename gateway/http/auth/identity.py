@@ -5,6 +5,7 @@ Without a session cookie the database is not read; else the user is the one that
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import markcoroutinefunction
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from rest_framework.authentication import SessionAuthentication
@@ -20,11 +22,11 @@ from rest_framework.exceptions import PermissionDenied
 from engine.auth.credentials import AuthenticationFailed, RolesRefused
 from engine.auth.http_credentials import AUTHORIZATION, METHOD_HEADER, ORIGINAL_PRINCIPAL
 from engine.auth.identity import UNAUTHENTICATED, Identity
-from engine.auth.settings import names
 from engine.base.addresses import is_loopback
 from gateway.clusters.registry import clusters_for
 from gateway.http.auth.callers import Callers
 from gateway.http.connection import certificate_of
+from gateway.people.acting import FULL, Acting, acting_of
 
 ANONYMOUS = AnonymousUser()
 _BY_SESSION = SessionAuthentication()
@@ -35,6 +37,7 @@ _HEADERS = tuple(
     for name in (AUTHORIZATION, METHOD_HEADER, ORIGINAL_PRINCIPAL)
 )
 """Names of the headers that identify a caller, as Django and as HTTP write them."""
+AUTHORIZATION_KEY = _HEADERS[0][0]
 
 
 async def _anonymous() -> AnonymousUser:
@@ -66,8 +69,9 @@ class UserMiddleware:
 
 
 async def identify(request: HttpRequest) -> Identity:
-    """Return the identity of a request's caller, the same at each call; ``request.user`` is set to the user of the
-    console, if any.
+    """Return the identity of a request's caller, the same at each call. ``request.user`` is set to the user of the
+    console, if any, ``request.acting`` to how it acts, and ``request.level`` to its level, a value of ``LEVELS`` of
+    ``gateway.people.acting``; other callers have ``full``.
 
     What is shown in ``Authorization`` counts before a session. Raises AuthenticationFailed, RolesRefused, and
     PermissionDenied for a change in a session without its CSRF token.
@@ -85,8 +89,23 @@ async def identify(request: HttpRequest) -> Identity:
     return known
 
 
+async def identify_if_any(request: HttpRequest) -> Identity | None:
+    """Return the identity of a request's caller, or None for one that shows nothing and so is not known.
+
+    Raises as ``identify``.
+    """
+    if AUTHORIZATION_KEY in request.META or certificate_of(request.scope):  # type: ignore[attr-defined]
+        return await identify(request)
+    acting = acting_in(await request.auser(), getattr(request, "session", {}))
+    general = settings.IDENTITY.general
+    is_unknown = general.authentication_enabled and not general.anonymous_user_role
+    return None if acting is None and is_unknown else await identify(request)
+
+
 async def _identify(request: HttpRequest) -> Identity:
     request.user = ANONYMOUS
+    request.acting = None  # type: ignore[attr-defined]
+    request.level = FULL  # type: ignore[attr-defined]
     callers = clusters_for(request).part(Callers)
     headers = {name: request.META[key] for key, name in _HEADERS if key in request.META}
     address = f"{request.META.get('REMOTE_ADDR', '')}:{request.META.get('REMOTE_PORT', '')}"
@@ -95,19 +114,33 @@ async def _identify(request: HttpRequest) -> Identity:
     if identity is not None:
         return identity
     user: Any = await request.auser()
-    if user.is_authenticated and user.is_active:
+    acting = acting_in(user, getattr(request, "session", {}))
+    if acting is not None:
         request.user = user
-        _BY_SESSION.enforce_csrf(request)  # type: ignore[arg-type]
-        return identity_of_user(user)
+        request.acting = acting  # type: ignore[attr-defined]
+        request.level = acting.level  # type: ignore[attr-defined]
+        with suppress(DatabaseError):
+            await request.session.note_use()  # type: ignore[attr-defined]
+        enforce_csrf(request)
+        return identity_of(acting)
     return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
 
 
-def identity_of_user(user: Any) -> Identity:
-    """Return the identity of a signed-in user of the console: the role of the user's name, and for a superuser of
-    Django's the first of ``super_user_roles``."""
-    superusers = names(settings.IDENTITY.general.super_user_roles)
-    role = superusers[0] if user.is_superuser and superusers else user.get_username()
-    return Identity(role, method=SESSION)
+def enforce_csrf(request: HttpRequest) -> None:
+    """Check the CSRF token of a change. Raises PermissionDenied."""
+    _BY_SESSION.enforce_csrf(request)  # type: ignore[arg-type]
+
+
+def acting_in(user: Any, session: Any) -> Acting | None:
+    """Return how the user of a session acts; None for a caller without a session that stands."""
+    if not (user.is_authenticated and user.is_active):
+        return None
+    return acting_of(user, session)
+
+
+def identity_of(acting: Acting) -> Identity:
+    """Return the identity of a session whose person acts so."""
+    return Identity(acting.role, method=SESSION)
 
 
 def name_of(request: HttpRequest) -> str:

@@ -46,6 +46,8 @@ class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
+    cookies: tuple[str, ...] = ()
+    """The values of Set-Cookie."""
 
     @property
     def json(self) -> Any:
@@ -63,7 +65,11 @@ async def _drive(application: Application, scope: dict[str, Any], body: bytes) -
     await application(scope, incoming.get, send)
     start = sent[0]
     headers = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
-    return Answer(start["status"], headers, b"".join(part.get("body", b"") for part in sent[1:]))
+    content = b"".join(part.get("body", b"") for part in sent[1:])
+    cookies = tuple(
+        value.decode("latin-1") for name, value in start["headers"] if name.lower() == b"set-cookie"
+    )
+    return Answer(start["status"], headers, content, cookies)
 
 
 class Gateway:

@@ -40,7 +40,13 @@ OPERATOR_CALLS = {
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload",
 }
 """Changes of the console that the level operate allows."""
-READER_CALLS: set[str] = set()
+READER_CALLS: set[str] = {
+    "POST session/sign-out",
+    "POST session/acting-role",
+    "POST session/view-as",
+    "POST session/password",
+    "DELETE session/sessions/<seg:session_id>",
+}
 """Changes of the console that every level allows, since they are of the caller's own session."""
 OPERATOR_REST = {
     "BundleUnloadResource",

@@ -33,6 +33,7 @@ from tests.unit.access import test_rest_rights as rest
 from tests.unit.access.test_http_doors import console_routes
 
 WORDS: dict[str, str] = {
+    "public": "public",
     "authenticated": "authenticated only",
     "superuser": "superuser",
     "superuser of cluster": "superuser",

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from engine.auth.identity import Identity
-from gateway.http.auth.identity import identity_of_user
+from gateway.http.auth.identity import acting_in, identity_of
 from tests.support.access.callers import bearer, by_token
 from tests.support.access.sessions import CSRF_TOKEN, session
 from tests.support.admin.gateway_client import Gateway
@@ -89,4 +89,8 @@ def test_a_superuser_of_the_console_has_the_role_of_one(
 ) -> None:
     settings.IDENTITY = by_token(super_user_roles=superusers)
     user = get_user_model()(username="ann", is_superuser=superuser)
-    assert identity_of_user(user) == Identity(role, method="session")
+    acting = acting_in(user, {})
+    assert acting is not None
+    assert identity_of(acting) == Identity(role, method="session")
+    assert acting.level == "full"
+    assert acting.superuser == superuser

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.contrib.sessions.models import Session
 
 from admin_ui import live
+from gateway.people.models import PersonSession
 from tests.support.access.callers import by_token
 from tests.support.access.sessions import session
 from tests.support.net.socket_pair import SocketPair
@@ -15,7 +15,7 @@ from tests.unit.gateway.http.conftest import Client
 
 
 async def sign_out() -> None:
-    await Session.objects.all().adelete()
+    await PersonSession.objects.all().adelete()
 
 
 def users() -> Any:

@@ -1,0 +1,76 @@
+"""The caller's own session, as it reads it."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from admin_ui.calls import in_thread
+from engine.auth.identity import Identity
+from gateway.http.auth.access import rights_are_judged
+from gateway.http.auth.identity import identify_if_any, principal_of
+from gateway.people import set_up
+from gateway.people.acting import FULL, Acting, person_of, roles_of, super_user_roles
+from gateway.people.signing_in import may_change_password
+
+Body = dict[str, Any]
+NO_METHOD = "none"
+
+
+async def session(request: HttpRequest) -> Body:
+    """Return how sign-in works here, and who the caller is. Raises AuthenticationFailed for credentials that are shown
+    and bad."""
+    identity = await identify_if_any(request)
+    person = None if identity is None else caller(request, identity)
+    authentication = settings.IDENTITY.general.authentication_enabled
+    known = person is not None or not authentication
+    return {
+        "authentication": authentication,
+        "authorization": rights_are_judged(),
+        "set_up_needed": False if known else await in_thread(set_up.is_needed)(),
+        "password_sign_in": authentication,
+        "providers": [],
+        "person": person,
+    }
+
+
+def caller(request: HttpRequest, identity: Identity) -> Body | None:
+    """Return an identified caller; None where authentication is off and there is no session."""
+    acting: Acting | None = request.acting  # type: ignore[attr-defined]
+    if acting is not None:
+        return _person(request, acting)
+    role = principal_of(identity)
+    if not role:
+        return None
+    superusers = super_user_roles()
+    level: str = request.level  # type: ignore[attr-defined]
+    return {
+        "name": role,
+        "display_name": "",
+        "method": identity.method or NO_METHOD,
+        "role": role,
+        "level": level,
+        "roles": [{"role": role, "level": level}],
+        "viewing_as": None,
+        "superuser": level == FULL and role in superusers,
+        "may_change_password": False,
+        "ends_at": None if identity.expires_at is None else int(identity.expires_at * 1000),
+    }
+
+
+def _person(request: HttpRequest, acting: Acting) -> Body:
+    user: Any = request.user
+    record = person_of(user)
+    ends_at = request.session.get_expiry_date()
+    return {
+        "name": user.get_username(),
+        "display_name": record.display_name if record is not None else "",
+        "method": "session",
+        "role": acting.role,
+        "level": acting.level,
+        "roles": [{"role": item.role, "level": item.level} for item in roles_of(user)],
+        "viewing_as": acting.role if acting.viewing_as else None,
+        "superuser": acting.superuser,
+        "may_change_password": may_change_password(user),
+        "ends_at": int(ends_at.timestamp() * 1000),
+    }

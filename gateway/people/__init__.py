@@ -1,0 +1,1 @@
+"""People who use the console: their accounts, the roles that they act as, their passwords and their sessions."""

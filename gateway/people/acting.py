@@ -1,0 +1,89 @@
+"""The role that a person acts as, and at which level."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
+
+from engine.auth.settings import names
+
+FULL, OPERATE, READ = "full", "operate", "read"
+LEVELS = (FULL, OPERATE, READ)
+"""Parts of what a role may do that a person may do, from everything down."""
+ACTING_ROLE = "acting_role"
+VIEWING_AS = "viewing_as"
+"""Keys of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActingRole:
+    """A role that a person may act as."""
+
+    role: str
+    level: str = FULL
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """The role and level of a session."""
+
+    role: str
+    level: str
+    viewing_as: bool = False
+    """True while a superuser looks at the console as this role."""
+    superuser: bool = False
+    """True for a person who may do what superusers may, besides looking as another role."""
+
+
+class Values(Protocol):
+    """The part of a session that is read."""
+
+    def get(self, key: str, default: Any = None) -> Any: ...
+
+
+def super_user_roles() -> tuple[str, ...]:
+    """Return the roles of superusers as the settings state them."""
+    return tuple(names(settings.IDENTITY.general.super_user_roles))
+
+
+def roles_of(user: Any) -> tuple[ActingRole, ...]:
+    """Return the roles that a user may act as, in order. A user without stored roles has that of its name; a superuser
+    of Django's the first of ``super_user_roles``. A person of a provider has those of the provider alone."""
+    person = person_of(user)
+    if person is not None and (person.roles or person.provider):
+        return tuple(ActingRole(item["role"], item["level"]) for item in person.roles)
+    superusers = super_user_roles()
+    role = superusers[0] if user.is_superuser and superusers else user.get_username()
+    return (ActingRole(role),)
+
+
+def person_of(user: Any) -> Any:
+    """Return the record of a user, None for a user without. The backend of ``gateway.people`` has read it already."""
+    try:
+        return user.person
+    except ObjectDoesNotExist:
+        return None
+
+
+def is_superuser(acting: ActingRole, user: Any) -> bool:
+    """Return whether a role of a user is that of a superuser without restriction."""
+    superusers = super_user_roles()
+    is_one = acting.role in superusers if superusers else user.is_superuser
+    return is_one and acting.level == FULL
+
+
+def acting_of(user: Any, session: Values | Mapping[str, Any]) -> Acting | None:
+    """Return how a user acts in a session: as the role that it chose, if it is still one of the user's, else as the
+    first one. None for a user without any role."""
+    roles = roles_of(user)
+    if not roles:
+        return None
+    chosen = session.get(ACTING_ROLE)
+    current = next((item for item in roles if item.role == chosen), roles[0])
+    superuser = is_superuser(current, user)
+    viewed = session.get(VIEWING_AS)
+    if viewed and superuser:
+        return Acting(viewed, READ, True, True)
+    return Acting(current.role, current.level, False, superuser)

@@ -1,0 +1,107 @@
+"""Sessions in the database, each with what its owner reads of it: address, browser, and when it was used last."""
+
+from typing import Any
+
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.utils import timezone
+
+from engine.base.errors import NotFound
+from gateway.people.models import PersonSession
+from gateway.services.clock import now_ms
+
+SEEN_EVERY_MS = 60_000
+"""Interval at which the use of a session is stored at most."""
+ORIGIN = "origin"
+"""Key of a session's data: values of its columns, from the sign-in."""
+
+
+class SessionStore(DatabaseStore):
+    """Django's store over ``PersonSession``."""
+
+    seen_at_ms = 0
+
+    @classmethod
+    def get_model_class(cls) -> type[PersonSession]:
+        return PersonSession
+
+    def create_model_instance(self, data: dict[str, Any]) -> PersonSession:
+        return _with_columns(super().create_model_instance(data), data)
+
+    async def acreate_model_instance(self, data: dict[str, Any]) -> PersonSession:
+        return _with_columns(await super().acreate_model_instance(data), data)
+
+    def load(self) -> dict[str, Any]:
+        return self._loaded(self._get_session_from_db())  # type: ignore[attr-defined]
+
+    async def aload(self) -> dict[str, Any]:
+        return self._loaded(await self._aget_session_from_db())  # type: ignore[attr-defined]
+
+    def _loaded(self, row: PersonSession | None) -> dict[str, Any]:
+        if row is None:
+            return {}
+        self.seen_at_ms = row.seen_at_ms
+        data: dict[str, Any] = self.decode(row.session_data)
+        return data
+
+    async def note_use(self) -> None:
+        """Store that the session is used now, unless that was stored within the last minute."""
+        now = now_ms()
+        if now - self.seen_at_ms >= SEEN_EVERY_MS and self.session_key:
+            self.seen_at_ms = now
+            await PersonSession.objects.filter(pk=self.session_key).aupdate(seen_at_ms=now)
+
+
+def _with_columns(row: Any, data: dict[str, Any]) -> PersonSession:
+    session: PersonSession = row
+    user = data.get(SESSION_KEY)
+    session.user_id = int(user) if user else None
+    for name, value in data.get(ORIGIN, {}).items():
+        setattr(session, name, value)
+    session.seen_at_ms = now_ms()
+    return session
+
+
+def origin(public_id: str, address: str, browser: str) -> dict[str, Any]:
+    """Return the values under ``ORIGIN`` of a session that begins."""
+    return {
+        "public_id": public_id,
+        "address": address[:64],
+        "browser": browser[:255],
+        "created_at_ms": now_ms(),
+    }
+
+
+def end_sessions(user_id: int, *, besides: str | None = None) -> None:
+    """End the sessions of a user, except the one with the key ``besides``."""
+    rows = PersonSession.objects.filter(user_id=user_id)
+    (rows.exclude(pk=besides) if besides else rows).delete()
+
+
+def remove_expired() -> None:
+    """Delete the sessions whose time is over."""
+    PersonSession.objects.filter(expire_date__lt=timezone.now()).delete()
+
+
+async def rows_of(user_id: int, current: str | None = None) -> list[dict[str, Any]]:
+    """Return the sessions of a user as rows, the newest first. ``current``: the key of the caller's own."""
+    rows = PersonSession.objects.filter(user_id=user_id, expire_date__gt=timezone.now())
+    return [
+        {
+            "id": row.public_id,
+            "current": row.session_key == current,
+            "created_at": row.created_at_ms,
+            "last_seen_at": row.seen_at_ms,
+            "address": row.address,
+            "browser": row.browser,
+        }
+        async for row in rows.order_by("-created_at_ms")
+    ]
+
+
+async def end_session(user_id: int, public_id: str) -> None:
+    """End a session of a user. Raises NotFound."""
+    rows = PersonSession.objects.filter(user_id=user_id, public_id=public_id)
+    deleted, _ = await rows.adelete()
+    if not deleted:
+        raise NotFound("No such session")
