@@ -25,10 +25,12 @@ from admin_ui.resources import RESOURCES
 from engine.auth.identity import Identity
 from engine.auth.rights import AUTHENTICATED, all_of
 from engine.base.errors import Forbidden, InvalidField, MagnetarError
+from engine.base.loop import from_any_thread
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.access import authorize
+from gateway.http.auth.callers import Callers
 from gateway.http.auth.handshakes import identify_socket, is_signed_in
 from gateway.http.auth.identity import SESSION
 from gateway.http.auth.open_access import OpenAccess
@@ -117,6 +119,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.wake = asyncio.Event()
         self.cut_off = False
         self.access = OpenAccess()
+        self.unwatch_token: Callable[[], None] | None = None
         try:
             identity = self.access.identity = await identify_socket(self.scope)
             cluster = self.clusters.named(_cluster_name(self.scope))
@@ -129,6 +132,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.tasks.spawn("rights", self.access.run(self._renew))
         if identity.expires_at is not None:
             self.tasks.spawn("expire", self._expire(identity.expires_at))
+        withdrawn = from_any_thread(asyncio.get_running_loop(), self._withdraw)
+        self.unwatch_token = self.clusters.part(Callers).watch(identity, withdrawn)
         if identity.method == SESSION:
             self.tasks.spawn("session", self._follow_session(identity))
         self.beats = cluster.part(beats)
@@ -139,6 +144,11 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         """Close the socket when its credentials end."""
         await asyncio.sleep(max(at_s - now_ms() / 1000, 0))
         await self.close(code=CLOSE_EXPIRED)
+
+    def _withdraw(self) -> None:
+        """Close the socket of a client whose token is no longer valid."""
+        if not self.tasks.closed:
+            self.tasks.spawn("withdraw", self.close(code=CLOSE_EXPIRED))
 
     async def _follow_session(self, identity: Identity) -> None:
         """Close the socket when the user signs out, may no longer sign in, or has another role."""
@@ -152,6 +162,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def disconnect(self, code: int) -> None:
         """End the work and all watches of a socket that is closed."""
+        if self.unwatch_token is not None:
+            self.unwatch_token()
         await self.tasks.close()
         self.access.close()
         for beat in self.beats:

@@ -3,7 +3,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import NamedTuple
@@ -16,11 +16,12 @@ from engine.auth.credentials import (
     Credentials,
     RolesRefused,
 )
-from engine.auth.identity import Identity
+from engine.auth.identity import Evidence, Identity
 
 log = logging.getLogger(__name__)
 
 EXPIRED = "EXPIRED_JWT"
+REVOKED = "REVOKED_TOKEN"
 INVALID_ROLES = "Invalid roles."
 NOT_A_PROXY = "Must not set proxyVersion without connecting as a ProxyRole."
 
@@ -56,9 +57,14 @@ class Authentication:
     """
 
     def __init__(
-        self, providers: Sequence[Provider], roles: Roles, outcomes: Outcomes | None = None
+        self,
+        providers: Sequence[Provider],
+        roles: Roles,
+        outcomes: Outcomes | None = None,
+        revoked: Container[str] = frozenset(),
     ) -> None:
-        """``providers`` are in the order in which those of one method are tried."""
+        """``providers`` are in the order in which those of one method are tried. ``revoked``: ids of tokens that are
+        refused."""
         by_method: dict[str, list[Provider]] = {}
         for provider in providers:
             by_method.setdefault(provider.method, []).append(provider)
@@ -69,6 +75,7 @@ class Authentication:
         self.methods = frozenset(self._providers)
         """Names of the methods that are configured."""
         self._roles = roles
+        self._revoked = revoked
         self.outcomes = outcomes if outcomes is not None else Outcomes()
 
     def __call__(self, credentials: Credentials) -> Identity | Awaitable[Identity]:
@@ -78,6 +85,13 @@ class Authentication:
     def of_request(self, credentials: Credentials) -> Identity | Awaitable[Identity]:
         """Return the identity of a caller by HTTP. Raises AuthenticationFailed, RolesRefused."""
         return self._identify(credentials, self._request_roles)
+
+    def is_withdrawn(self, identity: Identity) -> bool:
+        """Return whether a token by which a client was identified is no longer valid (A24)."""
+        return any(map(self._is_withdrawn, identity.evidence))
+
+    def _is_withdrawn(self, evidence: Evidence) -> bool:
+        return evidence.token_id in self._revoked
 
     def _identify(
         self, credentials: Credentials, complete: "_Complete"
@@ -112,7 +126,10 @@ class Authentication:
         if isawaitable(original):
 
             async def later() -> Identity:
-                return complete(credentials, own, await original)
+                checked = await original
+                # The proxy's own token may have been revoked during the check of its client's.
+                self._accept(own, self._providers.get(credentials.method), credentials.address)
+                return complete(credentials, own, checked)
 
             return later()
         return complete(credentials, own, original)
@@ -165,6 +182,7 @@ class Authentication:
             raise
         if not isinstance(outcome, Authenticated):
             return self._check_later(provider, outcome, address)
+        self._accept(outcome, provider, address)
         self.outcomes.succeeded[provider.name, method] += 1
         return outcome
 
@@ -176,8 +194,21 @@ class Authentication:
         except AuthenticationFailed as error:
             self._count_failure(provider.name, provider.method, error, address)
             raise
+        self._accept(checked, provider, address)
         self.outcomes.succeeded[provider.name, provider.method] += 1
         return checked
+
+    def _accept(self, checked: Authenticated, provider: Provider | None, address: str) -> None:
+        """Check that a token was not withdrawn. Raises AuthenticationFailed.
+
+        Remembered results pass here as well, so that a revoked token is refused at once.
+        """
+        if checked.evidence is None or provider is None:
+            return
+        if self._is_withdrawn(checked.evidence):
+            error = AuthenticationFailed("token is revoked", REVOKED)
+            self._count_failure(provider.name, provider.method, error, address)
+            raise error
 
     def _count_failure(
         self, name: str, method: str, error: AuthenticationFailed, address: str
@@ -205,7 +236,13 @@ def _identity(
     original: Authenticated | None,
 ) -> Identity:
     if original is None:
-        return Identity(own.role, principal or None, credentials.method, own.expires_at)
+        return Identity(
+            own.role,
+            principal or None,
+            credentials.method,
+            own.expires_at,
+            evidence=_evidence(own),
+        )
     return Identity(
         own.role,
         principal,
@@ -213,4 +250,9 @@ def _identity(
         # A proxy that forwards credentials is asked for those of its client alone.
         original.expires_at,
         credentials.original_method or NO_METHOD,
+        (*_evidence(own), *_evidence(original)),
     )
+
+
+def _evidence(checked: Authenticated) -> tuple[Evidence, ...]:
+    return () if checked.evidence is None else (checked.evidence,)

@@ -1,6 +1,6 @@
 """Authentication as settings describe it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from engine.auth.authentication import Authentication, Roles
 from engine.auth.authenticators.basic_provider import BasicProvider
@@ -15,9 +15,15 @@ from engine.base.clock import Clock
 
 
 def create_authentication(
-    settings: IdentitySettings, clock: Clock, fetch: Fetch, *, judge_proxies: bool
+    settings: IdentitySettings,
+    clock: Clock,
+    fetch: Fetch,
+    *,
+    judge_proxies: bool,
+    revoked: Container[str] = frozenset(),
 ) -> Authentication:
-    """Return the authentication of a broker or gateway. ``fetch`` reads the pages of issuers. Raises ProviderError."""
+    """Return the authentication of a broker or gateway. ``fetch`` reads the pages of issuers; ``revoked``: ids of
+    tokens that are refused. Raises ProviderError."""
 
     def wall_s() -> float:
         return clock.wall_ms() / 1000
@@ -42,4 +48,5 @@ def create_authentication(
             judge_proxies=judge_proxies,
             check_original=general.authenticate_original_auth_data,
         ),
+        revoked=revoked,
     )

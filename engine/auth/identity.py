@@ -1,6 +1,13 @@
 """Identity of the client of a connection or request, as an authenticator established it. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Evidence(NamedTuple):
+    """Evidence by which a token was accepted, and whose end withdraws it. ``token_id``: see ``jws.token_id``."""
+
+    token_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +19,8 @@ class Identity:
     ``token``. ``expires_at`` is the time at which the credentials end, in seconds since the Unix epoch on the clock
     seam's wall clock; None if they do not expire. ``original_method`` is the method by which the broker checked
     ``original`` itself; those credentials are then the ones that expire and are renewed. Empty where the proxy's word
-    is taken.
+    is taken. ``evidence`` is that of the client's token and of the original's, where they were checked; it does not
+    count in comparisons, since it is not who the client is.
     """
 
     role: str | None
@@ -20,6 +28,12 @@ class Identity:
     method: str = ""
     expires_at: float | None = None
     original_method: str = ""
+    evidence: tuple[Evidence, ...] = field(default=(), compare=False)
+
+    @property
+    def token_id(self) -> str:
+        """Id of the token by which the client itself was identified; empty without one."""
+        return self.evidence[0].token_id if self.evidence and self.method == "token" else ""
 
 
 UNAUTHENTICATED = Identity(None)

@@ -60,6 +60,7 @@ from engine.schema.schema_registry import SchemaRegistry, schema_id
 from engine.tenancy import grants, topics
 from engine.tenancy.access.access_records import AccessRecords, Recorded
 from engine.tenancy.access.policy_judge import create_judge
+from engine.tenancy.access.revoked_tokens import RevokedTokens
 from engine.tenancy.settings import PolicySettings
 
 
@@ -163,7 +164,10 @@ class Running:
             base.store, self.ownership, record, cluster, HashPlacer()
         )
         self.identity = BrokerIdentity(cluster, record.id, instance)
-        self.authentication = ClientAuthentication(base.identity, base.network, base.clock)
+        self.revoked = RevokedTokens(base.store, base.clock, self._withdraw, sweeps=True)
+        self.authentication = ClientAuthentication(
+            base.identity, base.network, base.clock, self.revoked
+        )
         access_changes = ChangeQueue[Recorded]()
         self.access = AccessRecords(
             base.store,
@@ -194,6 +198,10 @@ class Running:
             cluster,
             unload=self.operations.bundles.unload_topics,
         )
+
+    def _withdraw(self) -> None:
+        """Close the connections of clients whose credentials are no longer valid."""
+        self.sessions.close_where(self.authentication.is_withdrawn)
 
     async def check_own_role(self, base: BrokerResources) -> None:
         """Check that this broker logs in at brokers as a superuser, where rights are judged. Raises ProviderError."""
@@ -273,6 +281,7 @@ class Running:
         for part, close in (
             ("upkeep", self.upkeep.close),
             ("revocation", self.revocation.close),
+            ("revoked tokens", self.revoked.close),
             ("isolation", self.isolation.close),
             ("resource groups", self.shares.close),
             ("dynamic settings", self.dynamic.close),

@@ -116,6 +116,8 @@ class BrokerService:
             default_bundles=node.default_number_of_namespace_bundles,
         )
         running = Running(base, self.record, await self._next_instance(), self._lost)
+        # Before the first client is accepted.
+        await running.revoked.load()
         self._pages = RpcPages(
             running.operations.handlers,
             base.token,
@@ -139,6 +141,7 @@ class BrokerService:
             ),
         )
         self._running = running
+        running.revoked.start()
         base.store.on_state(self._on_state)
         for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
             base.store.watch(path, lambda _: self._changed.set())

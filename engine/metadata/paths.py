@@ -13,6 +13,8 @@ PARTITIONED_TOPICS = "/admin/partitioned-topics"
 RESOURCE_GROUPS = "/admin/resourcegroups"
 FLAGS = "/admin/flags"
 CONFIGURATION = "/admin/configuration"
+REVOKED_TOKENS = "/magnetar/revoked-tokens"
+"""Below it, one node for each revoked token; a tree of Magnetar's own."""
 
 # Topics, schemas, ownership
 MANAGED_LEDGERS = "/managed-ledgers"
@@ -70,6 +72,11 @@ def group_usage(group: str, broker_id: str) -> str:
 def bundle_quota(namespace: str, bundle_range: str) -> str:
     """Return the path of a bundle's quota; for ``bundle_range`` see ``bundle_owner``."""
     return f"{BUNDLE_QUOTAS}/{namespace}/{bundle_range}"
+
+
+def revoked_token(token_id: str) -> str:
+    """Return the path of a revoked token; ``token_id`` is a name of a node (``jws.TOKEN_ID``)."""
+    return f"{REVOKED_TOKENS}/{token_id}"
 
 
 def tenant(name: str) -> str:

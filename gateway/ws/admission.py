@@ -13,10 +13,12 @@ from engine.base.loop import from_any_thread
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import AccessRefusedError, Need, authorize_needs, judge_of, needs_of
+from gateway.http.auth.callers import Callers
 from gateway.http.auth.cluster_judge import ClusterJudge
 from gateway.ws.rights import RIGHTS, Opening
 
 EXPIRED = "The credentials have ended"
+WITHDRAWN = "The credentials were withdrawn"
 Lost = Callable[[str], None]
 
 
@@ -25,10 +27,13 @@ class Admission:
 
     __slots__ = (
         *("_identity", "_needs", "_cluster", "_loop", "_reason", "_lost", "_tasks", "_unwatch"),
+        "_unwatch_token",
         *("_is_judging", "_changed_again", "_timer"),
     )
 
-    def __init__(self, identity: Identity, needs: Sequence[Need], cluster: Cluster) -> None:
+    def __init__(
+        self, identity: Identity, needs: Sequence[Need], cluster: Cluster, callers: Callers
+    ) -> None:
         self._identity = identity
         self._needs = needs
         self._cluster = cluster
@@ -44,6 +49,8 @@ class Admission:
         if isinstance(judge, ClusterJudge):
             notify = from_any_thread(self._loop, self._judge_soon)
             self._unwatch = judge.watch((resource for _, resource in needs), notify)
+        withdrawn = from_any_thread(self._loop, lambda: self._end(WITHDRAWN))
+        self._unwatch_token = callers.watch(identity, withdrawn)
         self._timer: asyncio.TimerHandle | None = None
         if identity.expires_at is not None:
             left_s = identity.expires_at - SystemClock().wall_ms() / 1000
@@ -58,6 +65,7 @@ class Admission:
     def close(self) -> None:
         """End the guard. Safe to call twice."""
         self._lost = None
+        self._unwatch_token()
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
@@ -101,14 +109,16 @@ class Admission:
         await authorize_needs(self._needs, self._identity, self._cluster)
 
 
-async def admit(kind: str, opening: Opening, identity: Identity, cluster: Cluster) -> Admission:
+async def admit(
+    kind: str, opening: Opening, identity: Identity, cluster: Cluster, callers: Callers
+) -> Admission:
     """Return the admission of a client that has the rights that an endpoint of this kind needs (A3), before a broker is
     asked; the caller closes it.
 
     Raises AccessRefusedError, and the retriable error of a judge that cannot know now.
     """
     # Its records are watched from before they are judged, so that no change is missed.
-    admission = Admission(identity, tuple(needs_of(RIGHTS[kind], opening)), cluster)
+    admission = Admission(identity, tuple(needs_of(RIGHTS[kind], opening)), cluster, callers)
     try:
         await admission.judge()
     except BaseException:

@@ -15,8 +15,10 @@ from engine.client.client import PulsarClient
 from engine.client.errors import ServerError
 from gateway.clusters.acting_clients import ActingClient
 from gateway.clusters.cluster import Cluster
+from gateway.clusters.registry import clusters_of
 from gateway.http import refusal
 from gateway.http.auth.access import acting_role
+from gateway.http.auth.callers import Callers
 from gateway.http.auth.handshakes import identify_socket
 from gateway.http.auth.levels import check_socket_level, level_of_socket
 from gateway.http.socket_port import SocketPort, port_of
@@ -96,7 +98,8 @@ async def run(
     try:
         identity = await identify_socket(scope)
         check_socket_level(kind, level_of_socket(scope))
-        admission = await admit(kind, names(), identity, cluster)
+        callers = clusters_of(scope).part(Callers)
+        admission = await admit(kind, names(), identity, cluster, callers)
         acting = cluster.clients.use(acting_role(identity))
         endpoint = await open_endpoint(acting.client)
     except BaseException as error:

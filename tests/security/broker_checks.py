@@ -4,7 +4,9 @@ from tests.security.check import Check
 
 ACCESS = "unit/access"
 AUTH = "unit/auth"
+AUTHORIZED = "unit/broker/test_authorized_broker.py"
 BOUNDS = "interop/test_bounds.py"
+CALLERS = "unit/gateway/http/auth/test_callers.py"
 CERTIFICATES = "security/broker/test_certificates.py"
 CONNECTIONS = "security/broker/test_connections.py"
 ENGINE = f"{ACCESS}/test_engine_matrix.py"
@@ -19,6 +21,7 @@ OPENINGS = f"{ACCESS}/test_socket_doors.py"
 REVOKED = "unit/broker/test_revocation.py"
 ROLES = f"{AUTH}/test_authentication.py"
 ROUTING = "unit/net/test_routing.py"
+TOKEN_IDS = "unit/tenancy/access/test_revoked_tokens.py"
 TOKENS = "security/broker/test_tokens.py"
 VALUES = "unit/gateway/rest/test_hostile_values.py"
 
@@ -163,14 +166,16 @@ IDENTITY = (
     ),
     Check(
         16,
-        "A session goes on after its role was taken its rights",
-        "closed within a second",
+        "A session goes on after its role was taken its rights, or after its token was revoked",
+        "closed within a second; a revoked token is refused, in each form of its text",
         (
             f"{REVOKED}::test_a_revoked_producer_is_closed_and_refused",
             "unit/gateway/ws/test_admission.py::test_a_socket_ends_with_its_credentials",
+            "unit/gateway/ws/test_admission.py::test_a_socket_ends_when_its_token_is_revoked",
+            f"{AUTHORIZED}::test_a_revoked_token_is_refused_and_its_connections_end",
+            f"{CALLERS}::test_a_revoked_token_is_refused_at_once_although_it_was_verified_before",
+            f"{TOKEN_IDS}::test_another_form_of_the_same_signature_has_the_same_id",
         ),
-        "Single tokens are not revoked and keys are read at the start: a restart, the token's end and taken rights"
-        " end sessions.",
     ),
     Check(
         17,

@@ -5,6 +5,7 @@ The key decides which algorithms it verifies: a public key never serves as an HM
 
 import base64
 import binascii
+import hashlib
 import json
 import math
 import re
@@ -21,6 +22,8 @@ HEADER_BYTES_MAX = 4 << 10
 INVALID = "INVALID_TOKEN"
 EXPIRED = "EXPIRED_JWT"
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
+TOKEN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:~=+-]{0,70}")
+"""Form of the ids of tokens; they are names of nodes in the metadata store."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,6 +108,18 @@ def role_of(claims: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise AuthenticationFailed(f"token has no role in claim {name}", INVALID)
     return value
+
+
+def token_id(token: Token) -> str:
+    """Return the id by which a token is revoked: its ``jti``, else ``sha256:`` and the digest of its signed part.
+
+    The rest of a token may have other forms with the same signature, which would be other ids.
+    """
+    own = token.claims.get("jti")
+    if isinstance(own, str) and TOKEN_ID.fullmatch(own):
+        return own
+    digest = hashlib.sha256(token.signed)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def sign(

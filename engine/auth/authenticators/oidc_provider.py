@@ -10,6 +10,7 @@ from engine.auth.authenticators.provider import Authenticated, Check, Presented,
 from engine.auth.authenticators.signing_keys import EC_ALGORITHMS
 from engine.auth.authenticators.token_provider import TOKEN, check_audience, text_of
 from engine.auth.credentials import AuthenticationFailed
+from engine.auth.identity import Evidence
 from engine.auth.settings import OpenIdSettings, names
 
 ALGORITHMS = frozenset(("RS256", "RS384", "RS512", *EC_ALGORITHMS))
@@ -74,7 +75,8 @@ class OidcProvider:
             raise AuthenticationFailed("token was issued in the future", "INVALID_JWT_CLAIM")
         check_audience(claims.get("aud"), self._audiences)
         jws.role_of(claims, "sub")
-        return Authenticated(jws.role_of(claims, self._claim), expires_at)
+        role = jws.role_of(claims, self._claim)
+        return Authenticated(role, expires_at, Evidence(jws.token_id(token)))
 
 
 def oidc_provider(

@@ -1,10 +1,11 @@
 """Interface of the authentication providers. Pure."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from engine.auth.credentials import PeerCertificate
+from engine.auth.identity import Evidence
 from engine.base.errors import MagnetarError
 
 
@@ -22,10 +23,12 @@ class Presented:
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Result of a check: the role, and the end of the credentials in seconds since the Unix epoch, if they have one."""
+    """Result of a check: the role, the end of the credentials in seconds since the Unix epoch, if they have one, and
+    the evidence of a token."""
 
     role: str
     expires_at: float | None = None
+    evidence: Evidence | None = field(default=None, compare=False)
 
 
 Check = Authenticated | Awaitable[Authenticated]

@@ -13,6 +13,7 @@ from engine.auth.authenticators.signing_keys import (
     VerificationKey,
 )
 from engine.auth.credentials import AuthenticationFailed
+from engine.auth.identity import Evidence
 from engine.auth.settings import SecondTokenSettings, TokenSettings
 
 TOKEN = "token"
@@ -50,7 +51,8 @@ class TokenProvider:
         expires_at = jws.check_times(claims, self._now_s())
         if self._audience_claim:
             check_audience(claims.get(self._audience_claim), {self._audience})
-        return Authenticated(jws.role_of(claims, self._claim), expires_at)
+        role = jws.role_of(claims, self._claim)
+        return Authenticated(role, expires_at, Evidence(jws.token_id(token)))
 
 
 def token_provider(

@@ -1,7 +1,8 @@
 """All client connections of the broker: accepted, counted and closed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from engine.auth.identity import Identity
 from engine.base.budget import Budget
 from engine.base.names import NamespaceName
 from engine.broker.connection.lookups import LookupCommands
@@ -12,6 +13,7 @@ from engine.broker.control.topic_lists import Follower, TopicLists
 from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
+from engine.net.handshake import HandshakeError
 
 
 class Sessions:
@@ -98,6 +100,12 @@ class Sessions:
     def now_s(self) -> float:
         """Seconds of the monotonic clock."""
         return self._context.clock.monotonic_s()
+
+    def close_where(self, withdrawn: Callable[[Identity], bool]) -> None:
+        """Close the connections of clients whose credentials are no longer valid; they may connect by others."""
+        for session in list(self._open):
+            if session.connected and withdrawn(session.identity):
+                session.close(HandshakeError("the client's credentials were withdrawn"))
 
     async def close(self) -> None:
         """Close every connection. Unload the topics first, so that clients look them up again."""

@@ -1,6 +1,6 @@
 """Authentication of a broker's clients, of the binary protocol and by HTTP."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Container
 
 from engine.auth.authentication import Authentication, Outcomes
 from engine.auth.http_credentials import credentials_of
@@ -17,8 +17,14 @@ from engine.rpc.server import Identify
 class ClientAuthentication:
     """Authentication by settings; without it every client is accepted."""
 
-    def __init__(self, settings: IdentitySettings, network: Network, clock: Clock) -> None:
-        """Raise ProviderError, TlsFileError."""
+    def __init__(
+        self,
+        settings: IdentitySettings,
+        network: Network,
+        clock: Clock,
+        revoked: Container[str] = frozenset(),
+    ) -> None:
+        """Tokens whose ids are in ``revoked`` are refused. Raises ProviderError, TlsFileError."""
         self._issuers: IssuerClient | None = None
         self._authentication: Authentication | None = None
         if not settings.general.authentication_enabled:
@@ -32,6 +38,7 @@ class ClientAuthentication:
             clock,
             self._issuers.fetch,
             judge_proxies=settings.authorization.authorization_enabled,
+            revoked=revoked,
         )
 
     @property
@@ -48,6 +55,10 @@ class ClientAuthentication:
     def outcomes(self) -> Outcomes:
         """Numbers of checks since the start."""
         return self._authentication.outcomes if self._authentication is not None else Outcomes()
+
+    def is_withdrawn(self, identity: Identity) -> bool:
+        """Return whether a token by which a client was identified is no longer valid."""
+        return self._authentication is not None and self._authentication.is_withdrawn(identity)
 
     def close(self) -> None:
         """Close the connections to issuers."""

@@ -29,7 +29,7 @@ BOOKKEEPER = "bookkeeper"
 PREFIXES = {
     CONFIGURATION: (
         *(paths.CLUSTERS, paths.POLICIES, paths.PARTITIONED_TOPICS, paths.RESOURCE_GROUPS),
-        paths.FLAGS,
+        *(paths.FLAGS, paths.REVOKED_TOKENS),
     ),
     BOOKKEEPER: (paths.LEDGERS,),
 }

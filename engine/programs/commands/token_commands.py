@@ -1,10 +1,14 @@
 """``python -m engine tokens``: keys and tokens for the method ``token``, with the options of ``pulsar tokens``."""
 
 import argparse
+import asyncio
 import base64
+import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -17,7 +21,6 @@ from cryptography.hazmat.primitives.serialization import (
 
 from engine.auth.authenticators import jws
 from engine.auth.authenticators.key_texts import secret_key, signing_key, verification_key
-from engine.auth.authenticators.provider import ProviderError
 from engine.auth.authenticators.signing_keys import (
     ALGORITHMS,
     EC_ALGORITHMS,
@@ -30,11 +33,30 @@ from engine.auth.credentials import AuthenticationFailed
 from engine.auth.private_files import write_private
 from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import Entropy, RandomEntropy
+from engine.base.errors import MagnetarError
+from engine.base.log import LogSettings
+from engine.base.settings import Program
+from engine.metadata.apart.stores import connect_stores
+from engine.metadata.connect import FORM
+from engine.metadata.settings import MetadataSettings
+from engine.metadata.store import MetadataStore
+from engine.tenancy.access.revoked_tokens import revoke_token, revoked_tokens
 
 TOKEN_BYTES_MAX = 64 << 10
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 _CURVES = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.SECP521R1()}
 _SECRET_HELP = "secret key: file:///path, data:;base64,…, or Base64"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Settings of the commands that use the metadata store."""
+
+    metadata: MetadataSettings
+    log: LogSettings
+
+
+STORE_PROGRAM = Program("command", StoreSettings)
 
 
 class CommandError(Exception):
@@ -52,11 +74,11 @@ def main(
     try:
         run: Callable[[argparse.Namespace, Clock, Entropy], None] = given.run
         run(given, clock or SystemClock(), entropy or RandomEntropy())
-    except (CommandError, ProviderError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
     except AuthenticationFailed as error:
         print(error.reason, file=sys.stderr)
+        return 1
+    except (CommandError, MagnetarError, ValueError) as error:
+        print(error, file=sys.stderr)
         return 1
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
@@ -91,13 +113,31 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "-hs", "--headers", action="append", default=[], metavar="KEY=VALUE", help="further header"
     )
+    command.add_argument(
+        "--no-token-id",
+        action="store_true",
+        help="leave the id (jti) out, so that equal arguments make equal tokens",
+    )
     command.set_defaults(run=_create)
+
+    command = commands.add_parser("revoke", help="revoke a token in the metadata store")
+    _add_token(command)
+    command.add_argument(
+        "--token-id", help="id of the token instead of the token itself: its jti, or sha256:…"
+    )
+    command.add_argument(
+        "--expires-at",
+        help="end of the token of --token-id, such as 2027-01-31T12:00:00Z; without it the record stays",
+    )
+    _add_metadata_url(command)
+    command.set_defaults(run=_revoke)
+    command = commands.add_parser("revoked", help="list the ids of the revoked tokens")
+    _add_metadata_url(command)
+    command.set_defaults(run=_revoked)
 
     for name, text in (("show", "print a token's contents"), ("validate", "check a token")):
         command = commands.add_parser(name, help=text)
-        command.add_argument("token", nargs="?", help="the token, or file:///path of one")
-        command.add_argument("-i", "--stdin", action="store_true", help="read it from there")
-        command.add_argument("-f", "--token-file", type=Path, help="read it from this file")
+        _add_token(command)
         command.set_defaults(run=_show)
     _add_algorithm(command, None, ALGORITHMS)
     command.add_argument("-sk", "--secret-key", help=_SECRET_HELP)
@@ -110,6 +150,18 @@ def _add_algorithm(
     command: argparse.ArgumentParser, default: str | None, choices: tuple[str, ...]
 ) -> None:
     command.add_argument("-a", "--signature-algorithm", default=default, choices=choices)
+
+
+def _add_token(command: argparse.ArgumentParser) -> None:
+    command.add_argument("token", nargs="?", help="the token, or file:///path of one")
+    command.add_argument("-i", "--stdin", action="store_true", help="read it from there")
+    command.add_argument("-f", "--token-file", type=Path, help="read it from this file")
+
+
+def _add_metadata_url(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--metadata-url", default="", help=f"{FORM}; else the setting of this name counts"
+    )
 
 
 def _create_secret_key(given: argparse.Namespace, clock: Clock, entropy: Entropy) -> None:
@@ -144,6 +196,8 @@ def _create(given: argparse.Namespace, clock: Clock, entropy: Entropy) -> None:
     claims: dict[str, object] = {"sub": given.subject}
     if given.expiry_time is not None:
         claims["exp"] = clock.wall_ms() // 1000 + _seconds(given.expiry_time)
+    if not given.no_token_id:
+        claims["jti"] = entropy.hex(16)
     headers = dict(_header(text) for text in given.headers)
     algorithm = given.signature_algorithm or key.algorithms[0]
     print(jws.sign(claims, key, algorithm, headers))
@@ -168,6 +222,61 @@ def _validate(given: argparse.Namespace, clock: Clock, entropy: Entropy) -> None
         raise CommandError(f"the token is signed by {token.algorithm[:20]!r}")
     jws.check_times(jws.verify(token, key), clock.wall_ms() / 1000)
     print(jws.unsigned_parts(text)[1])
+
+
+def _revoke(given: argparse.Namespace, clock: Clock, entropy: Entropy) -> None:
+    token_id, expires_at = given.token_id, None
+    if token_id is None:
+        if given.expires_at is not None:
+            raise CommandError("--expires-at is for --token-id: a token states its end itself")
+        token = jws.parse(_token(given))
+        token_id, expires_at = jws.token_id(token), jws.time_of(token.claims, "exp")
+    elif given.token is not None or given.stdin or given.token_file is not None:
+        raise CommandError("Either a token or --token-id needs to be passed, not both")
+    elif given.expires_at is not None:
+        expires_at = _time(given.expires_at)
+
+    async def work(store: MetadataStore) -> None:
+        await revoke_token(store, token_id, expires_at=expires_at, clock=clock)
+
+    asyncio.run(_on_store(given.metadata_url, work))
+    until = "for good" if expires_at is None else f"until it ends at {_shown(expires_at)}"
+    print(f"revoked {token_id} {until}")
+
+
+def _revoked(given: argparse.Namespace, clock: Clock, entropy: Entropy) -> None:
+    async def work(store: MetadataStore) -> None:
+        for record in await revoked_tokens(store):
+            ends = "-" if record.expires_at is None else _shown(record.expires_at)
+            print(f"{record.token_id} revoked={_shown(record.revoked_at)} ends={ends}")
+
+    asyncio.run(_on_store(given.metadata_url, work))
+
+
+async def _on_store(url: str, work: Callable[[MetadataStore], Awaitable[None]]) -> None:
+    """Do work on the stores of the settings, ``url`` instead of their metadata_url. Raises MagnetarError."""
+    given = {"metadata_url": url} if url else {}
+    settings = STORE_PROGRAM.load(os.environ, Path.cwd(), given).metadata
+    store = await connect_stores(settings.stores, access=settings.access)
+    try:
+        await work(store)
+    finally:
+        await store.close()
+
+
+def _time(text: str) -> float:
+    """Return an ISO time, of UTC where it names no zone, in seconds since the Unix epoch. Raises CommandError."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(
+            f"--expires-at must be such as 2027-01-31T12:00:00Z, not {text!r}"
+        ) from None
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _shown(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _token(given: argparse.Namespace) -> str:

@@ -7,6 +7,9 @@ TOKENS = f"{PROVIDERS}/test_token_provider.py"
 BAD_TOKEN = f"{TOKENS}::test_a_bad_token_is_refused_for_a_reason_without_its_text"
 AUTH = "unit/auth/test_authentication.py"
 MEMORY = f"{PROVIDERS}/test_remembered.py"
+BROKER = "unit/broker/test_authorized_broker.py"
+CALLERS = "unit/gateway/http/auth/test_callers.py"
+REVOKED = "unit/tenancy/access/test_revoked_tokens.py"
 
 EDITS = (
     Edit(
@@ -107,5 +110,64 @@ EDITS = (
         "if False:",
         ("unit/auth/test_settings.py::test_anonymous_clients_have_no_role_of_the_instances_own",),
         "A13",
+    ),
+    Edit(
+        "revoked-token-is-accepted",
+        "engine/auth/authentication.py::Authentication._is_withdrawn",
+        "return evidence.token_id in self._revoked",
+        "return False",
+        (f"{BROKER}::test_a_revoked_token_is_refused_and_its_connections_end",),
+        "A24",
+    ),
+    Edit(
+        "remembered-token-is-not-looked-for-among-the-revoked",
+        "engine/auth/authentication.py::Authentication._check",
+        "self._accept(outcome, provider, address)",
+        "pass",
+        (f"{BROKER}::test_a_broker_that_starts_accepts_no_token_that_was_revoked",),
+        "A24",
+    ),
+    Edit(
+        "broker-starts-without-the-revoked-tokens",
+        "engine/broker/service.py::BrokerService.start",
+        "await running.revoked.load()",
+        "pass",
+        (f"{BROKER}::test_a_broker_that_starts_accepts_no_token_that_was_revoked",),
+        "A24",
+    ),
+    Edit(
+        "digest-of-a-token-includes-its-signature",
+        "engine/auth/authenticators/jws.py::token_id",
+        "hashlib.sha256(token.signed)",
+        "hashlib.sha256(token.signed + token.signature)",
+        (f"{REVOKED}::test_the_id_of_a_token_is_its_own_or_the_digest_of_what_is_signed",),
+    ),
+    Edit(
+        "record-is-removed-before-its-token-has-ended",
+        "engine/tenancy/access/revoked_tokens.py::remove_ended",
+        "record.expires_at + SWEPT_AFTER_S <= now_s",
+        "record.expires_at - SWEPT_AFTER_S <= now_s",
+        (f"{REVOKED}::test_a_record_is_removed_after_its_token_has_ended_for_good",),
+        "A24",
+    ),
+    Edit(
+        "gateway-accepts-tokens-before-it-knows-the-revoked-ones",
+        "gateway/http/auth/callers.py::Callers.identity",
+        "await self._revoked[0].known()",
+        "pass",
+        (f"{CALLERS}::test_no_token_is_accepted_before_it_is_known_which_are_revoked",),
+        "A24",
+    ),
+    Edit(
+        "socket-outlives-its-revoked-token",
+        "gateway/http/auth/callers.py::Callers._end_withdrawn",
+        "ended()",
+        "pass",
+        (
+            "unit/gateway/ws/test_admission.py::test_a_socket_ends_when_its_token_is_revoked",
+            "unit/gateway/http/auth/test_live_rights.py::"
+            "test_a_live_feed_ends_when_its_token_is_revoked",
+        ),
+        "A24",
     ),
 )

@@ -58,9 +58,10 @@ SECRET = bytes(range(32))
 SUPERUSER = "root"
 
 
-def token_of(role: str) -> str:
+def token_of(role: str, token_id: str = "") -> str:
     """Return the token of a client of brokers that judge rights."""
-    return jws.sign({"sub": role}, SecretKey(SECRET), "HS256")
+    own = {"jti": token_id} if token_id else {}
+    return jws.sign({"sub": role, **own}, SecretKey(SECRET), "HS256")
 
 
 RIGHTS: dict[str, Any] = {

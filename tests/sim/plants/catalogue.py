@@ -88,6 +88,8 @@ _MISTAKES = {
         rights.only_the_first_client_is_judged_again,
         rights.refusal_by_old_records_is_final,
         rights.unknown_right_is_a_refusal,
+        rights.revoked_tokens_are_refused_to_new_connections_alone,
+        rights.revoked_tokens_are_read_at_the_start_alone,
     ),
     "rates": (
         rates.stopped_dispatch_is_in_no_line,

@@ -10,6 +10,7 @@ from engine.auth.judge import ALLOWED, Judgement, Verdict
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName
+from engine.broker.connection.sessions import Sessions
 from engine.broker.errors import BrokerError
 from engine.broker.revocation import Revocation, _Open
 from engine.broker.topics.publish import Producer
@@ -17,6 +18,7 @@ from engine.broker.topics.publishers import Publishers
 from engine.broker.topics.topic import Topic
 from engine.tenancy.access.access_records import AccessRecords, Recorded
 from engine.tenancy.access.policy_judge import PolicyJudge, _Call
+from engine.tenancy.access.revoked_tokens import RevokedTokens
 from tests.sim.plants.planting import Patches
 
 
@@ -114,6 +116,16 @@ def refusal_by_old_records_is_final() -> Patches:
         return refusal
 
     return [(PolicyJudge, "_certain", certain)]
+
+
+def revoked_tokens_are_refused_to_new_connections_alone() -> Patches:
+    """Close no connection whose token is revoked."""
+    return [(Sessions, "close_where", lambda self, withdrawn: None)]
+
+
+def revoked_tokens_are_read_at_the_start_alone() -> Patches:
+    """Follow no change of the revoked tokens."""
+    return [(RevokedTokens, "start", lambda self: None)]
 
 
 def unknown_right_is_a_refusal() -> Patches:

@@ -1,6 +1,7 @@
-"""Rights that an administrator takes and gives while clients use them, under faults: nothing is published or delivered
-later than a second after a confirmed revocation while the store answers, and no client is refused or closed for another
-reason (A18, A19)."""
+"""Rights that an administrator takes and gives while clients use them, and tokens that it revokes, under faults.
+
+Nothing is published or delivered later than a second after a confirmed revocation while the store answers, and no
+client is refused or closed for another reason (A18, A19, A24)."""
 
 import asyncio
 import random
@@ -11,7 +12,9 @@ from functools import partial
 from typing import Any
 
 from engine.auth.actions import Action
-from engine.auth.identity import Identity
+from engine.auth.authentication import Authentication
+from engine.auth.identity import Evidence, Identity
+from engine.base.clock import LoopClock
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer
@@ -23,6 +26,7 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore, SessionState
 from engine.net.routing import Router
 from engine.tenancy import grants, tenants
+from engine.tenancy.access.revoked_tokens import revoke_token
 from engine.wire import events
 from engine.wire.batches import Message, pack_entry
 from tests.sim.kit.cluster import Machine, token_of
@@ -44,14 +48,16 @@ PERMITS = 1_000_000
 
 @dataclass(frozen=True)
 class Rights:
-    """The source of each role's right, and how often a second one of them changes."""
+    """The source of each role's right, how often a second one of them changes, and a token is revoked."""
 
     sources: tuple[str, ...]
     changes: float
+    revocations: float
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Rights":
-        return cls(tuple(rng.choices(SOURCES, k=rng.choice((2, 3, 4)))), rng.choice((0.5, 2.0)))
+        sources = tuple(rng.choices(SOURCES, k=rng.choice((2, 3, 4))))
+        return cls(sources, rng.choice((0.5, 2.0)), rng.choice((0.0, 0.5)))
 
     def setup(self, run: Run) -> "RightsWorkload":
         return RightsWorkload(run, self)
@@ -60,13 +66,17 @@ class Rights:
 class Role(Client):
     """The base of the two clients of a role."""
 
-    def __init__(self, observer: Observer, role: str, kind: str) -> None:
+    def __init__(self, observer: Observer, role: str, kind: str, tokens: dict[str, int]) -> None:
+        """``tokens``: the number of each role's present token."""
         super().__init__(observer, f"{role}-{kind}", str(TOPIC))
         self.role = role
         self.attached = False
         self.done = 0
-        credentials = ("token", token_of(role).encode())
-        self.settings = replace(SETTINGS, credentials=lambda challenge: credentials)
+
+        def credentials(challenge: bytes) -> tuple[str, bytes]:
+            return "token", token_of(role, token_id_of(role, tokens[role])).encode()
+
+        self.settings = replace(SETTINGS, credentials=credentials)
 
 
 class Writer(Role):
@@ -137,13 +147,16 @@ class RightsWorkload:
         run.faults |= {name: partial(act, observer) for name, act in TOPIC_FAULTS.items()}
         self.roles = {f"role-{n}": source for n, source in enumerate(plan.sources)}
         self.rights = {role: Right() for role in self.roles}
-        self.writers = [Writer(observer, role, "writer") for role in self.roles]
-        self.readers = [Reader(observer, role, "reader") for role in self.roles]
+        self.tokens = dict.fromkeys(self.roles, 0)
+        self.revoked: dict[str, Right] = {}
+        """Revoked tokens, by id."""
+        self.writers = [Writer(observer, role, "writer", self.tokens) for role in self.roles]
+        self.readers = [Reader(observer, role, "reader", self.tokens) for role in self.roles]
         self.notices: dict[str, Notices] = {}
         self._rng = random.Random(f"{run.loop.seed}/rights")
         self._wrong: dict[str, None] = {}
         self._store: MetadataStore | None = None
-        self._changing: asyncio.Task[None] | None = None
+        self._changing: list[asyncio.Task[None]] = []
         run.limits += self._hooks()
 
     # --- what brokers do ------------------------------------------------------------------------
@@ -152,6 +165,7 @@ class RightsWorkload:
         """Return the shipped functions at which the promises are checked, wrapped."""
         start, deliver, partly = Publish.start, Consumer.deliver, Consumer.deliver_partly
         allowed, revoked = Router._is_allowed, Revocation._log
+        withdrawn = Authentication._is_withdrawn
 
         def published(publish: Publish) -> None:
             self._acted(publish.producer.outlet.identity, Action.PRODUCE)
@@ -171,7 +185,14 @@ class RightsWorkload:
             self._refused(right.identity, right.action, "disconnected")
             revoked(address, right, verdict)
 
+        def ended(authentication: Authentication, evidence: Evidence) -> bool:
+            is_withdrawn = withdrawn(authentication, evidence)
+            if is_withdrawn and evidence.token_id not in self.revoked:
+                self._note(f"token {evidence.token_id} is refused, which was not revoked")
+            return is_withdrawn
+
         return [
+            (Authentication, "_is_withdrawn", ended),
             (Publish, "start", published),
             (Consumer, "deliver", lambda *given: delivered(deliver, *given)),
             (Consumer, "deliver_partly", lambda *given: delivered(partly, *given)),
@@ -192,6 +213,9 @@ class RightsWorkload:
         by = self._acted_by()
         if right is not None and right.is_surely(False, by):
             self._note(f"{identity.role} may not {action.value} since {right.confirmed:.2f}")
+        token = self.revoked.get(identity.token_id)
+        if token is not None and token.is_surely(False, by):
+            self._note(f"token {identity.token_id} was revoked at {token.confirmed:.2f}")
 
     def _refused(self, identity: Identity, action: Action, what: str) -> None:
         """Check that a broker may refuse a role for good."""
@@ -257,13 +281,32 @@ class RightsWorkload:
         for client in (*self.writers, *self.readers):
             client.start()
         await self.run.reach("use the topic", self._all_attached, SETTLE_S, self._missing)
-        self._changing = self.run.loop.create_task(self._keep_changing())
+        work = (self._keep_changing(), *([self._keep_revoking()] if self.plan.revocations else []))
+        self._changing = [self.run.loop.create_task(part) for part in work]
 
     async def _keep_changing(self) -> None:
         while True:
             await asyncio.sleep(self._rng.expovariate(self.plan.changes))
             role = self._rng.choice(list(self.roles))
             await self._change(role, not self.rights[role].allowed)
+
+    async def _keep_revoking(self) -> None:
+        while True:
+            await asyncio.sleep(self._rng.expovariate(self.plan.revocations))
+            await self._revoke_token(self._rng.choice(list(self.roles)))
+
+    async def _revoke_token(self, role: str) -> None:
+        """Revoke the present token of a role until that is confirmed; its clients use the next one from now on."""
+        assert self._store is not None
+        token_id = token_id_of(role, self.tokens[role])
+        self.tokens[role] += 1
+        revoked = self.revoked[token_id] = Right(confirmed=None)
+        revoked.begin(False)
+        await self._until_done(
+            partial(revoke_token, self._store, token_id, expires_at=None, clock=LoopClock())
+        )
+        revoked.confirm(self.run.loop.now)
+        self.run.cluster.count("revoked tokens")
 
     async def _change(self, role: str, allowed: bool) -> None:
         """Change a right until that is confirmed."""
@@ -309,8 +352,8 @@ class RightsWorkload:
         return [client.name for client in clients if not client.attached]
 
     async def quiet(self) -> None:
-        assert self._changing is not None
-        self._changing.cancel()
+        for task in self._changing:
+            task.cancel()
         for role in self.roles:
             await self._change(role, True)
         await self.run.reach("use the topic again", self._all_attached, SETTLE_S, self._missing)
@@ -351,6 +394,11 @@ class RightsWorkload:
 
     def check(self) -> list[str]:
         return first_of([f"rights: {text}" for text in self._wrong], "rights")
+
+
+def token_id_of(role: str, number: int) -> str:
+    """Return the id of a role's token of this number."""
+    return f"{role}.{number}"
 
 
 def subscription_of(role: str) -> str:

@@ -17,6 +17,7 @@ from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.settings import SettingsError
 from engine.tenancy import grants, tenants
 from engine.tenancy.access.read_only import READ_ONLY_FLAG
+from engine.tenancy.access.revoked_tokens import revoke_token
 from engine.wire import client_commands
 from engine.wire.commands import command_frame
 from engine.wire.errors import RefusedError, ServerError
@@ -38,6 +39,7 @@ SETTINGS = {
     "broker_client_authentication_plugin": "token",
     "broker_client_authentication_parameters": f"token:{token('root')}",
 }
+FAILED = ("AuthenticationProviderToken", "token")
 
 
 @pytest.fixture
@@ -56,8 +58,10 @@ async def broker(instance: BrokerInstance) -> BrokerService:
     return broker
 
 
-async def link(instance: BrokerInstance, broker: BrokerService, role: str) -> BrokerLink:
-    credentials = ("token", token(role).encode())
+async def link(
+    instance: BrokerInstance, broker: BrokerService, role: str, shown: str = ""
+) -> BrokerLink:
+    credentials = ("token", (shown or token(role)).encode())
     settings = LinkSettings(credentials=lambda challenge: credentials)
     return await BrokerLink.open(
         instance.cluster.network, "127.0.0.1", broker.broker_port, settings
@@ -105,6 +109,35 @@ async def test_policies_of_topics_are_changed_only_without_the_read_only_flag(
         await admin.call(SET_TOPIC_POLICY, policy, principal="root")
     await store.delete(READ_ONLY_FLAG)
     await admin.call(SET_TOPIC_POLICY, policy, principal="root")
+
+
+async def test_a_revoked_token_is_refused_and_its_connections_end(
+    instance: BrokerInstance, broker: BrokerService
+) -> None:
+    store, clock = instance.cluster.store, instance.cluster.clock
+    revoked, other = token("app", jti="one"), token("app", jti="other")
+    lost = await link(instance, broker, "app", revoked)
+    kept = await link(instance, broker, "app", other)
+    await revoke_token(store, "one", expires_at=None, clock=clock)
+    confirmed = asyncio.get_running_loop().time()
+    await until(lambda: lost.closing)
+    assert asyncio.get_running_loop().time() - confirmed <= 1.0
+    with pytest.raises(RefusedError, match="Failed to authenticate"):
+        await link(instance, broker, "app", revoked)
+    (await link(instance, broker, "app", other)).close()
+    assert not kept.closing
+    kept.close()
+    assert broker.running.authentication.outcomes.failed[*FAILED, "REVOKED_TOKEN"] == 1
+
+
+async def test_a_broker_that_starts_accepts_no_token_that_was_revoked(
+    instance: BrokerInstance,
+) -> None:
+    store, clock = instance.cluster.store, instance.cluster.clock
+    await revoke_token(store, "one", expires_at=None, clock=clock)
+    broker = await instance.broker(settings=SETTINGS)
+    with pytest.raises(RefusedError, match="Failed to authenticate"):
+        await link(instance, broker, "app", token("app", jti="one"))
 
 
 async def test_a_proxy_names_its_client(instance: BrokerInstance, broker: BrokerService) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from engine.base.clock import SystemClock
 from engine.base.names import NamespaceName
 from engine.client.client import PulsarClient
+from engine.tenancy.access.revoked_tokens import revoke_token
 from engine.tenancy.grants import grant, revoke
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.tenants import create_tenant
@@ -54,6 +56,7 @@ class Doors:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self.clusters = Clusters(cluster)
         self.opened: list[Endpoint] = []
         self.before_opening: Any = None
 
@@ -69,7 +72,7 @@ class Doors:
                 scope, receive, send, kind, self.cluster, lambda: OPENINGS[kind], opened
             )
 
-        served: Any = serving(Clusters(self.cluster), application)
+        served: Any = serving(self.clusters, application)
         return await SocketPair(served, f"/?token={token(role, **claims)}").opened()
 
 
@@ -139,3 +142,28 @@ async def test_a_socket_ends_with_its_credentials(doors: Doors) -> None:
     await asyncio.wait_for(pair.ended.wait(), 60)
     assert code_of(pair) == 1008
     assert pair.client.close_reason == EXPIRED
+
+
+async def test_a_socket_ends_when_its_token_is_revoked(doors: Doors, engine: EngineLink) -> None:
+    pair = await doors.open("producer", "app", jti="one")
+    other = await doors.open("producer", "app", jti="other")
+    await engine.arun(lambda link: revoke_id(link, "one"))
+    await asyncio.wait_for(pair.ended.wait(), 60)
+    assert code_of(pair) == 1008
+    refused = await doors.open("producer", "app", jti="one")
+    assert refused.response is not None
+    assert refused.response.status_code == 401
+    assert not other.ended.is_set()
+    await other.hang_up()
+
+
+async def test_a_token_that_is_revoked_while_its_socket_opens_ends_it(
+    doors: Doors, engine: EngineLink
+) -> None:
+    doors.before_opening = lambda: engine.arun(lambda link: revoke_id(link, "one"))
+    pair = await doors.open("producer", "app", jti="one")
+    await asyncio.wait_for(pair.ended.wait(), 60)
+
+
+async def revoke_id(engine: Engine, token_id: str) -> None:
+    await revoke_token(engine.store, token_id, expires_at=None, clock=SystemClock())

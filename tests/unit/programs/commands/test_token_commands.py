@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from engine.auth.authenticators import jws
 from engine.auth.authenticators.provider import Authenticated, Presented
 from engine.auth.authenticators.token_provider import token_provider
 from engine.auth.private_files import write_private
 from engine.auth.settings import TokenSettings
+from engine.metadata.apart.stores import StoreUrls
+from engine.metadata.connect import Access
+from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.programs.commands import token_commands
 from engine.programs.commands.token_commands import main
 
 NOW_MS = 1_700_000_000_000
+ENDS = "2023-12-14T22:13:20+00:00"
 
 
 class Wall:
@@ -65,7 +71,7 @@ def test_a_key_pair_signs_and_checks(
     assert run("show", token) == 0
     header, claims = capsys.readouterr().out.splitlines()
     assert json.loads(header) == {"kid": "one", "alg": algorithm}
-    assert json.loads(claims) == {"sub": "app"}
+    assert json.loads(claims).keys() == {"sub", "jti"}
     assert run("validate", token, "-pk", public) == 0
     assert run("create-key-pair", *pair) == 1  # existing keys are not replaced
 
@@ -76,7 +82,7 @@ def test_a_token_is_read_from_each_place(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run("create", "-sk", secret, "-s", "app")
+    run("create", "-sk", secret, "-s", "app", "--no-token-id")
     token = capsys.readouterr().out
     path = tmp_path / "token"
     path.write_text(token)
@@ -131,3 +137,73 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_private(path, b"second")
     assert path.read_bytes() == b"first"
+
+
+class Stores:
+    """The metadata server of the commands, each of which has a session of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = MemoryServer()
+        self.urls: list[str] = []
+        monkeypatch.setattr(token_commands, "connect_stores", self._connect)
+
+    async def _connect(self, urls: StoreUrls, access: Access) -> MemoryStore:
+        self.urls.append(urls.metadata)
+        return self.server.session()
+
+
+@pytest.fixture
+def stores(monkeypatch: pytest.MonkeyPatch) -> Stores:
+    return Stores(monkeypatch)
+
+
+def test_a_token_is_revoked_by_itself_and_listed(
+    secret: Path, stores: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("create", "-sk", secret, "-s", "app", "-e", "30d")
+    token = capsys.readouterr().out.strip()
+    token_id = jws.token_id(jws.parse(token))
+    assert len(token_id) == 32
+    assert run("revoke", token, "--metadata-url", "zk:there:2181") == 0
+    assert capsys.readouterr().out == f"revoked {token_id} until it ends at {ENDS}\n"
+    assert run("revoked") == 0
+    listed = f"{token_id} revoked=2023-11-14T22:13:20+00:00 ends={ENDS}\n"
+    assert capsys.readouterr().out == listed
+    assert stores.urls == ["zk:there:2181", "zk:127.0.0.1:2181"]
+
+
+def test_a_token_without_an_id_is_revoked_by_its_digest(
+    secret: Path, stores: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("create", "-sk", secret, "-s", "app", "--no-token-id")
+    token = capsys.readouterr().out.strip()
+    assert run("revoke", token) == 0
+    assert capsys.readouterr().out.startswith("revoked sha256:")
+
+
+def test_a_token_that_is_not_at_hand_is_revoked_by_its_id(
+    stores: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("revoke", "--token-id", "7f-1", "--expires-at", "2023-12-14T22:13:20") == 0
+    assert capsys.readouterr().out == f"revoked 7f-1 until it ends at {ENDS}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--token-id", "a/b"], "token_id: must have"),
+        (["--token-id", "a", "--expires-at", "soon"], "--expires-at must be"),
+        (["--token-id", "a", "a.b.c"], "not both"),
+        (["a.b.c", "--expires-at", "2027-01-01"], "--expires-at is for --token-id"),
+        (["--token-id", "a", "--metadata-url", "redis:x"], "metadata_url must be"),
+        ([], "Token needs to be passed"),
+    ],
+)
+def test_a_revocation_that_cannot_be_made_is_refused_in_one_line(
+    arguments: list[str], reason: str, stores: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("revoke", *arguments) == 1
+    captured = capsys.readouterr()
+    assert reason in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""

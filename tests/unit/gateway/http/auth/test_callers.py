@@ -1,13 +1,18 @@
 """Callers by what they present: credentials that are bad are refused, and few pages are open to all."""
 
-from typing import Any, cast
+import time
+from typing import Any
 
 import pytest
 
 from engine.auth.credentials import AuthenticationFailed
+from engine.base.clock import SystemClock
+from engine.metadata.store import StoreUnavailableError
+from engine.tenancy.access.revoked_tokens import RevokedTokens, revoke_token
+from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import Clusters
 from gateway.http.auth.callers import Callers
-from gateway.services.engine_link import Engine
+from gateway.services.engine_link import Engine, EngineLink
 from tests.support.access.callers import bearer, by_token, token
 from tests.support.admin.gateway_client import Gateway
 
@@ -122,16 +127,45 @@ CERTIFICATE = {
     ],
 )
 async def test_a_certificate_counts_behind_headers_and_a_session(
-    headers: dict[str, str], shown_only: bool, role: str | None, settings: Any
+    headers: dict[str, str], shown_only: bool, role: str | None, settings: Any, cluster: Cluster
 ) -> None:
     settings.IDENTITY = by_token(authentication_providers="token,tls")
-    callers = Callers(cast(Clusters, None))
+    callers = Callers(Clusters(cluster))
     identity = await callers.identity(headers, "", CERTIFICATE, shown_only=shown_only)
     assert (None if identity is None else identity.role) == role
 
 
-async def test_a_bad_token_is_not_mended_by_a_certificate(settings: Any) -> None:
+async def test_a_bad_token_is_not_mended_by_a_certificate(settings: Any, cluster: Cluster) -> None:
     settings.IDENTITY = by_token(authentication_providers="token,tls")
-    callers = Callers(cast(Clusters, None))
+    callers = Callers(Clusters(cluster))
     with pytest.raises(AuthenticationFailed):
         await callers.identity({"authorization": "Bearer bad"}, "", CERTIFICATE)
+
+
+def test_a_revoked_token_is_refused_at_once_although_it_was_verified_before(
+    gateway: Gateway, engine: EngineLink, settings: Any
+) -> None:
+    settings.IDENTITY = by_token()
+    shown = {"authorization": f"Bearer {token('app', jti='one')}"}
+    other = {"authorization": f"Bearer {token('app', jti='other')}"}
+    assert gateway("GET", TENANTS, headers=shown).status == 200
+    engine.run(lambda link: revoke_token(link.store, "one", expires_at=None, clock=SystemClock()))
+    deadline = time.monotonic() + 60
+    while gateway("GET", TENANTS, headers=shown).status != 401:
+        assert time.monotonic() < deadline
+    assert gateway("GET", TENANTS, headers=other).status == 200
+
+
+def test_no_token_is_accepted_before_it_is_known_which_are_revoked(
+    gateway: Gateway, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(self: RevokedTokens) -> None:
+        raise StoreUnavailableError("no server")
+
+    monkeypatch.setattr(RevokedTokens, "load", lost)
+    settings.IDENTITY = by_token(anonymous_user_role="guest")
+    assert gateway("GET", TENANTS, headers=bearer("app")).status == 503
+    assert gateway("GET", TENANTS).status == 200
+    monkeypatch.undo()
+    settings.IDENTITY = by_token(anonymous_user_role="guest")
+    assert gateway("GET", TENANTS, headers=bearer("app")).status == 200

@@ -11,7 +11,9 @@ from admin_ui.params import Params
 from admin_ui.rights import PLACE, WATCH_TOPIC
 from engine.auth.rights import AUTHENTICATED
 from engine.auth.viewer import Viewer
+from engine.base.clock import SystemClock
 from engine.base.names import NamespaceName
+from engine.tenancy.access.revoked_tokens import revoke_token
 from engine.tenancy.grants import grant, revoke
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.tenants import create_tenant
@@ -82,5 +84,16 @@ async def test_a_live_feed_ends_with_the_credentials(application: Any) -> None:
 
     expiring = token("app", exp=int(time.time()) + 1)
     pair = await SocketPair(application, f"/api/v1/live?token={expiring}").opened()
+    await pair.ended.wait()
+    assert pair.client.close_code == live.CLOSE_EXPIRED
+
+
+async def test_a_live_feed_ends_when_its_token_is_revoked(
+    application: Any, engine: EngineLink
+) -> None:
+    pair = await SocketPair(application, f"/api/v1/live?token={token('app', jti='one')}").opened()
+    await engine.arun(
+        lambda link: revoke_token(link.store, "one", expires_at=None, clock=SystemClock())
+    )
     await pair.ended.wait()
     assert pair.client.close_code == live.CLOSE_EXPIRED
