@@ -45,7 +45,7 @@ function sources(folder: string): string[] {
 
 const SPOKEN = /^(aria-label|label|title|description|placeholder|header|caption|note|detail|what|unit)$/;
 
-/** What a source says to people: text between tags, and strings that are sentences or stand where a label does. */
+/** The visible texts of a source: text between tags, and strings that are sentences or labels. */
 function textsOf(path: string): { line: number; text: string }[] {
   const code = readFileSync(path, "utf8");
   const file = ts.createSourceFile(path, code, ts.ScriptTarget.Latest, true);
@@ -71,7 +71,7 @@ function textsOf(path: string): { line: number; text: string }[] {
 
 const isSentence = (text: string) => /\p{L}\s+\p{L}/u.test(text) && !/^[\d\s.,-]*(px|fr|minmax)/.test(text);
 
-/** Whether it stands where a label does, or is a noun to count. */
+/** Whether it is in the position of a label, or a noun to count. */
 function isSpoken({ parent }: ts.Node): boolean {
   if (ts.isConditionalExpression(parent) || ts.isJsxExpression(parent) || ts.isBinaryExpression(parent))
     return isSpoken(parent);
@@ -85,7 +85,7 @@ const texts = sources(src).flatMap((path) =>
   textsOf(path).map((text) => ({ ...text, file: relative(src, path) })),
 );
 
-test("the word list is read, and so are the texts", () => {
+test("the word list and the texts are read", () => {
   expect(rules().length).toBeGreaterThan(10);
   expect(texts.length).toBeGreaterThan(400);
 });

@@ -11,12 +11,12 @@ export function useSocketStatus(): SocketStatus {
   return useSyncExternalStore(liveSocket.watch, () => liveSocket.status);
 }
 
-/** How a query should poll: not at all while the socket delivers, else every two seconds. */
+/** The polling interval of a query: none while the socket delivers, else two seconds. */
 export function usePolling(): number | false {
   return useSocketStatus() === "open" ? false : POLL_MS;
 }
 
-// Why feeds of what is shown bring nothing new, by their identity.
+// The reasons for which feeds in use deliver nothing new, by their identity.
 const failing = new Map<string, string>();
 const watchers = new Set<() => void>();
 let firstFailure: string | null = null;
@@ -35,14 +35,14 @@ function watchFailures(watcher: () => void): () => void {
   return () => watchers.delete(watcher);
 }
 
-/** Why a page that shows something is not kept current, by the gateway's reason; null while it is. */
+/** The gateway's reason why the data of a page is not kept current; null while it is. */
 export function useFeedFailure(): string | null {
   return useSyncExternalStore(watchFailures, () => firstFailure);
 }
 
 /**
  * Keeps a cached query current from a live channel while the caller is mounted. `write` may spread one
- * message over several cache entries (the topic list does); by default the data becomes the query's.
+ * message over several cache entries (the topic list does); by default the data becomes the query's data.
  */
 export function useLive<T>(
   channel: Channel,
@@ -66,7 +66,7 @@ export function useLive<T>(
           if (write) write(data as T);
           else client.setQueryData(key, data as T);
         }),
-      // Of what was never read, the GET says why.
+      // For data that was never read, the GET reports the reason.
       error: (reason) => {
         if (write || client.getQueryData(key) !== undefined) tellFailure(identity, reason);
       },

@@ -1,5 +1,5 @@
-// The shapes of /api/v1, named as the console speaks of them. They are generated from the gateway's OpenAPI
-// document (`npm run types`); written by hand is only what that document leaves open: JSON Schemas, and the
+// The shapes of /api/v1, under the console's names. They are generated from the gateway's OpenAPI
+// document (`npm run types`). Only types that the document leaves open are written by hand: JSON Schemas, and the
 // results of analyses (docs/formats/analysis-result.md).
 
 import type { components } from "./schema";
@@ -26,13 +26,13 @@ export type SchemaKind = Schemas["SchemaKindEnum"];
 export type SchemaVersions = Schemas["VersionsAnswer"];
 export type SchemaVersion = Schemas["VersionAnswer"];
 export type SchemaStrategy = Schemas["StrategyRow"];
-/** A schema that somebody typed in, as it would be registered. */
+/** A schema typed in by a user, as it would be registered. */
 export type Candidate = Schemas["CandidateShapeRequest"];
 export type Verdict = Schemas["VerdictShape"];
 export type Rehearsal = Schemas["Rehearsal"];
 
 export type Health = Schemas["HealthAnswer"];
-/** A part between this page and what is stored, and how it is. */
+/** A part between this page and the stored data, with its state. */
 export type Hop = Schemas["HopShape"];
 
 export type CursorAction = "skip-all" | "reset" | "skip" | "undo";
@@ -89,7 +89,7 @@ export interface Series {
   x: { label: string; type: "time" | "number" | "category"; unit?: string | null };
   y: { label: string; unit?: string | null };
   points: [Cell, number | null][];
-  partial?: Cell[]; // x of the points of whose width only a part was looked at
+  partial?: Cell[]; // x of the points whose interval was read only partly
 }
 
 export interface ResultTable {
@@ -102,7 +102,7 @@ export interface ResultTable {
 export interface RunResult {
   schema_version: number;
   analysis: string;
-  /** What was read, as far as the analysis counts it. */
+  /** The data that was read, as far as the analysis counts it. */
   input: { ledgers?: number; entries?: number; messages?: number; bytes?: number };
   conclusions?: string[]; // older runs have none
   summary: { key: string; label: string; value: Cell; unit?: string | null }[];

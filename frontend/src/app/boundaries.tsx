@@ -50,7 +50,7 @@ export function RouteError({ error }: ErrorComponentProps) {
   );
 }
 
-/** The gateway is away and this page was never open: it comes with the gateway. */
+/** The gateway does not answer and this page was never opened, so its code is not here yet. */
 function NotFetched() {
   const { hops } = useHealth();
   const isAway = hops.some(({ hop }) => hop === "gateway");
@@ -67,7 +67,7 @@ function NotFetched() {
   );
 }
 
-/** Pages of a cluster this gateway doesn't serve would only show its refusals: say so once instead. */
+/** Pages of a cluster that this gateway does not serve would only show its refusals: one page says so instead. */
 export function ClusterGate() {
   const { cluster } = useParams({ from: "/c/$cluster" });
   const environment = useQuery(environmentQuery).data;

@@ -18,12 +18,12 @@ function shown(open: boolean) {
   return screen.queryByRole("note");
 }
 
-test("an instance that serves others without authentication says so, and nothing hides it", () => {
+test("an instance open to other hosts without authentication always shows a warning", () => {
   const note = shown(true);
   expect(note?.textContent).toBe("Anyone who reaches this address may do everything: authentication is off");
   expect(screen.queryByRole("button")).toBeNull();
 });
 
-test("an instance with authentication, or on loopback alone, has no such line", () => {
+test("an instance with authentication, or only on loopback, shows no such warning", () => {
   expect(shown(false)).toBeNull();
 });

@@ -27,7 +27,7 @@ export function createAppRouter(queries: QueryClient) {
 
 const FETCH_REST_MS = 4_000;
 
-/** Fetches the code of all pages once the first one stands, so that all open while the gateway is away. */
+/** Fetches the code of all pages after the first one is shown, so that all open while the gateway does not answer. */
 export function fetchPagesLater(router: ReturnType<typeof createAppRouter>): void {
   setTimeout(() => {
     for (const route of Object.values(router.routesById)) void router.loadRouteChunk(route);

@@ -62,7 +62,7 @@ export const theme = createTheme({
         centered: true,
         size: "lg",
         closeButtonProps: { "aria-label": "Close" },
-        // A dialog's head is no banner of the page, which is what a header element would be read as.
+        // A header element would be announced as a banner of the page, which a dialog's head is not.
         attributes: { header: { role: "none" } },
       },
     }),

@@ -4,7 +4,7 @@ import { ApiError, failureOf, partOf } from "./errors";
 const failed = (status: number | null) =>
   new ApiError({ reason: "no", hop: "gateway", status, requestId: null, field: null, call: "GET /" });
 
-test("what a page shows stays in its place while a part of the instance is away", () => {
+test("a page keeps its data while a part of the instance does not answer", () => {
   expect(failureOf({ error: failed(503), data: { rows: [] } })).toBeNull();
   expect(failureOf({ error: failed(null), data: 0 })).toBeNull();
   expect(failureOf({ error: failed(503) })).not.toBeNull();
@@ -23,7 +23,7 @@ test("a part that the gateway names is the one at fault, an unknown code is none
   for (const code of ["gateway", "toString", "", undefined, 1]) expect(partOf(code)).toBeUndefined();
 });
 
-test("what is wrong with the question is said on the page, and nothing without a failure", () => {
+test("an error of the request is shown on the page, and nothing without a failure", () => {
   expect(failureOf({ error: failed(404), data: {} })?.status).toBe(404);
   expect(failureOf({ error: null, data: {} })).toBeNull();
 });

@@ -11,21 +11,21 @@ const PARTS = {
 } as const;
 type Part = (typeof PARTS)[keyof typeof PARTS];
 
-/** The part of this code; undefined for what is none, the gateway among it, which is told by the status. */
+/** The part with this code; undefined for others, including the gateway, which the status identifies. */
 export function partOf(code: unknown): Part | undefined {
   return typeof code === "string" && Object.hasOwn(PARTS, code)
     ? PARTS[code as keyof typeof PARTS]
     : undefined;
 }
 
-/** A failed call, in the words a person needs: where it failed, what to quote, and what to do next. */
+/** A failed call as shown to the user: where it failed, the id to quote, and the next step. */
 export class ApiError extends Error {
   readonly hop: Hop;
   readonly status: number | null;
   readonly requestId: string | null;
   readonly field: string | null;
   readonly call: string;
-  /** The answer's body, for those who know what else this call says. */
+  /** The answer's body, for callers that know its further members. */
   readonly body: Record<string, unknown>;
 
   constructor(about: {
@@ -47,7 +47,7 @@ export class ApiError extends Error {
     this.body = about.body ?? {};
   }
 
-  /** Whether it may have failed because a part of the instance is away, rather than for what was asked. */
+  /** Whether it may have failed because a part of the instance does not answer, and not because of the request. */
   get isOfAPart(): boolean {
     return this.status === null || this.status === 502 || this.status === 503 || this.status === 504;
   }
@@ -57,7 +57,7 @@ export class ApiError extends Error {
     return this.status === null || (this.status >= 500 && this.status !== 501);
   }
 
-  /** Whether what was given was refused, rather than that nobody could answer. */
+  /** Whether the input was refused, in contrast to a missing answer. */
   get isRefusal(): boolean {
     return this.status !== null && this.status >= 400 && this.status < 500;
   }
@@ -83,8 +83,8 @@ export class ApiError extends Error {
 }
 
 /**
- * What a page that may show something says of its query's failure. While it shows something and a part of the instance
- * is away, that is said under the header, and the page is marked as stale: nothing moves. Null for nothing to say.
+ * The failure of a query that a page with data shows, or null. While a part of the instance does not answer and the page
+ * has data, the status line reports it and the page is marked as stale: nothing moves.
  */
 export function failureOf({ error, data }: { error: unknown; data?: unknown }): ApiError | null {
   if (!error) return null;
@@ -97,7 +97,7 @@ export function hopOf(status: number): Hop {
   return status >= 500 ? "gateway" : "request";
 }
 
-/** Any thrown value as an ApiError; what isn't one is a fault of the console itself. */
+/** Any thrown value as an ApiError; a value of another kind is a fault of the console itself. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const reason = error instanceof Error ? error.message : String(error);

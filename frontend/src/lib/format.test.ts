@@ -15,19 +15,19 @@ import {
 import { fromLocalInput, toLocalInput } from "./local-time";
 
 describe("numbers", () => {
-  test("every digit is shown until it would not be read anyway", () => {
+  test("every digit is shown below a million", () => {
     expect(count(1_234_567)).toBe("1,234,567");
     expect(short(9_999)).toBe("9,999");
     expect(short(184_329)).toBe("184,329");
     expect(short(1_234_567)).toBe("1.23M");
   });
 
-  test("what is not known is a dash, and never nothing", () => {
+  test("an unknown value is a dash, and never empty", () => {
     expect(known(null, count)).toBe("—");
     expect(known(0, count)).toBe("0");
   });
 
-  test("a trickle never reads as nothing", () => {
+  test("a small rate is never shown as zero", () => {
     expect(rate(0)).toBe("0");
     expect(rate(0.004)).toBe("<0.01");
     expect(rate(0.25)).toBe("0.25");
@@ -69,7 +69,7 @@ describe("times", () => {
     expect(age(10_000, 18_000)).toBe("8 s");
   });
 
-  test("a local time field gives back the second it was given", () => {
+  test("a local time field returns the second that it received", () => {
     const at = Date.UTC(2026, 2, 29, 13, 5, 9);
     expect(fromLocalInput(toLocalInput(at))).toBe(at);
     expect(fromLocalInput("2026-03-29T")).toBeNull();

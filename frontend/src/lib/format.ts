@@ -1,4 +1,4 @@
-// Numbers and times for people. Everything goes through Intl in one fixed locale, so that a shared link
+// Numbers and times as text. Everything uses Intl in one fixed locale, so that a shared link
 // shows the same text to everyone.
 
 const LOCALE = "en";
@@ -61,7 +61,7 @@ export function signedRate(value: number): string {
   return value > 0 ? `+${rate(value)}` : rate(value);
 }
 
-/** A dash for what is not known: unknown is never zero. */
+/** A dash for an unknown value: unknown is never zero. */
 export function known(value: number | null, text: (value: number) => string): string {
   return value === null ? "—" : text(value);
 }
@@ -118,7 +118,7 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-/** A value of an analysis result by its unit. Text, ids among it, is shown as it came. */
+/** A value of an analysis result formatted by its unit. Text, such as ids, is shown unchanged. */
 export function withUnit(value: string | number | boolean | null, unit?: string | null): string {
   if (value === null) return "—";
   if (typeof value === "boolean") return value ? "yes" : "no";

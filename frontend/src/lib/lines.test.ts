@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
 import { folded, linesOf } from "./lines";
 
-const told = (before: string, after: string) =>
+const marked = (before: string, after: string) =>
   linesOf(before, after).map(({ kind, text }) => `${{ same: " ", added: "+", removed: "-" }[kind]}${text}`);
 
-test("only what differs is marked", () => {
-  expect(told("a\nb\nc\nd", "a\nx\nc\nd\ne")).toEqual([" a", "-b", "+x", " c", " d", "+e"]);
-  expect(told("a", "a")).toEqual([" a"]);
-  expect(told("", "a")).toEqual(["-", "+a"]);
+test("only differences are marked", () => {
+  expect(marked("a\nb\nc\nd", "a\nx\nc\nd\ne")).toEqual([" a", "-b", "+x", " c", " d", "+e"]);
+  expect(marked("a", "a")).toEqual([" a"]);
+  expect(marked("", "a")).toEqual(["-", "+a"]);
 });
 
-test("either text can be had from the lines", () => {
+test("both texts can be restored from the lines", () => {
   let seed = 7;
   const random = (below: number) => {
     seed = (seed * 48271) % 2147483647;
@@ -30,7 +30,7 @@ test("either text can be had from the lines", () => {
   }
 });
 
-test("what is long and all different is one block, at once", () => {
+test("a long text without common lines is one block, computed at once", () => {
   const many = (word: string) => Array.from({ length: 5_000 }, (_, index) => `${word} ${index}`).join("\n");
   const lines = linesOf(many("old"), many("new"));
   expect(lines).toHaveLength(10_000);

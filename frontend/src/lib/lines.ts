@@ -11,7 +11,7 @@ export interface Gap {
   lines: number;
 }
 
-const PAIRS_MAX = 4_000_000; // compared; beyond it what differs is one block
+const PAIRS_MAX = 4_000_000; // compared pairs; above it the difference is one block
 const AROUND = 3;
 
 /** Fewest lines removed and added. */
@@ -37,7 +37,7 @@ function between(old: string[], now: string[]): Line[] {
       ...old.map((text): Line => ({ kind: "removed", text })),
       ...now.map((text): Line => ({ kind: "added", text })),
     ];
-  // common[i * width + j]: length of the longest common part of what follows old[i] and now[j]
+  // common[i * width + j]: length of the longest common subsequence of old[i…] and now[j…]
   const width = now.length + 1;
   const common = new Uint32Array((old.length + 1) * width);
   const at = (i: number, j: number) => common[i * width + j] ?? 0;

@@ -10,7 +10,7 @@ export function withMoments(text: string, now: number): string {
   });
 }
 
-/** A title that goes on after a name. */
+/** A title that continues after a name. */
 export function afterName(name: string, title: string): string {
   return title.startsWith(":") ? name + title : `${name} ${title}`;
 }

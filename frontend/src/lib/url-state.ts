@@ -7,7 +7,7 @@ export function parseSearch(search: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(search));
 }
 
-/** Leaves out what is unset or empty: the default view has a bare URL. */
+/** Removes unset and empty values: the default view has a bare URL. */
 export function stringifySearch(search: Record<string, unknown>): string {
   const out = new URLSearchParams();
   for (const [key, value] of Object.entries(search)) {
@@ -17,7 +17,7 @@ export function stringifySearch(search: Record<string, unknown>): string {
   return text ? `?${text}` : "";
 }
 
-/** A parameter that is any text, up to what an address may well hold. */
+/** A parameter with any text, up to the length of a usable address. */
 export const searchText = z.catch(z.optional(z.string().check(z.maxLength(1000))), undefined);
 
 export interface TopicName {
@@ -34,8 +34,8 @@ export function parseNamespace(name: string): { tenant: string; namespace: strin
 }
 
 /**
- * "persistent://public/default/hello" → its parts, as the server takes them apart (engine.base.names.split_topic): three
- * slashes make a legacy name, further ones belong to the local name. Null when it isn't a full topic name.
+ * "persistent://public/default/hello" → its parts, as the server splits it (engine.base.names.split_topic): three
+ * slashes mean a legacy name, further ones belong to the local name. Null when it isn't a full topic name.
  */
 export function parseTopicName(name: string): TopicName | null {
   const match = /^(persistent|non-persistent):\/\//.exec(name);

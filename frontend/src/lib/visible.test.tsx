@@ -3,7 +3,7 @@ import { render, screen } from "@testing-library/react";
 import { expect, test } from "vitest";
 import { visible } from "./visible";
 
-test("characters that hide or turn a name round are shown as signs", () => {
+test("characters that hide or reverse a name are shown as signs", () => {
   expect(visible("\u202egnp.exe")).toBe("⟨U+202E⟩gnp.exe");
   expect(visible("a\rb\u0000c\u007fd")).toBe("a␍b␀c␡d");
   expect(visible("a\u200bb\u2066c\ufeff")).toBe("a⟨U+200B⟩b⟨U+2066⟩c⟨U+FEFF⟩");
@@ -14,7 +14,7 @@ function Named({ name }: { name: string }) {
   return <b title={name}>{name}</b>;
 }
 
-test("every element shows what its texts hold, and components are given names as they are", () => {
+test("every element shows hidden characters of its texts, and components receive names unchanged", () => {
   const name = "\u202egnp.exe";
   const given: string[] = [];
   function Link({ topic }: { topic: string }) {

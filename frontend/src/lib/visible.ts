@@ -1,5 +1,5 @@
-// Names may hold anything. Characters that are not seen, or change in which order others are shown, are shown as signs:
-// a name must read as what it is.
+// Names may contain any characters. Invisible ones, and those that change the order of others, are shown as signs,
+// so that a name is not mistaken for another.
 
 const UNSEEN = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029\u2060-\u206f\ufeff]/u;
 const EACH_UNSEEN = new RegExp(UNSEEN, "gu");

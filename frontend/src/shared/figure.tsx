@@ -13,15 +13,15 @@ export interface Source {
 
 export type Mark = "last" | "at_rest" | null;
 
-/** How a figure is marked; `isStale`: the collector itself has no news, so that nothing is live. */
+/** The mark of a figure; `isStale`: the collector itself has no new data, so that nothing is live. */
 export function markOf({ known }: Source, isStale: boolean): Mark {
   if (known === "at_rest") return "at_rest";
   return known === "last" || known === "no" || isStale ? "last" : null;
 }
 
 /**
- * A number with where it comes from: plain while it is live, else with a mark that says when it was true. What is not
- * known is a dash, never 0. The mark stands beside the number, which therefore does not move.
+ * A number with its freshness: plain while it is live, else with a mark that states when it was true. An unknown value
+ * is a dash, never 0. The mark is placed beside the number, which therefore does not move.
  */
 export function Figure({
   of,
@@ -32,7 +32,7 @@ export function Figure({
   of: Source;
   value: number | null;
   text: (value: number) => string;
-  /** What the mark says instead, for a sum of which only a part is old. */
+  /** The text of the mark for a sum of which only a part is old. */
   why?: string | undefined;
 }) {
   const mark = markOf(of, useStale());
@@ -69,7 +69,7 @@ export function figureColumn<Row extends Source>(
   };
 }
 
-/** Sums tell of how many they are: which parts of them are old, and which are missing. */
+/** Texts about the completeness of sums: the old parts and the missing ones. */
 export function shareKnown({
   topics,
   unknown,

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { health } from "../api/health";
 import { Freshness } from "./freshness";
 
-test("the status line says how old all numbers are; a page says only that its own are older", () => {
+test("the status line shows the age of all numbers; a page shows only its own greater age", () => {
   const now = Date.now();
   health.heard({ now, at: now, hops: [] });
   const page = render(<Freshness at={now - 1_000} />);

@@ -4,8 +4,8 @@ import { time } from "../lib/format";
 import styles from "./freshness.module.css";
 
 /**
- * How old a page's numbers are, which were true at `at`, when they are older than the status line says of all. Where
- * that has no room for their age, it is said here.
+ * The age of a page's numbers, which were true at `at`, when they are older than the status line states for all. It is
+ * also shown where the status line has no room for the age.
  */
 export function Freshness({ at }: { at: number }) {
   const health = useHealth();

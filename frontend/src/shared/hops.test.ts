@@ -11,7 +11,7 @@ const hop = (of: Hop["hop"], state: Hop["state"] = "down", id = ""): Hop => ({
   advice: "",
 });
 
-test("what pages are read through comes first, of that what is down, then what most depends on", () => {
+test("parts on the read path are first, then failed ones, then those with most dependents", () => {
   const hops = [
     hop("spark"),
     hop("store", "slow"),
@@ -28,11 +28,11 @@ test("what pages are read through comes first, of that what is down, then what m
   ]);
 });
 
-test("a store that is apart has its own name", () => {
+test("a separate store has its own name", () => {
   expect(nameOfHop(hop("store", "down", "configuration"))).toBe("Configuration store");
 });
 
-test("a page waits for what it is read through, not for Redis or Spark, nor for what is only slow", () => {
+test("a page waits for parts on its read path, not for Redis, Spark or slow parts", () => {
   expect(standsInTheWay([hop("redis"), hop("spark"), hop("store", "slow")])).toBeUndefined();
   expect(standsInTheWay([hop("redis"), hop("bookie", "down", "1")])?.hop).toBe("bookie");
 });

@@ -9,7 +9,7 @@ const NAMES: Record<Hop["hop"], string> = {
   redis: "Redis",
   spark: "Analysis worker",
 };
-// What stands in the way of most comes first.
+// Parts that block most others are first.
 const ORDER = Object.keys(NAMES);
 
 /** Names of the stores that may be apart from the metadata store. */
@@ -26,7 +26,7 @@ export function nameOfHop({ hop, id }: Hop): string {
 
 const isCarrier = ({ hop }: Hop) => hop !== "redis" && hop !== "spark";
 
-/** What pages are read through before Redis and Spark; then what is down, then by how much depends on it. */
+/** Order: parts on the read path before Redis and Spark, then failed ones, then by the number of dependents. */
 export function ranked(hops: readonly Hop[]): Hop[] {
   const rank = (hop: Hop) =>
     (isCarrier(hop) ? 0 : 20) + (hop.state === "down" ? 0 : 10) + ORDER.indexOf(hop.hop);

@@ -9,7 +9,7 @@ import type { Step } from "./next-step";
 
 const ICONS = { error: ErrorIcon, warning: WarningIcon, info: ClockIcon };
 
-/** Why a subscription does not drain: the cause in words, the figures that show it, and what to do next. */
+/** The cause of a subscription that does not drain: a text, its figures and the next step. */
 export function Lag({ lag, now, step }: { lag: LagAnswer; now: number; step: Step | null }) {
   const Icon = ICONS[lag.severity];
   return (

@@ -1,6 +1,6 @@
 import { lazyRouteComponent } from "@tanstack/react-router";
 
-/** The gateway is away, so that a page's code cannot be fetched. */
+/** The gateway does not answer, so that a page's code cannot be fetched. */
 export class PageNotFetched extends Error {
   constructor(cause: unknown) {
     super("The code of this page could not be fetched from the gateway", { cause });
@@ -12,7 +12,7 @@ const ASK_TIMEOUT_MS = 1_500;
 
 /**
  * A page whose code is fetched when it is first needed. The router reloads the whole console when that fails, which
- * is right after an upgrade; while the gateway is away it would leave nothing, so then the page says so.
+ * is right after an upgrade. While the gateway does not answer a reload would leave nothing, so the page reports it.
  */
 export function lazyPage<Name extends string>(
   load: () => Promise<Record<Name, () => React.ReactNode>>,

@@ -8,7 +8,7 @@ const at = { domain: "persistent", tenant: "shop", namespace: "orders", topic: "
 const step = (cause: Lag["cause"], advice = "", subscription = "s/1") =>
   nextStep({ cause, advice }, "here", at, subscription);
 
-test("advice that deletes leads to the dialog that does, and after an outage there is neither", () => {
+test("an advice to delete opens the deletion dialog, and is absent after an outage", () => {
   expect(step("no-consumer", "Start its consumer. If …, delete it: …")).toEqual({
     label: "Delete the subscription…",
     path: "/c/here/t/shop/orders/a%20b/subscriptions?act=delete&sub=s%2F1",
@@ -17,7 +17,7 @@ test("advice that deletes leads to the dialog that does, and after an outage the
   expect(step("no-consumer", "delete it", "")).toBeNull();
 });
 
-test("advice to restart a consumer leads to the dialog that disconnects one", () => {
+test("an advice to restart a consumer opens the disconnection dialog", () => {
   for (const cause of ["held", "standby", "no-permits", "unacked-limit", "not-acknowledged"] as const)
     expect(step(cause)).toMatchObject({
       path: "/c/here/t/shop/orders/a%20b/subscriptions?act=disconnect&sub=s%2F1",
@@ -28,7 +28,7 @@ test("advice to restart a consumer leads to the dialog that disconnects one", ()
   });
 });
 
-test("each cause leads on, but for those that only its clients can end", () => {
+test("each cause has a next step, except those that only clients can resolve", () => {
   const without = LAG_CAUSES.filter((cause) => step(cause, "delete it") === null);
   expect(without).toEqual(["reconnecting", "delayed"]);
   expect(step("rate-limit")).toMatchObject({ path: "/c/here/t/shop/orders/a%20b/policies" });

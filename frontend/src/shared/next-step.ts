@@ -2,10 +2,10 @@ import type { Lag } from "../api/types";
 import { adminPath, subscriptionPath, type TopicPath } from "./commands/commands";
 import { curl } from "./commands/shell";
 
-/** What is advised, as a place of the console or a line to copy. */
+/** An advice, as a place of the console or a line to copy. */
 export type Step = { label: string } & ({ path: string } | { command: string });
 
-/** The next step of an advice about a subscription; null where nothing but its clients can take it. */
+/** The next step of an advice about a subscription; null where only its clients can act. */
 export function nextStep(
   { cause, advice }: Pick<Lag, "advice"> & { cause: string },
   cluster: string,

@@ -1,19 +1,19 @@
 import type { Lag, ListedRow } from "../api/types";
 import type { Tone } from "../ui/badge";
 
-/** Why something does not drain, as brokers find it. */
+/** The cause of a subscription or topic that does not drain, as found by its broker. */
 export type Problem = NonNullable<ListedRow["attention"]>;
 
 type LagCause = Lag["cause"];
 
-/** What something is doing, in a word or two and in a sentence. */
+/** The state of a topic or subscription, as a short label and a sentence. */
 export interface State {
   tone: Tone;
   label: string;
   title: string;
 }
 
-/** In a word or two, and in a sentence. */
+/** A short label and a sentence. */
 export const PROBLEMS: Record<Problem["cause"], [string, string]> = {
   storage: ["Unreadable", "Messages, or the state of a subscription, cannot be read now"],
   "no-consumer": ["No consumer", "Messages wait and no consumer is connected"],

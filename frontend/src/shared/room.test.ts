@@ -11,7 +11,7 @@ const row = {
   state: "read-only",
 };
 
-test("a read-only bookie says why with figures, and what it takes", () => {
+test("a read-only bookie shows the reason with figures and the condition to become writable", () => {
   expect(whyReadOnly(row)).toBe("Disk 82\u00a0% full, limit 50\u00a0%, writable again below 45\u00a0%");
   expect(whyReadOnly({ ...row, usage: 0.3, reason: "no room for the index" })).toBe("no room for the index");
   expect(whyReadOnly({ ...row, usage: null, usage_limit: null, reason: "" })).toBe(
@@ -20,7 +20,7 @@ test("a read-only bookie says why with figures, and what it takes", () => {
   expect(whyReadOnly({ ...row, state: "writable" })).toBeNull();
 });
 
-test("a bar is red from the bookie's own limit on", () => {
+test("a bar is red above the bookie's own limit", () => {
   expect(toneOfRoom(row, 0.82)).toBe("bad");
   expect(toneOfRoom({ ...row, state: "writable", usage: 0.47 }, 0.47)).toBe("warn");
   expect(toneOfRoom({ ...row, state: "writable", usage: 0.3 }, 0.3)).toBe("bar");

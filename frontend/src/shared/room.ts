@@ -8,7 +8,7 @@ export type RoomRow = Pick<
 const TIGHT = 0.85;
 const FULL = 0.95;
 
-/** What of a disk is used; null while nobody has told it. */
+/** The used share of a disk; null while no part has reported it. */
 export function usedOf({
   free_bytes,
   total_bytes,
@@ -18,7 +18,7 @@ export function usedOf({
   return { bytes, share: bytes / total_bytes };
 }
 
-/** Of a bookie's bar: red from its own limit on, at which it takes no more; without one by the usual limits. */
+/** The colour of a bookie's bar: red above its own limit, where it becomes read-only; else by the usual limits. */
 export function toneOfRoom(row: RoomRow, share: number): "bar" | "warn" | "bad" {
   const full = row.usage_limit ?? FULL;
   const used = Math.max(share, row.usage ?? 0);
@@ -28,7 +28,7 @@ export function toneOfRoom(row: RoomRow, share: number): "bar" | "warn" | "bad" 
 
 const percent = (share: number) => `${Math.round(share * 100)}\u00a0%`;
 
-/** Why a bookie is read-only, and what it takes to be writable; null of one that is not. */
+/** The reason why a bookie is read-only, and the condition to become writable; null of one that is writable. */
 export function whyReadOnly(row: RoomRow): string | null {
   if (row.state !== "read-only") return null;
   const { usage, usage_limit: limit, usage_writable: below } = row;

@@ -31,7 +31,7 @@ export function topicPagePath(cluster: string, topic: TopicRef, tab: TopicTab): 
   return `/c/${encodeURIComponent(cluster)}/t/${place}/${tab}${search}`;
 }
 
-/** A topic's name as the link to its page; the scope stands before it, dimmed. */
+/** A topic's name as the link to its page, preceded by the dimmed scope. */
 export function TopicLink({
   topic,
   scope = true,

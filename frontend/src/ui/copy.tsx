@@ -16,7 +16,7 @@ export function Copy({ value, what }: { value: string; what: string }) {
   );
 }
 
-/** A command with its copy button, e.g. the curl equivalent of what a dialog did. */
+/** A command with its copy button, e.g. the curl equivalent of a dialog's change. */
 export function Command({
   label,
   note,

@@ -30,7 +30,7 @@ async function open() {
   return user;
 }
 
-test("the focus goes back to what opened a dialog, by Esc and by its button", async () => {
+test("the focus returns to the element that opened a dialog, by Esc and by its button", async () => {
   render(<Page />);
   for (const close of ["{Escape}", null]) {
     const user = await open();
@@ -41,10 +41,10 @@ test("the focus goes back to what opened a dialog, by Esc and by its button", as
   }
 });
 
-test("when what opened it is gone, the focus goes to the page's content", async () => {
+test("when the opening element no longer exists, the focus moves to the page's content", async () => {
   render(<Page gone />);
   const user = await open();
-  // the button comes back, as another element
+  // the button is mounted again, as another element
   await user.keyboard("{Escape}");
   await waitFor(() => expect(document.activeElement?.id).toBe("main"));
 });
@@ -65,7 +65,7 @@ function Overlay() {
   );
 }
 
-test("what stays mounted gives the focus back each time it closes", async () => {
+test("a dialog that stays mounted restores the focus each time it closes", async () => {
   render(<Overlay />);
   for (let time = 0; time < 2; time++) {
     const user = await open();

@@ -2,19 +2,19 @@ import { Modal, type ModalProps } from "@mantine/core";
 import { useEffect, useRef } from "react";
 
 /**
- * A dialog for as long as it is mounted. However it closes, the focus goes back to what opened it, unless the focus
- * is somewhere by then (a page that was opened instead).
+ * A dialog that is open while it is mounted. When it closes, the focus returns to the element that opened it, unless
+ * another element has it by then (a page that was opened instead).
  */
 export function Dialog(props: Omit<ModalProps, "opened" | "returnFocus">) {
   useFocusReturn();
   return <Modal {...props} opened returnFocus={false} />;
 }
 
-/** Gives the focus back when the caller is unmounted, or `opened` ends: the kit does not do it for what it remounts. */
+/** Restores the focus when the caller is unmounted, or `opened` ends: the kit does not do it for remounted elements. */
 export function useFocusReturn(opened = true): void {
   const opener = useRef<Element | null>(null);
   const wasOpened = useRef(false);
-  // Taken while what opens is first rendered: later it has the focus itself.
+  // Read while the dialog is first rendered: later the dialog itself has the focus.
   if (opened && !wasOpened.current) opener.current = openerOf(document.activeElement);
   wasOpened.current = opened;
   useEffect(() => {
@@ -22,7 +22,7 @@ export function useFocusReturn(opened = true): void {
   }, [opened]);
 }
 
-/** What had the focus; for an item of a menu, which goes with its menu, the button of that menu. */
+/** The focused element; for an item of a menu, which closes, the button of that menu. */
 function openerOf(focused: Element | null): Element | null {
   const menu = focused?.closest("[role=menu]");
   const button = menu?.id ? document.querySelector(`[aria-controls="${CSS.escape(menu.id)}"]`) : null;
@@ -30,7 +30,7 @@ function openerOf(focused: Element | null): Element | null {
 }
 
 function giveBack(opener: Element | null): void {
-  // A frame later what was behind the dialog can be focused again.
+  // Elements behind the dialog can be focused one frame later.
   requestAnimationFrame(() => {
     const now = document.activeElement;
     if (now && now !== document.body && now.isConnected) return;

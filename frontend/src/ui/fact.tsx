@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** One of the facts in a `dl`. */
+/** A term and its value in a `dl`. */
 export function Fact({ label, children }: { label: string; children: ReactNode }) {
   return (
     <div>

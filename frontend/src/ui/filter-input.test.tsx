@@ -22,7 +22,7 @@ function show(write: (value: string, replace: boolean) => void, value = "") {
   );
 }
 
-test("one go of typing is one entry of the browser's history", () => {
+test("one phase of typing is one entry of the browser's history", () => {
   const write = vi.fn();
   render(show(write));
   type("o");
@@ -38,7 +38,7 @@ test("one go of typing is one entry of the browser's history", () => {
   expect(write).toHaveBeenLastCalledWith("orders", false);
 });
 
-test("what the address says wins over what stands there", () => {
+test("the text of the address replaces that of the field", () => {
   const write = vi.fn();
   const { rerender } = render(show(write, "old"));
   rerender(show(write, "from back"));

@@ -9,7 +9,7 @@ export const ENTRY_MS = 2_000;
 
 /**
  * Text that filters while it is typed. The field is ahead of the address by a few keystrokes at most. `write`
- * is told whether to add to the entry of the history that the typing before it began.
+ * receives whether to extend the history entry that the typing before it began.
  */
 export function FilterInput({
   label,

@@ -12,13 +12,13 @@ export interface Trouble {
   advice: string;
 }
 
-/** Set by the shell. What waits or failed then names that part instead of guessing. */
+/** Set by the shell: the failed part, which waiting and failed views name. */
 export const TroubleContext = createContext<Trouble | null>(null);
 
-/** Set by the shell while no numbers come: since when, in words. What is drawn live then ends there. */
+/** Set by the shell while no numbers arrive: since when, as text. Live charts end there. */
 export const StaleContext = createContext<string | null>(null);
 
-/** A failed call: what happened, at which hop, the id to quote, and what to do now. */
+/** A failed call: the event, the hop, the id to quote, and the next step. */
 export function ErrorNotice({
   error,
   title,

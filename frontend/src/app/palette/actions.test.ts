@@ -6,7 +6,7 @@ const asked = (text: string) => {
   return found && { actions: found.actions.map(({ key }) => key), rest: found.rest };
 };
 
-describe("what words ask for", () => {
+describe("actions named by words", () => {
   test("an action and a topic, in any order", () => {
     expect(asked("skip all orders")).toEqual({ actions: ["skip-all"], rest: "orders" });
     expect(asked("orders reset")).toEqual({ actions: ["reset"], rest: "orders" });
@@ -14,18 +14,18 @@ describe("what words ask for", () => {
     expect(asked("copy name")).toEqual({ actions: ["copy"], rest: "" });
   });
 
-  test("less than an action's first letters ask for none", () => {
+  test("fewer letters than the beginning of an action name none", () => {
     expect(asked("orders")).toBeNull();
     expect(asked("re")).toBeNull();
     expect(asked("")).toBeNull();
   });
 
-  test("one word may ask for several", () => {
+  test("one word may name several actions", () => {
     expect(asked("skip")).toEqual({ actions: ["skip-all", "skip"], rest: "" });
   });
 });
 
-test("words are looked for in any case and order", () => {
+test("words match in any case and order", () => {
   expect(hasWords("Tenant-A/orders", wordsOf("ORD tenant"))).toBe(true);
   expect(hasWords("Tenant-A/orders", wordsOf("ord tenantb"))).toBe(false);
 });

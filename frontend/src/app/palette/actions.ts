@@ -1,4 +1,4 @@
-// What the palette can do with a topic, and how words name it.
+// The palette's actions on a topic, and the words that name them.
 
 export type ActionKey =
   | "open"
@@ -13,7 +13,7 @@ export type ActionKey =
 export interface Action {
   key: ActionKey;
   label: string;
-  words: string; // what else people call it
+  words: string; // other names of it
   of: "topic" | "subscription";
 }
 

@@ -11,7 +11,7 @@ const LIST = "palette-list";
 
 export const openPalette = spotlight.open;
 
-/** Ctrl K: words of a topic, a tenant, a page or an action, then Enter. Tab shows what can be done with a topic. */
+/** Ctrl K: words of a topic, a tenant, a page or an action, then Enter. Tab shows the actions of a topic. */
 export function Palette() {
   const [query, setQuery] = useState("");
   const [topic, setTopic] = useState<TopicRef | null>(null);
@@ -23,8 +23,8 @@ export function Palette() {
   };
   const { items, settled, emptiness } = usePaletteItems({ query, topic, enter, enabled: opened });
 
-  // Enter may come before the answer to the last keystroke: it then waits, rather than open what was listed
-  // for an earlier text. The first match is always the selected one.
+  // Enter may be pressed before the answer to the last keystroke: it then waits, and does not open a match of an
+  // earlier text. The first match is always the selected one.
   const entered = useRef(false);
   const listed = `${opened} ${items.map(({ key }) => key).join(" ")}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` stands for the items in the document

@@ -22,7 +22,7 @@ export function AnalysesPage() {
   useTitle("Analyses");
   const { topic, analysis, page = 1 } = route.useSearch();
   const catalogue = useQuery(analysesQuery);
-  // Nothing to choose from: whoever comes from a topic finds the form at once, above that topic's runs.
+  // Nothing to choose from: a user who comes from a topic sees the form at once, above that topic's runs.
   const only = topic && catalogue.data?.length === 1 ? catalogue.data[0] : undefined;
   return (
     <Page>

@@ -143,7 +143,7 @@ export function LaunchForm({
   );
 }
 
-/** What is wrong, without the field's key before it: the message stands at the field. */
+/** The error without the field's key before it: the message is shown at the field. */
 function withoutField({ message, field }: ApiError): string {
   return field && message.startsWith(`${field}: `) ? message.slice(field.length + 2) : message;
 }

@@ -142,7 +142,7 @@ function Content({ run }: { run: Run }) {
   );
 }
 
-/** The bar only ever moves forward; before Spark has planned tasks it says so instead of inventing a share. */
+/** The bar never moves back; until Spark has planned tasks the text says so, without a share. */
 function Progress({ run, over }: { run: Run; over: boolean }) {
   const share = useMonotonicShare(run);
   const now = useServerNow();

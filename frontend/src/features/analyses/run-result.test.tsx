@@ -18,7 +18,7 @@ const rate: Series = {
   partial: [AT, AT + 2000],
 };
 
-test("points known in part are apart from the line, so that it does not fall at its end", () => {
+test("partly known points are separate from the line, so that it does not fall at its end", () => {
   const { xs, ys, partial } = axesOf(rate);
   expect(xs).toEqual([AT / 1000, AT / 1000 + 1, AT / 1000 + 2]);
   expect(ys).toEqual([null, 50, null]);
@@ -46,7 +46,7 @@ test("bins of a histogram are ranges up to the next power of two", () => {
   expect([1, 2, 1024].map(plain)).toEqual(["1", "2–3", "1,024–2,047"]);
 });
 
-test("a result says what was read as far as its analysis counts it", () => {
+test("a result states the data that was read, as far as its analysis counts it", () => {
   const whole = amountsOf({ messages: 5, entries: 1, ledgers: 2, bytes: 2048 });
   expect(whole).toBe("5 messages, 1 entry, 2 ledgers, 2 KiB");
   expect(amountsOf({ messages: 1 })).toBe("1 message");

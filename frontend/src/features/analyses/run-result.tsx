@@ -9,7 +9,7 @@ import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import styles from "./analyses.module.css";
 
-/** What a run read, as far as its analysis counts it: an analysis of a tenant need not read ledgers. */
+/** The data that a run read, as far as its analysis counts it: an analysis of a tenant need not read ledgers. */
 export function amountsOf({ messages, entries, ledgers, bytes: size }: RunResult["input"]): string {
   const parts = [
     messages !== undefined && plural(messages, "message"),
@@ -20,7 +20,7 @@ export function amountsOf({ messages, entries, ledgers, bytes: size }: RunResult
   return parts.filter(Boolean).join(", ");
 }
 
-/** A finished run's result: numbers, then plots, then tables. Everything comes from the fixed result schema. */
+/** A finished run's result: numbers, then plots, then tables, all from the fixed result schema. */
 export function RunResultView({ result }: { result: RunResult }) {
   if (result.schema_version !== 1)
     return (

@@ -31,7 +31,7 @@ export function shareOf(run: Run): number | null {
 
 /**
  * The share to show. A later stage may plan more tasks, and a late answer may carry an old count: the bar
- * stays where it was instead of going back.
+ * does not move back.
  */
 export function useMonotonicShare(run: Run): number | null {
   const best = useRef<{ id: string; share: number | null }>({ id: run.id, share: null });
@@ -41,7 +41,7 @@ export function useMonotonicShare(run: Run): number | null {
   return best.current.share;
 }
 
-/** Seconds a run has taken so far, or took; null before it started. */
+/** Seconds a run has lasted so far, or lasted in all; null before it started. */
 export function elapsedOf(run: Run, now: number): number | null {
   return run.started_at === null ? null : ((run.finished_at ?? now) - run.started_at) / 1000;
 }

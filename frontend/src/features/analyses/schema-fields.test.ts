@@ -20,7 +20,7 @@ const schema: JsonSchema = {
 const fields = fieldsOf(schema);
 const good = { ...initialValues(fields), topic: "persistent://a/b/c" };
 
-test("every property becomes a field of the kind its schema asks for", () => {
+test("every property becomes a field of the kind in its schema", () => {
   expect(Object.fromEntries(fields.map((field) => [field.name, field.kind]))).toEqual({
     topic: "text",
     mode: "choice",
@@ -50,7 +50,7 @@ test("the form starts from the defaults, or from the parameters of the run to re
   });
 });
 
-test("shown is sent: what a run was started with makes the same parameters again", () => {
+test("the parameters of a run are shown and sent again unchanged", () => {
   const sent = {
     topic: "persistent://public/default/hello",
     mode: 3,
@@ -70,7 +70,7 @@ test("fields left empty are left to the server's defaults", () => {
   expect(parameters).toEqual({ topic: "persistent://a/b/c", mode: "tenth", exact: true });
 });
 
-describe("what is wrong is said at its field", () => {
+describe("errors are shown at their field", () => {
   test("a good form has no problems", () => expect(validate(fields, good)).toEqual({}));
 
   test.each([

@@ -1,8 +1,8 @@
 import type { JsonSchema } from "../../api/types";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 
-// A form is a list of fields made from one object schema. What the form holds is what the controls show
-// (text and booleans); `toParameters` turns that into the JSON that is sent, so shown equals sent.
+// A form is a list of fields made from one object schema. The form holds the values that the controls
+// show (text and booleans); `toParameters` converts them into the JSON that is sent, so both are equal.
 
 export type FieldKind = "text" | "integer" | "number" | "boolean" | "choice" | "time" | "list" | "json";
 export type FormValue = string | boolean;
@@ -89,7 +89,7 @@ function choicesOf(schema: JsonSchema): Field["choices"] {
     .map((json) => ({ value: String(json), label: String(json), json }));
 }
 
-/** What the controls show at first: given parameters (of a run to repeat), else the schema's defaults. */
+/** The initial values of the controls: given parameters (of a run to repeat), else the schema's defaults. */
 export function initialValues(fields: Field[], given: Record<string, unknown> = {}): FormValues {
   return Object.fromEntries(
     fields.map((field) => {
@@ -118,7 +118,7 @@ function toFormValue(field: Field, value: unknown): FormValue {
   }
 }
 
-/** What is wrong, by field; empty when the form can be sent. */
+/** The errors by field; empty when the form can be sent. */
 export function validate(fields: Field[], values: FormValues): Record<string, string> {
   const problems: Record<string, string> = {};
   for (const field of fields) {

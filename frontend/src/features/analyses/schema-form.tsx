@@ -123,7 +123,7 @@ function Control({ field, value, problem, suggestions, disabled, onChange }: Con
   }
 }
 
-/** The schema's description and limits, so that nobody has to guess them by failing. */
+/** The schema's description and limits, shown before a value is rejected. */
 function describe(field: Field): string | undefined {
   const { minimum, maximum } = field.schema;
   const limits =

@@ -13,20 +13,20 @@ const unload: Wanted = { change: "unload" };
 const split: Wanted = { change: "split", algorithm: "equally", unload: false };
 const receipt: BundleReceipt = { change: "unload", at: 0, before: "a:8080", owner: "", parts: [] };
 
-test("a receipt says who owns the bundle only as far as that is known", () => {
+test("a receipt names the owner of the bundle only if it is known", () => {
   expect(doneOf(unload, receipt)).toContain("No broker owned it right after");
   expect(doneOf(unload, { ...receipt, owner: null })).toContain("not known");
   expect(doneOf(unload, { ...receipt, owner: "a:8080" })).toContain("owns it again");
   expect(doneOf(unload, { ...receipt, owner: "b:8080" })).toContain("b:8080 owns it now");
 });
 
-test("a split says how many bundles there are and whether they were given up", () => {
+test("a split reports the number of bundles and whether they were unloaded", () => {
   const done = { ...receipt, owner: null, parts: ["x", "y"] };
   expect(doneOf(split, done)).toBe("The bundle was split into 2 bundles.");
   expect(doneOf({ ...split, unload: true }, done)).toContain("released them");
 });
 
-test("what nobody owns is not given up, and what has no cut is not split", () => {
+test("bundles without an owner are not unloaded, and those without a boundary are not split", () => {
   const unowned = { ...preview, token: null, row: { ...row, owner: "", state: "none" } };
   expect(applyLabel(unload, unowned)).toBe("Has no owner already");
   expect(effectOf(unload, unowned)).toContain("nothing to unload");
@@ -40,7 +40,7 @@ test("what nobody owns is not given up, and what has no cut is not split", () =>
   expect(edgesOf({ ...preview, parts })).toEqual([0x20000000]);
 });
 
-test("an owner that does not answer is said before anything is tried", () => {
+test("an owner that does not answer is reported before the change", () => {
   const down = { ...preview, row: { ...row, state: "down" } };
   expect(remarksOf(unload, down)[0]).toContain("does not answer");
   expect(remarksOf(unload, { ...preview, brokers: 1 }).join()).toContain("it owns the bundle next");

@@ -14,7 +14,7 @@ export function applyLabel({ change }: Wanted, preview: BundlePreview | undefine
   return preview.parts.length === 0 ? "Nothing to split" : `Split into ${count(preview.parts.length)}`;
 }
 
-/** What would be done. */
+/** Text of the intended change. */
 export function effectOf({ change }: Wanted, { row, parts }: BundlePreview): string {
   if (change === "split")
     return parts.length === 0
@@ -48,7 +48,7 @@ export function remarksOf(wanted: Wanted, { row, brokers }: BundlePreview): stri
   ];
 }
 
-/** What was done, and no more than is known of it. */
+/** Text of the completed change, only as far as its result is known. */
 export function doneOf(wanted: Wanted, { before, owner, parts }: BundleReceipt): string {
   if (wanted.change === "split") {
     const made = `The bundle was split into ${plural(parts.length, "bundle")}`;

@@ -13,7 +13,7 @@ const TABS = [
   ["Settings", "/c/$cluster/settings"],
 ] as const;
 
-/** Head of the four pages, with the way from one to the others. `at`: when the answer came, 0 before it. */
+/** Head of the four pages, with links between them. `at`: when the answer arrived, 0 before. */
 export function ClusterHead({ title, at, failed }: { title: string; at: number; failed: boolean }) {
   const { cluster = "" } = useParams({ strict: false });
   useTitle(`${title} · Cluster`);
@@ -36,7 +36,7 @@ export function ClusterHead({ title, at, failed }: { title: string; at: number; 
   );
 }
 
-/** In words and colour; `since`: when it began, ms. */
+/** A state in words and colour; `since`: when it began, ms. */
 export function State({ text, since }: { text: string; since?: number }) {
   return (
     <span title={since ? `since ${time(since)}` : undefined}>

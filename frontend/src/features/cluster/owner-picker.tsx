@@ -1,6 +1,6 @@
 import { NativeSelect } from "@mantine/core";
 
-/** Whose bundles are listed; also of a broker that is not there any more. */
+/** Selects the owner of the listed bundles; also a broker that no longer exists. */
 export function OwnerPicker({
   value,
   ids,

@@ -64,7 +64,7 @@ export function bundlesQuery({ cluster, ...rest }: BundleFilter, offset: number)
 
 const BUNDLE = "/api/v1/clusters/{cluster}/bundles/{tenant}/{namespace}/{bundle}";
 
-/** How a bundle is to be changed. */
+/** The kinds of change to a bundle. */
 export type Wanted = { change: "unload" } | { change: "split"; algorithm: Algorithm; unload: boolean };
 
 export function previewChange(id: BundleId, wanted: Wanted): Promise<BundlePreview> {
@@ -79,7 +79,7 @@ export function previewChange(id: BundleId, wanted: Wanted): Promise<BundlePrevi
   ) as Promise<BundlePreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function applyChange(id: BundleId, change: Wanted["change"], token: string): Promise<BundleReceipt> {
   const given = { params: { path: { ...id } }, body: { preview: false, token } };
   const answering =

@@ -14,7 +14,7 @@ test("the share of a range counts the highest hash, too", () => {
   expect(shareOf("0x00000000_0xffffffff")).toBe(1);
 });
 
-test("a sort that there is not falls back", () => {
+test("an unknown sort order falls back to the default", () => {
   expect(bundlesSearch.parse({ sort: "colour" }).sort).toBeUndefined();
   expect(bundlesSearch.parse({ sort: "-backlog" }).sort).toBe("-backlog");
 });

@@ -57,7 +57,7 @@ export function nameOfBundle({
 
 const HASHES = 0x1_0000_0000;
 
-/** How much of the namespace's hashes is in a range, 0 to 1. */
+/** A range's share of the namespace's hashes, 0 to 1. */
 export function shareOf(bundle: string): number {
   const [low = 0, high = 0] = bundle.split("_").map((edge) => Number.parseInt(edge, 16));
   return (high - low + (high === HASHES - 1 ? 1 : 0)) / HASHES;

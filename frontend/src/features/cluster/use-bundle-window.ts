@@ -3,7 +3,7 @@ import { useCallback, useRef, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { type Bundle, type BundleFilter, bundlesQuery, PAGE_ROWS } from "./queries";
 
-/** The rows around what is on screen, page by page; until another filter's first page arrives the old rows stay. */
+/** The rows around the visible ones, page by page; old rows stay until the first page of another filter arrives. */
 export function useBundleWindow(filter: BundleFilter) {
   const identity = JSON.stringify(filter);
   const [range, setRangeState] = useState({ first: 0, last: 0, identity });

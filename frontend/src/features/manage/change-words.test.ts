@@ -23,7 +23,7 @@ const preview: TopicPreview = {
   remakes: true,
 };
 
-test("a deletion names the unread messages that go with it, on its button, too", () => {
+test("a deletion names the unread messages that it removes, also on its button", () => {
   expect(lossOf(preview)).toBe("12,000 messages that archiver has not read");
   expect(applyLabel("delete", preview)).toBe("Delete with 12,000 messages unread");
   const more = { ...preview, subscriptions: [{ ...subscription, name: "b", entries: 1 }, subscription] };
@@ -34,12 +34,12 @@ test("a deletion names the unread messages that go with it, on its button, too",
   expect(applyLabel("delete", none)).toBe("Delete topic");
 });
 
-test("what storage does not tell is not said to be nothing", () => {
+test("a number that storage does not know is not shown as none", () => {
   const unknown = { ...preview, subscriptions: [{ ...subscription, messages: null, exact: false }] };
   expect(lossOf(unknown)).toBe("12,000 entries of messages that archiver has not read");
 });
 
-test("who is sent away is counted, and nobody is nobody", () => {
+test("disconnected clients are counted, and none is reported as none", () => {
   expect(usersOf(preview)).toBe("1 producer");
   const consumer = { name: "c", address: "b" };
   const read = { ...preview, subscriptions: [{ ...subscription, consumers: [consumer, consumer] }] };

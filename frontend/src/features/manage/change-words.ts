@@ -12,7 +12,7 @@ export type TopicChange = (typeof CHANGES)[number];
 interface Words {
   label: string;
   title: string;
-  /** What it is good for, beside its button. */
+  /** The purpose of the change, shown beside its button. */
   meaning: string;
 }
 
@@ -62,17 +62,17 @@ export function lossOf(preview: TopicPreview): string | null {
 export const consumersOf = (preview: TopicPreview) =>
   preview.subscriptions.flatMap(({ consumers }) => consumers);
 
-/** How many clients a change sends away: "2 producers and 1 consumer"; null for none. */
+/** The number of clients that a change disconnects: "2 producers and 1 consumer"; null for none. */
 export function usersOf(preview: TopicPreview): string | null {
   const consumers = consumersOf(preview).length;
-  const said = [
+  const clients = [
     preview.producers.length > 0 && plural(preview.producers.length, "producer"),
     consumers > 0 && plural(consumers, "consumer"),
   ].filter(Boolean);
-  return said.length === 0 ? null : said.join(" and ");
+  return clients.length === 0 ? null : clients.join(" and ");
 }
 
-/** What the button says: it names what is lost. */
+/** The button's label, which names the loss. */
 export function applyLabel(change: TopicChange, preview: TopicPreview | undefined): string {
   if (!preview) return "Apply";
   switch (change) {
@@ -93,7 +93,7 @@ export function applyLabel(change: TopicChange, preview: TopicPreview | undefine
   }
 }
 
-/** What was done, of what was previewed. */
+/** The part of the previewed change that was made. */
 export function doneOf(change: TopicChange, preview: TopicPreview, receipt: TopicReceipt): string {
   switch (change) {
     case "delete":

@@ -15,7 +15,7 @@ const TopicChangeDialog = lazy(() =>
   import("./topic-change-dialog").then((module) => ({ default: module.TopicChangeDialog })),
 );
 
-/** Why a change is not possible for this topic; null when it is. */
+/** The reason why a change is not possible for this topic; null when it is. */
 function obstacle(change: TopicChange, id: { domain: string; topic: string }, partitions: number) {
   if (change === "delete" && partitionedOf(id.topic) !== null)
     return "A partition is deleted with its topic: delete the topic.";
@@ -72,7 +72,7 @@ export function ManageTab() {
               if (open !== "delete") client.invalidateQueries({ queryKey: topicQuery(id).queryKey });
             }}
             onClose={(isGone) => {
-              if (isGone && !isHere()) return; // it went while another page was opened
+              if (isGone && !isHere()) return; // it was deleted while another page was opened
               if (isGone)
                 navigate({
                   to: "/c/$cluster/topics",

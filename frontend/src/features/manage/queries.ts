@@ -30,7 +30,7 @@ export function previewChange(id: TopicId, what: TopicChange, partitions?: numbe
   return change(id, what, { preview: true, ...given }) as Promise<TopicPreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function applyChange(id: TopicId, what: TopicChange, token: string): Promise<TopicReceipt> {
   return change(id, what, { preview: false, token }) as Promise<TopicReceipt>;
 }

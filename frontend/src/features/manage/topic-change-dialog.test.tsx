@@ -15,7 +15,7 @@ const PREVIEW = {
   ...{ terminated: false, producers: [], subscriptions: [], unread: [], remakes: false },
 };
 
-test("a dialog that is closed during the deletion says that the topic is gone when it is", async () => {
+test("a dialog closed during the deletion reports the deleted topic once it is deleted", async () => {
   let answer = () => {};
   const isAnswered = new Promise<void>((resolve) => {
     answer = resolve;

@@ -44,7 +44,7 @@ export function TopicChangeDialog({
   partitions: number;
   /** Called whenever something may have been changed. */
   onChanged: () => void;
-  /** With true when the topic is gone. */
+  /** Called with true when the topic was deleted. */
   onClose: (isGone: boolean) => void;
 }) {
   const isClosed = useRef(false);

@@ -12,7 +12,7 @@ window.matchMedia = (query) =>
 
 const AT = 1_800_000_000_000;
 const totals = { topics: 216, subscriptions: 430, unknown: 0 };
-const said = (known: boolean, since: number | null, settled: boolean, more = {}) =>
+const textOf = (known: boolean, since: number | null, settled: boolean, more = {}) =>
   render(
     <NeedsAttention
       attention={{ known, since, settled, items: [], more: 0 }}
@@ -22,16 +22,16 @@ const said = (known: boolean, since: number | null, settled: boolean, more = {})
     />,
   ).container.textContent;
 
-test("that nothing needs attention is said only when all was looked at for long enough", () => {
-  expect(said(true, AT - 60_000, true)).toMatch(
+test("the absence of problems is shown only when all parts were checked for long enough", () => {
+  expect(textOf(true, AT - 60_000, true)).toMatch(
     /Nothing needs attention.*any of 430 subscriptions on 216 topics, checked since \d\d:/,
   );
-  expect(said(true, AT - 3_000, false)).toMatch(
+  expect(textOf(true, AT - 3_000, false)).toMatch(
     /^(?!.*Nothing needs).*Checking.*No problem was found since \d\d:/,
   );
-  expect(said(true, null, false)).toMatch(/^(?!.*Nothing needs).*Not all were checked yet/);
-  expect(said(true, null, false, { unknown: 3 })).toMatch(/3 of 216 topics were not checked yet/);
-  expect(said(false, AT - 60_000, true)).toMatch(/is not known/);
+  expect(textOf(true, null, false)).toMatch(/^(?!.*Nothing needs).*Not all were checked yet/);
+  expect(textOf(true, null, false, { unknown: 3 })).toMatch(/3 of 216 topics were not checked yet/);
+  expect(textOf(false, AT - 60_000, true)).toMatch(/is not known/);
 });
 
 const item = {
@@ -62,19 +62,19 @@ const shown = (more: Partial<typeof item>, left = 0) =>
     </MantineProvider>,
   );
 
-test("an item shows moments by the clock of who looks, and its advice leads to what it says", () => {
+test("an item shows times in the local time zone, and its advice links to its subject", () => {
   const { container } = shown({});
   expect(container.textContent).toContain(`loaded at ${dateTime(Date.parse("2026-11-25T22:13:30Z"))}`);
   expect(container.textContent).toContain("Delete the subscription…");
 });
 
-test("a part's item has the command that starts it, and all of a text is in its title", () => {
+test("a part's item has the command that starts it, and its title has the complete text", () => {
   const { container, getByRole } = shown({ topic: "", command: "standalone start bookie-1" });
   expect(getByRole("button", { name: "Copy the command that starts it" })).toBeTruthy();
   expect(container.querySelector("li")?.title).toContain("s has no consumer\nshop/orders/x");
 });
 
-test("an item of which the beginning is not known is there at least since it was found", () => {
+test("an item with an unknown start is shown as at least since its detection", () => {
   expect(shown({ at_least: true }).container.textContent).toMatch(/at least since \d\d:/);
   expect(shown({}).container.querySelector("time")?.textContent).toMatch(/^since \d\d:/);
 });

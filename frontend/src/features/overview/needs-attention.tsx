@@ -12,7 +12,7 @@ import styles from "./needs-attention.module.css";
 const DAY_MS = 86_400_000;
 const ICONS = { error: ErrorIcon, warning: WarningIcon, info: ClockIcon };
 
-/** What needs attention, most harmful first. It takes the same room however much there is, so that nothing below moves. */
+/** Problems, most harmful first. The height does not depend on their number, so that nothing below moves. */
 export function NeedsAttention({
   attention,
   cluster,
@@ -63,7 +63,7 @@ export function NeedsAttention({
 
 type Looked = Pick<Overview["totals"], "topics" | "subscriptions" | "unknown">;
 
-/** What it means that nothing was found: no more than was looked at, and since when. */
+/** The meaning of an empty list: only the checked parts have no problem, and since when. */
 function Nothing({ attention, at, totals }: { attention: Attention; at: number; totals: Looked }) {
   const { known, since, settled } = attention;
   const from = since === null ? "" : at - since > DAY_MS ? dateTime(since) : time(since);
@@ -144,7 +144,7 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
   );
 }
 
-/** What is advised, unless the item stands for many: those have a list. */
+/** The advice, unless the item summarises many problems: those have a list. */
 function stepOf(item: AttentionItem, cluster: string): Step | null {
   if (item.command) return { label: "Copy the command that starts it", command: item.command };
   const topic = item.count > 1 ? null : parseTopicName(item.topic);

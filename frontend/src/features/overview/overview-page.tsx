@@ -59,7 +59,7 @@ export function OverviewPage() {
   );
 }
 
-/** On an instance without topics the page shows how to begin, and stays so until it is left. */
+/** An instance without topics shows the first steps until the user leaves the page. */
 function Begun({ overview }: { overview: Overview }) {
   const [isFirstRun, setFirstRun] = useState(isUnused(overview));
   if (!isFirstRun) return <Content overview={overview} />;
@@ -76,7 +76,7 @@ function Begun({ overview }: { overview: Overview }) {
   );
 }
 
-/** Unknown is not none: only an instance whose parts all told, and told of no topic, is unused. */
+/** Unknown is not none: an instance is unused only if all its parts answered and reported no topic. */
 function isUnused({ totals, attention }: Overview): boolean {
   return totals.topics === 0 && attention.known;
 }

@@ -25,16 +25,16 @@ const DEFINED: readonly SchemaKind[] = ["AVRO", "JSON", "PROTOBUF", "PROTOBUF_NA
 const MESSAGES = 100;
 const MESSAGES_MAX = 1_000;
 
-/** What was tried, and what came of it. `rehearsal` null: there are no messages to read. */
+/** The tried candidate and its results. `rehearsal` null: there are no messages to read. */
 interface Tried {
   candidate: Candidate;
   verdict: Verdict;
   rehearsal: Rehearsal | null;
-  /** Why the messages could not be read. */
+  /** The reason why the messages could not be read. */
   failure: Error | null;
 }
 
-/** A schema that is typed in: whether it may follow, and what the last messages would be by it. */
+/** A schema typed in by the user: whether it is compatible, and the last messages decoded with it. */
 export function CandidatePanel({
   id,
   newest,

@@ -17,7 +17,7 @@ import type { Users } from "./users";
 
 const NAMES_MAX = 5;
 
-/** One version, alone or beside another. */
+/** A single version, or two side by side. */
 export function DefinitionPanel({
   id,
   version,
@@ -105,7 +105,7 @@ function Compare({
   );
 }
 
-/** Names of the attached clients that came with this version. */
+/** Names of the attached clients that use this version. */
 function Used({ users }: { users: Users | undefined }) {
   if (!users) return <>, no connected client uses it.</>;
   const { producers, consumers } = users;
@@ -157,7 +157,7 @@ function Definition({ of }: { of: SchemaVersion }) {
   );
 }
 
-/** The earlier one of the two stands for before. */
+/** The earlier version is the one to compare with. */
 function Beside({ id, compared, found }: { id: TopicId; compared: number; found: SchemaVersion }) {
   const other = useQuery(versionQuery(id, compared));
   if (failureOf(other))

@@ -16,7 +16,7 @@ export interface Side {
 
 const TONES: Record<Change["kind"], Tone> = { added: "ok", removed: "bad", changed: "warn" };
 
-/** How one definition became another: by field where there are fields, and by line. */
+/** The difference of two definitions: by field where there are fields, and by line. */
 export function Difference({ before, after }: { before: Side; after: Side }) {
   const changes = useMemo(() => {
     const old = fieldsOf(before.type, before.definition);

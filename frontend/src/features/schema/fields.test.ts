@@ -4,7 +4,7 @@ import { byLines, changesOf, fieldsOf } from "./fields";
 const record = (fields: unknown[], name = "Order") => JSON.stringify({ type: "record", name, fields });
 const id = { name: "id", type: "long" };
 
-test("fields within fields have a path, and all types a text", () => {
+test("nested fields have a path, and all types a text", () => {
   const item = {
     type: "record",
     name: "Item",
@@ -32,7 +32,7 @@ test("fields within fields have a path, and all types a text", () => {
   ]);
 });
 
-test("what was added, removed and changed is told by its field", () => {
+test("added, removed and changed fields are reported by name", () => {
   const before = fieldsOf(
     "JSON",
     record([id, { name: "note", type: "string", default: "" }, { name: "old", type: "int" }]),
@@ -64,25 +64,25 @@ test("numbers keep every digit", () => {
   expect(field).toEqual({ path: "a 12345678901234567890", type: "long", default: "9223372036854775807" });
 });
 
-test("both parts of a key-value have fields, and a plain type is one", () => {
+test("both parts of a key-value have fields, and a primitive type is one field", () => {
   const both = JSON.stringify({ key: { type: "record", name: "K", fields: [id] }, value: "" });
   expect(fieldsOf("KEY_VALUE", both)).toEqual([{ path: "key.id", type: "long", default: null }]);
   expect(fieldsOf("AVRO", '"string"')).toEqual([{ path: "", type: "string", default: null }]);
 });
 
-test("what has no fields says so", () => {
+test("a definition without fields is reported as such", () => {
   expect(fieldsOf("STRING", "")).toBeNull();
   expect(fieldsOf("AVRO", "{")).toBeNull();
   expect(fieldsOf("PROTOBUF_NATIVE", "{}")).toBeNull();
 });
 
-test("types within types without end are left", () => {
+test("endless nesting of types is cut", () => {
   let type: unknown = "int";
   for (let depth = 0; depth < 500; depth += 1) type = { type: "array", items: type };
   expect(fieldsOf("AVRO", JSON.stringify(type))).toHaveLength(1);
 });
 
-test("a definition by lines is the same definition", () => {
+test("formatting a definition does not change it", () => {
   expect(byLines('{"a":[9223372036854775807,1.50],"b":"9223372036854775807"}')).toBe(
     '{\n  "a": [\n    9223372036854775807,\n    1.5\n  ],\n  "b": "9223372036854775807"\n}',
   );

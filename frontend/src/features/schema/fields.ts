@@ -6,7 +6,7 @@ export interface Field {
   /** "order.items[].price"; of a definition that is no record, empty. */
   path: string;
   type: string;
-  /** As JSON; null: none, so that whoever writes must give the field. */
+  /** The default as JSON; null: none, so that a writer must provide the field. */
   default: string | null;
 }
 
@@ -23,7 +23,7 @@ const NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 const EXACT_DIGITS = 15;
 const EXACT = "\u0000number ";
 
-/** Its fields in their order; null for a kind that has none, or a definition that is not JSON. */
+/** The fields in their order; null for a kind without fields, or a definition that is not JSON. */
 export function fieldsOf(kind: SchemaKind, definition: string): Field[] | null {
   const document = parse(definition);
   if (document === undefined) return null;
@@ -34,7 +34,7 @@ export function fieldsOf(kind: SchemaKind, definition: string): Field[] | null {
   return IN_AVRO.includes(kind) ? walked(document, "") : null;
 }
 
-/** What is different, in the order of the later one; what was removed stands last. */
+/** The differences, in the order of the later definition, removed fields last. */
 export function changesOf(before: readonly Field[], after: readonly Field[]): Change[] {
   const old = new Map(before.map((field) => [field.path, field]));
   const kept = new Set(after.map(({ path }) => path));
@@ -71,7 +71,7 @@ function unquoted(text: string): string {
   return text.replaceAll(/"\\u0000number ([^"]*)"/g, "$1");
 }
 
-/** A definition that is JSON as versions are told, others as they are. */
+/** A JSON definition formatted like stored versions; others unchanged. */
 export function byLines(definition: string): string {
   const document = parse(definition);
   return document === undefined ? definition : unquoted(JSON.stringify(document, null, 2));
@@ -89,7 +89,7 @@ function walked(document: Json, path: string): Field[] {
   return found;
 }
 
-/** Types that a name stands for were walked where they are defined. */
+/** A name refers to a type that is visited at its definition. */
 function walk(type: Json, path: string, found: Field[], depth: number): void {
   if (depth > DEPTH_MAX) return;
   if (Array.isArray(type)) for (const branch of type) walk(branch, path, found, depth + 1);

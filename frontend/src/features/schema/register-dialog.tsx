@@ -16,7 +16,7 @@ import { register, versionQuery, versionsQuery } from "./queries";
 import styles from "./schema.module.css";
 import { VerdictNotice } from "./verdict";
 
-/** Registers what was tried, behind the version that it was held against, or nothing. */
+/** Registers the tried candidate as the successor of the version that it was compared with, or nothing. */
 export function RegisterDialog({
   id,
   candidate,
@@ -31,7 +31,7 @@ export function RegisterDialog({
   verdict: Verdict;
   rehearsal: Rehearsal | null;
   newest: SchemaVersions;
-  /** Try it anew: the schema changed. */
+  /** Called to try the candidate again: the schema changed. */
   onAgain: () => void;
   onClose: () => void;
 }) {

@@ -9,7 +9,7 @@ import styles from "./schema.module.css";
 type Failure = Rehearsal["failures"][number];
 type LeftOut = Rehearsal["left_out"][number];
 
-/** What the last messages would be to a consumer with the candidate: how many break, whose and where. */
+/** The last messages as a consumer with the candidate would read them: how many fail, whose and where. */
 export function Result({ rehearsal }: { rehearsal: Rehearsal }) {
   const { decoded, failed, failures, left_out, samples } = rehearsal;
   const leftOut = left_out.reduce((sum, one) => sum + one.count, 0);

@@ -18,7 +18,7 @@ import { VersionsPanel } from "./versions";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/schema");
 
-/** Versions of the topic's schema with who uses them, one of them or two side by side, and what a new one would do. */
+/** Versions of the topic's schema with their clients, one or two of them side by side, and a candidate's effect. */
 export function SchemaTab() {
   const id = useTopicId();
   const topic = useTopic(id).data;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { TopicDetail } from "../../api/types";
 import { usersOf } from "./users";
 
-test("who came with which version is known, and who came with none", () => {
+test("clients are listed by version, with those without one", () => {
   const topic = {
     producers: [
       { name: "old", schema_version: 0 },

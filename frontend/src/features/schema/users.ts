@@ -1,12 +1,12 @@
 import type { TopicDetail } from "../../api/types";
 
-/** Who is attached to a topic and came with one version of its schema. */
+/** The clients of a topic that use one version of its schema. */
 export interface Users {
   producers: TopicDetail["producers"];
   consumers: { subscription: string; name: string; address: string }[];
 }
 
-/** By version; null: those that came with none of them. */
+/** Clients by version; null: those without a version. */
 export function usersOf(topic: TopicDetail): Map<number | null, Users> {
   const found = new Map<number | null, Users>();
   const of = (version: number | null) => {

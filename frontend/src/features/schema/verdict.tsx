@@ -2,7 +2,7 @@ import type { Verdict } from "../../api/types";
 import { Notice } from "../../ui/states";
 import { Strategy } from "./versions";
 
-/** Whether a candidate may be the next version, by which strategy, and the field that stands in its way. */
+/** Whether a candidate may be the next version, by which strategy, and the incompatible field. */
 export function VerdictNotice({ verdict }: { verdict: Verdict }) {
   if (verdict.version !== null)
     return (

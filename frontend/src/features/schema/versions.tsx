@@ -13,7 +13,7 @@ const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/schema");
 
 type Row = SchemaVersions["versions"][number];
 
-/** A page of versions, newest first, with how many attached clients came with each. */
+/** A page of versions, newest first, with the number of attached clients of each. */
 export function VersionsPanel({
   listed,
   newest,

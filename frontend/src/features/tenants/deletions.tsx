@@ -111,8 +111,8 @@ export function NamespaceDeletion({
 }
 
 /**
- * Deletes what has a name, once that name was typed. `obstacles` is what stands in the way: undefined while that
- * is being looked up, null for nothing.
+ * Deletes a named object after its name was typed. `obstacles` prevent the deletion: undefined while they are being
+ * read, null for none.
  */
 function DeleteDialog({
   cluster,

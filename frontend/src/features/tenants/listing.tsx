@@ -7,14 +7,14 @@ import { SearchIcon } from "../../ui/icons";
 import { ErrorNotice, Loading } from "../../ui/states";
 import styles from "./tenants.module.css";
 
-/** What the lists and the page of a namespace share of a query's state. */
+/** The part of a query's state that the lists and the page of a namespace share. */
 interface Answered {
   error: unknown;
   dataUpdatedAt: number;
   refetch: () => unknown;
 }
 
-/** When the numbers of a page were read; they are read again every few seconds, unless that failed. */
+/** The time at which the numbers of a page were read; they are read again every few seconds, unless that failed. */
 export function ReadAt({ at, failed }: { at: number; failed: boolean }) {
   const isOld = useHealth().stale || failed;
   if (at === 0) return null;

@@ -59,7 +59,7 @@ export function namespaceQuery({ cluster, tenant, namespace }: NamespaceId) {
   });
 }
 
-/** All lists and pages of the cluster's tenants are asked for again. */
+/** Requests all lists and pages of the cluster's tenants again. */
 export function refreshTenants(client: QueryClient, cluster: string): Promise<void> {
   return client.invalidateQueries({ queryKey: ["tenants", cluster] });
 }
@@ -88,7 +88,7 @@ export function deleteNamespace(path: NamespaceId): Promise<unknown> {
   return answerOf(api.DELETE(ONE, { params: { path } }));
 }
 
-/** The page of the namespace has this row now, and everything of its tenants is asked for again. */
+/** Stores this row in the page of the namespace, and requests everything of its tenants again. */
 export function putPolicy(client: QueryClient, id: NamespaceId, row: Policy): void {
   client.setQueryData(
     namespaceQuery(id).queryKey,

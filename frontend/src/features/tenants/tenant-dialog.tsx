@@ -135,7 +135,7 @@ function linesOf(text: string): string[] {
     .filter(Boolean);
 }
 
-/** Whether what was given was refused, rather than that nobody could answer. */
+/** Whether the input was refused, in contrast to a missing answer. */
 export function isRefusal(error: unknown): error is ApiError {
   return error instanceof ApiError && error.isRefusal;
 }

@@ -1,4 +1,4 @@
-/** Which of a topic's partitions, in few words: "all 8", "0–3, 7". `found` is in ascending order. */
+/** The numbers of a topic's partitions as ranges: "all 8", "0–3, 7". `found` is in ascending order. */
 export function numbers(found: readonly number[], of: number): string {
   if (of > 1 && found.length === of) return `all ${of}`;
   const runs: [number, number][] = [];

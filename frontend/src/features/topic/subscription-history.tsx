@@ -11,7 +11,7 @@ import { Columns } from "../../ui/panel";
 const KEPT_MINUTES = 60;
 const COLUMNS = ["msg_rate_in", "msg_rate_out", "backlog"];
 
-/** What a subscription's numbers were, and become. `arrivals`: messages per second into its topic. */
+/** A subscription's past and live numbers. `arrivals`: messages per second into its topic. */
 export function SubscriptionHistory({
   cluster,
   topic,

@@ -15,7 +15,7 @@ const idle = { lag: null, backlog: 0, backlog_messages: 0, net_rate: 0, msg_rate
 const labelOf = (more: Partial<SubscriptionRow>) =>
   subscriptionState({ ...idle, backlog_messages: more.backlog ?? 0, ...more }).label;
 
-test("only brokers say what is wrong: a backlog that grows or stands still is no cause", () => {
+test("only brokers report causes: a growing or constant backlog is none", () => {
   for (const net_rate of [0, 40])
     for (const msg_rate_out of [0, 12]) {
       const state = subscriptionState({ ...idle, backlog: 6, backlog_messages: 6, net_rate, msg_rate_out });
@@ -27,18 +27,18 @@ test("only brokers say what is wrong: a backlog that grows or stands still is no
   });
 });
 
-test("the cause is said though the backlog falls for a moment", () => {
+test("the cause is shown although the backlog shrinks for a moment", () => {
   expect(labelOf({ lag, backlog: 600, net_rate: -60 })).toBe("No consumer");
 });
 
-test("without a cause it says when the backlog is gone, or what goes on", () => {
+test("without a cause the state is the expected end of the backlog, or the activity", () => {
   expect(labelOf({})).toBe("Caught up");
   expect(labelOf({ backlog: 600, net_rate: -5 })).toBe("Empty in 2 min");
   expect(labelOf({ backlog: 60, msg_rate_out: 12 })).toBe("Active");
   expect(labelOf({ backlog: 6 })).toBe("Waiting");
 });
 
-test("a subscription that keeps up is in one state, whatever is out at the moment", () => {
+test("a subscription without backlog has one state, whatever is in flight", () => {
   const moments = [
     { backlog: 0, msg_rate_out: 0 },
     { backlog: 1, unacked: 1 },
@@ -48,7 +48,7 @@ test("a subscription that keeps up is in one state, whatever is out at the momen
   expect(moments.map(labelOf)).toEqual(moments.map(() => "Caught up"));
 });
 
-test("what grows is not green before the broker says why", () => {
+test("a growing backlog is not green before the broker reports a cause", () => {
   const growing = {
     ...idle,
     backlog: 2_400,
@@ -65,7 +65,7 @@ test("with its topic in trouble an empty backlog is not green", () => {
   expect(subscriptionState(idle).tone).toBe("ok");
 });
 
-test("what waits for its time is not held up", () => {
+test("delayed messages are not a standstill", () => {
   const rows = [
     { name: "a", lag },
     { name: "b", lag: { ...lag, cause: "delayed", severity: "info" } },
@@ -74,7 +74,7 @@ test("what waits for its time is not held up", () => {
   expect(heldUp(rows).map(({ name }) => name)).toEqual(["a"]);
 });
 
-test("what waits is compared with what is out in messages, not in entries", () => {
+test("pending and delivered messages are compared in messages, not in entries", () => {
   expect(labelOf({ backlog: 212, backlog_messages: 60_000, unacked: 300 })).toBe("Waiting");
   expect(labelOf({ backlog: 2, backlog_messages: 300, unacked: 300 })).toBe("Caught up");
 });

@@ -4,12 +4,12 @@ import { problemState, type State } from "../../shared/problems";
 
 /** A backlog that changes by less than this many entries per second stands still. */
 const STILL = 0.5;
-/** What goes out within so many seconds is on its way, not behind. */
+/** Messages that leave within this many seconds are in flight, not a backlog. */
 const ON_ITS_WAY_S = 3;
 
 /**
- * What a subscription is doing. What keeps it from draining is said as brokers find it, here as everywhere. `isHit`:
- * the topic itself is in trouble, so that an empty backlog is no good sign.
+ * The state of a subscription. The cause of a backlog is the one that brokers find, as on all pages. `isHit`: the topic
+ * itself has a problem, so that an empty backlog is no good sign.
  */
 export function subscriptionState(
   subscription: Pick<
@@ -21,9 +21,9 @@ export function subscriptionState(
   const { lag, backlog, backlog_messages, net_rate, msg_rate_out, unacked } = subscription;
   if (lag) return problemState(lag);
   const well = isHit ? "neutral" : "ok";
-  // What is out is counted in messages, and so must be what waits.
+  // Delivered messages are counted in messages, so the pending ones must be, too.
   if (backlog_messages <= Math.max(unacked, ON_ITS_WAY_S * msg_rate_out))
-    // One state for what is empty and for what is in its consumers' hands: else it would change with every message.
+    // One state for an empty subscription and for one whose messages are delivered: it would change with every message.
     return {
       tone: well,
       label: "Caught up",

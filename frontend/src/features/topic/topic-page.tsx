@@ -152,8 +152,8 @@ const NAMED_MAX = 3;
 const CARDS = "/c/$cluster/t/$tenant/$namespace/$topic/subscriptions";
 
 /**
- * Problems of the topic, its partitions and its subscriptions, before any number; a summary of the subscriptions when
- * there are none. Always there, since a line that appears later would move all numbers below it.
+ * Problems of the topic, its partitions and its subscriptions, above all numbers; without problems a summary of the
+ * subscriptions. Always present, since a line that appears later would move all numbers below it.
  */
 export function TopicState({ topic, id }: { topic: TopicDetail; id: TopicId }) {
   const matchRoute = useMatchRoute();
@@ -185,7 +185,7 @@ export function TopicState({ topic, id }: { topic: TopicDetail; id: TopicId }) {
   );
 }
 
-/** What is shown of partitions of which only the last known row is here; null: all of them answer. */
+/** The visible fields of partitions that have only a last known row; null: all of them answer. */
 function missingText(topic: TopicDetail): string | null {
   const missing = topic.missing.flatMap((number) => (number === null ? [] : [number]));
   if (missing.length === 0) return null;

@@ -38,7 +38,7 @@ const DisconnectDialog = lazy(() =>
 const SubscriptionHistory = lazy(() =>
   import("./subscription-history").then((module) => ({ default: module.SubscriptionHistory })),
 );
-const OPEN_MAX = 3; // more charts than these are shown when asked for
+const OPEN_MAX = 3; // further charts are shown on request
 const HISTORY_PX = 198; // of the charts of a subscription, side by side
 
 export function TopicSubscriptions() {
@@ -49,7 +49,7 @@ export function TopicSubscriptions() {
   const client = useQueryClient();
   const changes = useQuery(changesQuery(id)).data;
   const [change, setChange] = useState<Change | null>(null);
-  // Asked for by the address: a link to a dialog, as the palette makes. It stays open when the subscription is gone.
+  // Opened by the address, as by a link of the palette. It stays open when the subscription was deleted.
   const linked = useRef<Change | null>(null);
   if (!topic) return null;
   if (!act || !sub) linked.current = null;
@@ -109,9 +109,9 @@ type Action = CursorAction | "delete" | "disconnect";
 
 interface Asked {
   action: Action;
-  /** The change that an undo takes back. */
+  /** The change to undo. */
   undo?: string;
-  /** Who is to be disconnected; without, it is asked for. */
+  /** The consumer to disconnect; without it the user chooses one. */
   consumer?: Consumer;
 }
 
@@ -270,7 +270,7 @@ function hasType({ type }: SubscriptionRow): boolean {
   return type !== "" && type !== "None";
 }
 
-/** What was last changed by hand here, with the way back. */
+/** The last manual change of this subscription, with its undo. */
 function Last({
   change,
   now,
@@ -322,7 +322,7 @@ function Fact({
   );
 }
 
-/** Where a subscription stands on each partition. */
+/** A subscription's position on each partition. */
 function Positions({ subscription }: { subscription: SubscriptionRow }) {
   const positions = subscription.positions.filter(({ partition }) => partition !== null);
   if (positions.length === 0) return null;

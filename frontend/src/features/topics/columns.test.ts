@@ -8,14 +8,14 @@ describe("chosen columns", () => {
     expect(parseChoice(choiceText([...CHOICES]))).toEqual([...CHOICES]);
   });
 
-  test("what names none is no choice", () => {
+  test("a text without columns is no choice", () => {
     expect(parseChoice("")).toBeNull();
     expect(parseChoice(null)).toBeNull();
     expect(parseChoice("colour")).toBeNull();
     expect(parseChoice("colour,producers")).toEqual(["producers"]);
   });
 
-  test("the sorted column is there, chosen or not", () => {
+  test("the sorted column is shown, chosen or not", () => {
     expect(withSorted(["producers"], "-tenant")).toEqual(["tenant", "producers"]);
     expect(withSorted(DEFAULT_CHOICE, "-backlog")).toEqual([...DEFAULT_CHOICE]);
   });

@@ -56,7 +56,7 @@ export function choiceText(choice: readonly Choice[]): string {
   return choice.length === 0 ? "none" : CHOICES.filter((each) => choice.includes(each)).join(",");
 }
 
-/** Which columns to show, in order: the chosen ones and the one that the list is sorted by. */
+/** The visible columns in order: the chosen ones and the sorted one. */
 export function withSorted(choice: readonly Choice[], sort: string): Choice[] {
   const sorted = sort.replace(/^-/, "");
   return CHOICES.filter((each) => choice.includes(each) || each === sorted);

@@ -9,7 +9,7 @@ import { exportPath } from "./queries";
 import type { SortOrder, TopicSort } from "./search";
 import styles from "./topics.module.css";
 
-/** A button that opens what it is named after. */
+/** A button that opens the menu of its name. */
 export function Menu({
   label,
   icon,
@@ -42,7 +42,7 @@ export function Menu({
   );
 }
 
-/** Which columns stand in the list, and by which it is sorted. */
+/** Selects the columns of the list, and the one that sorts it. */
 export function ColumnsMenu({
   choice,
   onChoose,

@@ -49,7 +49,7 @@ export function scopesQuery(cluster: string, q: string, limit: number, tenant?: 
   });
 }
 
-/** Where the whole list is to be had as a file. */
+/** The address of the complete list as a file. */
 export function exportPath({ cluster, ...filter }: TopicFilter, format: "csv" | "json"): string {
   // Quotes would end a shell's: stringifySearch encodes them.
   const search = stringifySearch({ format, ...filter });
@@ -89,7 +89,7 @@ export async function deleteView(id: string): Promise<void> {
   await api.DELETE("/api/v1/views/{view_id}", { params: { path } });
 }
 
-/** Where the list is as a view has it. */
+/** The address of the list of a saved view. */
 export function viewPath(cluster: string, view: SavedView): string {
   return `/c/${encodeURIComponent(cluster)}/topics${stringifySearch(view.query)}`;
 }

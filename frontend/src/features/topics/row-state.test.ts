@@ -6,12 +6,12 @@ const row = (change: Partial<ListedRow>) =>
   ({ known: "live", attention: null, msg_rate_in: 0, msg_rate_out: 0, backlog: 0, ...change }) as ListedRow;
 const problem = { severity: "error", cause: "no-permits" } as const;
 
-test("what is not known now says so before anything else", () => {
+test("an unknown state precedes all others", () => {
   expect(rowState(row({ known: "last", attention: problem })).label).toBe("Last known");
   expect(rowState(row({ known: "no", backlog: null })).label).toBe("Not known");
 });
 
-test("a problem stands before what moves", () => {
+test("a problem precedes movement", () => {
   expect(rowState(row({ attention: problem, msg_rate_in: 9 }))).toMatchObject({
     tone: "bad",
     label: "No permits",
@@ -27,14 +27,14 @@ test("messages in flight are no problem", () => {
   expect(rowState(row({ known: "at_rest" })).label).toBe("At rest");
 });
 
-test("a trend says how old the first backlog is that is known", () => {
+test("a trend states the age of the first known backlog", () => {
   expect(trendText([5, 6, 7], 9)).toBe("backlog 5 entries 3 min ago, 9 now");
   expect(trendText([null, null, 7], 9)).toBe("backlog 7 entries 1 min ago, 9 now");
   expect(trendText([null], 9)).toBe("backlog 9 entries now");
   expect(trendText([5], null)).toBe("not known now");
 });
 
-test("numbers of clients of a partitioned topic say that they count one on each partition", () => {
+test("client counts of a partitioned topic explain that each partition counts", () => {
   const partitioned = row({ partitions: 3, producers: 3, consumers: 0, backlog: 9 });
   expect(severalTimes("producers", partitioned)).toBe(
     "Total of its 3 partitions: a client counts on each that it uses",

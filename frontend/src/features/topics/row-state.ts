@@ -2,7 +2,7 @@ import type { ListedRow } from "../../api/types";
 import { count, plural } from "../../lib/format";
 import { problemState, type State } from "../../shared/problems";
 
-/** What a topic is doing. Only what holds for a while is said: a message in flight is no state. */
+/** The state of a topic. Only lasting states are shown: a message in flight is none. */
 export function rowState(row: ListedRow): State {
   if (row.known === "no")
     return {
@@ -38,7 +38,7 @@ export function trendText(trend: readonly (number | null)[], now: number | null)
   return `backlog ${entries(past)} ${trend.length - first} min ago, ${count(now)} now`;
 }
 
-/** What a number of clients means that counts one of them several times; null: it does not. */
+/** An explanation of a number of clients that counts one of them several times; null: it does not. */
 export function severalTimes(column: string, row: ListedRow): string | null {
   if (row.partitions < 2 || !(column === "producers" || column === "consumers") || !row[column]) return null;
   return `Total of its ${count(row.partitions)} partitions: a client counts on each that it uses`;

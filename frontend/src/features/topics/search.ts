@@ -43,7 +43,7 @@ export const topicsSearch = z.object({
   act: z.catch(z.optional(z.literal("create")), undefined),
 });
 
-/** What of the list's search parameters a saved view keeps: those that are set. */
+/** The search parameters of the list that a saved view stores: those that are set. */
 export function viewOf(search: Record<string, string | undefined>): Record<string, string> {
   return Object.fromEntries(Object.entries(search).flatMap(([key, value]) => (value ? [[key, value]] : [])));
 }

@@ -208,9 +208,9 @@ export function TopicsPage() {
   );
 }
 
-/** Says the number of matches to a screen reader when typing pauses, not at every push. */
+/** Announces the number of matches to a screen reader when typing pauses, not at every update. */
 function Announce({ total, busy }: { total: number | undefined; busy: boolean }) {
-  const [said, setSaid] = useState("");
+  const [announced, setAnnounced] = useState("");
   const text = total === undefined || busy ? "" : plural(total, "topic");
   const rounded = useDeferredValue(text);
   const spokenAt = useRef(0);
@@ -219,18 +219,18 @@ function Announce({ total, busy }: { total: number | undefined; busy: boolean })
     const wait = Math.max(800, 10_000 - (Date.now() - spokenAt.current));
     const timer = setTimeout(() => {
       spokenAt.current = Date.now();
-      setSaid(rounded);
+      setAnnounced(rounded);
     }, wait);
     return () => clearTimeout(timer);
   }, [rounded]);
   return (
     <output className="visually-hidden" aria-live="polite">
-      {said}
+      {announced}
     </output>
   );
 }
 
-/** The columns of the address, else those that this browser was told last, else the usual ones. */
+/** The columns of the address, else those chosen last in this browser, else the default ones. */
 function useChoice(text: string | undefined, write: (text: string) => void) {
   const [stored, setStored] = useState(storedChoice);
   const choice = useMemo(() => parseChoice(text) ?? stored ?? [...DEFAULT_CHOICE], [text, stored]);

@@ -25,8 +25,8 @@ export function pagesOf(first: number, last: number): number[] {
 }
 
 /**
- * The rows around what is on screen, page by page. The socket keeps the visible pages current once the
- * scrolling settles; until another filter's first page arrives, the old rows stay where they are.
+ * The rows around the visible ones, page by page. The socket keeps the visible pages current once the
+ * scrolling settles; until another filter's first page arrives, the old rows stay.
  */
 export function useTopicWindow(filter: TopicFilter): TopicWindow {
   const client = useQueryClient();

@@ -59,7 +59,7 @@ function Views({
   );
 }
 
-/** A line: opens the view; its name can be changed, and it can be deleted, which is asked once more. */
+/** A line that opens a view and can rename or, after a confirmation, delete it. */
 function View({
   view,
   cluster,

@@ -1,4 +1,4 @@
-// What the compiler makes of JSX: React's elements, whose texts show what they hold. So no page can forget it.
+// The compiler's target for JSX: React's elements, in whose texts hidden characters are shown, on every page.
 
 import * as react from "react/jsx-runtime";
 import { shown } from "./shown";

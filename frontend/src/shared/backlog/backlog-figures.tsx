@@ -12,7 +12,7 @@ export function BacklogFigure({ of, why }: { of: Source & Backlog; why?: string 
   );
 }
 
-/** The amount alone, for a tile that says its unit beside it. */
+/** The amount alone, for a tile that shows its unit beside it. */
 export function BacklogAmount({
   of,
   backlog,
@@ -30,7 +30,7 @@ export function BacklogAmount({
   );
 }
 
-/** How long the first unacknowledged message of a row waits, counted on each second. */
+/** The age of the first unacknowledged message of a row, updated each second. */
 export function OldestAge({ at }: { at: number | null }) {
   const now = useServerNow();
   return <span title={oldestTitle(at)}>{oldestText(at, now)}</span>;

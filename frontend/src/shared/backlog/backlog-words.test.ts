@@ -8,7 +8,7 @@ const of = (backlog: number | null, messages: number | null, estimated = 0, unme
   backlog_unmeasured: unmeasured,
 });
 
-test("a backlog is in messages, exact, estimated or at least so many, else in entries", () => {
+test("a backlog is in messages (exact, estimated, a minimum), else in entries", () => {
   expect(backlogText(of(400, 400))).toBe("400");
   expect(backlogText(of(0, 0))).toBe("0");
   expect(backlogText(of(4, 320))).toBe("320 (4 entries)");
@@ -22,7 +22,7 @@ test("a backlog is in messages, exact, estimated or at least so many, else in en
   expect(backlogText(of(null, null))).toBe("—");
 });
 
-test("what is counted in entries is never called messages", () => {
+test("a number of entries is never called messages", () => {
   expect(backlogWords(of(212, 212, 0, 212))?.unit).toBe("entries");
   expect(backlogWords(of(1, 1, 0, 1))?.unit).toBe("entry");
   expect(backlogWords(of(212, 59_996, 212))?.unit).toBe("messages");
@@ -30,7 +30,7 @@ test("what is counted in entries is never called messages", () => {
   expect(backlogWords(of(null, null))).toBeNull();
 });
 
-test("an age that is not known is not none", () => {
+test("an unknown age is not shown as none", () => {
   expect(oldestText(null, 9_000)).toBe("unknown");
   expect(oldestText(0, 9_000)).toBe("—");
   expect(oldestText(1_000, 126_000)).toBe("2 min 5 s");

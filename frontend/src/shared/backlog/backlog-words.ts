@@ -1,6 +1,6 @@
 import { age, count, dateTime, plural } from "../../lib/format";
 
-/** Of a topic, a subscription or a sum of them; null: not known. */
+/** The backlog of a topic, a subscription or a sum of them; null: not known. */
 export interface Backlog {
   backlog: number | null;
   backlog_messages: number | null;
@@ -22,7 +22,7 @@ const ESTIMATED = "Messages are estimated: brokers count entries, and a batch of
 const AT_LEAST = "There are at least this many messages: the number of messages in some entries is not known";
 const ENTRIES = "Entries: a batch of messages is one. How many messages they hold is not known";
 
-/** In messages where these are known or estimated, else in entries; null: not known. `text`: of a number. */
+/** Messages where these are known or estimated, else entries; null: not known. `text` formats a number. */
 export function backlogWords(
   { backlog, backlog_messages: messages, backlog_estimated, backlog_unmeasured }: Backlog,
   text: (value: number) => string = count,
@@ -36,15 +36,15 @@ export function backlogWords(
       entries: null,
       title: ENTRIES,
     };
-  const told = { unit: unitOf(messages, "message", "messages"), entries };
+  const common = { unit: unitOf(messages, "message", "messages"), entries };
   if (backlog_unmeasured) {
     const least = backlog_estimated ? floor(messages) : messages;
-    return { ...told, amount: `≥ ${text(Math.max(least, backlog))}`, title: AT_LEAST };
+    return { ...common, amount: `≥ ${text(Math.max(least, backlog))}`, title: AT_LEAST };
   }
   // An entry holds at least one message.
   const shown = backlog_estimated ? Math.max(Number(messages.toPrecision(2)), backlog) : messages;
   return {
-    ...told,
+    ...common,
     amount: backlog_estimated ? `≈ ${text(shown)}` : text(shown),
     entries: shown === backlog ? null : entries,
     title: backlog_estimated ? ESTIMATED : EXACT,
@@ -59,7 +59,7 @@ function floor(value: number): number {
   return Math.floor(value / step) * step;
 }
 
-/** "≈ 60,000 (212 entries)", "400", "212 entries": under a header that says whose backlog it is. */
+/** "≈ 60,000 (212 entries)", "400", "212 entries": the cell's text under a header that names the backlog. */
 export function backlogText(of: Backlog, text: (value: number) => string = count): string {
   const words = backlogWords(of, text);
   if (words === null) return "—";
@@ -67,10 +67,10 @@ export function backlogText(of: Backlog, text: (value: number) => string = count
   return words.title === ENTRIES ? `${words.amount} ${words.unit}` : words.amount;
 }
 
-/** What messages of a backlog are drawn and compared by: how many there are, at least; null: not known. */
+/** The least number of messages of a backlog, by which it is drawn and compared; null: not known. */
 export const weightOf = ({ backlog_messages }: Backlog) => backlog_messages;
 
-/** Since when the first unacknowledged message waits: `at` 0: none does; null: not known. */
+/** The time since which the first unacknowledged message waits. `at` 0: there is none; null: not known. */
 export function oldestText(at: number | null, now: number): string {
   if (at === null) return "unknown";
   return at === 0 ? "—" : age(at, now);

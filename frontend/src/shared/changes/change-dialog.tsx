@@ -12,7 +12,7 @@ import { NotDone } from "./not-done";
 
 const TYPING_MS = 300;
 
-/** Form → what it would do → exactly that, or a refusal → receipt. */
+/** Form → preview of its effect → exactly that change, or a refusal → receipt. */
 export function ChangeDialog<Wanted, Preview extends { token: string | null }, Receipt>({
   title,
   target,
@@ -36,13 +36,13 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
 }: {
   title: string;
   target: ReactNode;
-  /** One of what is changed, for sentences. */
+  /** A noun for one changed object, for sentences. */
   what: string;
-  /** Tells its previews from those of others. */
+  /** A key that distinguishes its previews from those of other dialogs. */
   id: readonly unknown[];
   /** Null while the form is not complete. */
   wanted: Wanted | null;
-  /** `problem`: why what was given is refused. */
+  /** `problem`: the reason for refusing the input. */
   form?: ((isDisabled: boolean, problem: string | null) => ReactNode) | undefined;
   ask: (wanted: Wanted) => Promise<Preview>;
   apply: (token: string) => Promise<Receipt>;
@@ -56,13 +56,13 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   commands: (wanted: Wanted, preview: Preview) => Commands | undefined;
   /** About the commands. */
   note?: string | undefined;
-  /** What is said when it was refused because something else is true by now. */
+  /** The text of a refusal because the state changed since the preview. */
   nothing?: string | undefined;
   /** Called whenever something may have been changed. */
   onChanged: () => void;
   onClose: (isDone: boolean) => void;
 }) {
-  // What is being applied stays as it was confirmed, whatever is heard meanwhile.
+  // A change that is being applied stays as it was confirmed, whatever arrives meanwhile.
   const [confirmed, setConfirmed] = useState<{ wanted: Wanted; preview: Preview }>();
   const key = JSON.stringify(wanted);
   const [settled] = useDebouncedValue(key, TYPING_MS);

@@ -1,7 +1,7 @@
 import { asApiError } from "../../lib/errors";
 import { ErrorNotice, Notice } from "../../ui/states";
 
-/** A previewed change of `what` that was refused, or of which nobody knows. `nothing`: what is said of a conflict. */
+/** A previewed change of `what` that was refused, or whose result is unknown. `nothing`: the text of a conflict. */
 export function NotDone({
   error,
   what,

@@ -9,7 +9,7 @@ interface Traffic extends Source {
   msg_rate_out: number | null;
 }
 
-/** Who is connected to what would be changed, and what goes through it. */
+/** The clients and the traffic of the object to change. */
 export function TrafficFacts({ of }: { of: Traffic }) {
   return (
     <>

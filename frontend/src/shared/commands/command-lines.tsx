@@ -3,7 +3,7 @@ import { ChevronIcon } from "../../ui/icons";
 import styles from "./commands.module.css";
 import type { Commands, Line } from "./shell";
 
-/** The same by the tools on a command line; closed until somebody wants it. */
+/** The change as command lines of the tools; collapsed at first. */
 export function CommandLines({ of, note }: { of: Commands; note?: string | undefined }) {
   return (
     <details className={styles.commands}>

@@ -43,14 +43,14 @@ const ARGUMENTS: Record<string, unknown[]> = {
   splitBundle: [bundle, { edges: [0x20000000], middle: true, unload: true }],
   unloadBroker: [{ cluster: "here", broker: "b:8080" }],
   changeSetting: [{ name: "maxTopicsPerNamespace" }, { value: "900" }],
-  changeRack: [{ bookie: "b:3181" }, { told: { rack: "/r1", group: "default", hostname: "" } }],
+  changeRack: [{ bookie: "b:3181" }, { rack: { rack: "/r1", group: "default", hostname: "" } }],
   skip: [{ ...at, subscription: "s" }, { count: 5 }],
   reset: [{ ...at, subscription: "s" }, { timestamp: 0 }],
   deleteSubscription: [{ ...at, subscription: "s" }, { force: true }],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 
-test("each operation that changes something has its three lines, or says why a tool has none", () => {
+test("each changing operation has three lines, or a reason why a tool has none", () => {
   const known = [...Object.keys(COMMANDS), ...QUESTIONS];
   expect([...known].sort()).toEqual([...changing].sort());
   for (const [operation, make] of Object.entries(COMMANDS)) {
@@ -76,14 +76,14 @@ test("hostile names are encoded once in a path and quoted for the shell", () => 
   expect(made.pulsarctl).toContain("--non-partitioned");
 });
 
-// What the server makes of these segments, tests/unit/gateway/http/test_paths.py checks with the server's own decoding.
+// tests/unit/gateway/http/test_paths.py decodes these segments with the server's own code.
 test.each(segments)("the subscription $name is $segment in a path", ({ name, segment }) => {
   const made = COMMANDS.skipAll({ ...at, topic: "t", subscription: name });
   const path = `${location.origin}/admin/v2/persistent/shop/orders/t/subscription/${segment}/skip_all`;
   expect(made.curl).toBe(line("curl", "-f", "-X", "POST", path));
 });
 
-test("a legacy name's calls are those of its own tree, the cluster a segment", () => {
+test("calls for a legacy name use its own tree with the cluster as a segment", () => {
   const legacy = { ...at, namespace: "here/orders", topic: "t" };
   expect(COMMANDS.unloadTopic(legacy).curl).toContain("/admin/persistent/shop/here/orders/t/unload");
   expect(COMMANDS.deleteSchemas(legacy).curl).toContain("/admin/schemas/shop/here/orders/t/schema");
@@ -103,7 +103,7 @@ test("changed properties are set and removed ones removed", () => {
   );
 });
 
-test("a split by a command cuts where the preview said, and a tool that cannot says so", () => {
+test("a split command cuts at the previewed hashes, or has a reason why the tool cannot", () => {
   const made = COMMANDS.splitBundle(bundle, { edges: [536870912], middle: false, unload: false });
   expect(made.curl).toContain("-d '[536870912]'");
   expect(made.curl).toContain("split?splitAlgorithmName=specified_positions_divide&unload=false");
@@ -111,7 +111,7 @@ test("a split by a command cuts where the preview said, and a tool that cannot s
   expect(made.pulsarctl).toEqual({ why: "pulsarctl splits a bundle in the middle only." });
 });
 
-test("what a broker owns is listed and given up one by one", () => {
+test("bundles of a broker are listed and unloaded one by one", () => {
   const made = COMMANDS.unloadBroker({ cluster: "my cluster", broker: "b:8080" });
   const grep = `grep -oE '[^" ,{]+/0x[0-9a-f]{8}_0x[0-9a-f]{8}'`;
   expect(made.curl).toBe(
@@ -136,15 +136,15 @@ test("a setting is set and removed for all brokers", () => {
   expect(removed.pulsarctl).toBe("pulsarctl brokers delete-dynamic-config --config subscriptionTypesEnabled");
 });
 
-test("a rack is told with the hostname that was told, and taken back", () => {
-  const told = { rack: "/r 1", group: "default", hostname: "h" };
-  const made = COMMANDS.changeRack({ bookie: "b:3181" }, { told });
+test("a rack is set with its hostname, and removed", () => {
+  const rack = { rack: "/r 1", group: "default", hostname: "h" };
+  const made = COMMANDS.changeRack({ bookie: "b:3181" }, { rack });
   expect(made.curl).toContain(`-d '{"rack":"/r 1","hostname":"h"}'`);
   expect(made.curl).toMatch(/racks-info\/b%3A3181\?group=default'$/);
   expect(made.pulsarAdmin).toBe(
     "pulsar-admin bookies set-bookie-rack -b b:3181 -r '/r 1' -g default --hostname h",
   );
-  expect(COMMANDS.changeRack({ bookie: "b:3181" }, { told: null }).pulsarAdmin).toBe(
+  expect(COMMANDS.changeRack({ bookie: "b:3181" }, { rack: null }).pulsarAdmin).toBe(
     "pulsar-admin bookies delete-bookie-rack -b b:3181",
   );
 });

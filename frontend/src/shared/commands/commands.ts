@@ -1,5 +1,5 @@
-// What the console does, as command lines of the tools that people automate Pulsar with: all of them are made here, of
-// the operation of the OpenAPI document and what it is called with. What no tool can do says why.
+// The console's changes as command lines of the tools that automate Pulsar. All are made here, from the operation of the
+// OpenAPI document and its arguments. A change that no tool supports has the reason instead.
 
 import type { operations } from "../../api/schema";
 import { serverNow } from "../../lib/clock";
@@ -32,7 +32,7 @@ const NAMESPACES = "/admin/v2/namespaces";
 const tree = (namespace: string) => (namespace.includes("/") ? "/admin" : "/admin/v2");
 const restOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
   `${tree(namespace)}/${path(domain, tenant, ...namespace.split("/"), topic)}`;
-/** Of the topic in Pulsar's REST interface. */
+/** The topic's path in Pulsar's REST interface. */
 export const adminPath = restOf;
 const namespaceOf = (at: { tenant: string; namespace: string }, ...below: string[]) =>
   `${tree(at.namespace)}/namespaces/${path(at.tenant, ...at.namespace.split("/"), ...below)}`;
@@ -86,7 +86,7 @@ function topicCreation(
   };
 }
 
-/** `partitions`: 0 of a plain topic. The tools take what is there then, whatever a preview said. */
+/** `partitions`: 0 of a plain topic. The tools change the state of that moment, whatever a preview showed. */
 function topicDeletion(at: TopicPath, { partitions }: { partitions: number }): Commands {
   const name = nameOf(at);
   const rest = partitions > 0 ? `${restOf(at)}/partitions` : restOf(at);
@@ -135,7 +135,7 @@ interface BundlePath {
   bundle: string;
 }
 
-/** `edges`: hashes at which it is cut; `middle`: that is where tools cut that are not told where. */
+/** `edges`: hashes at which it is cut; `middle`: the default place of the tools. */
 function bundleSplit(
   at: BundlePath,
   { edges, middle, unload }: { edges: number[]; middle: boolean; unload: boolean },
@@ -158,8 +158,8 @@ function bundleSplit(
 }
 
 /**
- * Each bundle that the broker owns then, one after the other: no tool has one call for them. What the tools list names a
- * bundle in each of their forms as tenant/namespace/range.
+ * Unloads each bundle that the broker owns at that time, one after the other: no tool has one call for them. The tools
+ * list a bundle, in all their formats, as tenant/namespace/range.
  */
 function brokerUnload({ cluster, broker }: { cluster: string; broker: string }): Commands {
   const each = (list: string, unload: string) =>
@@ -182,7 +182,7 @@ function brokerUnload({ cluster, broker }: { cluster: string; broker: string }):
   };
 }
 
-/** pulsar-admin takes all new values in one option, parted by commas: not those that hold a comma themselves. */
+/** pulsar-admin accepts all new values in one option, separated by commas: not those that contain a comma. */
 function namespaceProperties(
   at: { tenant: string; namespace: string },
   { value, expected }: { value: Record<string, string>; expected: Record<string, string> },
@@ -210,7 +210,7 @@ function namespaceProperties(
   };
 }
 
-/** `value` null removes what is stored. */
+/** `value` null removes the stored value. */
 function settingChange({ name }: { name: string }, { value }: { value: string | null }): Commands {
   const words = ["brokers", value === null ? "delete-dynamic-config" : "update-dynamic-config"];
   const given = ["--config", name, ...(value === null ? [] : ["--value", value])];
@@ -226,37 +226,37 @@ function settingChange({ name }: { name: string }, { value }: { value: string | 
 interface Rack {
   rack: string;
   group: string;
-  /** Empty: none is told. */
+  /** Empty: the bookie has no hostname. */
   hostname: string;
 }
 
-/** `told` null: nothing any more. */
-function rackChange({ bookie }: { bookie: string }, { told }: { told: Rack | null }): Commands {
+/** `rack` null: removes the setting. */
+function rackChange({ bookie }: { bookie: string }, { rack }: { rack: Rack | null }): Commands {
   const rest = `/admin/v2/bookies/racks-info/${path(bookie)}`;
-  const host = told?.hostname ? { hostname: told.hostname } : {};
+  const host = rack?.hostname ? { hostname: rack.hostname } : {};
   return {
-    curl: told
-      ? curl("POST", `${rest}?group=${encodeURIComponent(told.group)}`, { rack: told.rack, ...host })
+    curl: rack
+      ? curl("POST", `${rest}?group=${encodeURIComponent(rack.group)}`, { rack: rack.rack, ...host })
       : curl("DELETE", rest),
     pulsarctl: { why: "pulsarctl has no command for racks of bookies." },
-    pulsarAdmin: told
+    pulsarAdmin: rack
       ? line(
-          ...["pulsar-admin", "bookies", "set-bookie-rack", "-b", bookie, "-r", told.rack, "-g", told.group],
-          ...(told.hostname ? ["--hostname", told.hostname] : []),
+          ...["pulsar-admin", "bookies", "set-bookie-rack", "-b", bookie, "-r", rack.rack, "-g", rack.group],
+          ...(rack.hostname ? ["--hostname", rack.hostname] : []),
         )
       : line("pulsar-admin", "bookies", "delete-bookie-rack", "-b", bookie),
   };
 }
 
 /**
- * A subscription's name as a segment of Pulsar's REST paths, which is decoded twice, each time as a form is: encoded once,
+ * A subscription's name as a segment of Pulsar's REST paths, which is decoded twice, each time like a form: encoded once,
  * `a+b` would be the subscription `a b`.
  */
 export const subscriptionSegment = (name: string): string => encodeURIComponent(encodeURIComponent(name));
 
 type OfSubscription = TopicPath & { subscription: string };
 
-/** Of the subscription in Pulsar's REST interface. */
+/** The subscription's path in Pulsar's REST interface. */
 export const subscriptionPath = (at: OfSubscription): string =>
   `${restOf(at)}/subscription/${subscriptionSegment(at.subscription)}`;
 
@@ -268,7 +268,7 @@ function cursorChange(at: OfSubscription, verb: string, tool: string[], admin: s
   };
 }
 
-/** The tools take a span before now: the reset is by age in seconds, rounded up so as to lose nothing. */
+/** The tools accept a span before now: the reset is by age in seconds, rounded up so that nothing is lost. */
 function resetTo(at: OfSubscription, { timestamp }: { timestamp: number }): Commands {
   const age = `${Math.max(0, Math.ceil((serverNow() - timestamp) / 1000))}s`;
   return cursorChange(
@@ -308,7 +308,7 @@ interface Candidate {
 const schemaOf = ({ tenant, namespace, topic }: TopicPath) =>
   `${tree(namespace)}/schemas/${path(tenant, ...namespace.split("/"), topic)}`;
 
-/** By operation of the OpenAPI document: each that changes something. */
+/** Command lines by operation of the OpenAPI document: every operation that changes something. */
 export const COMMANDS = {
   createTenant: (given: TenantLists & { name: string }) => tenant("create", given.name, given),
   updateTenant: (given: TenantLists & { tenant: string }) => tenant("update", given.tenant, given),
@@ -386,7 +386,7 @@ export const COMMANDS = {
   undo: onlyHere,
   deleteSubscription: subscriptionDeletion,
   disconnectConsumer: onlyHere,
-  /** The tools take the schema from a file with the body of the curl command: schema.json. */
+  /** The tools read the schema from a file with the body of the curl command: schema.json. */
   registerSchema: (at: TopicPath, { type, definition, properties: given = {} }: Candidate): Commands => {
     const body = { type, schema: definition, properties: given };
     const words = ["schemas", "upload", "--filename", "schema.json", nameOf(at)];

@@ -11,7 +11,7 @@ interface Group {
   cases: (Commands & { value: unknown })[];
 }
 
-// tests/unit/admin_ui/policies/test_policy_rows.py checks that rows have these calls, and what pulsar-admin sends for its commands.
+// tests/unit/admin_ui/policies/test_policy_rows.py checks that rows have these calls, and the requests of pulsar-admin's commands.
 const GROUPS: Group[] = readFileSync("../tests/golden/policies/tool_calls.jsonl", "utf8")
   .trim()
   .split("\n")
@@ -34,12 +34,12 @@ const rest = { path: "p", method: "POST" as const, value_query: "", removal: nul
 const option = { flag: "--n", field: "", suffix: "s", divisor: 1000, cases: null };
 const seconds = { tool: "pulsar-admin" as const, set: ["set"], remove: [], options: [option] };
 
-test("a large number that came as text is divided exactly", () => {
+test("a large number received as text is divided exactly", () => {
   const made = policyCommands("/a", "n", { rest, commands: [seconds] }, "9007199254740993000");
   expect(made.pulsarAdmin).toBe("pulsar-admin set --n 9007199254740993s n");
 });
 
-test("what no call can do says why", () => {
+test("a change without a call has a reason", () => {
   const made = policyCommands("/a", "n", { rest, commands: [seconds] }, null);
   for (const line of Object.values(made)) expect(line).toHaveProperty("why");
 });

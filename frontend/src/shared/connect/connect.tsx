@@ -16,7 +16,7 @@ import { LANGUAGES, problemOfTopic } from "./snippets";
 
 const FIRST_TOPIC = "public/default/hello";
 
-/** How to begin: the addresses, a program in the reader's language, and whether its message came. */
+/** First steps: the addresses, a program in the reader's language, and whether its message arrived. */
 export function Connect() {
   const environment = useQuery(environmentQuery);
   if (environment.data) return <Steps environment={environment.data} />;
@@ -111,7 +111,7 @@ function Address({ label, value }: { label: string; value: string }) {
   );
 }
 
-/** Turns when a message comes, with nothing to press. */
+/** Changes when a message arrives, without any action. */
 function Check({ topic }: { topic: string }) {
   const cluster = useCluster();
   const query = firstMessageQuery(cluster, topic);

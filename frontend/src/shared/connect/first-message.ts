@@ -3,11 +3,11 @@ import { answerOf, api } from "../../api/client";
 import type { TopicRow } from "../../api/types";
 import { parseTopicName } from "../../lib/url-state";
 
-/** Whether a message came to a topic since the first look at it. */
+/** Whether a message arrived at a topic since the first observation of it. */
 export interface Watched {
   /** Bytes stored at the first look; null while that is not known. */
   before: number | null;
-  /** When the first message was seen. */
+  /** The time at which the first message was observed. */
   seenAt: number | null;
 }
 

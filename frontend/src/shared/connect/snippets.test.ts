@@ -25,7 +25,7 @@ test.each(LANGUAGES.map((language) => [language.label, language] as const))(
   },
 );
 
-test("a name that a program could not hold as it is gets a reason", () => {
+test("a name that a program cannot contain is refused with a reason", () => {
   expect(problemOfTopic("public/default/hello-1.x_y")).toBeNull();
   for (const name of ["hello", "a/b", "a/b/", 'a/b/c"', "a/b/c d", "a/b/c/d"])
     expect(problemOfTopic(name)).not.toBeNull();

@@ -5,16 +5,16 @@ export interface Instance {
   httpUrl: string;
   /** tenant/namespace/topic */
   topic: string;
-  /** Whether clients must bring a token: the programs then take it from PULSAR_TOKEN. */
+  /** Whether clients must present a token: the programs then read it from PULSAR_TOKEN. */
   authentication: boolean;
 }
 
 export interface Language {
   key: string;
   label: string;
-  /** How to get what the program needs; empty without a need. */
+  /** The commands that install the program's dependencies; empty without any. */
   install: string;
-  /** What the program is saved as or how it is run. */
+  /** The file name of the program, or the command that runs it. */
   run: string;
   program: (instance: Instance) => string;
 }
@@ -219,7 +219,7 @@ export const LANGUAGES: readonly Language[] = [
   { key: "curl", label: "curl", install: "", run: "sh hello.sh", program: curl },
 ];
 
-/** What is wrong with a name typed for a topic, in words; null for one that any client takes. */
+/** The error of a topic name that was typed in; null for one that any client accepts. */
 export function problemOfTopic(text: string): string | null {
   const parts = text.split("/");
   if (parts.length !== 3) return "Give tenant/namespace/topic";

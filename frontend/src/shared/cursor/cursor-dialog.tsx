@@ -23,7 +23,7 @@ interface DialogProps {
   id: TopicId;
   subscription: string;
   action: CursorAction;
-  /** The change that an undo takes back. */
+  /** The change to undo. */
   undo?: string | undefined;
   /** Called whenever something may have been changed. */
   onChanged: () => void;
@@ -37,8 +37,8 @@ interface Asked {
 }
 
 /**
- * Moves a subscription's cursor: form, preview of exactly that form, exactly what was previewed or a refusal that says
- * what differs, receipt as the brokers counted it, and undo.
+ * Moves a subscription's cursor: form, preview of exactly that form, the previewed change or a refusal that states the
+ * difference, receipt with the brokers' counts, and undo.
  */
 export function CursorDialog({ id, subscription, action, undo, onChanged, onClose }: DialogProps) {
   const [asked, setAsked] = useState<Asked>(() => ({ action, change: startOf(action, undo) }));
@@ -67,7 +67,7 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
     onSuccess: setReceipt,
     onError: (error, change) => {
       if (asApiError(error).mayHaveActed) return;
-      // Something is in the way: the preview of the undo shows what it would do now, and can be confirmed.
+      // A conflict exists: the preview of the undo shows its present effect, and can be confirmed.
       setAsked({ action: "undo", change: { id: change } });
       setReceipt(null);
       apply.reset();
@@ -178,7 +178,7 @@ function commandsOf(id: TopicId, subscription: string, { action, change }: Asked
   }
 }
 
-/** Says when somebody else has moved the subscription while the dialog was open. */
+/** Reports that another user moved the subscription while the dialog was open. */
 function ChangedSince(props: { id: TopicId; subscription: string; at: number; onAgain: () => void }) {
   const look = useQuery({ ...changesQuery(props.id), refetchInterval: 5000, retry: false });
   const last = look.data?.changes.find(({ subscription }) => subscription === props.subscription);

@@ -9,7 +9,7 @@ import type { TopicId } from "../topic/queries";
 import { changesQuery } from "./cursor-queries";
 import { outcome } from "./cursor-words";
 
-/** A change that was refused, or of which nobody knows. `isIt`: whether a last change is this one. */
+/** A change that was refused, or whose result is unknown. `isIt`: whether a last change is this one. */
 export function NotDone(props: {
   error: unknown;
   id: TopicId;
@@ -23,7 +23,7 @@ export function NotDone(props: {
   return <Difference reason={failure.message} parts={parts} />;
 }
 
-/** What stands in the way, partition by partition. */
+/** The obstacles, partition by partition. */
 function Difference({ reason, parts }: { reason: string; parts: CursorPart[] }) {
   const refused = parts.filter(({ why }) => why);
   const done = parts.filter((part) => part.done);
@@ -53,7 +53,7 @@ function Difference({ reason, parts }: { reason: string; parts: CursorPart[] }) 
   );
 }
 
-/** No answer: the subscription's last change tells whether it was made. */
+/** No answer: the subscription's last change shows whether it was made. */
 function Unknown({
   error,
   id,

@@ -6,7 +6,7 @@ import { Table } from "../../ui/grid/table";
 import { WarningIcon } from "../../ui/icons";
 import { againOf, discardedOf, inEntries, loses, repeats } from "./cursor-words";
 
-/** What a change would do: first what is lost and what comes again, then where and which. */
+/** The effect of a change: first lost and redelivered messages, then the place and the subscription. */
 export function Preview({
   action,
   preview,
@@ -139,7 +139,7 @@ function Partitions({ preview }: { preview: CursorPreview }) {
   );
 }
 
-/** What else is worth knowing before it is confirmed. */
+/** Further facts to know before the confirmation. */
 function Remarks({ action, preview, at }: { action: CursorAction; preview: CursorPreview; at: number }) {
   const lost = loses(preview);
   return (

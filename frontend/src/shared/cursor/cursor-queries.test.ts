@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { previewCursor } from "./cursor-queries";
 
-test("a topic's name is one path segment whatever it holds", async () => {
+test("a topic's name is one path segment, whatever its characters", async () => {
   const fetch = vi.fn(async (_request: Request) => new Response("{}"));
   vi.stubGlobal("fetch", fetch);
   const id = {

@@ -3,7 +3,7 @@ import { answerOf, api } from "../../api/client";
 import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
 import type { TopicId } from "../topic/queries";
 
-/** `timestamp` of a reset, in ms; `count` of a skip, in entries; `id` of the change that an undo takes back. */
+/** `timestamp` of a reset, in ms; `count` of a skip, in entries; `id` of the change to undo. */
 export type CursorChange = { timestamp?: number; count?: number; id?: string };
 
 const CURSOR =
@@ -32,12 +32,12 @@ export function previewCursor(id: TopicId, subscription: string, action: CursorA
   return changeCursor(id, subscription, action, { ...change, preview: true }) as Promise<CursorPreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function applyCursor(id: TopicId, subscription: string, action: CursorAction, token: string) {
   return changeCursor(id, subscription, action, { preview: false, token }) as Promise<CursorReceipt>;
 }
 
-/** Takes a change back at once; a 409 says why that needs to be looked at first. */
+/** Undoes a change at once; a 409 states why it needs a preview first. */
 export function undoCursor(id: TopicId, subscription: string, change: string) {
   return changeCursor(id, subscription, "undo", { preview: false, id: change }) as Promise<CursorReceipt>;
 }

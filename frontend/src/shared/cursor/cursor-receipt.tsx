@@ -9,7 +9,7 @@ import type { Commands } from "../commands/shell";
 import styles from "./cursor.module.css";
 import { inEntries, loses, outcome, repeats } from "./cursor-words";
 
-/** What was done, as the brokers counted it, with the way back. */
+/** The completed change, as the brokers counted it, with its undo. */
 export function Receipt({
   receipt,
   commands,
@@ -80,7 +80,7 @@ export function Receipt({
   );
 }
 
-/** For how long everything discarded can still be brought back. */
+/** The time for which all discarded messages can still be restored. */
 function Kept({ until }: { until: number }) {
   const left = until - useServerNow();
   return (

@@ -13,7 +13,7 @@ const recorded: History = {
   ],
 };
 
-test("what came since is drawn in the server's steps: means of rates, the last backlog", () => {
+test("live points are drawn in the server's steps: means of rates, the last backlog", () => {
   const live = [
     { at: 15_000, values: [9, 9] },
     { at: 21_000, values: [2, 7] },
@@ -26,7 +26,7 @@ test("what came since is drawn in the server's steps: means of rates, the last b
   ]);
 });
 
-test("a time of which nobody told anything is a gap, and so is a step that ends not known", () => {
+test("an unrecorded time is a gap, and so is a step whose last value is not known", () => {
   const live = [
     { at: 60_500, values: [2, 7] },
     { at: 60_600, values: [null, null] },
@@ -37,12 +37,12 @@ test("a time of which nobody told anything is a gap, and so is a step that ends 
   ]);
 });
 
-test("only the minutes asked for are shown", () => {
+test("only the requested minutes are shown", () => {
   const live = [{ at: 100_000, values: [1, 1] }];
   expect(joined(recorded, live, COLUMNS, 1).map((point) => point.at)).toEqual([100_000]);
 });
 
-test("without an answer of the server there is what came since the page was opened", () => {
+test("without an answer of the server the points since the page was opened are shown", () => {
   const live = [{ at: 1, values: [1, 1] }];
   expect(joined(undefined, live, COLUMNS, 15)).toBe(live);
 });

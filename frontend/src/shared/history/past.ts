@@ -2,8 +2,8 @@ import type { History } from "../../api/types";
 import type { Point } from "../../ui/charts/history";
 
 /**
- * The server's points, and what came since, in the same steps: means of rates, the last backlog. `columns` are those of
- * the live points; a column that the server has not is not known.
+ * The server's points, continued by later live ones in the same steps: means of rates, the last backlog. `columns` are
+ * those of the live points; a column that the server lacks is not known.
  */
 export function joined(
   recorded: History | undefined,

@@ -5,10 +5,10 @@ import styles from "./range.module.css";
 const DEFAULT = "15";
 const LABELS: Record<string, string> = { "5": "5 min", "15": "15 min", "60": "1 h", "1440": "24 h" };
 
-/** How far back charts look, in minutes; in the address, unless it is the default. */
+/** The time range of charts, in minutes; in the address, unless it is the default. */
 export const range = z.catch(z.optional(z.enum(["5", "60", "1440"])), undefined);
 
-/** `longest`: the most that is kept of what the page shows, in minutes. */
+/** `longest`: the longest history of the page's subjects, in minutes. */
 export function useMinutes(longest: number): number {
   const given: { range?: unknown } = useSearch({ strict: false });
   const minutes = Number(given.range ?? DEFAULT);

@@ -6,7 +6,7 @@ import { joined } from "./past";
 
 const AGAIN_MS = 30_000;
 
-/** What the server keeps: of a topic by its full name, one of its subscriptions, or the cluster's totals. */
+/** The server's history: of a topic by its full name, of one of its subscriptions, or of the cluster's totals. */
 export interface Subject {
   topic?: string;
   subscription?: string;

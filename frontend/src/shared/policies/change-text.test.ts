@@ -18,7 +18,7 @@ const ttl: Policy = {
 };
 const set: Policy = { ...ttl, value: 600, level: "namespace", own: 600 };
 
-test("it says from what to what, who says so, and for which topics", () => {
+test("a change names the old and new value, the level and the topics", () => {
   expect(changeOf(ttl, 600, { level: "namespace", topics: 12 })).toEqual({
     changes: true,
     text: "From never (0), set by the brokers, to 10 min (600 seconds), set by this namespace, for those of the 12 stored topics here that set none of their own.",
@@ -32,13 +32,13 @@ test("it says from what to what, who says so, and for which topics", () => {
   );
 });
 
-test("removing shows what holds then", () => {
+test("removing a value shows the next effective one", () => {
   expect(changeOf(set, null, { level: "namespace", topics: 2 }).text).toMatch(
     /^From 10 min \(600 seconds\), set by this namespace, to never \(0\), set by the brokers,/,
   );
 });
 
-test("a value that stays, but comes from elsewhere, is a change of its own", () => {
+test("an equal value from another level is a separate kind of change", () => {
   const found = changeOf(ttl, 0, { level: "namespace", topics: 3 });
   expect(found.changes).toBe(true);
   expect(found.text).toBe(
@@ -46,7 +46,7 @@ test("a value that stays, but comes from elsewhere, is a change of its own", () 
   );
 });
 
-test("nothing to save is said", () => {
+test("an unchanged value is reported as such", () => {
   expect(changeOf(set, 600, { level: "namespace", topics: 3 })).toEqual({
     changes: false,
     text: "Nothing changes: it is 10 min (600 seconds) already.",
@@ -54,7 +54,7 @@ test("nothing to save is said", () => {
   expect(changeOf(ttl, null, { level: "namespace", topics: 3 }).changes).toBe(false);
 });
 
-test("what is not known is not guessed", () => {
+test("an unknown value is not guessed", () => {
   const unknown: Policy = { ...ttl, value: null, level: null, inherited: null };
   expect(changeOf(unknown, 600, { level: "namespace", topics: 3 }).text).toContain("From unknown to 10 min");
   expect(changeOf({ ...set, inherited: null }, null, { level: "namespace", topics: 3 }).text).toContain(
@@ -62,7 +62,7 @@ test("what is not known is not guessed", () => {
   );
 });
 
-test("of a record only what changes is named, and what it leaves out is inherited", () => {
+test("only changed members of a record are named, and missing ones are inherited", () => {
   const whole = (name: string, unit: string) => ({
     name,
     type: "integer" as const,
@@ -86,7 +86,7 @@ test("of a record only what changes is named, and what it leaves out is inherite
   ).toContain("to retention size 5 MiB,");
 });
 
-test("of a topic it says which level holds without it", () => {
+test("removing a topic's value names the next effective level", () => {
   const own: Policy = { ...set, level: "topic", inherited: 60, inherited_level: "namespace" };
   expect(changeOf(own, null, { level: "topic" }).text).toBe(
     "From 10 min (600 seconds), set by this topic, to 1 min (60 seconds), set by the namespace.",

@@ -11,14 +11,14 @@ export interface Change {
 type Level = NonNullable<Policy["level"]>;
 type Where = { level: "namespace"; topics: number } | { level: "topic" };
 
-/** Who says a value, seen from where the policy is set. */
+/** The level that sets a value, as seen from the place of the policy. */
 export function setterOf(level: Level, at: PolicyPlace["level"]): string {
   if (level === "broker") return "the brokers";
   if (level === "global") return "this topic in all clusters";
   return level === at ? `this ${level}` : `the ${level}`;
 }
 
-/** What storing `next` would change; null removes what is set there. */
+/** The effect of storing `next`; null removes the value that is set there. */
 export function changeOf(policy: Policy, next: Value, where: Where): Change {
   const before = policy.value as Value;
   const own = policy.own as Value;
@@ -37,13 +37,16 @@ export function changeOf(policy: Policy, next: Value, where: Where): Change {
       changes: true,
       text: `The value stays ${describe(policy, before)}, but is set by ${by(setter)} from now on, no longer by ${by(policy.level)}.`,
     };
-  const said = (value: Value, level: Policy["level"]) => {
+  const valueText = (value: Value, level: Policy["level"]) => {
     const text = describe(policy, value, parts);
     return value === null || level === null ? text : `${text}, set by ${by(level)},`;
   };
   const rest = parts.length < policy.parts.length ? " The rest keeps its value." : "";
   const reach = reachOf(policy, where);
-  const text = `From ${said(before, policy.level)} to ${said(after, setter)}${reach}`.replace(/,$/, "");
+  const text = `From ${valueText(before, policy.level)} to ${valueText(after, setter)}${reach}`.replace(
+    /,$/,
+    "",
+  );
   return { changes: true, text: `${text}.${rest}` };
 }
 

@@ -18,7 +18,7 @@ test("messages are named where all are known, else entries", () => {
   expect(lostOf({ ...one, subscriptions_total: 200, entries: 900 })).toBe("900 entries of messages");
 });
 
-test("who loses what, and by when, heads the preview", () => {
+test("the preview begins with the losses and their time", () => {
   expect(lossesOf({ ...one, within_s: 300 })).toEqual([
     "7 messages that s has not read are lost within 5 min",
   ]);
@@ -35,7 +35,7 @@ test("who loses what, and by when, heads the preview", () => {
   expect(saveLabel("Save", null)).toBe("Save");
 });
 
-test("storage, topics at rest and what was not counted are told", () => {
+test("storage, topics that are not loaded and uncounted data are reported", () => {
   expect(remarksOf(none)).toEqual(["No stored message is deleted now."]);
   expect(remarksOf({ ...none, bytes: 2048 })).toEqual(["2 KiB of storage can be freed."]);
   expect(receiptOf({ ...none, bytes: 2048 })).toBe("2 KiB of storage can be freed.");

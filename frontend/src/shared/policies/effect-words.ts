@@ -1,4 +1,4 @@
-// What saving a policy would take of what is stored, in words. Nothing that was not counted is called nothing.
+// Texts about the stored data that saving a policy deletes. Uncounted data is never called none.
 
 import { bytes, count, duration, plural } from "../../lib/format";
 import { amount } from "../cursor/cursor-words";
@@ -24,12 +24,12 @@ export function lostOf(effects: PolicyEffects): string | null {
   );
 }
 
-/** By when brokers act on it. */
+/** The time by which brokers apply it. */
 export function whenOf(effects: PolicyEffects): string {
   return effects.within_s === 0 ? "at once" : `within ${duration(effects.within_s)}`;
 }
 
-/** What is lost, for the head of a preview: unread messages, subscriptions, topics; empty when nothing is. */
+/** The loss, for the head of a preview: unread messages, subscriptions, topics; empty when there is none. */
 export function lossesOf(effects: PolicyEffects): string[] {
   const lost = lostOf(effects);
   const gone = effects.subscriptions.filter(({ deleted }) => deleted).length;
@@ -50,7 +50,7 @@ export function lossesOf(effects: PolicyEffects): string[] {
   ].filter((one) => typeof one === "string");
 }
 
-/** What else follows, each a sentence. */
+/** Further effects, each a sentence. */
 export function remarksOf(effects: PolicyEffects): string[] {
   const nothing = lossesOf(effects).length === 0;
   const { counted, topics, at_rest: atRest, not_counted_total: missed } = effects;
@@ -76,7 +76,7 @@ function notCounted(effects: PolicyEffects): string {
   return [...named, ...(more > 0 ? [`${count(more)} more`] : [])].join(", ");
 }
 
-/** What the button says: it names what is lost. */
+/** The button's label, which names the loss. */
 export function saveLabel(verb: string, effects: PolicyEffects | null | undefined): string {
   if (!effects) return verb;
   const lost = lostOf(effects);
@@ -84,10 +84,10 @@ export function saveLabel(verb: string, effects: PolicyEffects | null | undefine
   return lost === null ? verb : `${verb} and lose ${lost}`;
 }
 
-/** What was counted right before it was saved, for the receipt. */
+/** The numbers counted right before saving, for the receipt. */
 export function receiptOf(effects: PolicyEffects): string {
   const lost = lossesOf(effects);
   const freed = effects.bytes > 0 ? [`${bytes(effects.bytes)} of storage can be freed`] : [];
-  const said = [...lost, ...freed];
-  return said.length === 0 ? "No stored messages were deleted." : `${said.join("; ")}.`;
+  const texts = [...lost, ...freed];
+  return texts.length === 0 ? "No stored messages were deleted." : `${texts.join("; ")}.`;
 }

@@ -57,7 +57,7 @@ function previewOf(token: string, row: Policy, effects: PolicyEffects | null) {
 type Answer = [number, unknown];
 type Asked = { preview: boolean; value?: unknown; token?: string };
 
-/** A gateway that answers previews, however many come while somebody types, and each saving with the next answer. */
+/** A gateway that answers every preview while the user types, and each saving with the next answer. */
 function gateway(preview: (asked: Asked) => Answer, ...saved: Answer[]) {
   const sent: { path: string; body: Asked }[] = [];
   vi.stubGlobal("fetch", async (request: Request) => {
@@ -88,7 +88,7 @@ async function type(user: ReturnType<typeof userEvent.setup>, text: string) {
   return field as HTMLInputElement;
 }
 
-test("what a topic's policy takes is shown before it is saved with the preview's token", async () => {
+test("the effect of a topic's policy is shown before it is saved with the preview's token", async () => {
   const after: Policy = { ...ttl, value: 600, level: "topic", own: 600 };
   const sent = gateway(
     ({ value }) => [200, previewOf(`of ${value}`, ttl, value === 600 ? lost : nothing)],
@@ -111,7 +111,7 @@ test("what a topic's policy takes is shown before it is saved with the preview's
   ]);
 });
 
-test("a change is put back as it was, previewed like any other", async () => {
+test("the undo of a change is previewed like any other change", async () => {
   const after: Policy = { ...ttl, value: 600, level: "topic", own: 600 };
   const row = () => (sent.some(({ body }) => !body.preview) ? after : ttl);
   const sent = gateway(
@@ -135,7 +135,7 @@ test("a change is put back as it was, previewed like any other", async () => {
   expect((screen.getByRole("textbox") as HTMLInputElement).value).toBe("600");
 });
 
-test("what somebody else changed meanwhile is shown, and saved over only when asked again", async () => {
+test("a concurrent change of another user is shown, and overwritten only after a second confirmation", async () => {
   const theirs: Policy = { ...ttl, value: 60, level: "namespace", own: 60 };
   const ours: Policy = { ...theirs, value: 600, own: 600 };
   const saved = () => sent.filter(({ body }) => !body.preview).map(({ body }) => body.token);
@@ -159,7 +159,7 @@ test("what somebody else changed meanwhile is shown, and saved over only when as
   expect(saved()).toEqual(["600 0", "600 1"]);
 });
 
-test("a value that the server refuses is said at its field", async () => {
+test("a value that the server refuses is reported at its field", async () => {
   const sent = gateway(({ value }) =>
     value === 9 ? [412, { reason: "messageTTL is too long for us" }] : [200, previewOf("one", ttl, nothing)],
   );
@@ -177,7 +177,7 @@ test("a value that the server refuses is said at its field", async () => {
   expect(screen.queryByText("messageTTL is too long for us")).toBeNull();
 });
 
-test("what no broker tells is not called nothing", async () => {
+test("an unknown effect is not shown as none", async () => {
   const unknown = { overriding_total: null, unknown: "No answer in time" };
   gateway(() => [200, { ...previewOf("one", ttl, null), ...unknown }]);
   const { user } = open(namespace);

@@ -24,12 +24,12 @@ const TYPING_MS = 300;
 interface Turn {
   policy: Policy;
   remove: boolean;
-  /** What the form begins with, when that is not what is in force. */
+  /** The form's initial value, when it is not the effective one. */
   value?: Value;
 }
 
-/** Sets or removes one policy: form, what saving would take, exactly that saved or a refusal, receipt; from there, the
- *  way back, which is previewed as well. */
+/** Sets or removes one policy: form, effect of saving, the previewed change or a refusal, receipt, and from there its
+ *  undo, which is previewed as well. */
 export function PolicyDialog({
   place,
   policy,
@@ -44,7 +44,7 @@ export function PolicyDialog({
   onSaved: (row: Policy) => void;
   onClose: () => void;
 }) {
-  // The row stays as it was when the dialog opened, whatever the page behind hears, until a preview brings another.
+  // The row stays as it was when the dialog opened, whatever changes on the page behind it, until a new preview.
   const [turns, setTurns] = useState<Turn[]>([{ policy, remove }]);
   return (
     <OneChange
@@ -227,7 +227,7 @@ function OneChange({
   );
 }
 
-/** From what was saved to what was set here before, null for nothing. */
+/** From the saved value to the one that was set here before, null for none. */
 function wayBack(saved: Policy, before: Value): Turn {
   return before === null ? { policy: saved, remove: true } : { policy: saved, remove: false, value: before };
 }

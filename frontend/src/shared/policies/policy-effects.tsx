@@ -7,7 +7,7 @@ import { describe, type Value } from "./policy-values";
 
 const NAMED_MAX = 5;
 
-/** What saving would take, and which topics it leaves alone. */
+/** The data that saving would delete, and the topics that are not affected. */
 export function PolicyEffects({
   policy,
   preview,

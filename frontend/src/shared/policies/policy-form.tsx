@@ -93,7 +93,7 @@ function Field({
   );
 }
 
-/** What the number in the field is in a human unit, e.g. "600 is 10 min". */
+/** The number in the field in a readable unit, e.g. "600 is 10 min". */
 function inWords(policy: Policy, part: Part, text: string): string | null {
   if (!/^-?\d+$/.test(text.trim())) return null;
   const { text: words, raw } = readable(policy, part, text.trim());

@@ -5,7 +5,7 @@ import styles from "./policies.module.css";
 import type { Policy } from "./policy-queries";
 import { describe, type Value } from "./policy-values";
 
-/** Every policy of one place: what is in force, who says so, and how to change it. */
+/** Every policy of one place: its effective value, the level that sets it, and its dialog. */
 export function PolicyList({
   policies,
   editable,

@@ -17,7 +17,7 @@ export interface NamespaceId {
   namespace: string;
 }
 
-/** Where a policy is set. `topics`: stored ones of the namespace. */
+/** The place of a policy. `topics`: stored ones of the namespace. */
 export type PolicyPlace =
   | { level: "namespace"; id: NamespaceId; topics: number }
   | { level: "topic"; id: TopicId };
@@ -41,12 +41,12 @@ function change(place: PolicyPlace, policy: string, body: Body) {
   );
 }
 
-/** What saving the value would do; null removes what is there. */
+/** The effect of saving the value; null removes the stored value. */
 export function previewPolicy(place: PolicyPlace, policy: string, value: unknown): Promise<PolicyPreview> {
   return change(place, policy, { preview: true, value }) as Promise<PolicyPreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function savePolicy(place: PolicyPlace, policy: string, token: string): Promise<PolicyReceipt> {
   return change(place, policy, { preview: false, token }) as Promise<PolicyReceipt>;
 }

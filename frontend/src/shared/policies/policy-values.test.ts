@@ -65,21 +65,21 @@ const types = policy([
 ]);
 
 group("how people read a value", () => {
-  test("of a rate, what is no limit says so", () => {
+  test("an unlimited part of a rate is shown as no limit", () => {
     expect(describe(rate, { publishThrottlingRateInMsg: 1000, publishThrottlingRateInByte: -1 })).toBe(
       "publish throttling rate in msg 1,000 messages per second, publish throttling rate in byte no limit (-1)",
     );
     expect(specialsOf(rate.meaning).get("0")).toBe("no limit");
   });
 
-  test("some words of a list are read, chosen and given back as a list", () => {
+  test("words of a list are read, chosen and returned as a list", () => {
     expect(describe(types, ["Shared", "Key_Shared"])).toBe("Shared, Key_Shared");
     expect(textsOf({ ...types, own: ["Shared", "Key_Shared"] })).toEqual({ "": "Shared,Key_Shared" });
     expect(problemsOf(types, { "": "" })).toEqual({ "": "Give a value" });
     expect(toValue(types, { "": "Exclusive,Shared" })).toEqual(["Exclusive", "Shared"]);
   });
 
-  test("seconds, minutes and bytes have a human unit and keep the number that is stored", () => {
+  test("seconds, minutes and bytes have a readable unit beside the stored number", () => {
     const [part] = ttl.parts as [Part];
     expect(readable(ttl, part, 600)).toEqual({ text: "10 min", raw: "600 seconds" });
     expect(readable(ttl, part, 30)).toEqual({ text: "30 s", raw: null });
@@ -88,7 +88,7 @@ group("how people read a value", () => {
     );
   });
 
-  test("numbers that are no amounts read as the policy's meaning says", () => {
+  test("special numbers are shown with their meaning in the policy", () => {
     expect([...specialsOf(ttl.meaning)]).toEqual([["0", "never"]]);
     expect(describe(ttl, 0)).toBe("never (0)");
     expect(describe(retention, { retentionTimeInMinutes: -1, retentionSizeInMB: 0 })).toBe(
@@ -96,7 +96,7 @@ group("how people read a value", () => {
     );
   });
 
-  test("a record without a limit says so once, without what would happen at one", () => {
+  test("a record without a limit is shown as one text, without its action", () => {
     expect(describe(retention, { retentionTimeInMinutes: 0, retentionSizeInMB: 0 })).toBe(
       "none: deleted once acknowledged",
     );
@@ -106,16 +106,16 @@ group("how people read a value", () => {
     );
   });
 
-  test("what is not known is no number", () => {
+  test("an unknown value is not shown as a number", () => {
     expect(describe(ttl, null)).toBe("unknown");
   });
 
-  test("a number beyond what JavaScript counts exactly stays as it is stored", () => {
+  test("a number above JavaScript's exact range stays as it is stored", () => {
     const value = { limitSize: "9223372036854775807", policy: "producer_exception" };
     expect(describe(quota, value)).toContain("9,223,372,036,854,775,807 bytes");
   });
 
-  test("labels are words without the unit, which stands beside the number", () => {
+  test("labels have no unit, which is beside the number", () => {
     expect(retention.parts.map(labelOf)).toEqual(["Retention time", "Retention size"]);
     expect(limitsOf(whole("x", { unit: "bytes", minimum: "-1", optional: true }))).toBe(
       "Bytes, -1 to 2,147,483,647, may be empty",
@@ -124,14 +124,14 @@ group("how people read a value", () => {
 });
 
 group("the form", () => {
-  test("starts with the namespace's value, else the one in force", () => {
+  test("starts with the namespace's value, else the effective one", () => {
     expect(textsOf({ ...ttl, value: 60 })).toEqual({ "": "60" });
     expect(textsOf({ ...ttl, value: 60, own: 5 })).toEqual({ "": "5" });
     const optional = policy([whole("count", { optional: true })], { value: { count: 1 } });
     expect(textsOf(optional)).toEqual({ count: "" });
   });
 
-  test("says what is wrong, at its field", () => {
+  test("shows each error at its field", () => {
     expect(problemsOf(ttl, { "": "" })).toEqual({ "": "Give a value" });
     expect(problemsOf(ttl, { "": "1.5" })).toEqual({ "": "Must be a whole number" });
     expect(problemsOf(ttl, { "": "-1" })).toEqual({ "": "Must be at least 0" });
@@ -142,14 +142,14 @@ group("the form", () => {
     expect(problemsOf(retention, { retentionTimeInMinutes: "-1", retentionSizeInMB: " 7 " })).toEqual({});
   });
 
-  test("gives back what is stored exactly, hidden fields as they are", () => {
+  test("returns the stored value exactly, including hidden fields", () => {
     const own: Value = { limit: 5, limitSize: 5, limitTime: 9, policy: "producer_exception" };
     const texts = { limitSize: "9223372036854775807", policy: "producer_exception" };
     expect(toValue({ ...quota, own }, texts)).toEqual({ ...own, limitSize: "9223372036854775807" });
     expect(toValue(ttl, { "": " 60 " })).toBe(60);
   });
 
-  test("an empty field that may stay away is left out", () => {
+  test("an empty optional field is omitted", () => {
     const optional = policy([whole("count", { optional: true })], { own: { count: 1 } });
     expect(toValue(optional, { count: "" })).toEqual({});
     const flag = policy([{ name: "", type: "boolean", optional: false }]);

@@ -1,4 +1,4 @@
-// A policy's value as text and back: what stands in a form's fields, what is wrong with it, and how people read it.
+// A policy's value as text and back: the content of a form's fields, its errors, and the text for users.
 
 import { bytes, duration } from "../../lib/format";
 import type { Part, Policy } from "./policy-queries";
@@ -8,7 +8,7 @@ export type Value = Plain | Record<string, Plain> | null;
 /** Text of each part's field, by its name; a value without parts has one named "". */
 export type Texts = Record<string, string>;
 
-/** "retentionTimeInMinutes" → "Retention time": the unit stands beside the number. */
+/** "retentionTimeInMinutes" → "Retention time": the unit is shown beside the number. */
 export function labelOf(part: Part): string {
   const words = part.name
     .replace(/In(Minutes|Seconds|MB)$/, "")
@@ -17,7 +17,7 @@ export function labelOf(part: Part): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** What numbers mean that are no amounts, as the policy's meaning says it: "-1 and 0 are no limit", "0 and 0 none". */
+/** The meaning of special numbers, from the policy's description: "-1 and 0 are no limit", "0 and 0 none". */
 export function specialsOf(meaning: string): Map<string, string> {
   const found = meaning.matchAll(/(-?\d+)(?: and (-?\d+))? (?:is |are )?([a-z][a-z :]*)/g);
   return new Map(
@@ -28,7 +28,7 @@ export function specialsOf(meaning: string): Map<string, string> {
   );
 }
 
-/** One part's value for people, e.g. "10 min", with the number as it is stored where that reads differently. */
+/** A part's value as text, e.g. "10 min", with the stored number where it differs. */
 export function readable(policy: Policy, part: Part, value: Plain): { text: string; raw: string | null } {
   if (typeof value === "boolean") return { text: value ? "yes" : "no", raw: null };
   if (Array.isArray(value)) return { text: value.join(", "), raw: null };
@@ -71,24 +71,24 @@ function isRecord(value: Value): value is Record<string, Plain> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value, or some parts of it, in one line; "unknown" for one that no broker tells now. */
+/** The value, or some parts of it, in one line; "unknown" for one that no broker reports. */
 export function describe(policy: Policy, value: Value, parts = policy.parts): string {
   if (value === null) return "unknown";
   const whole = parts === policy.parts ? unlimited(policy, value) : null;
   if (whole !== null) return whole;
-  const said = parts.flatMap((part) => {
+  const texts = parts.flatMap((part) => {
     const plain = partOf(value, part);
     if (plain === undefined) return [];
     const { text, raw } = readable(policy, part, plain);
     const words = raw === null ? text : `${text} (${raw})`;
     return [part.name === "" ? words : `${labelOf(part).toLowerCase()} ${words}`];
   });
-  return said.join(", ");
+  return texts.join(", ");
 }
 
 /**
- * What a record says as a whole when all its amounts mean the same: "no limit", without an action that never comes into
- * play. Null for others. The length of a rate's period is no amount.
+ * The text of a whole record when all its amounts mean the same: "no limit", without an action that never takes
+ * effect. Null for others. The length of a rate's period is no amount.
  */
 function unlimited(policy: Policy, value: Value): string | null {
   const amounts = policy.parts.filter(({ name, type }) => type === "integer" && !/period/i.test(name));
@@ -97,7 +97,7 @@ function unlimited(policy: Policy, value: Value): string | null {
   return new Set(meanings).size === 1 ? (meanings[0] ?? null) : null;
 }
 
-/** What the form starts with: the namespace's own value, else the one in force. What may stay away does so. */
+/** The form's initial value: the namespace's own, else the effective one. Optional fields stay empty. */
 export function textsOf(policy: Policy, own = policy.own as Value): Texts {
   return Object.fromEntries(
     policy.parts.map((part) => {
@@ -107,7 +107,7 @@ export function textsOf(policy: Policy, own = policy.own as Value): Texts {
   );
 }
 
-/** What is wrong with each field, in words; nothing for a form that can be sent. */
+/** The error of each field; empty for a form that can be sent. */
 export function problemsOf(policy: Policy, texts: Texts): Texts {
   const found = policy.parts.map((part) => [part.name, problemOf(part, (texts[part.name] ?? "").trim())]);
   return Object.fromEntries(found.filter(([, problem]) => problem !== null));
@@ -165,7 +165,7 @@ export function differing(policy: Policy, one: Value, other: Value): Part[] {
   return policy.parts.filter((part) => String(partOf(one, part)) !== String(partOf(other, part)));
 }
 
-/** What is in force once the namespace says `next`: what a record leaves out is inherited. */
+/** The effective value once the namespace stores `next`: missing members are inherited. */
 export function inForce(policy: Policy, next: Value): Value {
   const inherited = policy.inherited as Value;
   if (next === null) return inherited;

@@ -8,7 +8,7 @@ import { CommandLines } from "../commands/command-lines";
 import styles from "./properties.module.css";
 import { changesOf, type Kept, type Properties, propertiesOf, textOf } from "./property-lines";
 
-/** Changes properties, as long as they are what was shown. */
+/** Changes properties, if they are still those that were shown. */
 export function PropertiesDialog({
   of,
   shown,

@@ -6,7 +6,7 @@ import styles from "./properties.module.css";
 import { PropertiesDialog } from "./properties-dialog";
 import type { Kept, Properties } from "./property-lines";
 
-/** What people and programs noted about a topic or namespace. `given`: undefined while it is not known. */
+/** The properties that users and programs set on a topic or namespace. `given`: undefined while not known. */
 export function PropertiesPanel({
   of,
   given,

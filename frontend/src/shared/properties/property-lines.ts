@@ -1,16 +1,16 @@
-// Properties of topics and namespaces as lines of text, and what changes between two of them.
+// Properties of topics and namespaces as lines of text, and the differences of two of them.
 
 import type { Commands } from "../commands/shell";
 
 export type Properties = Record<string, string>;
 
-/** Whose properties they are, and how they are changed. */
+/** The owner of the properties, with the call that changes them. */
 export interface Kept {
   what: "topic" | "namespace";
   name: string;
   /** Has it the properties `value`, as long as it has `expected`; a 409 else. */
   save: (value: Properties, expected: Properties) => Promise<unknown>;
-  /** Those that it has now; null when they cannot be read. */
+  /** The present ones; null when they cannot be read. */
   read: () => Promise<Properties | null>;
   commands: (value: Properties, expected: Properties) => Commands;
 }
@@ -22,7 +22,7 @@ export function textOf(given: Properties): string {
     .join("\n");
 }
 
-/** What the lines say; `problem` names the first that says nothing. */
+/** The properties of the lines; `problem` names the first invalid line. */
 export function propertiesOf(text: string): { value: Properties; problem: string | null } {
   const value: Properties = {};
   let problem: string | null = null;
@@ -36,7 +36,7 @@ export function propertiesOf(text: string): { value: Properties; problem: string
   return { value, problem };
 }
 
-/** What saving would do, in words. */
+/** The effect of saving, as text. */
 export function changesOf(before: Properties, after: Properties): string[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   return names.flatMap((name) => {

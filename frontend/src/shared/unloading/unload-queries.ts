@@ -6,7 +6,7 @@ type Schemas = components["schemas"];
 export type UnloadPreview = Schemas["UnloadPreview"];
 export type UnloadReceipt = Schemas["UnloadReceipt"];
 
-/** Whose bundles: of a namespace, or what a broker owns. */
+/** The bundles to unload: those of a namespace, or those that a broker owns. */
 export type Whose =
   | { cluster: string; tenant: string; namespace: string }
   | { cluster: string; broker: string };
@@ -33,7 +33,7 @@ export function previewUnload(whose: Whose): Promise<UnloadPreview> {
   return unload(whose, { preview: true }) as Promise<UnloadPreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function applyUnload(whose: Whose, token: string): Promise<UnloadReceipt> {
   return unload(whose, { preview: false, token }) as Promise<UnloadReceipt>;
 }

@@ -22,7 +22,7 @@ const receipt: UnloadReceipt = {
   owners: [{ broker: "", bundles: 3 }],
 };
 
-test("what would be given up is counted, by whom, and what nobody owns is told apart", () => {
+test("bundles to unload are counted by owner, separately from those without one", () => {
   expect(effectOf(namespace, preview)).toBe(
     "2 brokers close the topics of 3 bundles and release them. Clients reconnect to the next owners. No stored message is lost. 1 more has no owner and stays so.",
   );
@@ -33,7 +33,7 @@ test("what would be given up is counted, by whom, and what nobody owns is told a
   expect(applyLabel({ ...preview, token: null })).toBe("Too many to be confirmed");
 });
 
-test("where nobody owns anything there is nothing to do", () => {
+test("without owned bundles there is nothing to do", () => {
   const nothing = { ...preview, token: null, total: 0, owners: [] };
   expect(applyLabel(nothing)).toBe("Nothing to unload");
   expect(effectOf(broker, nothing)).toContain("owns no bundle");
@@ -41,7 +41,7 @@ test("where nobody owns anything there is nothing to do", () => {
   expect(remarksOf(broker, nothing)).toEqual([]);
 });
 
-test("who takes them next is said, and that a broker is not kept empty by it", () => {
+test("the preview names the next owners, and that the broker may receive bundles again", () => {
   expect(remarksOf(namespace, preview).join()).toContain("may be the same broker");
   expect(remarksOf(namespace, { ...preview, brokers: 1 }).join()).toContain("it owns them next");
   expect(remarksOf(namespace, { ...preview, brokers: 0 }).join()).toContain(
@@ -52,7 +52,7 @@ test("who takes them next is said, and that a broker is not kept empty by it", (
   expect(remarksOf(broker, down)[0]).toContain("a:8080 does not answer");
 });
 
-test("a receipt counts what was done, and says who has it only as far as that is known", () => {
+test("a receipt counts unloaded bundles and names only known owners", () => {
   expect(doneOf(receipt)).toBe(
     "3 bundles were unloaded. Right after, no broker owned 3 of them; an owner is assigned on first use.",
   );
@@ -65,7 +65,7 @@ test("a receipt counts what was done, and says who has it only as far as that is
   expect(doneOf(taken)).toBe("2 of 3 bundles were unloaded. Right after, b:8080 owned 2 of them.");
 });
 
-test("what was not given up is told by how it ended, and what is not named is counted", () => {
+test("bundles that were not unloaded are listed by result, and unnamed ones are counted", () => {
   expect(othersOf(receipt)).toEqual([]);
   const partly = { ...receipt, total: 9, done: 1, left: 1, failed: 2, unknown: 5 };
   expect(othersOf(partly)).toEqual([

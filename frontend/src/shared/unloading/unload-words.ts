@@ -7,7 +7,7 @@ export function applyLabel(preview: UnloadPreview | undefined): string {
   return preview.token === null ? "Too many to be confirmed" : `Unload ${plural(preview.total, "bundle")}`;
 }
 
-/** What would be done. */
+/** Text of the intended change. */
 export function effectOf(whose: Whose, { total, unowned, owners }: UnloadPreview): string {
   if (total === 0)
     return "broker" in whose
@@ -53,7 +53,7 @@ function takersOf(brokers: number): string {
     : "The range of each determines its next owner, which may be the same broker.";
 }
 
-/** How many were given up, and who has those by now as far as that is known. */
+/** The number of unloaded bundles, and their present owners as far as known. */
 export function doneOf({ total, done, owners }: UnloadReceipt): string {
   const given = `${done === total ? plural(total, "bundle") : `${count(done)} of ${plural(total, "bundle")}`} ${done === 1 ? "was" : "were"} unloaded.`;
   if (owners === null) return `${given} Their owners are not known: the metadata store does not answer.`;
@@ -70,7 +70,7 @@ export function doneOf({ total, done, owners }: UnloadReceipt): string {
   return left ? `${given} ${who}; an owner is assigned on first use.` : `${given} ${who}.`;
 }
 
-/** What became of the others, a sentence for each way; none when all were given up. */
+/** The other bundles, one sentence for each result; empty when all were unloaded. */
 export function othersOf({ left, failed, unknown }: UnloadReceipt): string[] {
   const were = (n: number) => `${plural(n, "bundle")} ${n === 1 ? "was" : "were"}`;
   return [
@@ -80,7 +80,7 @@ export function othersOf({ left, failed, unknown }: UnloadReceipt): string[] {
   ];
 }
 
-/** How many of those are not named. */
+/** The number of bundles that are not named. */
 export function unnamedOf({ left, failed, unknown, others }: UnloadReceipt): number {
   return left + failed + unknown - others.length;
 }

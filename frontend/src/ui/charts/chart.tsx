@@ -232,7 +232,7 @@ function optionsOf(
     width,
     height,
     legend: { show: false },
-    padding: [10, time ? 30 : 8, 0, 0], // half of the last time at the axis stands behind the plot
+    padding: [10, time ? 30 : 8, 0, 0], // half of the last time at the axis is beyond the plot
     cursor: { y: false, points: { show: !bars, size: 7 }, drag: { x: false, y: false } },
     scales: {
       x: bars

@@ -1,6 +1,6 @@
 import { time } from "../../lib/format";
 
-/** What live lines over time have in common; `xs` are seconds since the epoch. */
+/** The common options of live lines over time; `xs` are seconds since the epoch. */
 export function overTime(xs: number[], height: number) {
   return {
     kind: "line" as const,

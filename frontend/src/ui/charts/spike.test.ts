@@ -12,7 +12,7 @@ test("a few points far above all others cut the axis", () => {
   expect(spike?.cut).toBeLessThan(40);
 });
 
-test("what is high for long, or hardly higher, or all there is, is no spike", () => {
+test("long, low and sole peaks are no spikes", () => {
   expect(spikeOf([{ values: [...usual, ...usual.map((value) => value * 50)] }])).toBeNull();
   expect(spikeOf([{ values: [...usual, 40] }])).toBeNull();
   expect(spikeOf([{ values: [0, 0, 0, 0, 500, 0, 0, null] }])).toBeNull();

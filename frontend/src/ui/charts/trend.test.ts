@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { trendPath } from "./trend";
 
-test("a trend has a gap where nothing is known", () => {
+test("a trend has a gap where values are unknown", () => {
   expect(trendPath([0, 10, null, 5, 5]).match(/M/g)).toHaveLength(2);
   expect(trendPath([0, 10, 5]).match(/[ML]/g)).toEqual(["M", "L", "L"]);
 });

@@ -1,7 +1,7 @@
 const WIDTH = 42;
 const HEIGHT = 20;
 
-/** Lines through what is known of `values`, as an SVG path; a gap where something is not. Empty without two points. */
+/** Lines through the known `values`, as an SVG path; a gap where one is unknown. Empty without two points. */
 export function trendPath(values: readonly (number | null)[]): string {
   const known = values.filter((value) => value !== null);
   if (known.length < 2) return "";
@@ -21,7 +21,7 @@ export function trendPath(values: readonly (number | null)[]): string {
     .join("");
 }
 
-/** Where a number was heading, at the size of a word. The text says the same. */
+/** The trend of a number, as large as a word. The text states the same. */
 export function Trend({ values, label }: { values: readonly (number | null)[]; label: string }) {
   return (
     <svg

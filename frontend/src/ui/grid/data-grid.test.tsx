@@ -45,7 +45,7 @@ function show(total: number, onOpen = vi.fn(), onSort = vi.fn()) {
 }
 
 describe("the grid", () => {
-  test("announces the whole list and holds only what is on screen", () => {
+  test("announces the whole list and contains only the visible rows", () => {
     show(100_000);
     const grid = screen.getByRole("grid", { name: "Topics" });
     expect(grid.getAttribute("aria-rowcount")).toBe("100001");
@@ -55,7 +55,7 @@ describe("the grid", () => {
     );
   });
 
-  test("is one tab stop, and arrows carry the focus", async () => {
+  test("is one tab stop, and arrows move the focus", async () => {
     const user = userEvent.setup();
     show(100_000);
     await user.tab();

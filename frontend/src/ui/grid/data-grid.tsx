@@ -33,7 +33,7 @@ export interface DataGridProps<Row> {
   busy: boolean;
   onLeftOut?: (count: number) => void; // columns that there is no room for
   resetKey: string; // when it changes the list is another one: back to its top
-  maxHeight?: number; // as high as its rows, up to this; without it as high as what it is in
+  maxHeight?: number; // as high as its rows, up to this; without it as high as its container
 }
 
 const LINE = { row: 36, header: 36 };
@@ -184,7 +184,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
           const row = rowAt(item.index);
           return (
             <GridRow
-              key={item.index} // by place: a row that arrives must not take the focus off its cell
+              key={item.index} // by place: a new row must not move the focus off its cell
               row={row}
               index={item.index}
               start={item.start}

@@ -12,25 +12,25 @@ const columns = [
 const keys = (width: number) => fitting(columns, width).columns.map((column) => column.key);
 
 describe("columns of a grid", () => {
-  test("what is always shown is, at every width", () => {
+  test("required columns are shown at every width", () => {
     for (const width of [1, 100, 351, 600, 736, 1040, 1680])
       expect(keys(width)).toEqual(expect.arrayContaining(["name", "backlog", "stored"]));
   });
 
-  test("the others come in their order, and none overtakes one that does not fit", () => {
+  test("the others appear in order up to the first that does not fit", () => {
     expect(keys(2000)).toEqual(["name", "backlog", "in", "wide", "out", "stored"]);
     expect(keys(620)).toEqual(["name", "backlog", "in", "stored"]);
     expect(fitting(columns, 620).left).toBe(2);
   });
 
-  test("a narrow grid gives the name its own line, so that its width is free for others", () => {
+  test("a narrow grid has a separate line for the name, which leaves its width to others", () => {
     const { columns: shown, twoLines, template } = fitting(columns, NARROW_PX - 1);
     expect(twoLines).toBe(true);
     expect(shown[0]?.key).toBe("name");
     expect(template.split("minmax").length - 1).toBe(shown.length - 1);
   });
 
-  test("on two lines what must not be cut keeps its width, and the others share the rest", () => {
+  test("on two lines fixed columns keep their width, and the others share the rest", () => {
     const state = { key: "state", min: 154, narrow: 131, always: true };
     const { template, columns: shown } = fitting(
       [...columns.slice(0, 1), state, ...columns.slice(1, 3)],
@@ -41,7 +41,7 @@ describe("columns of a grid", () => {
     expect(fitting([...columns.slice(0, 1), state], 800).template).toContain("minmax(154px, ");
   });
 
-  test("before it is measured everything is there", () => {
+  test("all columns are shown before the first measurement", () => {
     expect(keys(0)).toHaveLength(columns.length);
   });
 });

@@ -1,7 +1,7 @@
 export interface Sized {
   min: number; // px
   narrow?: number; // px on two lines; without it a share by `min`
-  grow?: number; // share of what is left, as of CSS fr
+  grow?: number; // share of the remaining width, as of CSS fr
   always?: boolean; // shown at every width
 }
 

@@ -34,7 +34,7 @@ describe("moving in a grid", () => {
     expect(moveInGrid(at(1, 2), press("ArrowUp"), shape)).toEqual(at(0, 2));
   });
 
-  test("keys that are not the grid's are left to the browser", () => {
+  test("keys that the grid does not handle are left to the browser", () => {
     for (const key of ["Tab", "a", "Escape", "F5"])
       expect(moveInGrid(at(5, 3), press(key), shape)).toBeNull();
   });
@@ -46,7 +46,7 @@ describe("moving in a grid", () => {
     expect(moveInGrid(at(0, 1), press("Home", true), empty)).toEqual(at(0, 0));
   });
 
-  test("a list that shrank pulls the focus back to its last row", () => {
+  test("the focus moves to the last row when the list shrinks", () => {
     expect(clampToGrid(at(900, 4), { rows: 12, columns: 11 })).toEqual(at(12, 4));
   });
 });

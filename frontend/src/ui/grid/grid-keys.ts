@@ -14,7 +14,7 @@ export interface KeyPress {
   ctrl: boolean;
 }
 
-/** Where a key moves the focus in a grid, by the ARIA grid pattern; null when the key isn't the grid's. */
+/** The target of a key in a grid, by the ARIA grid pattern; null for keys that the grid does not handle. */
 export function moveInGrid(at: GridPosition, press: KeyPress, shape: GridShape): GridPosition | null {
   const target = targetOf(at, press, shape);
   return target && clampToGrid(target, shape);

@@ -9,7 +9,7 @@ export function nextSort<Key extends string>(
   return startDescending ? `-${column}` : column;
 }
 
-/** How a column is sorted now, in ARIA's words. */
+/** The sort order of a column, in ARIA's terms. */
 export function sortOf(current: string, column: string): "ascending" | "descending" | "none" {
   if (current === column) return "ascending";
   return current === `-${column}` ? "descending" : "none";

@@ -15,7 +15,7 @@ const show = (count: number, maxHeight?: number) =>
   );
 const rows = () => within(screen.getByRole("table", { name: "Ledgers" })).getAllByRole("row");
 
-test("of a thousand rows only those around what is in sight are in the document", () => {
+test("of a thousand rows only those around the visible ones are in the document", () => {
   show(1_000, 320);
   expect(rows().length).toBeLessThan(40);
   expect(screen.getByRole("table").getAttribute("aria-rowcount")).toBe("1001");
@@ -29,7 +29,7 @@ test("of a thousand rows only those around what is in sight are in the document"
   expect(screen.getByText("row 999")).toBeTruthy();
 });
 
-test("few rows are all there", () => {
+test("a short table has all its rows in the document", () => {
   show(ALL_MAX, 320);
   expect(rows()).toHaveLength(ALL_MAX + 1);
 });

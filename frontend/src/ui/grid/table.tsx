@@ -11,7 +11,7 @@ export interface Column<Row> {
   cell: (row: Row) => ReactNode;
 }
 
-/** More rows than this are in the document only around what is in sight, where the table's height is limited. */
+/** Above this number only the visible rows are in the document, where the table's height is limited. */
 export const ALL_MAX = 60;
 
 /** A table of rows already at hand. Lists that the server sorts and windows use the grid instead. */
@@ -80,7 +80,7 @@ export function Table<Row>({
 const ROW_PX = 36;
 const OVERSCAN = 8;
 
-/** Which rows are in the document, and how high the others are; null: all of them. */
+/** The rows in the document, and the height of the others; null: all of them. */
 function useWindow(box: RefObject<HTMLElement | null>, count: number, maxHeight: number | undefined) {
   const isLong = maxHeight !== undefined && count > ALL_MAX;
   const [top, setTop] = useState(0);

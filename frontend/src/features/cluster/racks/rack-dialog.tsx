@@ -9,7 +9,7 @@ import { CheckIcon } from "../../../ui/icons";
 import { applyRack, previewRack, type RackPreview, type RackReceipt, type Wanted } from "./rack-queries";
 import { changeOf, doneOf, rackText, remarksOf } from "./rack-words";
 
-/** Tells a bookie's rack and group, or takes back what was told. */
+/** Sets a bookie's rack and group, or removes the setting. */
 export function RackDialog({
   cluster,
   bookie,
@@ -21,10 +21,10 @@ export function RackDialog({
   onChanged: () => void;
   onClose: () => void;
 }) {
-  const [{ id, rack: told, group: toldGroup }] = useState(bookie);
+  const [{ id, rack: storedRack, group: storedGroup }] = useState(bookie);
   const [isRemoval, setRemoval] = useState(false);
-  const [rack, setRack] = useState(told);
-  const [group, setGroup] = useState(toldGroup || "default");
+  const [rack, setRack] = useState(storedRack);
+  const [group, setGroup] = useState(storedGroup || "default");
   const isWhole = rack.trim() !== "" && group.trim() !== "";
   return (
     <ChangeDialog<Wanted, RackPreview, RackReceipt>
@@ -39,7 +39,7 @@ export function RackDialog({
       wanted={isRemoval ? { rack: null, group: "default" } : isWhole ? { rack, group } : null}
       form={(isDisabled, problem) => (
         <>
-          {toldGroup !== "" && (
+          {storedGroup !== "" && (
             <NativeSelect
               label="What to do"
               disabled={isDisabled}
@@ -89,7 +89,7 @@ export function RackDialog({
       }
       red={isRemoval}
       commands={(_, { token, after }) =>
-        token === null ? undefined : COMMANDS.changeRack({ bookie: id }, { told: after })
+        token === null ? undefined : COMMANDS.changeRack({ bookie: id }, { rack: after })
       }
       onChanged={onChanged}
       onClose={onClose}

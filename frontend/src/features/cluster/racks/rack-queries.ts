@@ -7,7 +7,7 @@ export type RackSetting = Schemas["RackSetting"];
 export type RackPreview = Schemas["RackPreview"];
 export type RackReceipt = Schemas["RackReceipt"];
 
-/** `rack` null: nothing is told of the bookie any more. */
+/** `rack` null: removes the bookie's setting. */
 export interface Wanted {
   rack: string | null;
   group: string;
@@ -20,7 +20,7 @@ export function previewRack(cluster: string, bookie: string, wanted: Wanted) {
   return answerOf(api.POST(RACK, { params, body: { preview: true, ...wanted } })) as Promise<RackPreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function applyRack(cluster: string, bookie: string, token: string) {
   const params = { path: { cluster, bookie } };
   const body = { preview: false, token, group: "default" };

@@ -2,21 +2,21 @@ import { expect, test } from "vitest";
 import type { RackPreview } from "./rack-queries";
 import { changeOf, doneOf, remarksOf } from "./rack-words";
 
-const told = { group: "default", rack: "/r1", hostname: "" };
+const setting = { group: "default", rack: "/r1", hostname: "" };
 const preview: RackPreview = {
-  ...{ token: "t", at: 0, before: null, after: told, bookies: 3, without_rack: 2, racks: 1 },
+  ...{ token: "t", at: 0, before: null, after: setting, bookies: 3, without_rack: 2, racks: 1 },
 };
 
-test("a change says what was told and what will be", () => {
+test("a change states the old and the new setting", () => {
   expect(changeOf(preview)).toBe("From no rack to rack /r1 in group default.");
-  expect(changeOf({ ...preview, before: told, after: null })).toBe(
+  expect(changeOf({ ...preview, before: setting, after: null })).toBe(
     "From rack /r1 in group default to no rack.",
   );
-  expect(changeOf({ ...preview, before: told, token: null })).toContain("Nothing changes");
-  expect(doneOf("b", { at: 0, before: told, after: null })).toContain("No rack is set for b any more");
+  expect(changeOf({ ...preview, before: setting, token: null })).toContain("Nothing changes");
+  expect(doneOf("b", { at: 0, before: setting, after: null })).toContain("No rack is set for b any more");
 });
 
-test("bookies without a rack are counted, and what that means is said", () => {
+test("bookies without a rack are counted, with the consequence", () => {
   expect(remarksOf(preview)).toEqual([
     expect.stringContaining("It applies to new ledgers"),
     "2 of 3 bookies have no rack after the change: placement treats them as one rack, and cannot spread copies among them by rack.",

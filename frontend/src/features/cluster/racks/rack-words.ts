@@ -2,9 +2,9 @@ import { count, plural } from "../../../lib/format";
 import type { RackPreview, RackReceipt, RackSetting } from "./rack-queries";
 
 /** "rack /r1 in group default". */
-export function rackText(told: RackSetting | null): string {
-  if (told === null) return "no rack";
-  return `${told.rack ? `rack ${told.rack}` : "no rack"} in group ${told.group}`;
+export function rackText(setting: RackSetting | null): string {
+  if (setting === null) return "no rack";
+  return `${setting.rack ? `rack ${setting.rack}` : "no rack"} in group ${setting.group}`;
 }
 
 export function changeOf({ token, before, after }: RackPreview): string {

@@ -19,7 +19,7 @@ interface Wanted {
   value: string | null;
 }
 
-/** Stores a setting for all brokers, or removes what is stored. */
+/** Stores a setting for all brokers, or removes the stored value. */
 export function SettingDialog({
   cluster,
   setting,
@@ -33,7 +33,7 @@ export function SettingDialog({
   onChanged: () => void;
   onClose: () => void;
 }) {
-  // The row stays as it was when the dialog opened, whatever the page behind hears.
+  // The row stays as it was when the dialog opened, whatever changes on the page behind it.
   const [row] = useState(setting);
   const [text, setText] = useState(row.stored ?? row.values[0]?.value ?? row.default);
   return (

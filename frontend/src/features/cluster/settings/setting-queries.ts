@@ -21,13 +21,13 @@ export function settingsQuery(cluster: string) {
 
 const SETTING = "/api/v1/clusters/{cluster}/settings/{setting}";
 
-/** What storing `value` would do; null removes what is stored. */
+/** The effect of storing `value`; null removes the stored value. */
 export function previewSetting(cluster: string, setting: string, value: string | null) {
   const params = { path: { cluster, setting } };
   return answerOf(api.POST(SETTING, { params, body: { preview: true, value } })) as Promise<SettingPreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function applySetting(cluster: string, setting: string, token: string) {
   const params = { path: { cluster, setting } };
   return answerOf(api.POST(SETTING, { params, body: { preview: false, token } })) as Promise<SettingReceipt>;

@@ -10,7 +10,7 @@ const row: Setting = {
 const preview: SettingPreview = { token: "t", at: 0, row, would_be: both("5"), brokers: 2, silent: [] };
 const late = [{ broker: "b", reason: "It has not received the change yet" }];
 
-test("where brokers differ each value names its own", () => {
+test("where brokers differ, each value names its brokers", () => {
   expect(valuesText(both("5"))).toBe("5");
   expect(valuesText([])).toBe("");
   const differing = [
@@ -20,13 +20,13 @@ test("where brokers differ each value names its own", () => {
   expect(valuesText(differing)).toBe("0 on a, b, c and 2 more, empty on f");
 });
 
-test("where a value comes from", () => {
+test("the source of a value is named", () => {
   expect(sourceOf(row)).toBe("default");
   expect(sourceOf({ ...row, started: both("7") })).toBe("configured at broker start");
   expect(sourceOf({ ...row, stored: "0" })).toBe("stored for all brokers");
 });
 
-test("a change says from what to what, and that nothing changes", () => {
+test("a change names both values, or that nothing changes", () => {
   expect(changeOf("5", preview)).toBe("From 0 to 5, stored for all brokers.");
   expect(changeOf("0", { ...preview, would_be: both("0") })).toBe(
     "The value stays 0, but is now stored for all brokers.",
@@ -39,7 +39,7 @@ test("a change says from what to what, and that nothing changes", () => {
   expect(changeOf(null, { ...preview, token: null })).toBe("Nothing is stored.");
 });
 
-test("who follows is said of brokers that answer alone", () => {
+test("only brokers that answer are counted as following", () => {
   expect(remarksOf(preview)[0]).toBe("All 2 brokers apply it immediately, without a restart.");
   const partly = remarksOf({ ...preview, brokers: 1, silent: [{ broker: "b", reason: "No answer" }] });
   expect(partly[0]).toBe("1 broker answers and applies it immediately, without a restart.");
@@ -47,7 +47,7 @@ test("who follows is said of brokers that answer alone", () => {
   expect(remarksOf({ ...preview, token: null })).toEqual([]);
 });
 
-test("a receipt names who does not follow, and claims nothing of who is silent", () => {
+test("a receipt names brokers that do not follow, and omits those that do not answer", () => {
   const done: SettingReceipt = { at: 0, row: { ...row, stored: "5", values: both("5") }, silent: [] };
   expect(doneOf(row.name, "5", done)).toEqual([
     "maxTopicsPerNamespace is stored as 5.",

@@ -1,4 +1,4 @@
-// What is said of a setting of the brokers: nothing that no broker told.
+// Texts about a setting of the brokers, which state only values that a broker reported.
 
 import { count, plural } from "../../../lib/format";
 import type { Setting, SettingPreview, SettingReceipt, SettingValue } from "./setting-queries";
@@ -20,13 +20,13 @@ export function valuesText(values: readonly SettingValue[]): string {
   return values.map(({ value, brokers }) => `${shown(value)} on ${named(brokers)}`).join(", ");
 }
 
-/** Where the value in force comes from. */
+/** The source of the effective value. */
 export function sourceOf({ stored, started, default: preset }: Setting): string {
   if (stored !== null) return "stored for all brokers";
   return started.every(({ value }) => value === preset) ? "default" : "configured at broker start";
 }
 
-/** How many brokers do not act by what is stored; null when all that answer do. */
+/** The number of brokers that do not use the stored value; null when all that answer do. */
 export function waitsFor({ stored, behind }: Setting): string | null {
   if (behind.length === 0) return null;
   const one = behind.length === 1;
@@ -36,7 +36,7 @@ export function waitsFor({ stored, behind }: Setting): string | null {
     : `${brokers} ${one ? "does" : "do"} not use the stored value: ${shown(stored)}`;
 }
 
-/** From what to what, in one sentence. */
+/** The old and the new value, in one sentence. */
 export function changeOf(value: string | null, { row, would_be: wouldBe, token }: SettingPreview): string {
   if (token === null)
     return value === null ? "Nothing is stored." : `Nothing changes: ${shown(value)} is stored already.`;
@@ -65,7 +65,7 @@ export function remarksOf({ row, brokers, silent, token }: SettingPreview): stri
   ];
 }
 
-/** What was done, and who follows as far as they say so. */
+/** The completed change, and the brokers that report the new value. */
 export function doneOf(name: string, value: string | null, { row, silent }: SettingReceipt): string[] {
   const done =
     value === null ? `The stored value of ${name} was removed.` : `${name} is stored as ${shown(value)}.`;

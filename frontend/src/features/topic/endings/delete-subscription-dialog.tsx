@@ -17,7 +17,7 @@ interface Wanted {
   force: boolean;
 }
 
-/** Deletes a subscription with what it has not acknowledged. */
+/** Deletes a subscription with its unacknowledged messages. */
 export function DeleteSubscriptionDialog({
   id,
   subscription,
@@ -27,7 +27,7 @@ export function DeleteSubscriptionDialog({
 }: {
   id: TopicId;
   subscription: string;
-  /** How many are connected now. */
+  /** The number of connected consumers. */
   consumers: number;
   /** Called whenever something may have been changed. */
   onChanged: () => void;

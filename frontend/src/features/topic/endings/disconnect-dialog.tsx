@@ -20,7 +20,7 @@ import { disconnectedOf, disconnectRemarks } from "./ending-words";
 const titleOf = ({ name, address, partition }: Consumer) =>
   `${name} (${address}${partition === null ? "" : `, partition ${partition}`})`;
 
-/** Disconnects one consumer of a subscription; without `consumer` one of `consumers`, which is asked for. */
+/** Disconnects one consumer of a subscription; without `consumer` the user chooses one of `consumers`. */
 export function DisconnectDialog({
   id,
   subscription,
@@ -37,7 +37,7 @@ export function DisconnectDialog({
   onChanged: () => void;
   onClose: () => void;
 }) {
-  // As they were: who comes and goes meanwhile must not change what is chosen.
+  // The consumers as they were: connections and disconnections must not change the choice.
   const [choices] = useState(() =>
     consumers.map(({ name, address, partition }) => ({ name, address, partition })),
   );

@@ -39,7 +39,7 @@ const deletion = (consumers: number) => (
   />
 );
 
-test("a deletion that was made on some partitions only says on which, and is no success", async () => {
+test("a deletion on some partitions names them, and is no success", async () => {
   vi.stubGlobal("fetch", async (request: Request) => {
     if ((await request.json()).preview) return Response.json(PREVIEW);
     const parts = [

@@ -20,7 +20,7 @@ export function previewDeletion(id: TopicId, subscription: string, force: boolea
   return answerOf(api.POST(`${SUBSCRIPTION}/delete`, { params, body })) as Promise<DeletionPreview>;
 }
 
-/** Exactly what the preview said that this token came with. */
+/** The previewed change that belongs to this token. */
 export function applyDeletion(id: TopicId, subscription: string, token: string) {
   const params = { path: { ...id, subscription } };
   const body = { preview: false, token, force: false };
@@ -34,7 +34,7 @@ export function previewDisconnect(id: TopicId, subscription: string, consumer: C
   return answerOf(api.POST(`${SUBSCRIPTION}/disconnect`, { params, body })) as Promise<DisconnectPreview>;
 }
 
-/** The consumer of the preview that this token came with, and no other. */
+/** The consumer of the preview that belongs to this token, and no other. */
 export function applyDisconnect(id: TopicId, subscription: string, token: string) {
   const params = { path: { ...id, subscription } };
   const body = { preview: false, token };

@@ -18,7 +18,7 @@ const preview = (more: Partial<DeletionPreview> = {}): DeletionPreview => ({
   ...more,
 });
 
-test("the button names what is lost, and what is not known is never nothing", () => {
+test("the button names the loss, and unknown is never none", () => {
   expect(deleteLabel(preview())).toBe("Delete with 12,000 unacknowledged messages");
   expect(deleteLabel(preview({ exact: false }))).toBe("Delete with about 12,000 unacknowledged messages");
   expect(lossOf(preview({ messages: null }))).toBe("1,200 unacknowledged entries of messages");
@@ -34,7 +34,7 @@ test("the button names what is lost, and what is not known is never nothing", ()
   expect(deletionRemarks(unread).join(" ")).toContain("Not known on partition 2");
 });
 
-test("consumers that are connected hold it until it is asked that they be disconnected", () => {
+test("connected consumers block the deletion until their disconnection is chosen", () => {
   const held = preview({ consumers: [consumer] });
   expect(isHeld(held)).toBe(true);
   expect(deletionRemarks(held)[0]).toMatch(/^1 consumer is connected: stop it first/);
@@ -43,7 +43,7 @@ test("consumers that are connected hold it until it is asked that they be discon
   expect(deletionRemarks(forced)[0]).toMatch(/^It cannot be undone/);
 });
 
-test("a receipt counts what came after the preview", () => {
+test("a receipt counts messages that arrived after the preview", () => {
   const part = { partition: null, done: true };
   const receipt = { at: 1, done: true, entries: 13, later: 4, parts: [part] };
   expect(deletedOf(receipt)).toBe(
@@ -55,7 +55,7 @@ test("a receipt counts what came after the preview", () => {
   expect(deletedOf({ ...receipt, entries: null, later: null })).toContain("is not known");
 });
 
-test("who is disconnected may come back, and what it held goes to whoever is there", () => {
+test("a disconnected consumer may reconnect, and its messages are sent to the others", () => {
   const alone: DisconnectPreview = {
     ...{ token: "t", at: 1, type: "Exclusive", durable: true, others: 0 },
     consumers: [{ ...consumer, unacked: 0 }],

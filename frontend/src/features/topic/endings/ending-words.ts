@@ -17,10 +17,10 @@ export function lossOf({ entries, messages, exact }: DeletionPreview): string | 
 export const losesData = ({ entries, messages }: DeletionPreview): boolean =>
   entries === null || entries > 0 || (messages ?? 0) > 0;
 
-/** Consumers are connected, and it was not asked that they be disconnected. */
+/** Consumers are connected, and the user did not choose to disconnect them. */
 export const isHeld = ({ consumers, force }: DeletionPreview): boolean => consumers.length > 0 && !force;
 
-/** What the button says: it names what is lost. */
+/** The button's label, which names the loss. */
 export function deleteLabel(preview: DeletionPreview | undefined): string {
   if (!preview || !losesData(preview)) return "Delete subscription";
   return `Delete with ${lossOf(preview) ?? "messages that cannot be counted"}`;
@@ -45,7 +45,7 @@ export function deletionRemarks(preview: DeletionPreview): string[] {
   ];
 }
 
-/** What was lost, as the brokers counted it when it went. */
+/** The lost messages, as the brokers counted them at the deletion. */
 export function deletedOf({ entries, later, parts }: DeletionReceipt): string {
   const where = parts.length > 1 ? ` on ${plural(parts.length, "partition")}` : "";
   const lost =
@@ -58,7 +58,7 @@ export function deletedOf({ entries, later, parts }: DeletionReceipt): string {
   return `The subscription was deleted${where}${lost}${since}.`;
 }
 
-/** What becomes of what the consumer holds, and of its client. */
+/** The effect on the consumer's unacknowledged messages, and on its client. */
 export function disconnectRemarks({ consumers, others, type, durable }: DisconnectPreview): string[] {
   const held = consumers.reduce((sum, { unacked }) => sum + unacked, 0);
   const messages =
