@@ -42,7 +42,8 @@ export default defineConfig({
             { name: "console", tags: ["$initial"], priority: 3 },
             {
               name: "shared",
-              test: /[\\/](node_modules|api|lib|shared|ui)[\\/]/,
+              // Not what only those need who sign in.
+              test: /[\\/](node_modules|api|lib|shared(?![\\/]people)|ui)[\\/]/,
               minShareCount: 2,
               priority: 2,
             },

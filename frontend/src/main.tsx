@@ -1,15 +1,17 @@
 import { MantineProvider } from "@mantine/core";
-import { Notifications } from "@mantine/notifications";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { Notifications, notifications } from "@mantine/notifications";
+import { focusManager, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./app/mantine";
 import { health, whenPartReturns } from "./api/health";
+import { startSession, whenServed, whenViewerChanges } from "./api/session/session";
 import { liveSocket } from "./api/socket";
 import { createAppRouter, fetchPagesLater } from "./app/router";
 import { cssVariables, schemeManager, theme } from "./app/theme";
 import { ApiError } from "./lib/errors";
+import { forgetHistory } from "./ui/charts/history";
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -28,7 +30,15 @@ const queries = new QueryClient({
 const router = createAppRouter(queries);
 liveSocket.start();
 health.start();
+startSession();
 fetchPagesLater(router);
+whenViewerChanges(() => {
+  queries.clear();
+  forgetHistory();
+  notifications.clean();
+});
+// While nobody is signed in, a page that still stands behind the dialog asks for nothing.
+whenServed((isServed) => focusManager.setFocused(isServed ? undefined : false));
 whenPartReturns(health, () => {
   queries.refetchQueries({ type: "active", predicate: (query) => query.state.status === "error" });
   router.invalidate({ filter: (match) => match.status === "error" });

@@ -1,5 +1,6 @@
 import createClient from "openapi-fetch";
 import { ApiError, hopOf, partOf } from "../lib/errors";
+import { notIdentified } from "./not-identified";
 import type { paths } from "./schema";
 
 const TIMEOUT_MS = 15_000;
@@ -42,6 +43,7 @@ async function call(request: Request): Promise<Response> {
   }
   const json = parse(await response.clone().text());
   if (response.ok && (json !== undefined || response.status === 204)) return response;
+  if (response.status === 401) notIdentified();
   const details = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
   throw new ApiError({
     reason: textOf(details.reason) ?? (response.ok ? "The answer is not JSON" : statusText(response)),

@@ -3,6 +3,7 @@ import { learnServerTime } from "../lib/clock";
 import { ApiError } from "../lib/errors";
 import { answerOf, api, given } from "./client";
 import { pageCluster } from "./page-cluster";
+import { session } from "./session/session";
 
 function environmentOf(cluster: string | undefined, signal: AbortSignal) {
   const query = given({ cluster });
@@ -19,6 +20,7 @@ export const environmentQuery = queryOptions({
       throw error;
     });
     learnServerTime(environment.now);
+    if (environment.authentication && session.view.session === null) void session.refresh();
     return environment;
   },
   staleTime: 60_000,

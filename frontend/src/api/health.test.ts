@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { HealthWatch, NoAnswerYet, NotIdentified, whenPartReturns } from "./health";
+import { HealthWatch, NoAnswerYet, whenPartReturns } from "./health";
 import type { Health, Hop } from "./types";
 
 const START = 1_800_000_000_000;
@@ -144,14 +144,6 @@ describe("freshness", () => {
     watch.heard(beat());
     await vi.advanceTimersByTimeAsync(2_500);
     expect(watch.view.hops[0]?.reason).toBe("The gateway cannot be reached: no connection");
-  });
-
-  test("a refusal for lack of credentials is reported as such until the gateway answers again", async () => {
-    gateway.answer = () => Promise.reject(new NotIdentified("it needs credentials"));
-    await vi.advanceTimersByTimeAsync(2_500);
-    expect(watch.view.identified).toBe(false);
-    watch.heard(beat());
-    expect(watch.view.identified).toBe(true);
   });
 
   test("nothing was heard yet: neither live nor stale, and after 5 s the gateway is missing", async () => {

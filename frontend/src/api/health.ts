@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 import { learnServerTime, serverTime } from "../lib/clock";
+import { notIdentified } from "./not-identified";
 import { ofPageCluster } from "./page-cluster";
 import type { Health, Hop } from "./types";
 
@@ -30,18 +31,15 @@ export interface HealthView {
   hops: readonly Hop[];
   /** Whether the gateway answered at least once. */
   begun: boolean;
-  /** False when the gateway refused this browser's last request for lack of credentials. */
-  identified: boolean;
 }
 
 /** What is known of the instance's parts, from the last beat or answer and the time since. */
 export class HealthWatch {
-  view: HealthView = { at: null, stale: false, hops: [], begun: false, identified: true };
+  view: HealthView = { at: null, stale: false, hops: [], begun: false };
   private last: Health | null = null;
   private heardAt: number;
   private asking = false;
   private refused: string | null = null;
-  private identified = true;
   private lookedAt = 0;
   private timer: ReturnType<typeof setInterval> | undefined;
   private readonly watchers = new Set<() => void>();
@@ -72,7 +70,6 @@ export class HealthWatch {
   heard(health: Health): void {
     this.heardAt = Date.now();
     this.refused = null;
-    this.identified = true;
     if (this.last === null || health.now >= this.last.now || health.now < this.last.now - CLOCK_SET_MS) {
       learnServerTime(health.now);
       this.last = health;
@@ -97,7 +94,6 @@ export class HealthWatch {
       this.heard(answer);
       this.onAnswer();
     } catch (error) {
-      this.identified = !(error instanceof NotIdentified);
       if (!(error instanceof NoAnswerYet))
         this.refused = error instanceof Error ? error.message : String(error);
       this.publish();
@@ -107,10 +103,7 @@ export class HealthWatch {
   }
 
   private publish(): void {
-    const next = {
-      ...viewOf(this.last, this.heardAt, this.refused, Date.now()),
-      identified: this.identified,
-    };
+    const next = viewOf(this.last, this.heardAt, this.refused, Date.now());
     if (same(this.view, next)) return;
     this.view = next;
     for (const watcher of this.watchers) watcher();
@@ -120,9 +113,6 @@ export class HealthWatch {
 /** A question that was not answered in time: that the gateway is late is all it says. */
 export class NoAnswerYet extends Error {}
 
-/** The answer 401: the gateway serves identified callers only. */
-export class NotIdentified extends Error {}
-
 /** What the last answer, heard at `heardAt`, says at `now`; both by this machine's clock. */
 export function viewOf(
   last: Health | null,
@@ -130,7 +120,7 @@ export function viewOf(
   refused: string | null,
   now: number,
   toServer: (local: number) => number = serverTime,
-): Omit<HealthView, "identified"> {
+): HealthView {
   const at = last?.at ?? null;
   const silent = now - heardAt;
   const isAway = silent > LATE_MS;
@@ -162,7 +152,6 @@ function same(one: HealthView, other: HealthView): boolean {
     one.at === other.at &&
     one.stale === other.stale &&
     one.begun === other.begun &&
-    one.identified === other.identified &&
     JSON.stringify(one.hops) === JSON.stringify(other.hops)
   );
 }
@@ -179,7 +168,10 @@ async function askGateway(of = ofPageCluster): Promise<Health> {
     throw new Error("no connection", { cause: error });
   }
   if (response.status === 404 && of) return askGateway(""); // A cluster that is not served has no health.
-  if (response.status === 401) throw new NotIdentified("it needs credentials");
+  if (response.status === 401) {
+    notIdentified();
+    throw new NoAnswerYet("it needs credentials"); // It answers: who this is, is no question of health.
+  }
   if (!response.ok) throw new Error(`it answers ${response.status}`);
   return (await response.json()) as Health;
 }

@@ -12,7 +12,7 @@ import {
 /** The browser's end of a connection, played by the test. */
 class TestWire implements Wire {
   onopen: (() => void) | null = null;
-  onclose: (() => void) | null = null;
+  onclose: ((event: { code: number }) => void) | null = null;
   onmessage: ((event: { data: unknown }) => void) | null = null;
   sent: Record<string, unknown>[] = [];
   closed = false;
@@ -97,7 +97,7 @@ describe("the live socket", () => {
     socket.subscribe("run", { id: "7" }, { data: () => {} });
     latest().onopen?.();
     leave();
-    latest().onclose?.();
+    latest().onclose?.({ code: 1006 });
     vi.advanceTimersByTime(250);
     expect(wires.length).toBe(2);
     latest().onopen?.();
@@ -110,14 +110,14 @@ describe("the live socket", () => {
     for (let attempt = 0; attempt < 8; attempt++) {
       const before = Date.now();
       const count = wires.length;
-      latest().onclose?.();
+      latest().onclose?.({ code: 1006 });
       while (wires.length === count) vi.advanceTimersByTime(50);
       waits.push(Date.now() - before);
     }
     expect(waits).toEqual([250, 500, 1000, 2000, 3000, 3000, 3000, 3000]);
     expect(Math.max(...waits)).toBe(BACKOFF_MAX_MS);
     latest().onopen?.();
-    latest().onclose?.();
+    latest().onclose?.({ code: 1006 });
     const count = wires.length;
     vi.advanceTimersByTime(250);
     expect(wires.length).toBe(count + 1);
@@ -150,7 +150,7 @@ describe("the live socket", () => {
     latest().onopen?.();
     socket.hurry();
     expect(wires.length).toBe(1);
-    latest().onclose?.();
+    latest().onclose?.({ code: 1006 });
     socket.hurry();
     socket.hurry();
     expect(wires.length).toBe(2);

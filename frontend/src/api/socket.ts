@@ -2,6 +2,7 @@
 // loses freshness only; whoever shows data polls while `status` isn't "open".
 
 import { health, whenAnswered } from "./health";
+import { notIdentified } from "./not-identified";
 import { ofPageCluster } from "./page-cluster";
 import type { Health } from "./types";
 
@@ -19,7 +20,7 @@ export interface Wire {
   send(text: string): void;
   close(): void;
   onopen: (() => void) | null;
-  onclose: (() => void) | null;
+  onclose: ((event: { code: number }) => void) | null;
   onmessage: ((event: { data: unknown }) => void) | null;
 }
 
@@ -28,6 +29,8 @@ export const BACKOFF_MAX_MS = 3_000;
 export const LOOK_EVERY_MS = 1_000;
 /** The server sends a beat each second: a wire silent for so long is dead. */
 export const SILENCE_MAX_MS = 6_000;
+/** The server closes with it when the session, or what else identified this browser, has ended or changed. */
+export const CLOSE_EXPIRED = 4001;
 
 interface Subscription {
   channel: Channel;
@@ -52,6 +55,7 @@ export class LiveSocket {
     private readonly connect: () => Wire,
     private readonly onBeat: (health: Health) => void = () => {},
     private readonly chance: () => number = Math.random,
+    private readonly onExpired: () => void = () => {},
   ) {}
 
   start(): void {
@@ -63,6 +67,7 @@ export class LiveSocket {
   stop(): void {
     this.started = false;
     this.drop();
+    this.become("connecting");
   }
 
   /** Connect now instead of at the end of the wait, because the gateway is there again. */
@@ -100,7 +105,10 @@ export class LiveSocket {
       this.looking = setInterval(() => this.look(), LOOK_EVERY_MS);
     };
     wire.onmessage = (event) => this.receive(event.data);
-    wire.onclose = () => this.lost();
+    wire.onclose = ({ code }) => {
+      if (code === CLOSE_EXPIRED) this.onExpired();
+      this.lost();
+    };
   }
 
   private look(): void {
@@ -178,5 +186,7 @@ export const liveSocket = new LiveSocket(
     return new WebSocket(`${scheme}//${location.host}/api/v1/live${ofPageCluster}`) as unknown as Wire;
   },
   (beat) => health.heard(beat),
+  Math.random,
+  notIdentified,
 );
 whenAnswered(() => liveSocket.hurry());

@@ -1,32 +1,48 @@
-import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
-import { useEffect, useMemo, useRef } from "react";
+import { lazy, Suspense, useEffect, useMemo, useRef } from "react";
 import { environmentQuery } from "../api/environment";
 import { useHealth } from "../api/health";
+import { useSession } from "../api/session/session";
 import { places } from "../features";
 import { time } from "../lib/format";
 import { nameOfHop, standsInTheWay } from "../shared/hops";
+import { isOffered } from "../shared/place";
 import { useCluster } from "../shared/topic-link";
 import { Copy } from "../ui/copy";
-import { Mark, MoonIcon, SearchIcon, SunIcon } from "../ui/icons";
+import { Mark, SearchIcon } from "../ui/icons";
+import { SchemeToggle } from "../ui/scheme-toggle";
 import { StaleContext, type Trouble, TroubleContext } from "../ui/states";
-import { CredentialsNeeded } from "./credentials-needed";
 import { OpenToAnyone } from "./open-to-anyone";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
 import { StatusLine } from "./status-line";
+import { ViewingAs } from "./viewing-as";
 
-/** The console, or what a browser needs that the gateway does not identify. */
+const SignedOut = lazy(async () => ({ default: (await import("../features/sign-in/signed-out")).SignedOut }));
+const SignInAgain = lazy(async () => ({
+  default: (await import("../features/sign-in/again-dialog")).SignInAgain,
+}));
+const Corner = lazy(async () => ({ default: (await import("../features/account/corner")).Corner }));
+
+/** The console, or the form by which a browser comes to be served. */
 export function Shell() {
-  const { identified } = useHealth();
-  return identified ? <Frame /> : <CredentialsNeeded />;
+  const { session, ended, viewer } = useSession();
+  const isServed = !session?.authentication || session.person !== null;
+  return (
+    <>
+      <Suspense>{isServed || ended ? <Frame key={viewer} /> : <SignedOut session={session} />}</Suspense>
+      <Suspense>{ended && session && <SignInAgain session={session} person={ended} />}</Suspense>
+    </>
+  );
 }
 
 function Frame() {
   const main = useRef<HTMLElement>(null);
   useFocusOnNavigation(main);
   const environment = useQuery(environmentQuery);
+  const { session, ended } = useSession();
+  const person = session?.authentication ? (session.person ?? ended) : null;
   return (
     <div className={styles.shell}>
       {/* biome-ignore lint/a11y/useValidAnchor: it is a link to the content; the click also moves the focus there */}
@@ -53,9 +69,15 @@ function Frame() {
         </button>
         <div className={styles.tools}>
           <SchemeToggle />
+          {person && (
+            <Suspense>
+              <Corner person={person} />
+            </Suspense>
+          )}
         </div>
       </header>
       <OpenToAnyone />
+      <ViewingAs />
       <StatusLine />
       <nav className={styles.nav} aria-label="Main">
         <NavLinks />
@@ -94,17 +116,20 @@ function useStaleSince(): string | null {
 /** A place stays marked on all pages that are part of it. */
 function NavLinks() {
   const cluster = useCluster();
+  const person = useSession().session?.person ?? null;
   const pathname = useRouterState({ select: (state) => state.location.pathname });
   return (
     <ul className={styles.links}>
-      {places.map((place) => (
-        <li key={place.label}>
-          <Link to={place.path(cluster)} aria-current={place.holds(pathname) ? "page" : undefined}>
-            <place.icon />
-            {place.label}
-          </Link>
-        </li>
-      ))}
+      {places
+        .filter((place) => isOffered(place, person))
+        .map((place) => (
+          <li key={place.label}>
+            <Link to={place.path(cluster)} aria-current={place.holds(pathname) ? "page" : undefined}>
+              <place.icon />
+              {place.label}
+            </Link>
+          </li>
+        ))}
     </ul>
   );
 }
@@ -135,19 +160,6 @@ function Addresses() {
         <dd className="mono">{environment.version}</dd>
       </div>
     </dl>
-  );
-}
-
-function SchemeToggle() {
-  const { setColorScheme } = useMantineColorScheme();
-  const scheme = useComputedColorScheme("light");
-  const next = scheme === "dark" ? "light" : "dark";
-  return (
-    <Tooltip label={`Switch to ${next}`}>
-      <ActionIcon onClick={() => setColorScheme(next)} aria-label={`Switch to ${next} colours`}>
-        {scheme === "dark" ? <SunIcon /> : <MoonIcon />}
-      </ActionIcon>
-    </Tooltip>
   );
 }
 

@@ -1,13 +1,16 @@
 import type { Place } from "../shared/place";
 import { cluster, root } from "../shared/roots";
 import { topicPage } from "../shared/topic/route";
+import { accountRoute } from "./account";
 import { analyses, analysesRoute, launchRoute, runRoute } from "./analyses";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
 import { manageTab } from "./manage";
 import { overview, overviewRoute } from "./overview";
+import { people, peopleRoutes } from "./people";
 import { policiesTab } from "./policies";
 import { schemaTab } from "./schema";
+import { signInRoutes } from "./sign-in";
 import { tenantRoutes, tenants } from "./tenants";
 import { topicTabs } from "./topic";
 import { clusterIndexRoute, topics, topicsRoute } from "./topics";
@@ -22,6 +25,9 @@ export const routeTree = root.addChildren([
   analysesRoute,
   launchRoute,
   runRoute,
+  accountRoute,
+  ...peopleRoutes,
+  ...signInRoutes,
 ]);
 
-export const places: Place[] = [overview, topics, tenants, clusterParts, analyses, connect];
+export const places: Place[] = [overview, topics, tenants, clusterParts, analyses, connect, people];

@@ -1,4 +1,5 @@
 import type { ComponentType } from "react";
+import type { Person } from "../api/session/calls";
 
 /** Where a feature's pages begin: an entry of the navigation and of the palette. */
 export interface Place {
@@ -7,4 +8,11 @@ export interface Place {
   path: (cluster: string) => string;
   /** Whether a page at this path is part of the place. */
   holds: (pathname: string) => boolean;
+  /** Whom it is offered to; without it everybody. */
+  isFor?: (person: Person) => boolean;
+}
+
+/** Whether a place is offered to who uses the console; `person` is null where nobody signs in. */
+export function isOffered({ isFor }: Place, person: Person | null): boolean {
+  return isFor === undefined || (person !== null && isFor(person));
 }

@@ -13,6 +13,8 @@ import {
   CommandLineIcon as CommandLine,
   ExclamationCircleIcon as ExclamationCircle,
   ExclamationTriangleIcon as ExclamationTriangle,
+  EyeIcon as Eye,
+  EyeSlashIcon as EyeSlash,
   ForwardIcon as Forward,
   MagnifyingGlassIcon as MagnifyingGlass,
   MoonIcon as Moon,
@@ -20,7 +22,9 @@ import {
   Square2StackIcon as Square2Stack,
   SunIcon as Sun,
   TableCellsIcon as TableCells,
+  UserGroupIcon as UserGroup,
   ViewColumnsIcon as ViewColumns,
+  XMarkIcon as XMark,
 } from "@heroicons/react/24/outline";
 import type { ComponentType, SVGProps } from "react";
 
@@ -41,13 +45,17 @@ export const CheckIcon = icon(Check);
 export const ChevronIcon = icon(ChevronRight);
 export const ClockIcon = icon(Clock);
 export const ConnectIcon = icon(CommandLine);
+export const CloseIcon = icon(XMark);
 export const ClusterIcon = icon(ServerStack);
 export const ColumnsIcon = icon(ViewColumns);
 export const CopyIcon = icon(Square2Stack);
 export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);
+export const EyeIcon = icon(Eye);
+export const EyeSlashIcon = icon(EyeSlash);
 export const MoonIcon = icon(Moon);
 export const OverviewIcon = icon(ChartBar);
+export const PeopleIcon = icon(UserGroup);
 export const ResetIcon = icon(ArrowUturnLeft);
 export const SearchIcon = icon(MagnifyingGlass);
 export const SkipIcon = icon(Forward);

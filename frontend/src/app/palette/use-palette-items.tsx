@@ -2,6 +2,7 @@ import { notifications } from "@mantine/notifications";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useRouter, useSearch } from "@tanstack/react-router";
 import type { ComponentType } from "react";
+import { useSession } from "../../api/session/session";
 import type { SavedView, TopicDetail, TopicRow } from "../../api/types";
 import { places } from "../../features";
 import { scopesQuery, topicsQuery, viewPath, viewsQuery } from "../../features/topics/queries";
@@ -9,6 +10,7 @@ import { plural, short } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
 import { visible } from "../../lib/visible";
 import { backlogText } from "../../shared/backlog/backlog-words";
+import { isOffered } from "../../shared/place";
 import { type TopicId, topicQuery } from "../../shared/topic/queries";
 import { type TopicRef, topicSearchOf, useCluster } from "../../shared/topic-link";
 import {
@@ -129,6 +131,7 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
 
 function useItems(cluster: string, enter: Palette["enter"]) {
   const navigate = useNavigate();
+  const person = useSession().session?.person ?? null;
   const router = useRouter();
   const open = (topic: TopicRef, tab: "overview" | "subscriptions" | "partitions", search = {}) =>
     navigate({
@@ -250,7 +253,7 @@ function useItems(cluster: string, enter: Palette["enter"]) {
 
     places: (words: string[]): PaletteItem[] =>
       places
-        .filter((place) => hasWords(`${place.label} page`, words))
+        .filter((place) => isOffered(place, person) && hasWords(`${place.label} page`, words))
         .map((place) => ({
           key: `place ${place.label}`,
           icon: place.icon,

@@ -10,6 +10,11 @@ export interface Point {
 
 const rings = new Map<string, Point[]>();
 
+/** Drops all points: they were recorded for another viewer. */
+export function forgetHistory(): void {
+  rings.clear();
+}
+
 /** Adds a point; a point not newer than the last replaces nothing and is dropped. Returns the new ring. */
 export function record(subject: string, at: number, values: (number | null)[]): readonly Point[] {
   const before = rings.get(subject) ?? [];

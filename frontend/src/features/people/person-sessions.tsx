@@ -1,0 +1,53 @@
+import { Button } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { failureOf } from "../../lib/errors";
+import { SessionRows } from "../../shared/people/session-rows";
+import { Panel } from "../../ui/panel";
+import { ErrorNotice, Loading } from "../../ui/states";
+import { endSession, endSessions, refreshPeople, sessionsQuery } from "./queries";
+
+const ALL = "";
+
+/** Where a person is signed in, to be signed out there or everywhere. */
+export function PersonSessions({ name }: { name: string }) {
+  const client = useQueryClient();
+  const list = useQuery(sessionsQuery(name));
+  const failure = failureOf(list);
+  const end = useMutation({
+    mutationFn: (id: string) => (id === ALL ? endSessions(name) : endSession(name, id)),
+    onSettled: () => refreshPeople(client),
+  });
+  return (
+    <Panel
+      title="Sessions"
+      flush
+      actions={
+        list.data &&
+        list.data.length > 1 && (
+          <Button
+            variant="default"
+            loading={end.isPending && end.variables === ALL}
+            onClick={() => end.mutate(ALL)}
+          >
+            Sign out everywhere
+          </Button>
+        )
+      }
+    >
+      {end.error && <ErrorNotice error={end.error} title="A session may still be open" />}
+      {failure && (
+        <ErrorNotice error={failure} title="The sessions could not be listed" onRetry={list.refetch} />
+      )}
+      {list.data ? (
+        <SessionRows
+          caption="Sessions"
+          rows={list.data}
+          ending={end.isPending ? end.variables : null}
+          onEnd={end.mutate}
+        />
+      ) : (
+        !failure && <Loading label="Loading sessions" rows={2} />
+      )}
+    </Panel>
+  );
+}

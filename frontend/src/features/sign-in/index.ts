@@ -1,0 +1,22 @@
+import { createRoute } from "@tanstack/react-router";
+import * as z from "zod/mini";
+import { searchText } from "../../lib/url-state";
+import { lazyPage } from "../../shared/lazy-page";
+import { root } from "../../shared/roots";
+
+const component = lazyPage(() => import("./signed-in"), "SignedIn");
+
+// Signing in at any other page keeps its address; these two have only that form.
+
+/** Where a provider returns to after a failure, and where links to a sign-in lead. */
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: z.object({ next: searchText, error: searchText }),
+  component,
+});
+
+/** The address that the gateway prints with the one-time code. */
+const setUp = createRoute({ getParentRoute: () => root, path: "/set-up", component });
+
+export const signInRoutes = [signIn, setUp] as const;

@@ -1,0 +1,27 @@
+import { ActionIcon, TextInput, type TextInputProps } from "@mantine/core";
+import { useState } from "react";
+import { EyeIcon, EyeSlashIcon } from "../../ui/icons";
+
+/** A field for a password, which its button shows. */
+export function PasswordInput({ label, ...rest }: TextInputProps & { label: string }) {
+  const [isShown, setShown] = useState(false);
+  return (
+    <TextInput
+      {...rest}
+      label={label}
+      type={isShown ? "text" : "password"}
+      spellCheck={false}
+      autoCapitalize="none"
+      rightSection={
+        <ActionIcon
+          size={28}
+          aria-label={`Show ${label.toLowerCase()}`}
+          aria-pressed={isShown}
+          onClick={() => setShown(!isShown)}
+        >
+          {isShown ? <EyeSlashIcon /> : <EyeIcon />}
+        </ActionIcon>
+      }
+    />
+  );
+}
