@@ -3,10 +3,10 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { changePassword } from "../../api/session/calls";
 import { NewPassword } from "../../shared/people/new-password";
+import { PasswordInput } from "../../shared/people/password-input";
 import { refusalsOf } from "../../shared/people/refusals";
 import { Dialog } from "../../ui/dialog";
 import styles from "../../ui/dialog.module.css";
-import { PasswordInput } from "../../shared/people/password-input";
 import { ErrorNotice } from "../../ui/states";
 
 const LABELS = { current: "Current password", new: "New password" };

@@ -21,7 +21,7 @@ export function ViewAsDialog({ onClose }: { onClose: () => void }) {
       <form onSubmit={submit} className={styles.dialog} noValidate>
         <p>
           The console shows what this role sees, until you stop. Nothing can be changed meanwhile. The audit
-          log records it under your name.
+          log names you for it.
         </p>
         <TextInput
           label="Role"

@@ -49,8 +49,7 @@ export function NewPersonDialog({ known, onClose }: { known: readonly string[]; 
               <Link to="/people/$name" params={{ name: create.data.person.name }}>
                 {create.data.person.name}
               </Link>{" "}
-              may sign in with this password, once, and chooses
-              another then.
+              may sign in with this password, once, and chooses another then.
             </p>
           </div>
           <OneTimeSecret what="one-time password" value={create.data.one_time_password} />

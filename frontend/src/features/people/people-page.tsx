@@ -82,15 +82,13 @@ function Rows({ rows, isFiltered }: { rows: readonly PersonRow[]; isFiltered: bo
           key: "name",
           header: "Name",
           grow: true,
-          cell: ({ name, display_name: shown }) => (
-            <>
-              <Link to="/people/$name" params={{ name }} className="topic-link" title={name}>
-                {name}
-              </Link>
-              {shown && <span className={styles.beside}>{shown}</span>}
-            </>
+          cell: ({ name }) => (
+            <Link to="/people/$name" params={{ name }} className="topic-link" title={name}>
+              {name}
+            </Link>
           ),
         },
+        { key: "full", header: "Full name", wide: true, cell: ({ display_name: text }) => text || "—" },
         { key: "state", header: "State", cell: (row) => <StateOf person={row} /> },
         { key: "roles", header: "Roles", wide: true, cell: ({ roles }) => <Roles of={roles} /> },
         {

@@ -4,7 +4,7 @@ import { Badge } from "../../ui/badge";
 import styles from "./people.module.css";
 import type { PersonRow } from "./queries";
 
-const SHOWN_MAX = 3;
+const SHOWN_MAX = 2;
 
 /** Acting roles in their order. */
 export function Roles({ of }: { of: readonly ActingRole[] }) {
@@ -14,7 +14,7 @@ export function Roles({ of }: { of: readonly ActingRole[] }) {
       {of.slice(0, SHOWN_MAX).map((acting) => (
         <Badge key={acting.role}>{roleText(acting)}</Badge>
       ))}
-      {rest > 0 && <span className={styles.dim}>and {rest} more</span>}
+      {rest > 0 && <span className={styles.dim}>+{rest}</span>}
     </span>
   );
 }

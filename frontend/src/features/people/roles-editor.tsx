@@ -1,5 +1,5 @@
 import { ActionIcon, Button, NativeSelect, TextInput } from "@mantine/core";
-import { useId, useRef } from "react";
+import { Fragment, useId, useRef } from "react";
 import type { ActingRole, Level } from "../../api/session/calls";
 import { LEVEL_WORDS, LEVELS } from "../../shared/people/level-words";
 import { ChevronIcon, CloseIcon } from "../../ui/icons";
@@ -39,10 +39,15 @@ export function RolesEditor({
   return (
     <fieldset ref={box} className={styles.editor} disabled={isDisabled}>
       <legend>Roles</legend>
-      <p className={styles.dim}>
-        The person acts as the first, and may switch. Full: {LEVEL_WORDS.full}. Operate: {LEVEL_WORDS.operate}
-        . Read: {LEVEL_WORDS.read}.
-      </p>
+      <p className={styles.dim}>The person acts as the first, and may switch to the others.</p>
+      <dl className={styles.levels}>
+        {LEVELS.map((level) => (
+          <Fragment key={level}>
+            <dt>{level}</dt>
+            <dd>{LEVEL_WORDS[level]}</dd>
+          </Fragment>
+        ))}
+      </dl>
       <datalist id={list}>
         {known.map((role) => (
           <option key={role} value={role} />

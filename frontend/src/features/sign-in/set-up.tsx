@@ -22,7 +22,9 @@ export function SetUp() {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     setTried(true);
-    const empty = [...(form.current?.querySelectorAll("input") ?? [])].find(({ value }) => value.trim() === "");
+    const empty = [...(form.current?.querySelectorAll("input") ?? [])].find(
+      ({ value }) => value.trim() === "",
+    );
     if (empty) empty.focus();
     else if (!isPending && waitS === 0) run();
   };

@@ -37,7 +37,12 @@ export function SessionRows({
             </>
           ),
         },
-        { key: "address", header: "Address", wide: true, cell: (row) => <span className="mono">{row.address}</span> },
+        {
+          key: "address",
+          header: "Address",
+          wide: true,
+          cell: (row) => <span className="mono">{row.address}</span>,
+        },
         { key: "created", header: "Signed in", wide: true, cell: (row) => dateTime(row.created_at) },
         { key: "seen", header: "Last used", wide: true, cell: (row) => dateTime(row.last_seen_at) },
         {
