@@ -21,7 +21,7 @@ def _nothing(consumer: pulsar.Consumer) -> None:
         consumer.receive(300)
 
 
-def test_what_is_published_is_consumed_in_order(client: pulsar.Client, topic: str) -> None:
+def test_published_messages_are_consumed_in_order(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)
     for i in range(100):

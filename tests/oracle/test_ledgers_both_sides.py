@@ -157,7 +157,7 @@ async def test_ours_follows_a_java_writer_and_java_one_of_ours(
         await writer.close()
 
 
-async def test_an_idle_writer_of_either_side_tells_the_other_how_far_it_is(
+async def test_an_idle_writer_of_either_side_reports_its_last_confirmed_entry(
     java: JavaLedgers, bookies: Bookies
 ) -> None:
     """Explicit LAC: the last entry is known to be confirmed although none comes after it."""

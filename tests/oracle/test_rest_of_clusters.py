@@ -229,7 +229,7 @@ def test_settings_in_force_and_those_that_may_change_have_the_same_names(
 
 
 @pytest.mark.timeout(300)
-def test_where_the_metadata_lies_is_told_by_the_same_members(sides: tuple[Side, Side]) -> None:
+def test_the_metadata_urls_are_in_the_same_members(sides: tuple[Side, Side]) -> None:
     path = "/admin/v2/brokers/internal-configuration"
     want, got = (json.loads(side.call("GET", path)[1]) for side in sides)
     assert set(got) == set(want)

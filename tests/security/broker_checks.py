@@ -312,7 +312,7 @@ RIGHTS = (
         "Commands and acknowledgements with another tenant's transaction",
         "refused",
         (
-            "unit/broker/test_foreign_resources.py::test_transactions_are_refused_for_everybody",
+            "unit/broker/test_foreign_resources.py::test_transactions_are_refused_for_all_roles",
             f"{BOUNDS}::test_unsupported_fields_of_a_send_are_refused_one_by_one",
         ),
         "There are no transactions.",
@@ -373,7 +373,7 @@ RIGHTS = (
         "Connect to a bookie or the metadata server; write with a wrong password of a ledger",
         "bookies refuse strangers and wrong passwords; the metadata server listens on loopback",
         (
-            "unit/bookie/requests/test_strangers.py::test_a_client_without_one_is_refused_in_both_protocols",
+            "unit/bookie/requests/test_strangers.py::test_a_client_without_an_authorized_role_is_refused_in_both_protocols",
             "unit/bookie/requests/test_strangers.py::test_a_client_in_clear_is_refused",
             f"{FRAMES}::test_an_add_and_a_fence_with_a_wrong_ledger_key_are_refused",
             "unit/base/test_addresses.py::test_other_addresses_need_authentication_or_permission",

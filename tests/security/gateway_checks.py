@@ -174,7 +174,7 @@ CHECKS: tuple[Check, ...] = (
         "a reason and a request id",
         (
             f"{ERRORS}::test_a_failure_outside_the_rest_views_is_logged_with_its_trace",
-            f"{HANDLER}::test_what_middleware_raises_is_logged_and_answered",
+            f"{HANDLER}::test_exceptions_of_middleware_are_logged_and_answered",
             f"{ERRORS}::test_every_kind_of_refusal_has_its_status_and_keeps_its_reason",
         ),
     ),
@@ -330,7 +330,7 @@ CHECKS: tuple[Check, ...] = (
         "closed, or not read, at the limits",
         (
             f"{FRAMES}::test_a_message_above_a_mebibyte_is_refused_by_what_it_announces",
-            f"{FRAMES}::test_compression_is_never_agreed_on",
+            f"{FRAMES}::test_compression_is_never_negotiated",
             f"{FRAMES}::test_invalid_frames_close_with_their_code",
             f"{FRAMES}::test_a_client_that_reads_no_answers_is_not_read",
             f"{SOCKETS}::test_fragments_without_end_are_bounded",
@@ -508,7 +508,7 @@ CHECKS: tuple[Check, ...] = (
         104,
         "partitions and subscriptions in a foreign transaction",
         "refused for everybody",
-        (f"{FOREIGN}::test_transactions_are_refused_for_everybody",),
+        (f"{FOREIGN}::test_transactions_are_refused_for_all_roles",),
         absent="Transactions are not built.",
     ),
     Check(

@@ -40,6 +40,8 @@ WORDS = _words("hear heard hears nobody somebody tell tells told whoever whomeve
 """Words of people, used of components; docs/glossary.md has the field's terms."""
 NAMES = _words("each found heard one said told which")
 """Variables that do not say what they hold."""
+TEST_NAME = re.compile(r"test_(?!(?:what|who)_)")
+"""Beginning of a test's name: its subject is a noun, not a relative clause."""
 NOUN_MARKS = ("property", "fixture")
 CLOSED_BRACKETS = re.compile(r"[\])}]+[,:]?")
 """All code of a line that ends a statement, or a part of one, that began on an earlier line."""
@@ -113,6 +115,14 @@ def names(tree: ast.AST) -> Iterator[Finding]:
             yield node.lineno, node.arg
 
 
+def names_of_tests(tree: ast.AST) -> Iterator[Finding]:
+    """Yield the names of tests."""
+    for node in ast.walk(tree):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_function and node.name.startswith("test_"):
+            yield node.lineno, node.name
+
+
 def findings(source: str) -> list[Finding]:
     """Return what is not plain in a file, by line."""
     tree, comments = ast.parse(source), comments_of(source)
@@ -128,6 +138,9 @@ def findings(source: str) -> list[Finding]:
     wrong += [
         (line, f'a variable is called "{name}"') for line, name in names(tree) if name in NAMES
     ]
+    for line, name in names_of_tests(tree):
+        if not TEST_NAME.match(name) or WORDS & set(name.split("_")):
+            wrong.append((line, f'a test is called "{name}"'))
     return sorted(wrong)
 
 
@@ -154,7 +167,7 @@ def test_docstrings_comments_and_variables_are_plain() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_is_pending_still_has_something_to_rewrite() -> None:
+def test_pending_folders_still_have_findings() -> None:
     sources = list(files())
     for place in PENDING:
         inside = [path for path in sources if path.is_relative_to(place)]
@@ -184,12 +197,14 @@ def test_public_classes_have_one_name_in_one_package() -> None:
         ('def f():\n    """Return what was told."""', '"told" in prose'),
         ("for one in ():\n    pass", 'a variable is called "one"'),
         ("def f(found):\n    pass", 'a variable is called "found"'),
+        ("def test_what_is_left(): ...", 'a test is called "test_what_is_left"'),
+        ("async def test_a_topic_is_told(): ...", 'a test is called "test_a_topic_is_told"'),
         ("x = f(\n    y\n)  # why", "a comment behind a closing bracket"),
         ("if (\n    x\n):  # why\n    pass", "a comment behind a closing bracket"),
         ("x = f(\n    (\n        y,\n    ),  # why\n)", "a comment behind a closing bracket"),
     ],
 )
-def test_what_is_not_plain_is_reported(source: str, finding: str) -> None:
+def test_text_that_is_not_plain_is_reported(source: str, finding: str) -> None:
     assert [what for _, what in findings(source)] == [finding]
 
 
@@ -201,6 +216,7 @@ def test_what_is_not_plain_is_reported(source: str, finding: str) -> None:
         '@pytest.fixture\ndef f():\n    """A broker."""',
         'class A:\n    """A topic."""',
         "found_at = 1",
+        "def test_whole_files(): ...",
         "# why\nx = f(y)",
         "x = f(y)  # why",
         "x = (\n    y,\n)  # fmt: skip",

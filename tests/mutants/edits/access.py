@@ -40,7 +40,7 @@ EDITS = (
         "engine/tenancy/access/policy_judge.py::PolicyJudge._certain",
         "if not all(map(self._records.is_certain, asked.names)):",
         "if False:",
-        (f"{JUDGE}::test_what_was_allowed_stays_allowed_while_the_store_is_away",),
+        (f"{JUDGE}::test_allowed_actions_stay_allowed_while_the_store_is_unavailable",),
         "A18",
     ),
     Edit(

@@ -77,9 +77,7 @@ EDITS = (
         "bookie/storage/read_queue.py::StoredEntries._read_range",
         "return Code.IO, []",
         "return Code.NO_ENTRY, []",
-        (
-            "unit/bookie/test_answers.py::test_what_is_here_but_unreadable_is_an_error_never_an_absence",
-        ),
+        ("unit/bookie/test_answers.py::test_an_unreadable_entry_is_an_error_never_an_absence",),
         "I21 B3",
     ),
     Edit(

@@ -43,7 +43,7 @@ EDITS = (
         "admin_ui/access/selectors.py::reach",
         "sees_all = viewer.everything or role == own_role",
         "sees_all = True",
-        (f"{PAGES}::test_what_a_role_may_do_is_shown_of_the_callers_tenants_alone",),
+        (f"{PAGES}::test_the_rights_of_a_role_are_shown_only_for_the_callers_tenants",),
     ),
     Edit(
         "roles-of-foreign-tenants-are-listed",
@@ -57,6 +57,6 @@ EDITS = (
         "admin_ui/access/operations.py::_refusal",
         'return "" if level.includes(needed) else refusal(level, needed)',
         'return ""',
-        (f"{PAGES}::test_what_the_level_closes_is_closed_in_what_the_caller_may_do",),
+        (f"{PAGES}::test_actions_that_a_level_closes_are_absent_from_the_callers_rights",),
     ),
 )

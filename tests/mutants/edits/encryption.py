@@ -79,7 +79,7 @@ EDITS = (
         "True",
         (
             "unit/bookie/requests/test_strangers.py::"
-            "test_a_client_without_one_is_refused_in_both_protocols",
+            "test_a_client_without_an_authorized_role_is_refused_in_both_protocols",
         ),
         holds="T5",
     ),

@@ -45,9 +45,7 @@ EDITS = (
         "engine/net/network.py::Interim.hand_over",
         "protocol.data_received(bytes(self._early))",
         "asyncio.get_running_loop().call_soon(protocol.data_received, bytes(self._early))",
-        (
-            "unit/net/test_start_tls.py::test_what_arrives_with_the_handshake_precedes_what_was_read_behind_it",
-        ),
+        ("unit/net/test_start_tls.py::test_bytes_of_the_handshake_precede_those_read_after_it",),
     ),
     Edit(
         "handshakes-count-for-no-address",

@@ -58,7 +58,7 @@ EDITS = (
         "False",
         (
             "unit/schema/test_bounded_cache.py::test_bytes_are_bounded_and_add_up",
-            f"{LOST}::test_what_is_kept_of_large_definitions_is_bounded",
+            f"{LOST}::test_the_cache_of_large_definitions_is_bounded",
         ),
         "S4",
     ),

@@ -79,6 +79,6 @@ DELETE /admin/v2/tenants/others
 
 
 @pytest.mark.timeout(300)
-def test_what_no_other_test_asks_is_answered_as_by_apache(sides: tuple[Side, Side]) -> None:
+def test_the_remaining_routes_answer_as_apaches(sides: tuple[Side, Side]) -> None:
     wrong = differences(sides, map(parsed, CALLS.strip().splitlines()))
     assert not wrong, "\n".join(wrong)

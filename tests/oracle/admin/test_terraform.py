@@ -235,7 +235,7 @@ Tenants.Get terra => 404
 
 
 @pytest.mark.timeout(600)
-def test_what_terraform_reads_is_what_it_put(sides: tuple[Side, Side], library: str) -> None:
+def test_terraform_reads_the_values_that_it_wrote(sides: tuple[Side, Side], library: str) -> None:
     lines = [line for script in RESOURCES.values() for line in script.split("\n") if line]
     wants = [line.partition(" => ")[::2] for line in lines]
     calls = [go_library.parsed(line) for line, _ in wants]

@@ -53,7 +53,7 @@ def until(answer: str, java: JavaLedgers, *words: object) -> None:
 
 
 @pytest.mark.parametrize("digest", DIGESTS)
-def test_what_is_added_is_read_by_the_writer_and_after_opening(
+def test_added_entries_are_read_by_the_writer_and_after_opening(
     java: JavaLedgers, wire: str, digest: str
 ) -> None:
     ledger = java.run("create", "a", "w", 3, 2, 2, digest, "secret", "key=value")
@@ -122,7 +122,7 @@ def test_a_reader_follows_the_writer_without_fencing_it(java: JavaLedgers, wire:
     until("11", java, "last", "r")  # a watch brings the new metadata later
 
 
-def test_the_writer_tells_how_far_it_is_without_a_further_entry(
+def test_the_writer_reports_its_last_confirmed_entry_without_a_further_one(
     java: JavaLedgers, wire: str
 ) -> None:
     ledger = java.run("create", "a", "w", 3, 3, 2, "CRC32C", "-")

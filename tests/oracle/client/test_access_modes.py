@@ -109,7 +109,7 @@ def _waits(side: Side, topic: str, first: Actor, second: Actor, story: list[Any]
 
 
 @pytest.mark.parametrize("first", MODES, ids=lambda mode: str(mode.name))
-def test_whoever_comes_second_is_told_the_same(sides: tuple[Side, Side], first: Any) -> None:
+def test_the_second_producer_receives_the_same_answer(sides: tuple[Side, Side], first: Any) -> None:
     for second in MODES:
         theirs, ours = (pair(side, first, second) for side in sides)
         if second is Mode.ExclusiveWithFencing and first in OUTDONE:

@@ -214,7 +214,7 @@ def test_compressed_batches_are_compacted_alike(sides: tuple[Side, Side]) -> Non
     )
 
 
-def test_what_is_asked_wrongly_is_refused_alike(sides: tuple[Side, Side]) -> None:
+def test_invalid_requests_are_refused_alike(sides: tuple[Side, Side]) -> None:
     make(sides)
     answers: list[list[Any]] = []
     for side in sides:

@@ -51,7 +51,7 @@ def tell(side: Side) -> list[Any]:
     return story
 
 
-def test_what_is_sent_twice_is_stored_once_on_both(sides: tuple[Side, Side]) -> None:
+def test_a_message_sent_twice_is_stored_once_on_both(sides: tuple[Side, Side]) -> None:
     theirs, ours = (tell(side) for side in sides)
     assert ours == theirs
     assert [value for _, value in ours[-1]] == [b"3", b"4", b"9", b"10", b"11", b"12", b"3"]

@@ -66,6 +66,6 @@ async def tell(url: str) -> list[object]:
     return story
 
 
-def test_both_brokers_tell_the_same_story(sides: tuple[Side, Side]) -> None:
+def test_both_brokers_send_the_same_commands(sides: tuple[Side, Side]) -> None:
     theirs, ours = (asyncio.run(tell(side.url)) for side in sides)
     assert ours == theirs

@@ -38,7 +38,9 @@ def limited(sides: tuple[Side, Side]) -> tuple[Side, Side]:
 
 
 @pytest.mark.parametrize("run", SCENARIOS, ids=lambda run: str(run.__name__))
-def test_both_sides_tell_the_same(limited: tuple[Side, Side], run: Callable[[Place], Any]) -> None:
+def test_both_sides_answer_the_same(
+    limited: tuple[Side, Side], run: Callable[[Place], Any]
+) -> None:
     name = run.__name__.replace("_", "-")
 
     def story(side: Side) -> Any:

@@ -22,7 +22,7 @@ def scenario(run: Callable[[Place], Any]) -> Callable[[Place], Any]:
 
 
 @pytest.mark.parametrize("run", SCENARIOS, ids=lambda run: str(run.__name__))
-def test_both_sides_tell_the_same(sides: tuple[Side, Side], run: Callable[[Place], Any]) -> None:
+def test_both_sides_answer_the_same(sides: tuple[Side, Side], run: Callable[[Place], Any]) -> None:
     name = run.__name__.replace("_", "-")
     topic = f"persistent://public/default/{name}"
 

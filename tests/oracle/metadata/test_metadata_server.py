@@ -85,7 +85,7 @@ def cluster(
         yield cluster
 
 
-def test_what_is_published_is_received(cluster: Cluster) -> None:
+def test_published_events_are_received(cluster: Cluster) -> None:
     story = Story(f"{NAMESPACE}/story")
     story.subscribe(cluster.broker.url)
     story.publish(cluster.broker.url, 40)

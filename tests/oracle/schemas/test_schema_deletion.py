@@ -180,7 +180,7 @@ SAME: dict[str, Given] = {
 
 
 @pytest.mark.timeout(300)
-def test_who_reads_by_the_topics_own_schema_may_where_no_other_may_follow(
+def test_a_reader_with_the_topics_own_schema_is_accepted_where_no_other_is(
     two: tuple[Script, Script],
 ) -> None:
     theirs, ours = two

@@ -106,7 +106,7 @@ def test_every_kind_after_every_other(sides: tuple[Side, Side]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_primitives_are_registered_told_and_refused(sides: tuple[Side, Side]) -> None:
+def test_primitives_are_registered_returned_and_refused(sides: tuple[Side, Side]) -> None:
     def play(script: Script) -> None:
         for topic, schema in PRIMITIVES.items():
             script.register(topic, schema)
@@ -122,7 +122,7 @@ def test_primitives_are_registered_told_and_refused(sides: tuple[Side, Side]) ->
 
 
 @pytest.mark.timeout(300)
-def test_what_clients_resolve_by_themselves_is_never_registered(sides: tuple[Side, Side]) -> None:
+def test_schemas_that_clients_resolve_are_never_registered(sides: tuple[Side, Side]) -> None:
     def play(script: Script) -> None:
         for schema in (BYTES, AUTO_CONSUME):
             asks: list[Callable[[str, Given], object]] = [

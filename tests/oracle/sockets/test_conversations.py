@@ -112,7 +112,7 @@ def test_frames_of_clients_that_encrypt_have_the_same_results(
 
 
 @pytest.mark.parametrize("timeout_ms", [1000, 3000])
-def test_what_is_not_answered_in_time_comes_again(
+def test_messages_not_answered_in_time_are_redelivered(
     sides: tuple[Side, Side], timeout_ms: int
 ) -> None:
     results = []
@@ -158,7 +158,7 @@ def test_a_frame_that_cannot_be_used_ends_the_socket_with_the_same_code(
 
 
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
-def test_later_messages_come_later_and_the_end_of_a_topic_is_told(
+def test_delayed_messages_arrive_later_and_the_end_of_a_topic_is_reported(
     sides: tuple[Side, Side], domain: str
 ) -> None:
     results = []

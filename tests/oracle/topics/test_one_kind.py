@@ -52,7 +52,7 @@ def met(side: Side) -> list[Any]:
 
 
 @pytest.mark.timeout(600)
-def test_who_wants_the_other_kind_is_told_the_same(one_kind: tuple[Side, Side]) -> None:
+def test_a_client_of_the_other_kind_receives_the_same_refusal(one_kind: tuple[Side, Side]) -> None:
     theirs, ours = on_both(one_kind, met)
     assert ours == theirs
     assert ["ERROR" in answer for answer in ours].count(True) == 2, ours

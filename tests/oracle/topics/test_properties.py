@@ -66,7 +66,7 @@ def answer(side: Side, method: str, path: str, body: Any) -> tuple[int, Any]:
 
 
 @pytest.mark.timeout(300)
-def test_what_is_stored_has_the_same_form(sides: tuple[Side, Side]) -> None:
+def test_stored_properties_have_the_same_form(sides: tuple[Side, Side]) -> None:
     for side in sides:
         side.put(f"{BASE}/stored", {"made": "1"})
         side.put(f"{BASE}/stored/subscription/s")

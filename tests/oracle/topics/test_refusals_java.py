@@ -51,7 +51,7 @@ def report(side: Side, classes: str) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-def test_refusals_are_told_alike(
+def test_refusals_are_reported_alike(
     sides: tuple[Side, Side], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     classes = compile_driver(tmp_path_factory.mktemp("classes"), SOURCE / "RefusalsDriver.java")

@@ -461,7 +461,9 @@ CONSUMER_APART = {
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", [0, 1, 2, 3])
-def test_a_consumer_is_told_the_same_of_itself(sides: tuple[Side, Side], kind: int) -> None:
+def test_a_consumer_receives_the_same_statistics_of_itself(
+    sides: tuple[Side, Side], kind: int
+) -> None:
     def work(side: Side) -> Any:
         place = Place(side, f"persistent://{NAMESPACE}/told-{kind}")
         try:

@@ -117,7 +117,7 @@ def test_each_reads_and_changes_what_the_other_wrote(mixed: Mixed) -> None:
     assert ours(mixed, second) == {}
 
 
-def test_what_apache_compacted_and_dropped_is_known_to_us(mixed: Mixed) -> None:
+def test_policies_in_apaches_compacted_ledger_are_read(mixed: Mixed) -> None:
     if mixed.running is not mixed.apache:
         mixed.change_to(mixed.apache)
     rest(mixed, "PUT", "namespaces/public/compacted")

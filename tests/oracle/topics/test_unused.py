@@ -101,7 +101,7 @@ def left(side: Side) -> dict[str, set[str]]:
     return {mode: topics(side, f"unused-{mode}") for mode in MODES}
 
 
-def test_topics_that_nobody_uses_are_deleted_alike(sides: tuple[Side, Side]) -> None:
+def test_unused_topics_are_deleted_alike(sides: tuple[Side, Side]) -> None:
     assert on_both(sides, unused) == (KEPT, KEPT)
 
 

@@ -30,7 +30,7 @@ BASIC = f"Basic {base64.b64encode(b'user:pass:word').decode()}"
         ({"authorization": "Bearer a", "x-pulsar-auth-method-name": "tls"}, True, "tls", b""),
     ],
 )
-def test_what_is_shown_decides_the_method(
+def test_the_presented_credentials_decide_the_method(
     headers: dict[str, str], certificate: bool, method: str, data: bytes
 ) -> None:
     given = credentials_of(headers, CERTIFICATE if certificate else None, "1.2.3.4:5", METHODS)
@@ -51,7 +51,7 @@ def test_what_is_shown_decides_the_method(
         ),
     ],
 )
-def test_what_is_shown_in_no_known_form_is_refused(headers: dict[str, str], reason: str) -> None:
+def test_credentials_of_an_unknown_form_are_refused(headers: dict[str, str], reason: str) -> None:
     with pytest.raises(AuthenticationFailed) as refused:
         credentials_of(headers, None, "", METHODS)
     assert refused.match("Failed to authenticate")

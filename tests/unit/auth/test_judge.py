@@ -59,9 +59,7 @@ async def test_every_resource_of_every_right_must_be_allowed(later: bool) -> Non
     assert await verdict_of(judge, TENANTS, SUPERUSER, call="a") == Verdict(False, f"not {CLUSTER}")
 
 
-async def test_what_everybody_may_do_is_not_judged_nor_a_right_that_this_call_does_not_need() -> (
-    None
-):
+async def test_public_actions_and_unneeded_rights_are_not_judged() -> None:
     judge = Scripted()
     assert await verdict_of(judge, PUBLIC, OPENED, TENANTS, call="") == ALLOWED
     assert judge.asked == []

@@ -37,7 +37,7 @@ def test_equal_viewers_are_one_key() -> None:
     assert len({SOME, ALL, Viewer(), Viewer(frozenset({"a/one"})), again}) == 4
 
 
-def test_what_is_of_all_tenants_is_refused_to_a_viewer_of_some() -> None:
+def test_data_of_all_tenants_is_refused_to_a_viewer_of_some() -> None:
     ALL.require_everything("Runs")
     with pytest.raises(Forbidden, match="Runs are of all tenants"):
         SOME.require_everything("Runs")

@@ -83,7 +83,7 @@ async def test_absent_unknown_and_deleted_are_distinguished(ask: Ask) -> None:
 
 @pytest.mark.parametrize("ask", [*ALL, by_long_poll])
 @pytest.mark.parametrize("how", ["flipped bit", "read error", "file gone"])
-async def test_what_is_here_but_unreadable_is_an_error_never_an_absence(ask: Ask, how: str) -> None:
+async def test_an_unreadable_entry_is_an_error_never_an_absence(ask: Ask, how: str) -> None:
     async with Machine(read_cache_bytes=0) as machine:
         client = await machine.client()
         for entry in range(3):
@@ -151,7 +151,7 @@ async def test_a_read_of_the_last_confirmed_entry_has_the_same_codes(flushed: bo
 
 
 @pytest.mark.parametrize("protocol", ["v2", "v3"])
-async def test_bad_adds_get_bookkeepers_codes(protocol: str) -> None:
+async def test_invalid_adds_are_answered_with_bookkeepers_codes(protocol: str) -> None:
     async with Machine(netty_max_frame_size_bytes=100_000) as machine:
         client = await machine.client()
 

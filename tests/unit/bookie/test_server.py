@@ -23,7 +23,7 @@ GOLDEN = [
 ]
 
 
-async def test_frames_recorded_from_apache_bookkeeper_get_the_recorded_answers() -> None:
+async def test_frames_recorded_from_apache_bookkeeper_receive_the_recorded_answers() -> None:
     async with Machine() as machine:
         client = await machine.client()
         for row in GOLDEN:

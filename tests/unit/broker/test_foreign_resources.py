@@ -68,7 +68,7 @@ TRANSACTION_COMMANDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("role", ["app", "root"])
 @pytest.mark.parametrize("command", TRANSACTION_COMMANDS)
-async def test_transactions_are_refused_for_everybody(
+async def test_transactions_are_refused_for_all_roles(
     broker: Guarded, command: str, role: str
 ) -> None:
     fields = TRANSACTION_COMMANDS[command]

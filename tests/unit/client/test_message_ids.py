@@ -38,13 +38,13 @@ small = st.integers(-1, (1 << 31) - 1)
 @given(
     st.builds(MessageId, positions, small, small, st.integers(0, 1 << 30), st.none() | positions)
 )
-def test_what_is_written_is_read_and_what_protobuf_would_write(message_id: MessageId) -> None:
+def test_a_written_id_is_read_and_equals_protobufs(message_id: MessageId) -> None:
     data = message_id.serialized()
     assert MessageId.parse(data) == message_id
     assert pb.MessageIdData.FromString(data).SerializeToString() == data
 
 
 @pytest.mark.parametrize("data", [b"", b"\x08", b"\xff\xff", b"\x08\x05", b"text"])
-def test_what_is_no_id_is_refused(data: bytes) -> None:
+def test_an_invalid_id_is_refused(data: bytes) -> None:
     with pytest.raises(MessageIdError, match="not a message id"):
         MessageId.parse(data)

@@ -59,7 +59,7 @@ def metadata(fields: bytes) -> pb.MessageMetadata:
 
 
 @pytest.mark.parametrize("name", ["rsa", *(curve.name for curve in CURVES)])
-def test_what_is_sealed_for_a_key_is_opened_by_it_alone(
+def test_a_message_encrypted_for_a_key_is_decrypted_only_with_it(
     folder: Path, tmp_path: Path, name: str
 ) -> None:
     fields, sealed = Sealer(KeyFolder(folder), [name]).seal(b"secret")
@@ -92,7 +92,7 @@ def test_each_of_several_readers_opens_it_and_no_nonce_is_repeated(folder: Path)
         assert Opener(KeyFolder(folder)).opened(about, sealed) == b"%d" % n
 
 
-def test_what_the_java_client_wrapped_on_a_curve_is_opened(tmp_path: Path) -> None:
+def test_a_key_that_the_java_client_wrapped_on_a_curve_is_unwrapped(tmp_path: Path) -> None:
     (tmp_path / "ec1.private.pem").write_text(JAVA_KEY)
     about = pb.MessageMetadata(encryption_param=b64decode(JAVA_PARAM))
     about.encryption_keys.add(key="ec1", value=b64decode(JAVA_WRAPPED))

@@ -30,7 +30,7 @@ async def test_the_files_are_those_of_the_settings(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_used_is_refused_by_name(tmp_path: Path) -> None:
+def test_unusable_settings_are_refused_by_name(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.pem")
     with pytest.raises(ValueError, match="must be set together"):
         BrokerClientSettings(broker_client_key_file_path="key.pem")

@@ -121,7 +121,7 @@ async def test_without_any_partition_the_request_is_refused(bench: AdminBench) -
     assert (await refusal(put(bench, PARENT, "s", k="v")))[0] is NotFound
 
 
-async def test_what_another_broker_keeps_there_for_itself_stays(bench: AdminBench) -> None:
+async def test_internal_properties_of_another_broker_stay(bench: AdminBench) -> None:
     await subscribe(bench, PLAIN, "s")
     await topics.unload(bench.engine, PLAIN)
     node = paths.cursor(PLAIN.managed_ledger_name, "s")

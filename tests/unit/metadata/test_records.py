@@ -54,7 +54,7 @@ def test_ledger_paths_name_their_ids(ledger_id: int) -> None:
     assert paths.ledger_id(paths.ledger(ledger_id)) == ledger_id
 
 
-def test_ledger_paths_as_seen() -> None:
+def test_ledger_paths_equal_those_of_bookkeeper() -> None:
     assert paths.ledger(1) == "/ledgers/00/0000/L0001"
     assert paths.ledger((1 << 31) - 1) == "/ledgers/000/0000/0021/4748/L3647"
     for other in (

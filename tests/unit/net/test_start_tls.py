@@ -276,7 +276,7 @@ def test_a_simulated_handshake_fails_as_a_real_one() -> None:
     simulated(scenario)
 
 
-async def test_what_arrives_with_the_handshake_precedes_what_was_read_behind_it() -> None:
+async def test_bytes_of_the_handshake_precede_those_read_after_it() -> None:
     class Taker(asyncio.Protocol):
         def __init__(self) -> None:
             self.got: list[bytes] = []

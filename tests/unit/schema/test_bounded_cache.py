@@ -14,7 +14,7 @@ def test_the_least_recently_used_value_is_evicted_first() -> None:
     assert [kept.get(name) for name in "abcd"] == [0, None, 2, 3]
 
 
-def test_what_is_put_again_weighs_once_and_what_is_too_heavy_is_not_kept() -> None:
+def test_a_replaced_value_counts_once_and_a_too_large_one_is_not_kept() -> None:
     kept: BoundedCache[str, int] = BoundedCache(30)
     for weight in (10, 20, 5):
         kept.put("a", weight, weight)

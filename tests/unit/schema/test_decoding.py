@@ -83,7 +83,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["what"])
-def test_what_javas_client_encoded_is_read_as_what_it_was(row: dict[str, Any]) -> None:
+def test_values_encoded_by_javas_client_are_decoded(row: dict[str, Any]) -> None:
     schema = Schema(SchemaKind(row["kind"]), row["definition"].encode("latin-1"), row["properties"])
     assert value(schema, bytes.fromhex(row["payload"]), b"k") == row["value"]
 
@@ -117,7 +117,7 @@ def test_json_is_the_document_with_inexpressible_values_replaced() -> None:
     "payload",
     [b"", b"{", b"\xff", b"[" * 100_000, b"[" * 101 + b"]" * 101, b"1" * 5000],
 )
-def test_what_is_no_json_is_refused(payload: bytes) -> None:
+def test_invalid_json_is_refused(payload: bytes) -> None:
     assert refused(of(SchemaKind.JSON, "string"), payload)
 
 

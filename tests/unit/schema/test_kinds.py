@@ -65,7 +65,7 @@ def test_parts_without_a_kind_are_bytes() -> None:
         (joined(b"", b""), {"key.schema.properties": "{"}, "key.schema.properties"),
     ],
 )
-def test_what_is_no_key_value_is_refused(
+def test_an_invalid_key_value_is_refused(
     data: bytes, properties: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(InvalidSchemaError, match=reason):

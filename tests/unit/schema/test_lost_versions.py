@@ -407,7 +407,7 @@ async def test_versions_have_a_bound(cluster: Cluster) -> None:
     assert await ours.latest(TOPIC) is None
 
 
-async def test_what_is_kept_of_large_definitions_is_bounded(
+async def test_the_cache_of_large_definitions_is_bounded(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.schema.stored_versions.ENTRIES_BYTES", 300_000)

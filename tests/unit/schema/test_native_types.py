@@ -56,7 +56,7 @@ def test_the_root_message_is_found_in_any_order_of_files(order: tuple[str, str])
         ),
     ],
 )
-def test_what_is_no_definition_is_refused(data: bytes, reason: str) -> None:
+def test_an_invalid_definition_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(InvalidSchemaError, match=reason):
         parse(data)
 

@@ -98,7 +98,7 @@ async def test_partitions_share_their_topics_schemas(cluster: Cluster) -> None:
     assert (await cluster.store.children("/schemas/public/default")) == [TOPIC.encoded_local]
 
 
-async def test_what_may_not_follow_is_refused_and_nothing_is_left(cluster: Cluster) -> None:
+async def test_an_incompatible_version_is_refused_and_leaves_nothing(cluster: Cluster) -> None:
     ours = registry(cluster)
     with pytest.raises(IncompatibleError, match="auto updating is disabled"):
         await ours.register(TOPIC, avro("a"), FULL, may_add=False)

@@ -85,14 +85,14 @@ def test_a_state_before_one_that_was_seen() -> None:
     assert story.broken() == ["Z1"]
 
 
-def test_a_node_that_nobody_deleted_is_gone() -> None:
+def test_a_missing_node_that_no_session_deleted_is_reported() -> None:
     story = Story()
     write(story, 5, 1)
     story.call(GetData("/d", False), code=ErrorCode.NO_NODE)
     assert story.broken() == ["Z1"]
 
 
-def test_a_version_that_nobody_wrote_and_one_with_two_values() -> None:
+def test_a_version_without_a_write_and_one_with_two_values_are_reported() -> None:
     story = Story()
     write(story, 5, 2)
     write(story, 6, 2)

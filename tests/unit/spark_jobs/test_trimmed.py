@@ -68,7 +68,7 @@ async def read(part: LedgerRange) -> list[Opened]:
     return [opened async for opened in batch._read(OPTIONS, part, COLUMNS, None)]
 
 
-async def test_a_ledger_that_is_trimmed_after_planning_is_named_as_that(
+async def test_a_ledger_trimmed_after_planning_is_reported_as_trimmed(
     topic: tuple[Brokers, ManagedLedger],
 ) -> None:
     _, ledger = topic
@@ -81,7 +81,7 @@ async def test_a_ledger_that_is_trimmed_after_planning_is_named_as_that(
     assert sum(opened.entries.num_rows for opened in await read(planned[2])) == 2
 
 
-async def test_what_was_read_before_the_trimming_counts(
+async def test_entries_read_before_the_trimming_count(
     topic: tuple[Brokers, ManagedLedger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trim the ledger between two reads of a task."""
@@ -130,7 +130,7 @@ async def test_an_offloaded_ledger_that_left_the_bookies_is_no_trimmed_one(
         await read(first)
 
 
-def test_a_profile_counts_what_was_trimmed_and_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_counts_trimmed_entries_and_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     part = LedgerRange(7, 0, 9)
 
     def half(*_: Any) -> Iterator[Opened]:

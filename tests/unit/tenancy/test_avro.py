@@ -78,7 +78,7 @@ def test_maps_and_numbers_of_any_size_round_trip(value: dict[str, int]) -> None:
     assert schema.decode(schema.encode(value)) == value
 
 
-def test_what_is_missing_is_the_default() -> None:
+def test_a_missing_field_has_its_default() -> None:
     value = {key: value for key, value in VALUE.items() if key not in ("small", "colour")}
     assert SCHEMA.decode(SCHEMA.encode(value)) == {**value, "small": 7}
 
@@ -132,6 +132,6 @@ def test_a_count_that_the_bytes_cannot_hold_is_refused_at_once() -> None:
 @pytest.mark.parametrize(
     "definition", ["nothing", {"type": "record"}, {"type": "array"}, [1], {"type": None}, {}]
 )
-def test_what_is_no_schema_is_refused(definition: Any) -> None:
+def test_an_invalid_schema_is_refused(definition: Any) -> None:
     with pytest.raises(AvroError, match="not an Avro schema"):
         AvroSchema(definition)

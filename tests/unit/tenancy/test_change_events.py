@@ -70,7 +70,7 @@ def test_only_what_is_set_is_given() -> None:
     assert len(full) == 30
 
 
-def test_what_is_none_or_absent_is_not_set() -> None:
+def test_null_and_missing_fields_are_not_set() -> None:
     event = SCHEMA.decode(stored(0)[1])
     for policies in ({}, {"messageTTLInSeconds": None}):
         assert policies_of(with_policies(event, policies)) == {}

@@ -62,7 +62,7 @@ async def test_no_more_namespaces_of_a_tenant_than_the_limit(store: MetadataStor
     await make(store, "b/n2")
 
 
-async def test_what_is_stored_for_all_counts_and_what_is_no_number_does_not(
+async def test_limits_stored_for_all_count_and_invalid_numbers_do_not(
     store: MetadataStore,
 ) -> None:
     assert await in_force(store, LIMITS) == LIMITS

@@ -68,7 +68,7 @@ def test_junk_gives_the_documented_error_only(junk: bytes) -> None:
 
 
 @pytest.mark.parametrize("opcode", [0, 4, 5, 6, 8])
-def test_opcodes_off_the_wire_end_the_connection(opcode: int) -> None:
+def test_unknown_opcodes_close_the_connection(opcode: int) -> None:
     frame = b"\x00\x00\x00\x14\x02" + bytes([opcode]) + bytes(18)
     with pytest.raises(wire.BookieFrameError, match=f"opcode {opcode}"):
         wire.parse_request(frame, 0, len(frame))

@@ -95,7 +95,7 @@ EDITS = (
         "gateway/services/attention/memory.py::_judged",
         "finding.since_ms - loaded_ms > RETURNS_MS",
         "True",
-        (f"{BOARD_BEGINS}::test_what_its_broker_found_shortly_after_loading_may_be_older",),
+        (f"{BOARD_BEGINS}::test_a_problem_found_shortly_after_loading_may_be_older",),
     ),
     Edit(
         "harm-is-measured-in-entries",

@@ -40,7 +40,7 @@ EDITS = (
         "if not isfinite(number):",
         "if number != number:",
         (
-            f"{BODIES}::test_what_could_not_be_stored_or_means_two_things_is_refused_by_name",
+            f"{BODIES}::test_unstorable_or_ambiguous_members_are_refused_by_name",
             f"{HOSTILE}::test_a_number_that_is_not_finite_is_refused_and_stored_nowhere",
         ),
     ),

@@ -140,7 +140,7 @@ EDITS = (
         "spark_jobs/pulsar_source/batch.py::_read",
         "await is_listed(store, ledgers, options, ledger_range)",
         "True",
-        (f"{TRIMMED}::test_a_ledger_that_is_trimmed_after_planning_is_named_as_that",),
+        (f"{TRIMMED}::test_a_ledger_trimmed_after_planning_is_reported_as_trimmed",),
     ),
     Edit(
         "a-lost-ledger-is-taken-for-a-trimmed-one",
@@ -154,7 +154,7 @@ EDITS = (
         "spark_jobs/jobs/kit/reading.py::cells_of_range",
         "gathered.add(cells(TRIMMED, at=np.array([0]), count=error.entries))",
         "assert error.entries",
-        (f"{TRIMMED}::test_a_profile_counts_what_was_trimmed_and_all_else",),
+        (f"{TRIMMED}::test_a_profile_counts_trimmed_entries_and_all_others",),
     ),
     Edit(
         "rows-of-a-trimmed-range-are-left-out-silently",

@@ -66,7 +66,7 @@ EDITS = (
         "gateway/ws/frames.py::parse_message",
         "message.beside_bytes += len(text) - len(payload)",
         "pass",
-        (f"{WS}/test_producer.py::test_what_a_message_holds_beside_its_payload_counts",),
+        (f"{WS}/test_producer.py::test_fields_beside_the_payload_count_for_the_size",),
         "W4",
     ),
     Edit(

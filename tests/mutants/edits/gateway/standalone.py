@@ -45,7 +45,7 @@ EDITS = (
         "gateway/standalone/supervisor.py::is_ready",
         r'await reader.readline() == f"{pid}\r\n".encode()',
         r'await reader.readline() != b"$-1\r\n"',
-        (f"{SUPERVISOR}::test_a_worker_is_ready_when_that_very_process_takes_work",),
+        (f"{SUPERVISOR}::test_a_worker_is_ready_when_its_own_process_accepts_work",),
     ),
     Edit(
         "an-instance-waits-for-what-only-analyses-need",

@@ -104,7 +104,7 @@ def test_roles_are_those_of_the_callers_own_tenants(ask: Ask) -> None:
     assert rows(ask(SUPERUSER, "roles?q=SECRET&limit=1")).keys() == {"secret-t1"}
 
 
-def test_what_a_role_may_do_is_shown_of_the_callers_tenants_alone(ask: Ask) -> None:
+def test_the_rights_of_a_role_are_shown_only_for_the_callers_tenants(ask: Ask) -> None:
     def reached(asking: str, role: str) -> set[str]:
         return rows(ask(asking, f"roles/{role}"), "resource").keys()
 
@@ -151,7 +151,7 @@ def test_the_caller_learns_which_operations_it_may_make_and_what_is_missing(ask:
     assert ask("ann", f"may?topic={TOPIC}").json["actions"]["getHistory"]["allowed"]
 
 
-def test_what_the_level_closes_is_closed_in_what_the_caller_may_do(
+def test_actions_that_a_level_closes_are_absent_from_the_callers_rights(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view, "level_of", lambda request: AccessLevel.READ)
@@ -165,7 +165,7 @@ def test_what_the_level_closes_is_closed_in_what_the_caller_may_do(
     assert "this needs level full" in may["deleteTopic"]["why"]
 
 
-def test_what_the_caller_may_do_is_what_the_calls_answer(ask: Ask, call: Gateway) -> None:
+def test_the_callers_listed_rights_agree_with_the_answers_of_calls(ask: Ask, call: Gateway) -> None:
     """Compare with the calls themselves: those that may not be made are refused for the same reason."""
     at = f"{CONSOLE}/topics/persistent/t1/n/p"
     for role in ("app", "ann", "stranger", SUPERUSER):

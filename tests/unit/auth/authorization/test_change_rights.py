@@ -19,7 +19,7 @@ def test_an_administrator_rewrites_its_tenant_but_not_the_clusters() -> None:
         assert needed == (ADMIN, (Action.SUPERUSER, CLUSTER))
 
 
-def test_nobody_changes_policies_that_are_read_only() -> None:
+def test_no_role_changes_read_only_policies() -> None:
     assert judge_change(policies_read_only=False).allowed
     refused = judge_change(policies_read_only=True)
     assert not refused.allowed

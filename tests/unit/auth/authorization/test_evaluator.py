@@ -148,7 +148,7 @@ def test_an_internal_process_is_trusted_by_its_token_alone_and_its_client_is_jud
         assert verdict.allowed is is_allowed, identity
 
 
-def test_nobody_without_a_role_is_allowed_anything_that_is_judged() -> None:
+def test_a_caller_without_a_role_is_refused_every_judged_action() -> None:
     for identity in (UNAUTHENTICATED, Identity("")):
         for action, resource in CALLS:
             assert not judge(identity, action, resource, GRANTED, RULES).allowed
@@ -282,7 +282,7 @@ def test_a_grant_to_publish_is_none_to_set_policies(name: str) -> None:
         assert verdict.allowed is (role != "app" or name.startswith(LOCAL_NAME))
 
 
-def test_what_is_not_in_memory_is_named() -> None:
+def test_a_record_that_is_not_in_memory_is_named() -> None:
     with pytest.raises(NotKnown) as tenant:
         judge(Identity("app"), Action.PRODUCE, TOPIC, Records({}, {}, ["t1"]), RULES)
     assert tenant.value.resource == TENANT

@@ -140,7 +140,9 @@ def reached(role: str, action: Action, resource: Resource, rows: Any, view: Any)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_a_role_can_do_covers_exactly_the_topics_that_the_judge_allows(seed: int) -> None:
+def test_the_listed_rights_of_a_role_cover_exactly_the_topics_that_the_judge_allows(
+    seed: int,
+) -> None:
     draw = random.Random(seed)
     view, rules = Records(*random_documents(draw)), rules_of(draw)
     for role in PATTERNS:

@@ -111,7 +111,7 @@ async def test_calls_and_writes_keep_their_order(tmp_path: Path) -> None:
     rig.close()
 
 
-async def test_what_the_kernel_does_not_take_the_thread_writes(tmp_path: Path) -> None:
+async def test_writes_that_the_kernel_refuses_are_made_by_the_thread(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.write("large", [A * (WRITE_BYTES_MAX // DIRECT_BLOCK + 1)])
     await rig.until(1)

@@ -83,7 +83,7 @@ def test_transitions_that_are_remembered_are_bounded() -> None:
         ("^$", ""),
     ],
 )
-def test_what_re2_and_java_write_is_understood(pattern: str, text: str) -> None:
+def test_the_syntax_of_re2_and_java_is_understood(pattern: str, text: str) -> None:
     assert LinearRegex(pattern).fullmatch(text)
     assert not LinearRegex(pattern).fullmatch(text + "\n!")
 
@@ -107,7 +107,7 @@ def test_what_re2_and_java_write_is_understood(pattern: str, text: str) -> None:
         *(r"\xZZ", r"\x{110000}", r"\x{}", r"\u12", "(?i", "(?", "|+"),
     ],
 )
-def test_what_is_no_expression_is_refused(pattern: str) -> None:
+def test_an_invalid_expression_is_refused(pattern: str) -> None:
     with pytest.raises(RegexSyntaxError):
         LinearRegex(pattern)
 
@@ -131,7 +131,7 @@ def test_what_is_no_expression_is_refused(pattern: str) -> None:
         *("((a{1000}){1000}){1000}", "a" * INSTRUCTIONS_MAX, "((^{1000}){1000}){1000}"),
     ],
 )
-def test_what_cannot_be_matched_within_the_bounds_is_named(pattern: str) -> None:
+def test_constructs_beyond_the_bounds_are_named(pattern: str) -> None:
     with pytest.raises(UnsupportedRegexError):
         LinearRegex(pattern)
 

@@ -59,7 +59,7 @@ async def test_a_client_with_an_authorized_role_is_served(authority: Authority) 
 
 
 @pytest.mark.parametrize("unit", [None, "", "0:stranger", "0:admin,broker", "1:broker", "broker"])
-async def test_a_client_without_one_is_refused_in_both_protocols(
+async def test_a_client_without_an_authorized_role_is_refused_in_both_protocols(
     authority: Authority, unit: str | None
 ) -> None:
     async with guarded(authority) as machine:
@@ -101,6 +101,6 @@ def test_the_role_is_the_first_of_value_0_of_the_organizational_unit(unit: str, 
         ({"bookie_auth_provider_factory_class": "org.example.X"}, "must be"),
     ],
 )
-def test_roles_without_what_shows_them_are_refused(values: dict[str, Any], name: str) -> None:
+def test_roles_without_certificates_are_refused(values: dict[str, Any], name: str) -> None:
     with pytest.raises(SettingsError, match=name):
         BookieSettings(data_dir="/d", **values)

@@ -162,7 +162,7 @@ async def test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_
         shares_agree(storage.entries)
 
 
-async def test_what_is_written_or_deleted_during_a_copy_keeps_its_state() -> None:
+async def test_entries_written_or_deleted_during_a_copy_keep_their_state() -> None:
     disk = fresh()
     storage = opened(disk)
     want = fill(storage)

@@ -186,7 +186,7 @@ def test_large_entries_are_answered_without_a_copy() -> None:
     assert [bytes(entry[-VIEWED_BYTES:]) for entry in entries] == payloads
 
 
-async def test_what_a_large_read_found_is_answered_before_the_next_is_read() -> None:
+async def test_a_large_read_is_answered_before_the_next_read() -> None:
     store = Store(block_bytes=128 << 10)
     store.write(7, 0, [bytes([i]) * (200 << 10) for i in range(10)])
     answered: list[int] = []

@@ -113,7 +113,7 @@ def test_another_bookies_index_is_refused() -> None:
 
 
 @pytest.mark.parametrize("loss", ["log", "head", "cut"])
-def test_what_cannot_be_rebuilt_is_never_denied(loss: str) -> None:
+def test_entries_that_cannot_be_rebuilt_are_never_denied(loss: str) -> None:
     disk = fresh()
     filled(disk)
     disk.crash()

@@ -122,7 +122,7 @@ def test_a_backlog_that_shrinks_in_time_has_no_cause() -> None:
     assert life.changes == [None]
 
 
-def test_others_wait_for_the_consumer_of_one_key() -> None:
+def test_the_backlog_of_one_key_blocks_other_consumers() -> None:
     life = stuck()
     for second in range(60):
         paused = "key" if second % 3 else "read"

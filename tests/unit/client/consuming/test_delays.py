@@ -9,7 +9,7 @@ from engine.client.consuming.delays import TICK_S, Delays
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_what_was_added_is_due_after_the_delay_in_its_order() -> None:
+async def test_added_messages_are_due_after_the_delay_in_order() -> None:
     due: list[tuple[float, list[str]]] = []
     loop = asyncio.get_running_loop()
     began = loop.time()

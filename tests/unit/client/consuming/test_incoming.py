@@ -57,7 +57,7 @@ def test_only_what_is_due_of_a_batch() -> None:
     assert (messages_due(metadata, []), messages_due(metadata, [0b10110])) == (5, 3)
 
 
-def test_what_cannot_be_opened_is_refused() -> None:
+def test_a_message_that_cannot_be_decoded_is_refused() -> None:
     entry = pack_entry([Message(b"x" * 50)], producer_name="p", publish_ms=5, compression=LZ4)
     with pytest.raises(BatchFormatError, match="checksum"):
         opened(entry[:-1] + b"?")

@@ -159,7 +159,7 @@ async def test_batches_are_full_or_late_and_their_messages_are_numbered(kind: in
         assert producer.published.messages.total == 12
 
 
-async def test_what_has_no_receipt_is_sent_again_over_any_loss() -> None:
+async def test_messages_without_a_receipt_are_resent_after_any_loss() -> None:
     async with publishing() as (bench, publisher):
         sent = 0
         for round_ in range(12):

@@ -74,7 +74,7 @@ def test_rest_finds_the_cluster_by_its_path_and_without_one_the_default(filled: 
     assert configuration["metadataStoreUrl"] == west(filled).settings.metadata_url
 
 
-def test_a_path_names_the_same_to_its_view_for_every_cluster() -> None:
+def test_a_path_has_the_same_view_arguments_for_every_cluster() -> None:
     from gateway.rest.urls import table
 
     for route, _, _ in table():
@@ -153,7 +153,7 @@ def test_history_is_that_of_the_cluster_alone(two: Gateway) -> None:
     assert two("GET", f"{API}/east/{path}").json["points"] == []
 
 
-def test_what_needs_attention_is_that_of_the_cluster_alone(filled: Gateway) -> None:
+def test_problems_are_those_of_the_cluster_alone(filled: Gateway) -> None:
     listed(filled, "west", lambda page: page["total"] > 0)
     listed(filled, "east", lambda page: True)
     lag = ["no-consumer", "warning", now_ms() - 5_000, 0, {"left_ms": now_ms() - 5_000}]

@@ -170,7 +170,7 @@ async def test_a_client_that_reads_nothing_is_disconnected(
     assert all(message.get("more_body") for message in client.sent[1:])
 
 
-async def test_what_middleware_raises_is_logged_and_answered(
+async def test_exceptions_of_middleware_are_logged_and_answered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client = Client("GET", "/").say()

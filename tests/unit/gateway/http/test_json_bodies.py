@@ -43,9 +43,7 @@ def test_ordinary_bodies_are_decoded(body: bytes) -> None:
         (b"{", "body"),
     ],
 )
-def test_what_could_not_be_stored_or_means_two_things_is_refused_by_name(
-    body: bytes, field: str
-) -> None:
+def test_unstorable_or_ambiguous_members_are_refused_by_name(body: bytes, field: str) -> None:
     with pytest.raises(InvalidField) as refused:
         decode_body(body)
     assert refused.value.field == field

@@ -85,7 +85,7 @@ def test_two_sweeps_at_once_do_not_disturb_each_other(
     assert directories() == []
 
 
-def test_what_an_attempt_writes_after_its_end_is_swept_too(bench: Bench) -> None:
+def test_files_that_an_attempt_writes_after_its_end_are_swept_too(bench: Bench) -> None:
     """Sweep late files: Spark may continue for a while after its worker was killed."""
     run = bench.create()
     bench.at("half", lambda: services.cancel(run_id=run.id))

@@ -59,7 +59,7 @@ async def test_a_short_name_is_completed(bench: AdminBench) -> None:
         ("a/b", "Invalid short topic name"),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_read_is_refused_by_its_name(
+async def test_an_unreadable_target_is_refused_by_name(
     bench: AdminBench, name: str, reason: str
 ) -> None:
     assert (await refusal(bench, name)).startswith(reason)

@@ -202,7 +202,7 @@ def test_a_long_run_whose_progress_spark_reports_continues(quick: Bench) -> None
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-def test_warming_a_spark_that_hangs_gives_its_slot_back(bench: Bench, hangs: bool) -> None:
+def test_starting_a_hanging_spark_releases_its_slot(bench: Bench, hangs: bool) -> None:
     bench.patch.setattr(tasks, "WARM_S", 0.02 if hangs else 600)
     bench.patch.setattr(spark, "session", lambda: hangs and until(lambda: bench.ended))
     bench.patch.setattr(spark, "warm", lambda session: None)
@@ -214,7 +214,7 @@ def test_a_run_that_is_wanted_is_not_closed_by_its_heart(quick: Bench) -> None:
     assert not services.close_cancelled(run=quick.create())
 
 
-def test_what_stopped_keeps_its_stage_and_its_progress(bench: Bench) -> None:
+def test_a_stopped_run_keeps_its_stage_and_progress(bench: Bench) -> None:
     def fails(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
         progress("reading the topic", 3, 9)
         raise RuntimeError("the bookie is away")

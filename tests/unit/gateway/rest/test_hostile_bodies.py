@@ -52,7 +52,7 @@ def test_a_number_that_is_not_finite_is_refused_and_stored_nowhere(call: Call) -
     assert [row["status"] for row in rows] == [400, 400, 400]
 
 
-def test_what_another_tool_stored_hides_no_page_of_the_audit_log(
+def test_values_stored_by_another_tool_hide_no_page_of_the_audit_log(
     call: Call, engine: EngineLink
 ) -> None:
     """Answer the audit page though a record holds a non-finite number and half a character."""

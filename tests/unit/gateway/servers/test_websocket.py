@@ -84,7 +84,7 @@ async def test_the_scope_has_the_path_as_it_was_sent(pair: SocketPair, endpoint:
     assert (b"host", b"127.0.0.1:8080") in endpoint.scope["headers"]
 
 
-async def test_compression_is_never_agreed_on(endpoint: Endpoint) -> None:
+async def test_compression_is_never_negotiated(endpoint: Endpoint) -> None:
     offer = {"Sec-WebSocket-Extensions": "permessage-deflate"}
     pair = await SocketPair(endpoint, "/", offer).opened()
     assert pair.response is not None
@@ -111,7 +111,7 @@ async def test_frames_of_one_turn_leave_in_one_write(pair: SocketPair, endpoint:
     assert pair.transport.writes == before + 1
 
 
-async def test_what_is_sent_before_closing_arrives(pair: SocketPair, endpoint: Endpoint) -> None:
+async def test_messages_sent_before_closing_arrive(pair: SocketPair, endpoint: Endpoint) -> None:
     endpoint.port.send_text("last")
     endpoint.port.close(4000, "x" * 200)
     endpoint.port.send_text("too late")

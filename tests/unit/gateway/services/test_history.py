@@ -89,14 +89,14 @@ def test_after_a_restart_only_differences_are_recorded() -> None:
     assert recorded[Subject("lost", "s")].point == IDLE
 
 
-def test_what_changed_in_a_slot_that_is_skipped_counts_in_the_next() -> None:
+def test_changes_in_a_skipped_slot_count_in_the_next() -> None:
     slots = Slots({}, 0)
     slots.change(TOPIC, None, QUIET, 0)
     slots.skip(SLOT_MS)
     assert points(slots, 2 * SLOT_MS) == {TOPIC: QUIET}
 
 
-def test_what_changes_while_a_slot_is_worked_out_counts_in_the_next() -> None:
+def test_changes_while_a_slot_is_computed_count_in_the_next() -> None:
     other = Subject("other")
     slots = Slots({}, 0)
     for subject in (TOPIC, other):
@@ -222,7 +222,7 @@ sys.stdin.read()
 """
 
 
-def test_what_was_written_is_there_after_a_kill(tmp_path: Path) -> None:
+def test_written_points_survive_a_kill(tmp_path: Path) -> None:
     path = tmp_path / NAME
     command = [sys.executable, "-c", WRITER, str(path)]
     with subprocess.Popen(

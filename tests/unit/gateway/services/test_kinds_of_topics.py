@@ -152,7 +152,7 @@ async def test_dead_letters_of_a_partition_are_stored(bench: AdminBench) -> None
     assert (await bench.engine.call(LAST_MESSAGE_ID, OnTopic(dead)))["entryId"] == 2
 
 
-async def test_what_a_creation_cut_off_left_behind_can_be_deleted_or_taken_over(
+async def test_the_record_of_an_interrupted_creation_can_be_deleted_or_reused(
     bench: AdminBench,
 ) -> None:
     """Check that a claim is no partitioned topic to any caller, and that its namespace can be emptied of it."""

@@ -518,7 +518,7 @@ async def test_a_redis_that_loads_its_file_is_not_ready() -> None:
         assert await is_ready(Ready("redis", redis.port), "127.0.0.1")
 
 
-async def test_a_worker_is_ready_when_that_very_process_takes_work() -> None:
+async def test_a_worker_is_ready_when_its_own_process_accepts_work() -> None:
     async with Redis() as redis:
         redis.loading = False
         for redis.worker_pid, ready in ((0, False), (123, False), (1234, True)):

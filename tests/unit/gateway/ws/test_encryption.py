@@ -57,7 +57,7 @@ def test_compression_and_size_of_the_payload_are_in_the_metadata() -> None:
         ({"compressionType": "LZ4", "uncompressedMessageSize": 1 << 31}, 3, "to 2147483647"),
     ],
 )
-def test_what_cannot_be_used_is_answered_by_its_code(
+def test_unusable_keys_are_answered_with_their_code(
     more: dict[str, Any], code: int, text: str
 ) -> None:
     with pytest.raises(frames.ProducerFrameError, match=text) as caught:
@@ -81,7 +81,7 @@ def test_what_cannot_be_used_is_answered_by_its_code(
         {"k": {"keyValue": "", "metadata": {"a": []}}},
     ],
 )
-def test_what_is_no_such_json_can_only_be_names(body: Any) -> None:
+def test_a_value_that_is_not_this_json_is_a_list_of_names(body: Any) -> None:
     assert keys(body) is None
     assert encryption.key_fields("name,other") is None
 

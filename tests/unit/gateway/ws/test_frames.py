@@ -141,7 +141,7 @@ def test_a_receipt_is_json_whatever_the_context(message_id: bytes, context: str 
         '{"payload": "eA==", "replicationClusters": [1]}',
     ],
 )
-def test_what_pulsar_takes_is_taken(text: str) -> None:
+def test_frames_that_pulsar_accepts_are_accepted(text: str) -> None:
     assert frames.parse_message(text, 0).payload == b"x"
 
 

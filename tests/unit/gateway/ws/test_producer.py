@@ -128,7 +128,7 @@ async def test_a_terminated_topic_is_reported_and_the_socket_stays() -> None:
         assert [reply["context"] for reply in await answers(pair, 1)] == ["b"]
 
 
-async def test_what_has_no_receipt_is_sent_again_when_the_topic_moves() -> None:
+async def test_messages_without_a_receipt_are_resent_when_the_topic_moves() -> None:
     async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a"), frame(b"b"))
@@ -181,7 +181,7 @@ async def test_the_socket_is_not_read_while_too_much_waits(monkeypatch: pytest.M
     "fields",
     [{"properties": {"k": "v" * 2000}}, {"context": "c" * 2000}, {"key": "k" * 2000}],
 )
-async def test_what_a_message_holds_beside_its_payload_counts(
+async def test_fields_beside_the_payload_count_for_the_size(
     monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(producer, "IN_FLIGHT_BYTES_MAX", 3000)

@@ -41,7 +41,7 @@ def test_the_oldest_answer_counts_when_reads_share_a_watch() -> None:
     assert called.paths == ["/a"]
 
 
-def test_an_answer_behind_the_end_of_its_watch_calls_nobody() -> None:
+def test_an_answer_behind_the_end_of_its_watch_calls_no_watcher() -> None:
     called = Called()
     for forget in (lambda: called.watches.remove("/a", called), called.watches.clear):
         reading = called.watches.begin("/a", called)

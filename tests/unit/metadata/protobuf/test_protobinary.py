@@ -14,7 +14,7 @@ from engine.wire import pulsar_pb2 as pb
 FIELDS = {"ledgerId": 1, "entryId": 2, "partition": 3, "batch_index": 4}
 
 
-def test_what_is_written_is_what_protobuf_reads() -> None:
+def test_protobuf_reads_the_written_bytes() -> None:
     out = bytearray()
     put_int(out, 1, 1 << 63)
     put_int(out, 2, 5)
@@ -27,7 +27,7 @@ def test_what_is_written_is_what_protobuf_reads() -> None:
     assert pb.KeyValue.FromString(bytes(named)) == pb.KeyValue(key="käse", value="")
 
 
-def test_what_protobuf_writes_is_read() -> None:
+def test_bytes_of_protobuf_are_read() -> None:
     data = pb.MessageIdData(ledgerId=300, entryId=0, partition=-7).SerializeToString()
     assert list(take_fields(data)) == [(1, 300), (2, 0), (3, -7)]
     data = pb.KeyValue(key="a", value="b" * 300).SerializeToString()
@@ -38,7 +38,7 @@ def test_what_protobuf_writes_is_read() -> None:
     "data",
     [b"\x0a\x05abc", b"\x08", b"\x08\xff", b"\x0b", b"\x09" + bytes(8), b"\x08" + b"\xff" * 10],
 )
-def test_what_is_cut_off_or_of_another_type_is_refused(data: bytes) -> None:
+def test_truncated_bytes_and_other_types_are_refused(data: bytes) -> None:
     with pytest.raises((ValueError, IndexError)):
         list(take_fields(data))
 

@@ -28,7 +28,7 @@ def test_one_of_several_permissions_is_enough() -> None:
     assert granted(entry, permission=Permission.READ | Permission.ADMIN)
 
 
-def test_everybody_may_do_everything_with_an_open_or_empty_acl() -> None:
+def test_all_clients_may_do_everything_with_an_open_or_empty_acl() -> None:
     assert allows(OPEN_ACL, Permission.ADMIN, [])
     assert allows((), Permission.ADMIN, [])
 

@@ -50,7 +50,7 @@ async def test_server_and_client_trust_each_other_by_the_authority(tmp_path: Pat
         (("client", "authority"), "cannot be the name of a file"),
     ],
 )
-def test_what_cannot_be_made_is_refused_in_one_line(
+def test_impossible_certificates_are_refused_in_one_line(
     arguments: tuple[str, ...], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert make(tmp_path, *arguments) == 1

@@ -132,7 +132,7 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> Stores:
     return Stores(monkeypatch)
 
 
-def test_what_apache_writes_is_written_to_the_stores_that_have_it(
+def test_the_nodes_of_apache_are_written_to_their_stores(
     stores: Stores, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*INITIALIZE]) == 0

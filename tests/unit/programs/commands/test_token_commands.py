@@ -106,7 +106,7 @@ def test_a_token_is_read_from_each_place(
         (["validate", "a.b.c", "-sk", "AAAA"], "at least 256 bits"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line(
+def test_impossible_commands_are_refused_in_one_line(
     arguments: list[str], reason: str, secret: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*(str(secret) if word == "SECRET" else word for word in arguments)) == 1

@@ -110,7 +110,7 @@ ORDER = record(
         (long(1) + long(2**50), "items[0]: more values than a message of its size may hold"),
     ],
 )
-def test_what_breaks_is_named_by_its_field(payload: bytes, reason: str) -> None:
+def test_an_undecodable_field_is_named(payload: bytes, reason: str) -> None:
     assert refused(ORDER, payload) == reason
 
 
@@ -159,7 +159,7 @@ def test_another_definition_sees_a_value_as_its_own_type(
         (ONE, b"a", TWO, "f: fixed F: 1 bytes, then 2"),
     ],
 )  # fmt: skip
-def test_what_another_definition_cannot_see_is_refused(
+def test_values_that_another_definition_cannot_read_are_refused(
     written: object, payload: bytes, wanted: object, reason: str
 ) -> None:
     assert refused(record(field("f", written)), payload, record(field("f", wanted))) == reason
@@ -201,7 +201,7 @@ def test_records_may_hold_themselves_but_not_without_end() -> None:
     assert read(LIST, long(1) + long(0), LIST) == {"next": {"next": None}}
 
 
-def test_values_that_take_no_bytes_are_bounded() -> None:
+def test_the_number_of_values_without_bytes_is_bounded() -> None:
     empty = record(field("f", {"type": "array", "items": record(name="Empty")}))
     assert read(empty, long(1000) + long(0)) == {"f": [{}] * 1000}
     assert "more values than" in refused(empty, long(2**40) + long(0))

@@ -110,7 +110,7 @@ def test_a_reader_sees_what_its_own_message_has() -> None:
         (b"\x12\xff\xff\xff\xff\x0f", "", "no p.Order"),
     ],
 )
-def test_what_is_no_such_message_is_refused(payload: bytes, path: str, reason: str) -> None:
+def test_bytes_of_another_message_are_refused(payload: bytes, path: str, reason: str) -> None:
     with pytest.raises(UndecodableError) as raised:
         decoder(native(files())).value(payload)
     assert raised.value.path == path

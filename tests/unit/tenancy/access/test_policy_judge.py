@@ -132,7 +132,7 @@ async def test_a_change_counts_from_its_notice_on(bench: Bench) -> None:
     assert not (await bench.verdict(ADMIN)).allowed
 
 
-async def test_what_does_not_exist_is_refused_until_it_is_created(bench: Bench) -> None:
+async def test_a_missing_topic_is_refused_until_it_is_created(bench: Bench) -> None:
     other = NamespaceName.parse("later/ns")
     record = {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}
     assert not (await bench.verdict(ADMIN, resource=other.topic("t"))).allowed
@@ -141,7 +141,7 @@ async def test_what_does_not_exist_is_refused_until_it_is_created(bench: Bench) 
     assert await bench.verdict(ADMIN, resource=other.topic("t")) == ALLOWED
 
 
-async def test_what_was_allowed_stays_allowed_while_the_store_is_away(bench: Bench) -> None:
+async def test_allowed_actions_stay_allowed_while_the_store_is_unavailable(bench: Bench) -> None:
     assert await bench.verdict(APP) == ALLOWED
     await bench.cut_off()
     assert bench.judge.judge(APP, Action.PRODUCE, TOPIC) == ALLOWED
@@ -150,7 +150,7 @@ async def test_what_was_allowed_stays_allowed_while_the_store_is_away(bench: Ben
         bench.judge.judge(APP, Action.CONSUME, TOPIC)
 
 
-async def test_what_was_never_read_is_not_ready_while_the_store_is_away(bench: Bench) -> None:
+async def test_unread_records_are_not_ready_while_the_store_is_unavailable(bench: Bench) -> None:
     await bench.cut_off()
     with pytest.raises(NotReady):
         await bench.verdict(APP)

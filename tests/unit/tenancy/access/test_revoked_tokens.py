@@ -74,7 +74,7 @@ async def test_a_process_that_starts_knows_what_was_revoked_before(bench: Bench)
     assert "first" in late
 
 
-async def test_what_is_known_stays_while_the_store_is_away_and_the_rest_follows(
+async def test_known_revocations_stay_while_the_store_is_unavailable_and_others_follow(
     bench: Bench,
 ) -> None:
     await bench.revoke("first")

@@ -35,6 +35,6 @@ async def test_a_bundle_has_its_own_or_the_default(store: MetadataStore) -> None
 
 
 @pytest.mark.parametrize("given", [None, {"memory": "x"}, {"memory": True}, {"dynamic": 1}])
-async def test_what_is_no_quota_is_refused(store: MetadataStore, given: object) -> None:
+async def test_an_invalid_quota_is_refused(store: MetadataStore, given: object) -> None:
     with pytest.raises(InvalidRequest):
         await set_default_quota(store, given)  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def test_the_first_policy_that_names_a_namespace_holds() -> None:
     assert two.places("u/x", BROKERS) == ["three:8080"]
 
 
-def test_what_belongs_elsewhere_moves_unless_it_is_to_stay() -> None:
+def test_bundles_of_other_brokers_move_unless_they_are_to_stay() -> None:
     moving, staying = policies(given()), policies(given(unload_scope="none"))
     assert moving.moves("t/iso1", "three:8080", BROKERS)
     assert moving.moves("t/other", "one:8080", BROKERS)
@@ -82,7 +82,7 @@ def test_what_belongs_elsewhere_moves_unless_it_is_to_stay() -> None:
     assert not staying.moves("t/other", "one:8080", BROKERS)
 
 
-async def test_what_is_stored_is_what_apache_stores(store: MetadataStore) -> None:
+async def test_stored_policies_equal_apaches(store: MetadataStore) -> None:
     await set_isolation_policy(store, C, "p1", given(1, unload_scope="none", other=7))
     assert (await store.get(paths.isolation_policies(C)))[0] == (
         b'{"p1":{"namespaces":["t/iso.*"],"primary":["one:8080","two"],"secondary":["three"],'

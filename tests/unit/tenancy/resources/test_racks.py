@@ -45,7 +45,7 @@ async def test_a_bookie_is_in_one_group(store: MetadataStore) -> None:
         await delete_rack(store, "c:1")
 
 
-async def test_what_cannot_act_is_refused(store: MetadataStore) -> None:
+async def test_ineffective_racks_are_refused(store: MetadataStore) -> None:
     with pytest.raises(PreconditionFailed, match="'group' parameters is missing"):
         await set_rack(store, "b:1", None, {"rack": "/r"})
     with pytest.raises(PreconditionFailed, match="'rack' parameter is invalid"):

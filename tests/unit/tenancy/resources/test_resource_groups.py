@@ -58,7 +58,7 @@ async def test_a_namespace_may_be_created_with_its_group(store: MetadataStore) -
 
 
 @pytest.mark.parametrize("rate", ["x", True, [], 1 << 31, -(1 << 33)])
-async def test_what_is_no_rate_is_refused(store: MetadataStore, rate: object) -> None:
+async def test_an_invalid_rate_is_refused(store: MetadataStore, rate: object) -> None:
     with pytest.raises(InvalidField, match="publishRateInMsgs"):
         await put_resource_group(store, "g", {"publishRateInMsgs": rate})
     with pytest.raises(InvalidRequest, match="body"):
@@ -70,8 +70,6 @@ async def test_what_is_no_rate_is_refused(store: MetadataStore, rate: object) ->
 @pytest.mark.parametrize(
     "name", ["", ".", "a/b", "a\0", "a\x1b", "\x91", "\ue000", "\ufff0", "\U00020000", "g" * 256]
 )
-async def test_what_the_metadata_store_can_have_no_node_of_is_refused(
-    store: MetadataStore, name: str
-) -> None:
+async def test_names_that_no_node_can_have_are_refused(store: MetadataStore, name: str) -> None:
     with pytest.raises(PreconditionFailed, match="ResourceGroup name"):
         await put_resource_group(store, name, {"publishRateInMsgs": 1})

@@ -234,7 +234,7 @@ async def test_a_consumer_that_subscribes_during_a_deletion_waits_and_delays_no_
     await durable(bench)
 
 
-async def test_after_a_failed_unsubscribe_the_client_is_told_to_reconnect(
+async def test_after_a_failed_unsubscribe_the_client_is_asked_to_reconnect(
     bench: Bench, away: Away
 ) -> None:
     connection = Client()

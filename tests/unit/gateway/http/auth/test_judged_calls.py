@@ -95,7 +95,7 @@ def test_a_refusal_is_the_same_whether_what_it_names_exists(judged: Gateway) -> 
     assert len(texts) == 1
 
 
-def test_what_is_not_known_while_the_store_is_away_is_no_refusal(
+def test_an_unknown_right_while_the_store_is_unavailable_is_no_refusal(
     judged: Gateway, engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*args: Any, **named: Any) -> Any:

@@ -67,7 +67,7 @@ def test_an_item_has_title_cause_advice_and_link(console: Console) -> None:
     assert (item["topic"], item["subscription"], item["count"]) == (T + "a b", "billing/é", 1)
 
 
-def test_what_is_alike_shares_a_line(console: Console) -> None:
+def test_similar_problems_share_a_line(console: Console) -> None:
     for number in range(30):
         console.lag(f"t{number}", "s", "no-consumer", 500, left_ms=0)
     answer = console.found()
@@ -81,7 +81,7 @@ def test_what_is_alike_shares_a_line(console: Console) -> None:
     assert len(console.board.topics_of("any")) == 30
 
 
-def test_what_has_no_line_is_counted(console: Console) -> None:
+def test_problems_without_a_line_are_counted(console: Console) -> None:
     for cause in ("no-consumer", "slow", "held", "redelivery", "hot-key", "no-permits"):
         for number in range(2):
             console.lag(f"{cause}{number}", "s", cause, 500)

@@ -41,7 +41,7 @@ def test_a_subscription_that_caught_up_for_a_while_begins_a_new_problem(console:
     assert item["since"] > console.now - RETURNS_MS
 
 
-def test_what_its_broker_found_shortly_after_loading_may_be_older(console: Console) -> None:
+def test_a_problem_found_shortly_after_loading_may_be_older(console: Console) -> None:
     began = console.now - 60_000
     console.lag("a", "s", "no-consumer", loaded_ms=began - 1_000, left_ms=0)
     console.lag("b", "s", "no-consumer", loaded_ms=began - 1_000, left_ms=began)

@@ -59,7 +59,7 @@ def test_that_nothing_can_be_published_is_the_first_of_all(three: Console) -> No
     assert trouble["cause"] == TopicCause.PRODUCERS_LEFT, "they are not back yet"
 
 
-def test_what_could_not_be_published_to_from_the_first_look_may_be_so_for_longer(
+def test_a_publishing_outage_seen_at_the_first_check_may_be_older(
     console: Console,
 ) -> None:
     console.bookies = [{"id": "k:1", "state": "down"}]

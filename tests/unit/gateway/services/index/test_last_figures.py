@@ -57,7 +57,7 @@ def test_a_non_persistent_topic_that_is_not_loaded_holds_nothing() -> None:
     assert index.due(0, 100) == []
 
 
-def test_what_could_not_be_read_is_tried_again_later() -> None:
+def test_figures_that_could_not_be_read_are_retried_later() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
     names = index.due(1000, 1)
@@ -68,7 +68,7 @@ def test_what_could_not_be_read_is_tried_again_later() -> None:
     assert index.due(1000 + RETRY_MS, 5) == [f"{T}x", f"{T}y"]
 
 
-def test_what_was_read_before_a_topic_was_used_again_does_not_stay() -> None:
+def test_figures_read_before_a_topic_was_used_again_are_dropped() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
     (name,) = index.due(0, 5)

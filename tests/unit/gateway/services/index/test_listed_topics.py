@@ -144,7 +144,7 @@ def test_the_oldest_of_a_partitioned_topic_is_that_of_its_parts_and_not_known_wh
     assert len(fold._oldest._heap) < 40
 
 
-def test_what_has_waited_longest_sorts_first_and_what_is_not_known_last() -> None:
+def test_the_longest_wait_sorts_first_and_unknown_waits_last() -> None:
     index = TopicIndex()
     oldest_by_name = {"a": 0, "b": 500, "c": OLDEST_UNKNOWN, "d": 100}
     index.apply(

@@ -345,7 +345,7 @@ def check(index: TopicIndex, model: Model) -> None:
         assert index.select(ALL, chosen).names() == naive_order(model, chosen), chosen
 
 
-def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
+def test_changes_between_the_steps_of_a_large_change_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Silence a broker and remove it, with many topics: others have their turn meanwhile."""

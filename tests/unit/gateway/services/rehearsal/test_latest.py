@@ -95,7 +95,9 @@ async def test_a_partition_that_does_not_answer_is_named(bench: AdminBench) -> N
         await latest.latest(none, MANY, 10)
 
 
-async def test_what_keeps_no_messages_and_what_is_not_there_are_refused(bench: AdminBench) -> None:
+async def test_topics_without_stored_messages_and_missing_topics_are_refused(
+    bench: AdminBench,
+) -> None:
     with pytest.raises(Unsupported, match="non-persistent"):
         await read(bench, TopicName.parse("non-persistent://public/default/t"), 1)
     with pytest.raises(NotFound):

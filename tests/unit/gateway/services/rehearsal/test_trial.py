@@ -46,7 +46,7 @@ def test_a_dropped_default_is_found_with_the_field_and_the_exact_count() -> None
     assert json.loads(broken.samples[0]["value"]) == {"id": 2, "note": "abc"}
 
 
-def test_what_does_not_even_decode_by_its_own_version_has_no_value() -> None:
+def test_a_message_that_its_own_version_cannot_decode_has_no_value() -> None:
     (failure,) = tried(TWO, message(1, 1, b"\x02\x7f")).failures
     assert failure["path"] == "note"
     assert failure["value"] is None
