@@ -1,6 +1,7 @@
 """Identification of clients: providers by method, the anonymous role (A8), proxies and the clients that they act for
 (A9)."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from engine.auth.authenticators.provider import Authenticated, Check, Presented, Provider
 from engine.auth.authenticators.provider_list import ProviderList
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import (
     NO_METHOD,
     AuthenticationFailed,
@@ -22,6 +24,8 @@ log = logging.getLogger(__name__)
 
 EXPIRED = "EXPIRED_JWT"
 REVOKED = "REVOKED_TOKEN"
+LOOK_S = 1.5
+"""Interval at which files of keys are looked at, for connections that are open."""
 INVALID_ROLES = "Invalid roles."
 NOT_A_PROXY = "Must not set proxyVersion without connecting as a ProxyRole."
 
@@ -36,6 +40,8 @@ class Outcomes:
     """Refused credentials by provider, method and kind of failure."""
     expired: int = 0
     """Tokens that were refused because they had ended."""
+    files: Sequence[WatchedFile] = ()
+    """Files of keys and users that are read again when they change."""
 
 
 class Roles(NamedTuple):
@@ -77,6 +83,10 @@ class Authentication:
         self._roles = roles
         self._revoked = revoked
         self.outcomes = outcomes if outcomes is not None else Outcomes()
+        self.outcomes.files = [
+            file for provider in providers for file in provider.files if file.exists
+        ]
+        self._revision = self._look()
 
     def __call__(self, credentials: Credentials) -> Identity | Awaitable[Identity]:
         """Return the identity of a client of the binary protocol. Raises AuthenticationFailed, RolesRefused."""
@@ -87,11 +97,24 @@ class Authentication:
         return self._identify(credentials, self._request_roles)
 
     def is_withdrawn(self, identity: Identity) -> bool:
-        """Return whether a token by which a client was identified is no longer valid (A24)."""
+        """Return whether a token by which a client was identified is no longer valid (A24, A25)."""
         return any(map(self._is_withdrawn, identity.evidence))
 
     def _is_withdrawn(self, evidence: Evidence) -> bool:
-        return evidence.token_id in self._revoked
+        if evidence.token_id in self._revoked:
+            return True
+        # A key that moved to another provider counts as well: so is a key replaced while both serve.
+        return bool(evidence.key_id) and not any(
+            evidence.key_id in provider.key_ids for provider in self._providers.values()
+        )
+
+    def have_keys_changed(self) -> bool:
+        """Look at the files of keys and users, and return whether one was read again since the last call."""
+        before, self._revision = self._revision, self._look()
+        return self._revision != before
+
+    def _look(self) -> tuple[object, ...]:
+        return tuple(provider.revision() for provider in self._providers.values())
 
     def _identify(
         self, credentials: Credentials, complete: "_Complete"
@@ -256,3 +279,14 @@ def _identity(
 
 def _evidence(checked: Authenticated) -> tuple[Evidence, ...]:
     return () if checked.evidence is None else (checked.evidence,)
+
+
+async def follow_keys(authentication: Authentication, changed: Callable[[], None]) -> None:
+    """Call ``changed`` within LOOK_S of each change of the keys in files, until cancelled; it must raise nothing.
+
+    Returns at once where no setting names a file.
+    """
+    while authentication.outcomes.files:
+        await asyncio.sleep(LOOK_S)
+        if authentication.have_keys_changed():
+            changed()

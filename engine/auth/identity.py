@@ -5,9 +5,14 @@ from typing import NamedTuple
 
 
 class Evidence(NamedTuple):
-    """Evidence by which a token was accepted, and whose end withdraws it. ``token_id``: see ``jws.token_id``."""
+    """Evidence by which a token was accepted, and whose end withdraws it.
+
+    ``token_id``: see ``jws.token_id``. ``key_id`` stands for the key that verified it and the rules of its claims;
+    empty for keys that an issuer publishes.
+    """
 
     token_id: str
+    key_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Identity:
     method: str = ""
     expires_at: float | None = None
     original_method: str = ""
-    evidence: tuple[Evidence, ...] = field(default=(), compare=False)
+    evidence: tuple[Evidence, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def token_id(self) -> str:

@@ -199,6 +199,11 @@ class Running:
             unload=self.operations.bundles.unload_topics,
         )
 
+    def follow_credentials(self) -> None:
+        """Follow revoked tokens and changed keys, which end connections, inside the running loop."""
+        self.revoked.start()
+        self.authentication.start(self._withdraw)
+
     def _withdraw(self) -> None:
         """Close the connections of clients whose credentials are no longer valid."""
         self.sessions.close_where(self.authentication.is_withdrawn)
@@ -282,6 +287,7 @@ class Running:
             ("upkeep", self.upkeep.close),
             ("revocation", self.revocation.close),
             ("revoked tokens", self.revoked.close),
+            ("authentication", self.authentication.close),
             ("isolation", self.isolation.close),
             ("resource groups", self.shares.close),
             ("dynamic settings", self.dynamic.close),
@@ -293,5 +299,4 @@ class Running:
         ):
             with contained(f"end of {part}"):
                 await close()
-        self.authentication.close()
         self.catalog.close()

@@ -141,7 +141,7 @@ class BrokerService:
             ),
         )
         self._running = running
-        running.revoked.start()
+        running.follow_credentials()
         base.store.on_state(self._on_state)
         for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
             base.store.watch(path, lambda _: self._changed.set())

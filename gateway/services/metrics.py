@@ -34,6 +34,12 @@ brokers_up = Gauge(
     ["broker"],
     registry=registry,
 )
+unusable_files = Gauge(
+    "magnetar_gateway_secret_file_unusable",
+    "1 while a changed file of keys or users cannot be used, and its former contents serve.",
+    ["setting"],
+    registry=registry,
+)
 requests = Counter(
     "magnetar_gateway_requests",
     "HTTP requests answered, by method and status.",

@@ -23,6 +23,7 @@ ALLOWED = {
     "gateway/services/metrics.py::brokers_up": "with ``registry``",
     "gateway/services/metrics.py::registry": "metrics are those of the process",
     "gateway/services/metrics.py::requests": "with ``registry``",
+    "gateway/services/metrics.py::unusable_files": "with ``registry``",
     "gateway/urls.py::urlpatterns": "Django finds routes by this name",
     "gateway/rest/urls.py::urlpatterns": "Django finds routes by this name",
     "gateway/ws/routing.py::websocket_urlpatterns": "routes, as Django's",

@@ -1,27 +1,19 @@
 """Provider of the method ``basic``: names and passwords by an htpasswd file, which is read again when it changes."""
 
 import asyncio
-import logging
-import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from urllib.parse import unquote_to_bytes, urlsplit
+from collections.abc import Callable, Collection, Mapping
 
 from engine.auth.authenticators.key_texts import read_bytes
 from engine.auth.authenticators.password_hashes import check_form, verifies
 from engine.auth.authenticators.provider import Authenticated, Presented, ProviderError
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import AuthenticationFailed
 
-log = logging.getLogger(__name__)
-
-CHECK_S = 1.0
-"""Time between looks at the file."""
 CHECKS_MAX = 2
 """Passwords that are hashed at a time, so that threads are left for other work."""
 PENDING_MAX = 200
 """Passwords that may wait for their check; more are refused."""
 UNKNOWN = "Unknown user or invalid password"
-_State = tuple[int, int, int] | None
 
 
 class BasicProvider:
@@ -33,46 +25,24 @@ class BasicProvider:
 
     name = "AuthenticationProviderBasic"
     method = "basic"
+    key_ids: Collection[str] = ()
 
     def __init__(self, configured: str, now_s: Callable[[], float]) -> None:
         """Read the users. ``configured`` is the setting basic_auth_conf. Raises ProviderError."""
         self._configured = configured
-        self._path = _path_of(configured)
-        self._now_s = now_s
-        self._looked_at = now_s()
-        self._state = self._file_state()
-        self._users = read_users(configured)
+        self._file = WatchedFile(configured, "basic_auth_conf", now_s)
+        self.files = (self._file,)
+        self._read()
         self._pending = 0
         self._slots = asyncio.Semaphore(CHECKS_MAX)
 
     def revision(self) -> object:
-        """Return the file's state as it was seen last, after a look at most once in CHECK_S."""
-        now_s = self._now_s()
-        if self._path is not None and not 0 <= now_s - self._looked_at < CHECK_S:
-            self._looked_at = now_s
-            self._reload()
-        return self._state
+        """Return the number of the users as they were read last, after a look at the file."""
+        self._file.follow(self._read)
+        return self._file.changes
 
-    def _reload(self) -> None:
-        state = self._file_state()
-        if state == self._state:
-            return
-        self._state = state
-        try:
-            self._users = read_users(self._configured)
-        except ProviderError as error:
-            log.warning("the changed users are not used: %s", error)
-        else:
-            log.info("users read again users=%d", len(self._users))
-
-    def _file_state(self) -> _State:
-        if self._path is None:
-            return None
-        try:
-            stat = os.stat(self._path)
-        except OSError:
-            return None
-        return (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    def _read(self) -> None:
+        self._users = read_users(self._configured)
 
     async def authenticate(self, presented: Presented) -> Authenticated:
         """Check a name and a password. Raises AuthenticationFailed. Cancel-safe."""
@@ -124,15 +94,3 @@ def read_users(configured: str) -> Mapping[str, str]:
     if not users:
         raise ProviderError("basic_auth_conf has no users")
     return users
-
-
-def _path_of(configured: str) -> Path | None:
-    """Return the path of the file that is read; None for what the setting itself contains."""
-    if configured.startswith("data:"):
-        return None
-    if configured.startswith("file:"):
-        return Path(unquote_to_bytes(urlsplit(configured).path).decode())
-    try:
-        return Path(configured) if Path(configured).is_file() else None
-    except (OSError, ValueError):
-        return None

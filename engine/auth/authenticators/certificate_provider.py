@@ -1,9 +1,10 @@
 """Provider of the method ``tls``: the certificate that the client has presented on its TLS connection. Pure."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
 from engine.auth.authenticators.provider import Authenticated, Presented
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import AuthenticationFailed, PeerCertificate
 
 
@@ -12,6 +13,8 @@ class CertificateProvider:
 
     name = "AuthenticationProviderTls"
     method = "tls"
+    key_ids: Collection[str] = ()
+    files: Sequence[WatchedFile] = ()
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         """``now_s`` returns seconds since the Unix epoch."""

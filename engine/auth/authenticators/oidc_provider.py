@@ -1,6 +1,6 @@
 """Provider ``oidc`` of the method ``token``: access tokens of OpenID Connect issuers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from inspect import isawaitable
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from engine.auth.authenticators.key_sets import Fetch, FetchedKeys, FileKeys, Pu
 from engine.auth.authenticators.provider import Authenticated, Check, Presented, ProviderError
 from engine.auth.authenticators.signing_keys import EC_ALGORITHMS
 from engine.auth.authenticators.token_provider import TOKEN, check_audience, text_of
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Evidence
 from engine.auth.settings import OpenIdSettings, names
@@ -24,6 +25,8 @@ class OidcProvider:
 
     name = "AuthenticationProviderOpenID"
     method = TOKEN
+    key_ids: Collection[str] = ()
+    files: Sequence[WatchedFile] = ()
 
     def __init__(
         self,

@@ -1,12 +1,15 @@
 """Interface of the authentication providers. Pure."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from engine.auth.credentials import PeerCertificate
 from engine.auth.identity import Evidence
 from engine.base.errors import MagnetarError
+
+if TYPE_CHECKING:
+    from engine.auth.authenticators.watched_file import WatchedFile
 
 
 class ProviderError(MagnetarError):
@@ -45,6 +48,16 @@ class Provider(Protocol):
     @property
     def method(self) -> str:
         """Name of the method in CONNECT."""
+        ...
+
+    @property
+    def key_ids(self) -> Collection[str]:
+        """Ids of the keys by which it verifies tokens now (``Evidence.key_id``)."""
+        ...
+
+    @property
+    def files(self) -> Sequence["WatchedFile"]:
+        """Files that it reads again when they change."""
         ...
 
     def revision(self) -> object:

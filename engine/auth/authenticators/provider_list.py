@@ -1,9 +1,11 @@
 """Several providers of one method, tried in the order in which they are configured. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from inspect import isawaitable
+from itertools import chain
 
 from engine.auth.authenticators.provider import Authenticated, Check, Presented, Provider
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import AuthenticationFailed
 
 
@@ -16,6 +18,14 @@ class ProviderList:
         """``providers`` has at least one, all of one method."""
         self._providers = tuple(providers)
         self.method = self._providers[0].method
+
+    @property
+    def key_ids(self) -> Collection[str]:
+        return frozenset(chain.from_iterable(provider.key_ids for provider in self._providers))
+
+    @property
+    def files(self) -> Sequence[WatchedFile]:
+        return [file for provider in self._providers for file in provider.files]
 
     def revision(self) -> object:
         return tuple(provider.revision() for provider in self._providers)

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from inspect import isawaitable
 from typing import NamedTuple
 
 from engine.auth.authenticators.provider import Authenticated, Check, Presented, Provider
+from engine.auth.authenticators.watched_file import WatchedFile
 
 REMEMBERED_S = 60.0
 """Longest time for which a result serves."""
@@ -34,6 +35,14 @@ class Remembered:
         self.name = provider.name
         self.method = provider.method
         self._results: OrderedDict[bytes, _Result] = OrderedDict()
+
+    @property
+    def key_ids(self) -> Collection[str]:
+        return self._provider.key_ids
+
+    @property
+    def files(self) -> Sequence[WatchedFile]:
+        return self._provider.files
 
     def revision(self) -> object:
         return self._provider.revision()

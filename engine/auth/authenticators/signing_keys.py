@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
     decode_dss_signature,
     encode_dss_signature,
 )
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 RSA_BITS_MIN = 2048
 RSA_BITS_MAX = 16384
@@ -38,6 +39,11 @@ class VerificationKey(Protocol):
     @property
     def algorithms(self) -> tuple[str, ...]: ...
 
+    @property
+    def canonical(self) -> bytes:
+        """The bytes of the key, the same for each form of it; those of a secret key are secret."""
+        ...
+
     def verifies(self, algorithm: str, data: bytes, signature: bytes) -> bool:
         """Return whether the signature is valid. ``algorithm`` is one of the key's."""
         ...
@@ -64,7 +70,7 @@ class SecretKey:
             raise ValueError(
                 f"a secret key has at least {SECRET_BITS_MIN} bits, not {len(secret)} bytes"
             )
-        self._secret = secret
+        self._secret = self.canonical = secret
         self.algorithms = tuple(name for name in SECRET_ALGORITHMS if bits >= int(name[2:]))
 
     def verifies(self, algorithm: str, data: bytes, signature: bytes) -> bool:
@@ -87,6 +93,7 @@ class RsaPublicKey:
         """Raise ValueError for a key whose length is out of range."""
         _check_rsa_bits(key.key_size)
         self._key = key
+        self.canonical = _spki(key)
 
     def verifies(self, algorithm: str, data: bytes, signature: bytes) -> bool:
         try:
@@ -119,6 +126,7 @@ class EcPublicKey:
         algorithm, self._width = _curve(key.curve)
         self._key = key
         self.algorithms = (algorithm,)
+        self.canonical = _spki(key)
 
     def verifies(self, algorithm: str, data: bytes, signature: bytes) -> bool:
         width = self._width
@@ -164,6 +172,10 @@ def private_key(key: object) -> SigningKey:
     if isinstance(key, ec.EllipticCurvePrivateKey):
         return EcPrivateKey(key)
     raise ValueError("only RSA and EC keys are supported")
+
+
+def _spki(key: rsa.RSAPublicKey | ec.EllipticCurvePublicKey) -> bytes:
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _padding(algorithm: str) -> padding.AsymmetricPadding:

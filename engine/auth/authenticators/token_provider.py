@@ -1,6 +1,7 @@
 """Provider of the method ``token``: signed tokens whose key the broker knows."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Collection
 
 from engine.auth.authenticators import jws
 from engine.auth.authenticators.key_texts import secret_key, verification_key
@@ -12,6 +13,7 @@ from engine.auth.authenticators.signing_keys import (
     RsaPublicKey,
     VerificationKey,
 )
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Evidence
 from engine.auth.settings import SecondTokenSettings, TokenSettings
@@ -21,7 +23,9 @@ BEARER = "Bearer "
 
 
 class TokenProvider:
-    """Checks tokens by one key. The role is in ``claim``; ``audience`` is required where ``audience_claim`` is set."""
+    """Checks tokens by one key, which is read again when its file changes. The role is in ``claim``; ``audience`` is
+    required where ``audience_claim`` is set.
+    """
 
     name = "AuthenticationProviderToken"
     method = TOKEN
@@ -34,25 +38,45 @@ class TokenProvider:
         claim: str = "sub",
         audience_claim: str = "",
         audience: str = "",
+        file: WatchedFile | None = None,
+        read: Callable[[], VerificationKey] | None = None,
     ) -> None:
-        """``now_s`` returns seconds since the Unix epoch."""
-        self._key = key
+        """``now_s`` returns seconds since the Unix epoch. ``read`` returns the key that is in ``file`` now."""
+        self._file = file
+        self._read = read
+        self.files = () if file is None or not file.exists else (file,)
         self._now_s = now_s
         self._claim = claim
         self._audience_claim = audience_claim
         self._audience = audience
+        self._use(key)
+
+    def _use(self, key: VerificationKey) -> None:
+        rules = repr((self._claim, self._audience_claim, self._audience)).encode()
+        digest = hashlib.sha256(rules + key.canonical)
+        self._key = key
+        self._key_id = digest.hexdigest()
+        self.key_ids: Collection[str] = (self._key_id,)
 
     def revision(self) -> object:
-        return None
+        """Return the id of the key, after a look at its file."""
+        if self._file is not None:
+            self._file.follow(self._read_again)
+        return self._key_id
+
+    def _read_again(self) -> None:
+        assert self._read is not None
+        self._use(self._read())
 
     def authenticate(self, presented: Presented) -> Authenticated:
+        self.revision()
         token = jws.parse(text_of(presented.data))
         claims = jws.verify(token, self._key)
         expires_at = jws.check_times(claims, self._now_s())
         if self._audience_claim:
             check_audience(claims.get(self._audience_claim), {self._audience})
         role = jws.role_of(claims, self._claim)
-        return Authenticated(role, expires_at, Evidence(jws.token_id(token)))
+        return Authenticated(role, expires_at, Evidence(jws.token_id(token), self._key_id))
 
 
 def token_provider(
@@ -62,25 +86,36 @@ def token_provider(
     given = settings.values()
     name = settings.setting_name
     if given.secret_key:
-        key: VerificationKey = secret_key(given.secret_key, name("token_secret_key"))
+        configured, setting = given.secret_key, name("token_secret_key")
     elif given.public_key:
-        key = verification_key(given.public_key, name("token_public_key"))
-        _check_family(key, given.public_alg, name("token_public_alg"))
+        configured, setting = given.public_key, name("token_public_key")
     else:
         raise ProviderError(
             "No secret key was provided for token authentication: set"
             f" {name('token_secret_key')} or {name('token_public_key')}"
         )
+
+    def read() -> VerificationKey:
+        if given.secret_key:
+            return secret_key(configured, setting)
+        key = verification_key(configured, setting)
+        _check_family(key, given.public_alg, name("token_public_alg"))
+        return key
+
+    # Before the key is read, so that a change meanwhile is noticed.
+    file = WatchedFile(configured, setting, now_s)
     if given.audience_claim and not given.audience:
         raise ProviderError(
             f"{name('token_audience')} must be set where {name('token_audience_claim')} is"
         )
     return TokenProvider(
-        key,
+        read(),
         now_s,
         claim=given.auth_claim,
         audience_claim=given.audience_claim,
         audience=given.audience,
+        file=file,
+        read=read,
     )
 
 

@@ -124,6 +124,12 @@ def _authentication(outcomes: Outcomes, cluster: str) -> Iterator[bytes]:
     yield _described(
         F.counter("expired_token_total", text), [(_labels(cluster=cluster), outcomes.expired)]
     )
+    text = "1 while a changed file of keys or users cannot be used, and its former contents serve."
+    unusable = [
+        (_labels(cluster=cluster, setting=file.setting), int(file.is_unusable))
+        for file in outcomes.files
+    ]
+    yield _described(Family("magnetar_secret_file_unusable", "gauge", text), unusable)
 
 
 def _broker(

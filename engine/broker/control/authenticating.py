@@ -1,12 +1,13 @@
 """Authentication of a broker's clients, of the binary protocol and by HTTP."""
 
-from collections.abc import Awaitable, Container
+from collections.abc import Awaitable, Callable, Container
 
-from engine.auth.authentication import Authentication, Outcomes
+from engine.auth.authentication import Authentication, Outcomes, follow_keys
 from engine.auth.http_credentials import credentials_of
 from engine.auth.identity import Identity
 from engine.auth.settings import IdentitySettings
 from engine.base.clock import Clock
+from engine.base.tasks import TaskScope, restarting
 from engine.net.handshake import Authenticate, allow_all
 from engine.net.http import Request
 from engine.net.issuers import IssuerClient
@@ -25,6 +26,7 @@ class ClientAuthentication:
         revoked: Container[str] = frozenset(),
     ) -> None:
         """Tokens whose ids are in ``revoked`` are refused. Raises ProviderError, TlsFileError."""
+        self._tasks = TaskScope("authentication")
         self._issuers: IssuerClient | None = None
         self._authentication: Authentication | None = None
         if not settings.general.authentication_enabled:
@@ -60,8 +62,18 @@ class ClientAuthentication:
         """Return whether a token by which a client was identified is no longer valid."""
         return self._authentication is not None and self._authentication.is_withdrawn(identity)
 
-    def close(self) -> None:
-        """Close the connections to issuers."""
+    def start(self, keys_changed: Callable[[], None]) -> None:
+        """Follow the keys in files from now on, inside the running loop."""
+        authentication = self._authentication
+        if authentication is not None and authentication.outcomes.files:
+            self._tasks.spawn(
+                "keys",
+                restarting("keys", lambda: follow_keys(authentication, keys_changed)),
+            )
+
+    async def close(self) -> None:
+        """Follow nothing any more, and close the connections to issuers."""
+        await self._tasks.close()
         if self._issuers is not None:
             self._issuers.close()
 

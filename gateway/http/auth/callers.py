@@ -1,18 +1,22 @@
 """Authentication of the gateway's callers by what they present: one for all its clusters."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from django.conf import settings
 
-from engine.auth.authentication import REVOKED, Authentication
+from engine.auth.authentication import REVOKED, Authentication, follow_keys
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import NO_METHOD, AuthenticationFailed, PeerCertificate
 from engine.auth.http_credentials import METHOD_HEADER, credentials_of
 from engine.auth.identity import Identity
 from engine.base.clock import SystemClock
+from engine.base.tasks import restarting
 from engine.net.issuers import IssuerClient
 from engine.net.network import LoopNetwork
 from gateway.clusters.registry import Clusters
 from gateway.http.auth.withdrawn import ClusterRevocations
+from gateway.services import metrics
 
 
 class Callers:
@@ -42,6 +46,11 @@ class Callers:
         )
         for revoked in self._revoked:
             revoked.follow(self._end_withdrawn)
+        files = self._authentication.outcomes.files
+        for file in files:
+            metrics.unusable_files.labels(file.setting).set_function(partial(_is_unusable, file))
+        if files:
+            clusters.default.link.start(self._follow_keys)
 
     def __contains__(self, token_id: object) -> bool:
         """Return whether a token is revoked in a cluster."""
@@ -100,11 +109,20 @@ class Callers:
             ended()
         return lambda: _drop(self._open, key)
 
+    async def _follow_keys(self) -> None:
+        assert self._authentication is not None
+        authentication = self._authentication
+        await restarting("keys", lambda: follow_keys(authentication, self._end_withdrawn))
+
     def _end_withdrawn(self) -> None:
         for key, (identity, ended) in list(self._open.items()):
             if self._is_withdrawn(identity):
                 _drop(self._open, key)
                 ended()
+
+
+def _is_unusable(file: WatchedFile) -> float:
+    return float(file.is_unusable)
 
 
 def _nothing() -> None:

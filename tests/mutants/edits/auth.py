@@ -9,6 +9,7 @@ AUTH = "unit/auth/test_authentication.py"
 MEMORY = f"{PROVIDERS}/test_remembered.py"
 BROKER = "unit/broker/test_authorized_broker.py"
 CALLERS = "unit/gateway/http/auth/test_callers.py"
+CHANGED = "unit/auth/test_changed_keys.py"
 REVOKED = "unit/tenancy/access/test_revoked_tokens.py"
 
 EDITS = (
@@ -114,8 +115,8 @@ EDITS = (
     Edit(
         "revoked-token-is-accepted",
         "engine/auth/authentication.py::Authentication._is_withdrawn",
-        "return evidence.token_id in self._revoked",
-        "return False",
+        "if evidence.token_id in self._revoked:",
+        "if False:",
         (f"{BROKER}::test_a_revoked_token_is_refused_and_its_connections_end",),
         "A24",
     ),
@@ -169,5 +170,37 @@ EDITS = (
             "test_a_live_feed_ends_when_its_token_is_revoked",
         ),
         "A24",
+    ),
+    Edit(
+        "token-of-a-replaced-key-is-not-withdrawn",
+        "engine/auth/authentication.py::Authentication._is_withdrawn",
+        "return bool(evidence.key_id)",
+        "return False",
+        (f"{CHANGED}::test_tokens_of_a_replaced_secret_are_refused_within_two_seconds",),
+        "A25",
+    ),
+    Edit(
+        "changed-key-is-not-read-again",
+        "engine/auth/authenticators/watched_file.py::WatchedFile.follow",
+        "if state == self._state:",
+        "if True:",
+        (f"{CHANGED}::test_tokens_of_a_replaced_secret_are_refused_within_two_seconds",),
+        "A25",
+    ),
+    Edit(
+        "keys-are-looked-at-for-new-connections-alone",
+        "engine/broker/running.py::Running.follow_credentials",
+        "self.authentication.start(self._withdraw)",
+        "pass",
+        (f"{BROKER}::test_connections_of_tokens_by_a_replaced_key_end",),
+        "A25",
+    ),
+    Edit(
+        "key-of-one-provider-is-unknown-to-the-others",
+        "engine/auth/authenticators/provider_list.py::ProviderList.key_ids",
+        "for provider in self._providers)",
+        "for provider in self._providers[:1])",
+        (f"{CHANGED}::test_a_key_that_moves_to_the_second_provider_withdraws_nothing",),
+        "A25",
     ),
 )

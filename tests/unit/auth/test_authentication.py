@@ -15,6 +15,9 @@ from engine.auth.identity import Identity
 class Passwords:
     """A provider that accepts ``role:good``, until the time given behind a second colon; ``slow`` answers later."""
 
+    key_ids: tuple[str, ...] = ()
+    files = ()
+
     def __init__(
         self, method: str = "basic", password: str = "good", *, slow: bool = False
     ) -> None:

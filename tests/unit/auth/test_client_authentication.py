@@ -40,7 +40,7 @@ async def test_every_client_is_accepted_without_authentication() -> None:
     authentication = made(IdentitySettings())
     assert authentication.authenticate(Credentials("none", b"")) == UNAUTHENTICATED
     assert authentication.of_request is None
-    authentication.close()
+    await authentication.close()
 
 
 async def test_clients_and_callers_are_identified_by_the_same_providers() -> None:
@@ -100,5 +100,5 @@ async def test_the_keys_of_an_issuer_are_fetched_over_http() -> None:
     with pytest.raises(AuthenticationFailed) as refused:
         await role(f"{issuer}/missing")
     assert "404" in refused.value.reason
-    authentication.close()
+    await authentication.close()
     await server.close()

@@ -3,13 +3,17 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.policies import SET_TOPIC_POLICY, SetTopicPolicy
 from engine.admin.api.topics import CREATE_TOPIC, TERMINATE, CreateTopic
+from engine.auth.authenticators import jws
 from engine.auth.authenticators.provider import ProviderError
+from engine.auth.authenticators.signing_keys import SecretKey
+from engine.auth.private_files import write_private
 from engine.base.errors import Forbidden
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
@@ -138,6 +142,36 @@ async def test_a_broker_that_starts_accepts_no_token_that_was_revoked(
     broker = await instance.broker(settings=SETTINGS)
     with pytest.raises(RefusedError, match="Failed to authenticate"):
         await link(instance, broker, "app", token("app", jti="one"))
+
+
+async def test_connections_of_tokens_by_a_replaced_key_end(
+    instance: BrokerInstance, tmp_path: Path
+) -> None:
+    path = tmp_path / "secret.key"
+    write_private(path, KEY)
+    own = tmp_path / "broker.token"
+    write_private(own, token("root").encode())
+    broker = await instance.broker(
+        settings=SETTINGS
+        | {
+            "token_secret_key": path.as_uri(),
+            "broker_client_authentication_parameters": own.as_uri(),
+        }
+    )
+    app = await link(instance, broker, "app")
+    new = bytes(reversed(KEY))
+    path.write_bytes(new)
+    own.write_text(jws.sign({"sub": "root"}, SecretKey(new), "HS256"))
+    replaced = asyncio.get_running_loop().time()
+    await until(lambda: app.closing)
+    assert asyncio.get_running_loop().time() - replaced <= 5.0
+    with pytest.raises(RefusedError, match="Failed to authenticate"):
+        await link(instance, broker, "app")
+    (await link(instance, broker, "app", jws.sign({"sub": "app"}, SecretKey(new), "HS256"))).close()
+    # Its own log of policies, of which the broker is a client, is written by the new token.
+    await instance.admin.call(CREATE_TOPIC, CreateTopic(TOPIC), principal="root")
+    policy = SetTopicPolicy(TOPIC, "maxConsumersPerTopic", 3)
+    await instance.admin.call(SET_TOPIC_POLICY, policy, principal="root")
 
 
 async def test_a_proxy_names_its_client(instance: BrokerInstance, broker: BrokerService) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from engine.auth.authenticators import basic_provider, password_hashes
-from engine.auth.authenticators.basic_provider import CHECK_S, BasicProvider, read_users
+from engine.auth.authenticators.basic_provider import BasicProvider, read_users
 from engine.auth.authenticators.password_hashes import check_form, verifies
 from engine.auth.authenticators.provider import Presented, ProviderError
+from engine.auth.authenticators.watched_file import CHECK_S
 from engine.auth.credentials import AuthenticationFailed
 
 HASHES = {

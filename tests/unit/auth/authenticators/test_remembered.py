@@ -14,6 +14,7 @@ class Counting:
     """A provider that accepts everything but ``bad``, until ``ends_at``."""
 
     name, method = "ProviderCounting", "token"
+    key_ids, files = (), ()
 
     def __init__(self, *, slow: bool = False) -> None:
         self.asked = 0

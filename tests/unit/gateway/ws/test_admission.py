@@ -2,10 +2,16 @@
 
 import asyncio
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.auth import authentication
+from engine.auth.authenticators import watched_file
+from engine.auth.private_files import write_private
+from engine.auth.settings import TokenSettings
 from engine.base.clock import SystemClock
 from engine.base.names import NamespaceName
 from engine.client.client import PulsarClient
@@ -20,7 +26,7 @@ from gateway.services.engine_link import Engine, EngineLink
 from gateway.ws import sockets
 from gateway.ws.admission import EXPIRED
 from gateway.ws.rights import Opening
-from tests.support.access.callers import by_token, token
+from tests.support.access.callers import KEY, by_token, token
 from tests.support.net.socket_pair import SocketPair
 
 NAMESPACE = NamespaceName.of("t", "n")
@@ -163,6 +169,23 @@ async def test_a_token_that_is_revoked_while_its_socket_opens_ends_it(
     doors.before_opening = lambda: engine.arun(lambda link: revoke_id(link, "one"))
     pair = await doors.open("producer", "app", jti="one")
     await asyncio.wait_for(pair.ended.wait(), 60)
+
+
+async def test_a_socket_ends_when_the_key_of_its_token_is_replaced(
+    doors: Doors, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "secret.key"
+    write_private(path, KEY)
+    settings.IDENTITY = replace(
+        settings.IDENTITY, token=TokenSettings(token_secret_key=path.as_uri())
+    )
+    monkeypatch.setattr(watched_file, "CHECK_S", 0.0)
+    monkeypatch.setattr(authentication, "LOOK_S", 0.01)
+    pair = await doors.open("producer", "app")
+    assert not pair.ended.is_set()
+    path.write_bytes(bytes(reversed(KEY)))
+    await asyncio.wait_for(pair.ended.wait(), 60)
+    assert code_of(pair) == 1008
 
 
 async def revoke_id(engine: Engine, token_id: str) -> None:
