@@ -7,13 +7,13 @@ import fcntl
 import os
 import shutil
 import socket
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from engine.base import log as logs
+from engine.base.disk.secret_files import restrict
 from engine.base.settings import SettingsError
 from gateway.standalone import plan
 from gateway.standalone.control import NotRunningError, send_request
@@ -254,10 +254,8 @@ def _make_private(data_dir: Path) -> None:
     """
     for pattern in OWN_PATHS:
         for path in data_dir.glob(pattern):
-            mode = stat.S_IMODE(path.lstat().st_mode)
-            if mode & logs.OTHERS and not path.is_symlink():
-                with suppress(OSError):  # A file of another user cannot be changed.
-                    path.chmod(mode & ~logs.OTHERS)
+            with suppress(OSError):  # A file of another user cannot be changed.
+                restrict(path)
 
 
 def _room_problem(data_dir: Path, bookies: int) -> str:

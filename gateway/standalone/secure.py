@@ -8,7 +8,6 @@ instance's user alone; a start mends modes that were changed.
 
 import datetime
 import socket
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from secrets import token_bytes
@@ -27,6 +26,7 @@ from engine.auth.certificate_authority import (
 )
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.private_files import replace_private
+from engine.base.disk.secret_files import RESTRICTED, restrict
 
 FOLDER = "secure"
 SUPERUSER, BROKER, GATEWAY = "superuser", "magnetar-broker", "magnetar-gateway"
@@ -95,11 +95,8 @@ class SecureFiles:
     def _make_private(self, report: Callable[[str], None]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in (self.folder, *self.folder.iterdir()):
-            mode = stat.S_IMODE(path.lstat().st_mode)
-            if path.is_symlink() or not mode & 0o077:
-                continue
-            path.chmod(mode & 0o700)
-            report(f"{path} was open to other users: it is for this user alone now")
+            if restrict(path):
+                report(RESTRICTED % path)
 
     def _usable_authority(self, now: datetime.datetime, report: Callable[[str], None]) -> Issued:
         """Return the authority; a new one where there is none, or where certificates of a year would outlive it."""

@@ -1,4 +1,4 @@
-"""Modes and owners of files with secrets, looked at when they are read. Blocking, for the start of a process."""
+"""Modes and owners of files with secrets, checked when they are read. Blocking, for the start of a process."""
 
 import logging
 import os
@@ -10,6 +10,8 @@ log = logging.getLogger(__name__)
 
 OTHERS = 0o077
 """Rights of the group and of all other users."""
+RESTRICTED = "%s was open to other users: it is for this user alone now"
+"""Report of a file that was restricted."""
 
 
 def check_secret(path: str | os.PathLike[str]) -> None:
@@ -26,21 +28,33 @@ def check_secret(path: str | os.PathLike[str]) -> None:
 
 
 def keep_secret(path: Path) -> None:
-    """Restrict a file that is an instance's own to its user, and log that; as ``check_secret`` where it is another
-    user's."""
+    """Restrict an instance's own file to its user, and log that; check it as ``check_secret`` does, also when it is
+    another user's."""
     try:
         state = path.lstat()
-        if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid() and state.st_mode & OTHERS:
-            path.chmod(stat.S_IMODE(state.st_mode) & ~OTHERS)
-            log.warning("%s was open to other users: it is for this user alone now", path)
+        is_own = stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid()
+        if is_own and restrict(path):
+            log.warning(RESTRICTED, path)
     except OSError as error:
         log.warning("the mode of %s cannot be changed: %s", path, error.strerror)
     check_secret(path)
 
 
+def restrict(path: Path) -> bool:
+    """Remove the rights of the group and of other users from a file or folder. Return whether there were any.
+
+    A symbolic link is not followed, because its target may belong to another program. Raises OSError.
+    """
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode) or not mode & OTHERS:
+        return False
+    path.chmod(stat.S_IMODE(mode) & ~OTHERS)
+    return True
+
+
 def remedies(path: str, mode: int, owner: int, user: int) -> list[str]:
-    """Return what is wrong with a file of ``mode`` and ``owner`` that the process of ``user`` reads, with commands that
-    mend it; an empty list for nothing."""
+    """Return the problems of a file of ``mode`` and ``owner`` that the process of ``user`` reads, with commands that
+    correct them."""
     problems = []
     if owner not in (user, 0):
         problems.append(

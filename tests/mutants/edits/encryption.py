@@ -53,8 +53,8 @@ EDITS = (
     ),
     Edit(
         "files-of-keys-that-others-can-read-stay-so",
-        "gateway/standalone/secure.py::SecureFiles._make_private",
-        "path.chmod(mode & 0o700)",
+        "engine/base/disk/secret_files.py::restrict",
+        "path.chmod(stat.S_IMODE(mode) & ~OTHERS)",
         "pass",
         (
             "unit/gateway/standalone/test_secure.py::"
