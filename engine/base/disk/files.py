@@ -92,6 +92,12 @@ class Disk(Protocol):
     def total_bytes(self, path: str) -> int: ...
 
 
+Parts = Sequence[bytes | memoryview]
+"""Bytes to write, one after another."""
+Written = Callable[[int | None, BaseException | None], None]
+"""Called with the number of bytes written and None, or with None and the error."""
+
+
 class Lane(Protocol):
     """Runs calls strictly one after another, off the event loop."""
 
@@ -110,13 +116,7 @@ class Lane(Protocol):
         """
         ...
 
-    def write(
-        self,
-        file: File,
-        parts: Sequence[bytes | memoryview],
-        offset: int,
-        done: Callable[[int | None, BaseException | None], None],
-    ) -> None:
+    def write(self, file: File, parts: Parts, offset: int, done: Written) -> None:
         """Run ``write_and_sync`` as ``call`` does, without a thread where the kernel can.
 
         ``file`` may not be closed before ``done``; ``parts`` may not change until then.
@@ -128,7 +128,7 @@ class Lane(Protocol):
         ...
 
 
-def write_and_sync(file: File, parts: Sequence[bytes | memoryview], offset: int) -> int:
+def write_and_sync(file: File, parts: Parts, offset: int) -> int:
     """Write ``parts`` durably and return the bytes written.
 
     Raises OSError: ENOSPC or EDQUOT when there is no room for them; they can be written again later. Every failure of
@@ -160,13 +160,7 @@ class ThreadLane:
     ) -> None:
         self._jobs.put((work, done, asyncio.get_running_loop()))
 
-    def write(
-        self,
-        file: File,
-        parts: Sequence[bytes | memoryview],
-        offset: int,
-        done: Callable[[int | None, BaseException | None], None],
-    ) -> None:
+    def write(self, file: File, parts: Parts, offset: int, done: Written) -> None:
         self.call(partial(write_and_sync, file, parts, offset), done)
 
     def close(self) -> None:

@@ -17,7 +17,15 @@ from functools import partial
 from struct import Struct
 from typing import NamedTuple, TypeVar
 
-from engine.base.disk.files import DIRECT_BLOCK, DirectFile, File, ThreadLane, write_and_sync
+from engine.base.disk.files import (
+    DIRECT_BLOCK,
+    DirectFile,
+    File,
+    Parts,
+    ThreadLane,
+    Written,
+    write_and_sync,
+)
 
 T = TypeVar("T")
 WRITE_BYTES_MAX = 64 << 10
@@ -97,10 +105,10 @@ class KernelWriter:
 
 class _Write(NamedTuple):
     file: File
-    parts: Sequence[bytes | memoryview]
+    parts: Parts
     offset: int
     size: int
-    done: Callable[[int | None, BaseException | None], None]
+    done: Written
 
 
 class KernelLane(ThreadLane):
@@ -140,23 +148,11 @@ class KernelLane(ThreadLane):
         self._calls -= 1
         done(result, error)
 
-    def write(
-        self,
-        file: File,
-        parts: Sequence[bytes | memoryview],
-        offset: int,
-        done: Callable[[int | None, BaseException | None], None],
-    ) -> None:
+    def write(self, file: File, parts: Parts, offset: int, done: Written) -> None:
         if self._calls or self._write is not None or not self._begin(file, parts, offset, done):
             self.call(partial(write_and_sync, file, parts, offset), done)
 
-    def _begin(
-        self,
-        file: File,
-        parts: Sequence[bytes | memoryview],
-        offset: int,
-        done: Callable[[int | None, BaseException | None], None],
-    ) -> bool:
+    def _begin(self, file: File, parts: Parts, offset: int, done: Written) -> bool:
         """Have the kernel begin a write. Return False when it cannot."""
         size = sum(map(len, parts))
         if type(file) is not DirectFile or size > WRITE_BYTES_MAX:

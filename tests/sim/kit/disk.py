@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from engine.base.disk.files import File, settle, write_and_sync
+from engine.base.disk.files import File, Parts, Written, settle, write_and_sync
 
 SECTOR = 512
 T = TypeVar("T")
@@ -439,13 +439,7 @@ class InlineLane:
         if len(self._queue) == 1:
             self._next(asyncio.get_running_loop())
 
-    def write(
-        self,
-        file: File,
-        parts: Sequence[bytes | memoryview],
-        offset: int,
-        done: Callable[[int | None, BaseException | None], None],
-    ) -> None:
+    def write(self, file: File, parts: Parts, offset: int, done: Written) -> None:
         self.call(partial(write_and_sync, file, parts, offset), done)
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
