@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 EXPIRED = "EXPIRED_JWT"
 REVOKED = "REVOKED_TOKEN"
 LOOK_S = 1.5
-"""Interval at which files of keys are looked at, for connections that are open."""
+"""Interval at which files of keys are checked, for open connections."""
 INVALID_ROLES = "Invalid roles."
 NOT_A_PROXY = "Must not set proxyVersion without connecting as a ProxyRole."
 

@@ -10,7 +10,7 @@ PeerCertificate = dict[str, Any]
 NO_METHOD = "none"
 """Name of the method of a client that presents nothing."""
 REFUSED = "Failed to authenticate"
-"""Text for every refused client: the reason is of use to an attacker, and stands in the log."""
+"""Text for every refused client: the reason would help an attacker, and is only in the log."""
 
 
 class AuthenticationFailed(MagnetarError):

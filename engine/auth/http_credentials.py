@@ -25,8 +25,8 @@ def credentials_of(
 ) -> Credentials:
     """Return what a request presents. Names of ``headers`` are in lower case; ``methods`` are the configured ones.
 
-    What is shown in ``Authorization`` counts, and a certificate where nothing is: bad credentials never fall back to
-    others. Raises AuthenticationFailed for what is shown in no known form, or is not of the method that is named.
+    A certificate counts only without ``Authorization``: invalid credentials never fall back to others. Raises
+    AuthenticationFailed for credentials of an unknown form, and for those of another method than the named one.
     """
     method, data = _shown(headers.get(AUTHORIZATION, ""))
     if method == NO_METHOD and certificate and "tls" in methods:

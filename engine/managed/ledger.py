@@ -521,7 +521,7 @@ class ManagedLedger:
         await self._list.sweep()
 
     async def begin_deletion(self, forget: Forget | None) -> Deletion:
-        """Mark the topic as deleted and end this object; return what is left to do. Appends without an outcome fail.
+        """Mark the topic as deleted and end this object; return the remaining work. Appends without an outcome fail.
 
         The open ledger is not closed first, because it is deleted. After an error this object is as before, and the
         topic is marked or not.

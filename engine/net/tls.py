@@ -25,7 +25,7 @@ ContextSource = Callable[[], ssl.SSLContext]
 class ReloadedContext:
     """A context made of files, and made anew once one of them has changed: a ContextSource.
 
-    The files are looked at when a connection begins, at most once in ``refresh_s`` seconds. While they cannot be used,
+    The files are checked when a connection begins, at most once in ``refresh_s`` seconds. While they cannot be used,
     as between the replacement of a certificate and of its key, the last context stays in use, and a warning is logged
     once for each state of the files.
     """

@@ -147,7 +147,7 @@ class RpcPages:
         return await identity if isawaitable(identity) else identity
 
     async def _authorize(self, operation: Operation[Any, Any], caller: Identity, args: Any) -> None:
-        """Check that the caller has the rights of the operation (A4), before its handler looks at anything.
+        """Check that the caller has the rights of the operation (A4), before its handler reads anything.
 
         Raises Forbidden, and NotReady while the judge cannot know.
         """

@@ -120,7 +120,7 @@ class RestView(APIView):
         return not any(right.judged for right in rights_of(cls, request.method or ""))
 
     async def admit(self, request: HttpRequest, served_cluster: str) -> None:
-        """Identify the caller and check its rights that the method needs (A2), before anything is looked at.
+        """Identify the caller and check its rights that the method needs (A2), before anything is read.
 
         Raises NotAcceptable, AuthenticationFailed, RolesRefused, PermissionDenied, NotFound for a cluster that is not
         served, AccessRefusedError, LevelRefusedError, the store's errors, and what names of resources that are not

@@ -25,7 +25,7 @@ class JobRun(models.Model):
 
     Rows change only by compare-and-set on (attempt, state), so that a late message of a lost worker changes nothing.
     ``lease_until_ms`` is renewed by the worker while the run is running; the worker is lost when it has expired.
-    ``target``: full name of the topic, namespace or tenant that the analysis looks at, empty for the cluster.
+    ``target``: full name of the topic, namespace or tenant that the analysis reads, empty for the cluster.
     ``cluster``: name of the cluster, empty for the gateway's default one.
     """
 

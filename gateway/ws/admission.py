@@ -99,7 +99,7 @@ class Admission:
         except AccessRefusedError as error:
             self._end(error.reason)
         except (MagnetarError, TimeoutError):
-            # Not known while the store is away; the records change again when it is back.
+            # Not known while the store is unavailable; the records change again when it is available.
             pass
         finally:
             self._is_judging = False

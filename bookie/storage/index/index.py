@@ -12,7 +12,7 @@ IDENTITY_KEY = b"i"
 LIMBO_KEY = b"s"
 MARK_KEY = b"m"
 PINNED = (1 << 64) - 1
-"""Ledger id that stands in ``usage`` for a log that must be kept because part of it cannot be read."""
+"""Ledger id in ``usage`` of a log that must be kept because part of it cannot be read."""
 ROWS_MAX = 4096
 """Rows deleted by one write when an index is emptied."""
 _BLOCK_KEY = Struct(">cQQ")

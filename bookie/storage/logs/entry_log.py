@@ -106,7 +106,7 @@ class EntryLogWriter:
         return places
 
     def sync(self) -> None:
-        """Make everything written durable. Raises OSError; the log is left then."""
+        """Make all written blocks durable. Raises OSError, after which the log is not used again."""
         if self._file is None:
             return
         try:

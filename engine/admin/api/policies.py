@@ -46,7 +46,7 @@ class OwnPolicy(OnBundle):
     name: str = ""
 
 
-# Also read for those who look at the topic's schemas, whose compatibility strategy is a policy.
+# Readers of the topic's schemas also need it, because the compatibility strategy is a policy.
 TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, LOOKUP_TOPIC, reads=True)
 """Policies of a topic by name: ``{"value": effective value, "level": level that sets it, "own": the topic's value or
 null, "everywhere": its value for all clusters or null, "inherited", "inherited_level": effective value and level

@@ -37,7 +37,7 @@ class BasicProvider:
         self._slots = asyncio.Semaphore(CHECKS_MAX)
 
     def revision(self) -> object:
-        """Return the number of the users as they were read last, after a look at the file."""
+        """Return the version of the users, after a check of the file."""
         self._file.follow(self._read)
         return self._file.changes
 

@@ -17,7 +17,7 @@ from engine.auth.authenticators.signing_keys import SigningKey, VerificationKey
 from engine.auth.credentials import AuthenticationFailed
 
 TOKEN_BYTES_MAX = 32 << 10
-"""Longest token that is looked at."""
+"""Length of the longest token that is parsed."""
 HEADER_BYTES_MAX = 4 << 10
 INVALID = "INVALID_TOKEN"
 EXPIRED = "EXPIRED_JWT"

@@ -59,7 +59,7 @@ class TokenProvider:
         self.key_ids: Collection[str] = (self._key_id,)
 
     def revision(self) -> object:
-        """Return the id of the key, after a look at its file."""
+        """Return the id of the key, after a check of its file."""
         if self._file is not None:
             self._file.follow(self._read_again)
         return self._key_id

@@ -11,12 +11,12 @@ from engine.auth.authenticators.provider import ProviderError
 log = logging.getLogger(__name__)
 
 CHECK_S = 1.0
-"""Shortest time between two looks at a file."""
+"""Shortest time between two checks of a file."""
 _State = tuple[int, int, int] | None
 
 
 class WatchedFile:
-    """The file of a setting, looked at on demand; without one, for a value that the setting itself contains.
+    """The file of a setting, checked on demand; without one, for a value that the setting itself contains.
 
     ``is_unusable`` is true from a change that cannot be used until the next one that can; what was read before serves
     meanwhile.
@@ -39,7 +39,7 @@ class WatchedFile:
         return self._path is not None
 
     def follow(self, read: Callable[[], None]) -> None:
-        """Call ``read`` if the file has changed since the last call, after a look at most once in CHECK_S.
+        """Call ``read`` if the file has changed since the last call; it is checked at most once in CHECK_S.
 
         ``read`` raises ProviderError for a file that cannot be used, which is logged.
         """

@@ -68,7 +68,7 @@ async def mark_deleted(node: StoredNode, record: LogRecord) -> LogRecord:
 
 
 class Deletion:
-    """The deletion of a topic that no process can use any more; ``finish`` does what is left of it.
+    """The deletion of a topic that no process can use any more; ``finish`` completes it.
 
     The record is marked as deleted, or names nothing: then the removal of the node is the whole deletion.
     """

@@ -173,7 +173,7 @@ class WatchStream:
         for change in changes:
             if change.revision >= self._next:
                 self._changed(change)
-        if changes:  # the last revision of a fragment may go on in the next one
+        if changes:  # the last revision of a fragment may continue in the next one
             self._next = max(self._next, changes[-1].revision + complete)
 
 

@@ -1,7 +1,7 @@
 """Changes of the state: what the machine makes, the log stores and a start applies again.
 
 Every change holds absolute values, so that applying one twice is applying it once. A snapshot may therefore be taken
-while changes go on: those since its beginning are applied to it.
+while changes continue: those since its beginning are applied to it.
 """
 
 from typing import NamedTuple, final

@@ -142,7 +142,7 @@ class Machine:
     ) -> tuple[ErrorCode, list[WatchNotice]]:
         """Execute a request about watches. The notices go before its answer.
 
-        THROTTLED: the limit of watches is reached, and none was set. Clients do not look at the result of
+        THROTTLED: the limit of watches is reached, and none was set. Clients ignore the result of
         SET_WATCHES, so that the server closes the connection then.
         """
         try:

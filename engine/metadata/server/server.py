@@ -347,7 +347,7 @@ class MetadataServer:
         connection.live = self._expiry.begin(session_id, timeout_ms)
 
     def disconnected(self, connection: ZooKeeperConnection) -> None:
-        """Forget a connection; its session goes on."""
+        """Forget a connection; its session continues."""
         client = connection.client
         if client is not None:
             self.machine.watches.remove_client(client)

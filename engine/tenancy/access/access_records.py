@@ -1,7 +1,6 @@
 """Records of tenants and namespaces by which calls are judged, in memory while the store's watches keep them current.
 
-A record that was read once is never forgotten while it is needed, so that a store that is away takes no right from
-those who had it (A18).
+A record that was read once is never forgotten while it is needed, so that an unavailable store revokes no right (A18).
 """
 
 import asyncio
@@ -29,7 +28,7 @@ log = logging.getLogger(__name__)
 
 RECORDS_MAX = 20_000
 EVICTIONS_TRIED = 8
-"""Records that are looked at when one too many was added. All of them may be in use: then there is one more."""
+"""Number of records that are examined when the bound is exceeded. If all are in use, the bound is exceeded by one."""
 
 Recorded = TenantName | NamespaceName
 """The name of a record: a tenant's or a namespace's."""

@@ -34,8 +34,8 @@ class PolicyJudge:
     """Judge by ``records``: a process has one ``AccessRecords(store)`` for each metadata session, and closes it.
 
     It answers at once when all it needs is in memory, else with an awaitable that reads the missing records. While the
-    store is away, what the last known records allow stays allowed, and all else raises NotReady: a refusal is final
-    only where the records are certain (A18).
+    store is unavailable, actions that the last known records allow stay allowed, and all others raise NotReady: a
+    refusal is final only where the records are certain (A18).
     """
 
     def __init__(self, records: AccessRecords, rules: AccessRules) -> None:

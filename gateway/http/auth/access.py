@@ -29,7 +29,7 @@ ALLOW_ALL = AllowAll()
 
 
 def public(view: T) -> T:
-    """Mark a function view, which no judge is asked about, as open to everybody."""
+    """Mark a function view, which no judge is asked about, as open to all callers."""
     view.rights = (PUBLIC,)  # type: ignore[attr-defined]
     return view
 

@@ -55,7 +55,7 @@ class OpenAccess:
                 self._changed.set()
 
     def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following the settings."""
         for stop in self._stops.values():
             stop()
         self._stops.clear()

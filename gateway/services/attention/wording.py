@@ -72,7 +72,7 @@ CAUSES: dict[str, Words] = {
     LagCause.UNACKED_LIMIT: Words(
         _fixed("has reached the limit of unacknowledged messages"),
         "have reached the limit of unacknowledged messages",
-        "Make the consumer acknowledge what it processed, or restart it: the other messages are redelivered.",
+        "Make the consumer acknowledge processed messages, or restart it: the other messages are redelivered.",
     ),
     LagCause.REDELIVERY: Words(
         _fixed("delivers the same messages repeatedly"),
@@ -82,7 +82,7 @@ CAUSES: dict[str, Words] = {
     LagCause.NOT_ACKNOWLEDGED: Words(
         _fixed("receives but does not acknowledge"),
         "receive but do not acknowledge",
-        "Check the consumer: it is blocked, or does not acknowledge what it processed.",
+        "Check the consumer: it is blocked, or does not acknowledge processed messages.",
     ),
     LagCause.HOT_KEY: Words(
         _fixed(": one consumer holds up its keys"),

@@ -19,7 +19,7 @@ class LastMessage:
         self._compaction = compaction
         self._persistent = persistent
         self._known = EARLIEST, (EARLIEST, -1)
-        """The last readable entry when it was looked at, and the last message then."""
+        """The last readable entry at the time of the check, and the last message of that time."""
 
     async def read(self, *, compacted: bool = False) -> tuple[Position, int]:
         """Return the position of the last entry and the index of its last message (-1: no batch).

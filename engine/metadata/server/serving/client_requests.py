@@ -155,7 +155,7 @@ class ClientRequests:
         code, notices = self._machine.watch(client, request)
         shown = self._commits.showing(paths_of(request))
         self._notify(notices, shown)
-        # Clients do not look at the code of SET_WATCHES: without its watches they must not go on.
+        # Clients ignore the code of SET_WATCHES, but must not continue without its watches.
         last = code is ErrorCode.THROTTLED and type(request) is SetWatches
         added = code is ErrorCode.OK and type(request) is AddWatch
         self.answer(client.connection, xid, code, Number(0) if added else None, shown, last=last)

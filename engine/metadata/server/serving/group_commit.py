@@ -18,7 +18,7 @@ from engine.metadata.server.storage.metadata_log import LogFullError, LogWriter
 
 T = TypeVar("T")
 FULL_RETRY_S = 1.0
-"""Time after which a full disk is looked at again."""
+"""Time after which a full disk is checked again."""
 
 
 class FrameReceiver(Protocol):

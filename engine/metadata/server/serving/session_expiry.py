@@ -22,7 +22,7 @@ class LiveSession:
 class SessionExpiry:
     """Sessions by their deadlines. ``expire(session_id)`` is called for those that were not seen for their timeout.
 
-    A session is looked at once in each of its timeouts, however many requests it makes.
+    A session is checked once in each of its timeouts, however many requests it makes.
     """
 
     def __init__(self, expire: Callable[[int], None]) -> None:

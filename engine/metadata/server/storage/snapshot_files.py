@@ -1,9 +1,9 @@
 """Snapshots of the tree beside the log, and the start from both.
 
 ``snapshot-<number>`` has all nodes and sessions that existed when the segment of that number began. It is written
-while changes go on, so a node may already have the data of a later one; applying the segment to it makes it exact. It
-takes its final name only when all those later changes are durable themselves. The one before is kept with its segments,
-so that a start is possible when the last one is damaged.
+while changes continue, so a node may already have the data of a later one; applying the segment to it makes it exact.
+It gets its final name only when all those later changes are durable themselves. The one before is kept with its
+segments, so that a start is possible when the last one is damaged.
 """
 
 from collections.abc import Callable, Iterable

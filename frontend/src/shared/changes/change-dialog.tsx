@@ -131,8 +131,8 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
                 ) : (
                   <span>
                     {wanted === null || isRefused
-                      ? "Complete the form to see what it would do."
-                      : "Computing what it would do…"}
+                      ? "Complete the form to see the preview."
+                      : "Computing the preview…"}
                   </span>
                 )}
               </div>

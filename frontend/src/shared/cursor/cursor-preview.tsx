@@ -21,7 +21,7 @@ export function Preview({
   if (!preview)
     return (
       <div className={styles.preview} aria-live="polite">
-        <span>{waiting ? "Complete the form to see what it would do." : "Computing what it would do…"}</span>
+        <span>{waiting ? "Complete the form to see the preview." : "Computing the preview…"}</span>
       </div>
     );
   const lost = loses(preview);
@@ -161,7 +161,7 @@ function Remarks({ action, preview, at }: { action: CursorAction; preview: Curso
         </li>
       )}
       {preview.undoable && lost && preview.kept_ms === 0 && (
-        <li>Undo restores only what is still stored then: this subscription is not durable.</li>
+        <li>Undo restores only messages that are still stored then: this subscription is not durable.</li>
       )}
       {!preview.undoable && action !== "undo" && (
         <li>It could not be undone: too much is acknowledged out of order to be kept.</li>
