@@ -52,6 +52,16 @@ def _apply_migrations() -> None:
     connection.close()
 
 
+def announce_set_up() -> None:
+    """Print the code by which the first person is created, if one is needed."""
+    from django.db import connection
+
+    from gateway.people import set_up
+
+    set_up.announce(settings.ENVIRONMENT.data_dir)
+    connection.close()
+
+
 def prepare(host: str) -> None:
     """Create the data folder and those of the clusters. Raises ImproperlyConfigured when that fails, and for a host
     that the settings do not permit to be listened on."""
@@ -110,6 +120,7 @@ def main() -> None:
         log.critical("cannot start: %s", error)
         sys.exit(os.EX_CONFIG)  # The supervisor does not restart a process that ends with it.
     migrate()
+    announce_set_up()
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
     own = listen_or_exit(args.host, port)
     if https_port is not None and not encrypted:

@@ -57,13 +57,16 @@ def _code_of(row: SetUp) -> str:
 def announce(data_dir: Path) -> str:
     """Write the code to the log and to a file for the owner alone, and return it; empty when none is needed."""
     path = data_dir / FILE_NAME
-    path.unlink(missing_ok=True)
     if not is_needed():
+        path.unlink(missing_ok=True)
         return ""
     text = code()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Gateways that start together write the same file.
+    draft = data_dir / f"{FILE_NAME}.{os.getpid()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text + "\n")
+    draft.replace(path)
     log.warning("no person exists yet: create the first one at /set-up with the code %s", text)
     return text
 

@@ -39,6 +39,7 @@ BOOKIE_BYTES = 300 << 20
 OWN_PATHS = (
     *("zookeeper*", "metadata*", "redis", "spark", "logs", "runs", "java", "bookie-*"),
     *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties", "internal-token"),
+    "set-up-code",
 )
 """Patterns of the files and folders that an instance creates in its data folder."""
 CHILDREN_END_S = 20.0
@@ -349,6 +350,7 @@ def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # t
                 if options.secure
                 else ()
             ),
+            *_set_up_lines(options.data_dir, host, all_ports["HTTP"]),
             f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}",
             f"  logs and data             {options.data_dir}",
             "  Ctrl-C stops everything; data stays",
@@ -356,6 +358,15 @@ def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # t
         return "\n".join(lines)
 
     return text
+
+
+def _set_up_lines(data_dir: Path, host: str, port: int) -> list[str]:
+    """Return where the first person of the console is created, with the code for it, while there is none."""
+    try:
+        code = (data_dir / "set-up-code").read_text().strip()
+    except FileNotFoundError:
+        return []
+    return [f"  first person              http://{host}:{port}/set-up with the code {code}"]
 
 
 def _secure_lines(

@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from admin_ui import live
-from gateway.people.models import PersonSession
+from gateway.people.models import Person, PersonSession
+from gateway.people.sessions import SessionStore
 from tests.support.access.callers import by_token
 from tests.support.access.sessions import session
 from tests.support.net.socket_pair import SocketPair
@@ -30,8 +31,38 @@ async def take_superuser() -> None:
     await users().aupdate(is_superuser=False)
 
 
+async def set_roles(role: str, level: str) -> None:
+    user = await users().aget()
+    await Person.objects.acreate(user=user, roles=[{"role": role, "level": level}])
+
+
+async def change_role() -> None:
+    await set_roles("billing", "full")
+
+
+async def lower_level() -> None:
+    await set_roles("root", "read")
+
+
+async def change_password() -> None:
+    user = await users().aget()
+    user.set_password("another")
+    await user.asave()
+
+
+async def replace_key() -> None:
+    store = SessionStore((await PersonSession.objects.aget()).pk)
+    await store.acycle_key()
+
+
 @pytest.mark.usefixtures("store")
-@pytest.mark.parametrize("end", [sign_out, deactivate, take_superuser])
+@pytest.mark.parametrize(
+    "end",
+    [
+        *(sign_out, deactivate, take_superuser),
+        *(change_role, lower_level, change_password, replace_key),
+    ],
+)
 async def test_a_live_feed_ends_with_its_session(
     end: Callable[[], Awaitable[None]], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

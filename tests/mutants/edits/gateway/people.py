@@ -1,0 +1,139 @@
+"""Mistakes in sign-in: an account that shows, a session that outlives its rights, a set-up that stays open."""
+
+from tests.mutants.edit import Edit
+
+SIGN_IN = "unit/gateway/people/test_sign_in.py"
+OWN_SESSION = "unit/gateway/people/test_own_session.py"
+PEOPLE = "unit/gateway/people/test_people.py"
+SET_UP = "unit/gateway/people/test_set_up.py"
+OPEN_SESSIONS = "unit/gateway/http/auth/test_open_sessions.py"
+
+EDITS = (
+    Edit(
+        "sign-in-without-csrf",
+        "admin_ui/session/api.py::_DoorView.begin",
+        "        enforce_csrf(request)\n",
+        "",
+        (f"{SIGN_IN}::test_a_sign_in_needs_the_csrf_token",),
+    ),
+    Edit(
+        "session-key-of-before-the-sign-in-stays",
+        "gateway/people/signing_in.py::begin_session",
+        "        PersonSession.objects.filter(pk=shown).delete()\n",
+        "        pass\n",
+        (f"{SIGN_IN}::test_a_sign_in_gives_a_new_key_and_ends_the_session_that_was_shown",),
+    ),
+    Edit(
+        "session-key-stays-when-the-role-changes",
+        "gateway/people/signing_in.py::_change_session",
+        "        request.session.cycle_key()\n",
+        "",
+        (f"{OWN_SESSION}::test_a_person_acts_as_one_of_its_roles",),
+    ),
+    Edit(
+        "a-person-acts-as-any-role",
+        "gateway/people/signing_in.py::act_as",
+        "if role not in {item.role for item in roles_of(request.user)}:",
+        "if not role:",
+        (f"{OWN_SESSION}::test_a_person_acts_as_one_of_its_roles",),
+    ),
+    Edit(
+        "a-role-that-was-taken-away-acts",
+        "gateway/people/acting.py::acting_of",
+        "if item.role == chosen), roles[0])",
+        "if item.role == chosen), ActingRole(chosen) if chosen else roles[0])",
+        (f"{OWN_SESSION}::test_a_role_that_was_taken_away_acts_no_more",),
+    ),
+    Edit(
+        "a-superuser-who-only-reads-looks-as-others",
+        "gateway/people/acting.py::is_superuser",
+        "return is_one and acting.level == FULL",
+        "return is_one",
+        (f"{OWN_SESSION}::test_others_do_not_look_as_a_role",),
+    ),
+    Edit(
+        "looking-as-a-role-may-change",
+        "gateway/people/acting.py::acting_of",
+        "return Acting(viewed, READ, True, True)",
+        "return Acting(viewed, current.level, True, True)",
+        (f"{OWN_SESSION}::test_a_superuser_looks_as_a_role_and_only_reads",),
+    ),
+    Edit(
+        "a-new-password-leaves-other-sessions",
+        "gateway/people/signing_in.py::change_password",
+        "        end_sessions(user.pk, besides=request.session.session_key)\n",
+        "",
+        (f"{OWN_SESSION}::test_a_new_password_ends_the_other_sessions",),
+    ),
+    Edit(
+        "a-stolen-session-guesses-the-password",
+        "gateway/people/signing_in.py::change_password",
+        "if authenticate(request, username=name, password=current) is None:",
+        "if not user.check_password(current):",
+        (f"{OWN_SESSION}::test_guesses_at_the_current_password_are_throttled",),
+    ),
+    Edit(
+        "a-one-time-password-stays",
+        "gateway/people/signing_in.py::sign_in",
+        "    if must_change and not new_password:\n        raise PasswordChangeNeededError\n",
+        "",
+        (f"{PEOPLE}::test_a_created_person_signs_in_once_with_the_password_of_the_answer",),
+    ),
+    Edit(
+        "a-sign-in-replaces-any-password",
+        "gateway/people/signing_in.py::sign_in",
+        "        if must_change:\n            replace",
+        "        if new_password:\n            replace",
+        (f"{PEOPLE}::test_a_new_password_at_sign_in_is_for_one_time_passwords_alone",),
+    ),
+    Edit(
+        "a-session-of-another-person-is-ended",
+        "gateway/people/sessions.py::end_session",
+        "filter(user_id=user_id, public_id=public_id)",
+        "filter(public_id=public_id)",
+        (f"{OWN_SESSION}::test_sessions_are_listed_and_end_one_by_one",),
+    ),
+    Edit(
+        "the-last-superuser-goes",
+        "gateway/people/accounts.py::_check_a_superuser_is_left",
+        "    active = users().filter(is_active=True)",
+        "    active = users()",
+        (f"{PEOPLE}::test_the_last_superuser_stays",),
+    ),
+    Edit(
+        "people-without-authentication",
+        "admin_ui/people/api.py::_PeopleView.admit",
+        'if request.method != "GET" and not settings.IDENTITY.general.authentication_enabled:',
+        "if False:",
+        (f"{PEOPLE}::test_where_callers_are_not_identified_they_create_no_person",),
+    ),
+    Edit(
+        "set-up-stays-open",
+        "gateway/people/set_up.py::is_needed",
+        "return identified and not get_user_model().objects.exists()",
+        "return identified",
+        (f"{SET_UP}::test_the_code_makes_the_first_person_a_superuser_once",),
+    ),
+    Edit(
+        "two-first-people",
+        "gateway/people/set_up.py::complete",
+        "if not deleted or get_user_model().objects.exists():",
+        "if get_user_model().objects.exists():",
+        (f"{SET_UP}::test_of_two_set_ups_at_once_the_first_makes_the_person",),
+    ),
+    Edit(
+        "guesses-at-the-set-up-are-free",
+        "gateway/people/set_up.py::_is_right",
+        "    row.failures += 1\n",
+        "",
+        (f"{SET_UP}::test_guesses_are_throttled_for_all_gateways",),
+    ),
+    Edit(
+        "a-feed-keeps-the-level-of-its-start",
+        "gateway/http/auth/handshakes.py::is_signed_in",
+        'and acting.level == scope["level"]',
+        "",
+        (f"{OPEN_SESSIONS}::test_a_live_feed_ends_with_its_session",),
+        "A20",
+    ),
+)
