@@ -18,10 +18,11 @@ def programs() -> "list[Program[Any]]":
     from engine.metadata.server.settings import PROGRAM as METADATA
     from engine.settings import PROGRAM as BROKER
     from gateway.environment import PROGRAM as GATEWAY
+    from gateway.sign_in import provider_program
     from gateway.standalone.settings import PROGRAM as STANDALONE
     from spark_jobs.pulsar_source.access import PROGRAM as ANALYSES
 
-    return [STANDALONE, BROKER, BOOKIE, METADATA, GATEWAY, ANALYSES]
+    return [STANDALONE, BROKER, BOOKIE, METADATA, GATEWAY, provider_program("NAME"), ANALYSES]
 
 
 def settings_reference(arguments: list[str]) -> int:

@@ -23,7 +23,7 @@ from admin_ui.subscriptions.shapes import ACTIONS
 from admin_ui.topics.shapes import CHANGES, PROBLEM_CAUSES
 from engine.admin.lag import LagCause
 from engine.schema.kinds import SchemaKind
-from gateway.people import acting
+from gateway import sign_in
 
 
 def _parameter(parameter: Parameter) -> OpenApiParameter:
@@ -97,7 +97,7 @@ SPECTACULAR = {
         "ProblemCauseEnum": PROBLEM_CAUSES,
         "BrokerStateEnum": BROKER_STATES,
         "PolicyLevelEnum": LEVELS,
-        "ActingLevelEnum": acting.LEVELS,
+        "ActingLevelEnum": sign_in.LEVELS,
     },
     "PREPROCESSING_HOOKS": ["admin_ui.openapi.console_endpoints_only"],
 }

@@ -10,8 +10,8 @@ from typing import Any
 from rest_framework import serializers as s
 
 from engine.base.names import DOMAINS
-from gateway.people.acting import LEVELS
 from gateway.services.index.rows import KNOWN
+from gateway.sign_in import LEVELS
 
 BROKER_STATES = ("up", "slow", "down")
 

@@ -8,6 +8,7 @@ from admin_ui import views
 from admin_ui.calls import ClusterView
 from admin_ui.live import LiveFeed
 from admin_ui.resources import RESOURCES
+from admin_ui.session import redirects
 
 api_patterns = [
     path("schema", views.schema),
@@ -25,6 +26,8 @@ PAGES = "c|connect|analyses|changes|audit|alerts|views|settings|sign-in|set-up|p
 """First segments of the front end's routes."""
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
+    path("sign-in/<seg:provider>", redirects.begin),
+    path("sign-in/<seg:provider>/callback", redirects.callback),
     path("", views.page),
     re_path(rf"^(?:{PAGES})(?:/.*)?$", views.page),
 ]

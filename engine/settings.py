@@ -96,7 +96,8 @@ class Settings:
 ELSEWHERE = frozenset(
     {
         *("allowed_hosts", "allowed_origins", "asgi_server", "clusters", "control_socket"),
-        *("session_hours", "sign_in_failures_max", "sign_in_pause_minutes"),
+        *("password_sign_in", "session_hours", "sign_in_providers"),
+        *("sign_in_failures_max", "sign_in_pause_minutes"),
         *("redis_url", "redis_user", "redis_password"),
         *("redis_tls_trust_certs_file_path", "redis_tls_certificate_file_path"),
         "redis_tls_key_file_path",

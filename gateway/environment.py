@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -39,6 +39,7 @@ from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
 from engine.tenancy.settings import TenantLimits
 from gateway.redis_link import RedisSettings
+from gateway.sign_in import SignInSettings
 
 DAYS_MAX = 36_500
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -92,15 +93,6 @@ class Environment:
     max_connections_per_address: int = count(
         10_000,
         "HTTP connections and WebSockets of one client address that a gateway keeps open; 0: no limit",
-    )
-    session_hours: int = count(
-        12, "hours after which a person must sign in again", low=1, high=8_760
-    )
-    sign_in_failures_max: int = count(
-        5, "failed sign-ins of a name from an address before further ones are refused", low=1
-    )
-    sign_in_pause_minutes: int = count(
-        15, "minutes for which they are refused then", low=1, high=10_080
     )
     control_socket: str = text(
         "", "the supervisor's socket, by which parts on demand are started; empty: none"
@@ -245,6 +237,7 @@ class GatewaySettings:
     tls: TlsSettings = field(default_factory=TlsSettings)
     reach: ReachSettings = field(default_factory=ReachSettings)
     redis: RedisSettings = field(default_factory=RedisSettings)
+    sign_in: SignInSettings = field(default_factory=SignInSettings)
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""
@@ -286,6 +279,10 @@ def load(
     The default is the current directory. Raises ImproperlyConfigured with the setting and the rule that it violates.
     """
     try:
-        return PROGRAM.load(os.environ if environ is None else environ, directory or Path.cwd())
+        values = os.environ if environ is None else environ
+        folder = directory or Path.cwd()
+        loaded = PROGRAM.load(values, folder)
+        providers = loaded.sign_in.load_providers(values, folder)
+        return replace(loaded, sign_in=replace(loaded.sign_in, providers=providers))
     except SettingsError as error:
         raise ImproperlyConfigured(str(error)) from error

@@ -35,6 +35,7 @@ IDENTITY = _LOADED.identity
 TLS = _LOADED.tls
 REACH = _LOADED.reach
 REDIS = _LOADED.redis
+SIGN_IN = _LOADED.sign_in
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 
 INSTALLED_APPS = [
@@ -110,8 +111,8 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
-AXES_FAILURE_LIMIT = ENVIRONMENT.sign_in_failures_max
-AXES_COOLOFF_TIME = timedelta(minutes=ENVIRONMENT.sign_in_pause_minutes)
+AXES_FAILURE_LIMIT = SIGN_IN.sign_in_failures_max
+AXES_COOLOFF_TIME = timedelta(minutes=SIGN_IN.sign_in_pause_minutes)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_CLIENT_IP_CALLABLE = "gateway.people.signing_in.address_of"
 AXES_RESET_ON_SUCCESS = True

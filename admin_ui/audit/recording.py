@@ -74,7 +74,10 @@ class AuditRecorder:
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.method not in CHANGING_METHODS:
-            return await self._get_response(request)
+            answer = await self._get_response(request)
+            if getattr(request, "recorded", False):
+                await self._record_after(request, answer)
+            return answer
         if not is_change(request):
             return await self._handle_read(request)
         try:
@@ -100,14 +103,20 @@ class AuditRecorder:
         with account.opened() as accounted:
             answer = await self._get_response(request)
         if accounted.changes or getattr(request, "recorded", False):
-            entry = await _entry_of(request)
             if accounted.changes:
-                log.error("a call that only reads changed something target=%s", entry.target)
-            with suppress(NotRecordedError):
-                writer = clusters_for(request).part(AuditWriter)
-                await writer.begin(entry)
-                await writer.end(entry, answer.status_code, changes_text(accounted))
+                log.error("a call that only reads changed something path=%s", request.path)
+            await self._record_after(request, answer, changes_text(accounted))
         return answer
+
+    async def _record_after(
+        self, request: HttpRequest, answer: HttpResponseBase, changes: str = ""
+    ) -> None:
+        """Record a call that was handled; it stands also when it cannot be recorded."""
+        entry = await _entry_of(request)
+        with suppress(NotRecordedError):
+            writer = clusters_for(request).part(AuditWriter)
+            await writer.begin(entry)
+            await writer.end(entry, answer.status_code, changes)
 
 
 async def _entry_of(request: HttpRequest) -> AuditEntry:

@@ -7,16 +7,19 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware, get_token, rotate_token
 
-from admin_ui.calls import Call, ConsoleView, Parameter, checked, in_thread
+from admin_ui.calls import Call, ConsoleView, Parameter, checked, http_url, in_thread
 from admin_ui.session import selectors, shapes
 from admin_ui.shapes import PersonSessionsShape
 from engine.auth.rights import AUTHENTICATED, PUBLIC
 from engine.base.errors import Conflict, Forbidden
+from gateway.clusters.registry import clusters_for
 from gateway.http.auth.identity import enforce_csrf
 from gateway.http.bodies import json_answer, no_content
 from gateway.http.view import CHANGING_METHODS
-from gateway.people import set_up, signing_in
+from gateway.people import provider_people, set_up, signing_in
 from gateway.people.acting import Acting
+from gateway.people.password_work import PasswordWork
+from gateway.people.provider_client import ProviderAwayError, ProviderRefusedError, Providers
 from gateway.people.sessions import end_session, rows_of
 
 SESSION_PATH = (Parameter("session_id", place="path"),)
@@ -52,25 +55,27 @@ class _DoorView(_OwnView):
         # A page of another site could otherwise sign the browser in as another person.
         enforce_csrf(request)
         try:
-            user = await in_thread(work)(request, *given)
+            user = await clusters_for(request).part(PasswordWork).run(work, request, *given)
         except signing_in.WrongCredentialsError as error:
             return json_answer({"reason": str(error)}, status=401)
         except signing_in.TooManyAttemptsError as error:
             return _too_many(error)
         except signing_in.PasswordChangeNeededError as error:
             return json_answer({"reason": str(error), "password_change_needed": True}, status=409)
-        return await _began(request, user)
+        record_session(request, user)
+        return await _changed(request)
 
 
-async def _began(request: HttpRequest, user: Any) -> HttpResponse:
-    """Return the answer that gives the browser its new session."""
+def record_session(request: HttpRequest, user: Any) -> None:
+    """Let the audit log record that a session of a user began, without what the request showed for it."""
 
     async def signed_in() -> Any:
         return user
 
     request.auser = signed_in
+    request.META["QUERY_STRING"] = ""
+    request.identified = None  # type: ignore[attr-defined]
     request.recorded = True  # type: ignore[attr-defined]
-    return await _changed(request)
 
 
 async def _changed(request: HttpRequest) -> HttpResponse:
@@ -131,6 +136,8 @@ class SignInView(_DoorView):
     }
 
     async def post(self, request: HttpRequest) -> HttpResponse:
+        if not settings.SIGN_IN.password_sign_in:
+            raise Forbidden("Sign-in by a password is off (password_sign_in)")
         body = checked(shapes.SignInBody, request)
         given = (body["name"], body["password"], body["new_password"])
         answer: HttpResponse = await self.begin(request, signing_in.sign_in, *given)
@@ -165,8 +172,23 @@ class SignOutView(_OwnView):
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         self.acting(request)
+        provider = request.session.get(provider_people.PROVIDER, "")
+        id_token = request.session.get(provider_people.ID_TOKEN, "")
         await in_thread(request.session.flush)()
-        return json_answer({"end_session_href": None})
+        href = await self._end_at(request, provider, id_token) if provider else None
+        return json_answer({"end_session_href": href})
+
+    async def _end_at(self, request: HttpRequest, provider: str, id_token: str) -> str | None:
+        """Return where the session at a provider ends; None for a provider that does not say so."""
+        providers = clusters_for(request).part(Providers)
+        client = providers.get(provider)
+        if client is None:
+            return None
+        back = f"{http_url(request)}/sign-in"
+        try:
+            return await providers.ask(lambda: client.end_session_url(id_token, back))
+        except (ProviderAwayError, ProviderRefusedError):
+            return None
 
 
 class ActingRoleView(_OwnView):
@@ -223,9 +245,10 @@ class PasswordView(_OwnView):
     async def post(self, request: HttpRequest) -> HttpResponse:
         self.acting(request)
         body = checked(shapes.PasswordBody, request)
-        change = in_thread(signing_in.change_password)
+        threads = clusters_for(request).part(PasswordWork)
+        change = signing_in.change_password
         try:
-            await change(request, body["current"], body["new"])
+            await threads.run(change, request, body["current"], body["new"])
         except signing_in.TooManyAttemptsError as error:
             return _too_many(error)
         rotate_token(request)

@@ -28,10 +28,18 @@ async def session(request: HttpRequest) -> Body:
         "authentication": authentication,
         "authorization": rights_are_judged(),
         "set_up_needed": False if known else await in_thread(set_up.is_needed)(),
-        "password_sign_in": authentication,
-        "providers": [],
+        "password_sign_in": authentication and settings.SIGN_IN.password_sign_in,
+        "providers": providers() if authentication else [],
         "person": person,
     }
+
+
+def providers() -> list[Body]:
+    """Return the providers by which people may sign in."""
+    return [
+        {"name": item.name, "title": item.title, "href": f"/sign-in/{item.name}"}
+        for item in settings.SIGN_IN.providers
+    ]
 
 
 def caller(request: HttpRequest, identity: Identity) -> Body | None:

@@ -3,7 +3,7 @@
 from rest_framework import serializers as s
 
 from admin_ui.shapes import ActingRoleShape
-from gateway.people.acting import LEVELS
+from gateway.sign_in import LEVELS
 
 NAME_MAX = 150
 SECRET_MAX = 1_000

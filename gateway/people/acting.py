@@ -8,10 +8,9 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 
 from engine.auth.settings import names
+from gateway.sign_in import LEVELS
 
-FULL, OPERATE, READ = "full", "operate", "read"
-LEVELS = (FULL, OPERATE, READ)
-"""Parts of what a role may do that a person may do, from everything down."""
+FULL, OPERATE, READ = LEVELS
 ACTING_ROLE = "acting_role"
 VIEWING_AS = "viewing_as"
 """Keys of a session."""

@@ -36,9 +36,11 @@ CLOSED = "There are people already; one of their superusers can add others"
 
 
 def is_needed() -> bool:
-    """Return whether callers are identified and no person exists."""
+    """Return whether people sign in by passwords and there is no person."""
     identified: bool = settings.IDENTITY.general.authentication_enabled
-    return identified and not get_user_model().objects.exists()
+    return (
+        identified and settings.SIGN_IN.password_sign_in and not get_user_model().objects.exists()
+    )
 
 
 def code() -> str:

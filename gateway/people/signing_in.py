@@ -5,6 +5,7 @@ whether a person exists. django-axes counts the failures of a name from an addre
 """
 
 import logging
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -100,14 +101,16 @@ def address_of(request: HttpRequest) -> str:
     return address
 
 
-def begin_session(request: HttpRequest, user: Any) -> None:
-    """Begin a session of a user with a new key. The session that the request showed, if any, ends."""
+def begin_session(request: HttpRequest, user: Any, values: Mapping[str, str] | None = None) -> None:
+    """Begin a session of a user with a new key, and with these values. The session that the request showed, if any,
+    ends."""
     shown: str | None = getattr(getattr(request, "session", None), "session_key", None)
     if shown:
         PersonSession.objects.filter(pk=shown).delete()
     remove_expired()
     session = SessionStore()
-    session.set_expiry(timezone.now() + timedelta(hours=settings.ENVIRONMENT.session_hours))
+    session.set_expiry(timezone.now() + timedelta(hours=settings.SIGN_IN.session_hours))
+    session.update(values or {})
     browser = request.META.get("HTTP_USER_AGENT", "")
     session[ORIGIN] = origin(get_random_string(PUBLIC_ID_CHARS), address_of(request), browser)
     request.session = session

