@@ -244,7 +244,7 @@ def test_roles_and_passwords_of_a_person_of_a_provider_are_the_providers(
 def test_where_callers_are_not_identified_they_create_no_person(
     browser: Browser, settings: Any
 ) -> None:
-    """A person created so could sign in once authentication is on."""
+    """Refuse it: a person created so could sign in once authentication is on."""
     settings.IDENTITY = by_token(authentication_enabled=False)
     answer = browser("POST", "people", {"name": "ann", "roles": BILLING})
     assert (answer.status, "authentication_enabled" in answer.json["reason"]) == (409, True)
