@@ -206,7 +206,7 @@ def _secure_files(data_dir: Path) -> "SecureFiles":
     """Return the files of an instance with ``--secure``, made or renewed."""
     from gateway.standalone.secure import SecureError, SecureFiles  # cryptography takes time.
 
-    files = SecureFiles(data_dir)
+    files = SecureFiles(data_dir, os.environ.get("MAGNETAR_AUTHENTICATION_PROVIDERS", ""))
     try:
         files.prepare(datetime.datetime.now(datetime.UTC), report)
     except SecureError as error:

@@ -26,11 +26,14 @@ from engine.auth.certificate_authority import (
 )
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.private_files import replace_private
+from engine.auth.settings import names
 from engine.base.disk.secret_files import RESTRICTED, restrict
 
 FOLDER = "secure"
 SUPERUSER, BROKER, GATEWAY = "superuser", "magnetar-broker", "magnetar-gateway"
 """Roles that may do everything; the gateway is a proxy. The names of the last two are not those of applications."""
+PROVIDERS = ("token", "tls")
+"""Providers of the credentials by which the instance's own parts log in."""
 BOOKIE_CLIENT = "0:broker"
 """Organizational unit of the certificate by which brokers, and analyses, connect to bookies: the role ``broker``."""
 AUTHORITY_DAYS, LEAF_DAYS, RENEW_DAYS = 3650, 365, 30
@@ -45,7 +48,9 @@ class SecureError(Exception):
 class SecureFiles:
     """The paths of the files, and their contents as a start of the instance makes them."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, more_providers: str = "") -> None:
+        """``more_providers`` are accepted besides tokens and certificates, as in ``authentication_providers``."""
+        self._providers = dict.fromkeys([*PROVIDERS, *names(more_providers)])
         self.folder = data_dir / FOLDER
         self.authority = self.folder / "ca.pem"
         self.token_key = self.folder / "token-secret.key"
@@ -160,7 +165,7 @@ class SecureFiles:
         """Return the variables of all children: secrets are in files alone."""
         return {
             "MAGNETAR_AUTHENTICATION_ENABLED": "true",
-            "MAGNETAR_AUTHENTICATION_PROVIDERS": "token,tls",
+            "MAGNETAR_AUTHENTICATION_PROVIDERS": ",".join(self._providers),
             "MAGNETAR_TOKEN_SECRET_KEY": self.token_key.as_uri(),
             "MAGNETAR_AUTHORIZATION_ENABLED": "true",
             "MAGNETAR_SUPER_USER_ROLES": f"{SUPERUSER},{BROKER},{GATEWAY}",

@@ -16,22 +16,21 @@ from typing import Any
 
 import pulsar
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import RsaPrivateKey, SecretKey
+from engine.auth.authenticators.signing_keys import SecretKey
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
-from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
 from engine.tenancy import grants
 from engine.wire import client_commands
 from engine.wire.errors import RefusedError, ServerError
 from tests.crash.kit.members import Member, Publisher, Subscriber, Window, longest_gap_s
 from tests.crash.kit.processes import BookieProcess, BrokerProcess, Process
+from tests.support.access.issuer import Issuer
 from tests.support.net.certificates import Authority, Files
 from tests.support.ports import free_ports
 from tests.support.waiting import until
@@ -47,40 +46,6 @@ REFUSED = (ServerError.AuthenticationError, ServerError.AuthorizationError)
 
 def shared(key: bytes) -> str:
     return base64.b64encode(key).decode()
-
-
-class Issuer:
-    """An OpenID Connect issuer on a port that stays; ``answers`` may be switched off."""
-
-    def __init__(self) -> None:
-        self._key = rsa.generate_private_key(65537, 2048)
-        (self.port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._server: HttpServer | None = None
-
-    async def start(self) -> None:
-        self._server = HttpServer(LoopNetwork(), self._answer, connections_max=10)
-        await self._server.listen("127.0.0.1", self.port)
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            await self._server.close()
-            self._server = None
-
-    async def _answer(self, request: Request) -> Response:
-        if request.path != "/keys":
-            return json_response(200, {"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
-        numbers = self._key.public_key().public_numbers()
-        key = {"kty": "RSA", "kid": "k"} | {
-            name: base64.urlsafe_b64encode(value.to_bytes(256, "big").lstrip(b"\0")).decode()
-            for name, value in (("n", numbers.n), ("e", numbers.e))
-        }
-        return json_response(200, {"keys": [key]})
-
-    def token(self, role: str) -> str:
-        now_s = time.time()
-        claims = {"iss": self.url, "sub": role, "aud": "pulsar", "iat": now_s, "exp": now_s + 600}
-        return jws.sign(claims, RsaPrivateKey(self._key), "RS256", {"kid": "k"})
 
 
 class Probe:
@@ -174,9 +139,7 @@ class Place:
             "authentication_providers": "token,second_token,oidc",
             "token_secret_key": shared(self.keys[0]),
             "second_token_secret_key": shared(self.keys[1]),
-            "open_id_allowed_token_issuers": self.issuer.url,
-            "open_id_allowed_audiences": "pulsar",
-            "open_id_require_issuers_use_https": "false",
+            **self.issuer.settings(),
             "authorization_enabled": "true",
             "super_user_roles": "root",
             "broker_client_authentication_plugin": "token",
@@ -204,14 +167,14 @@ class Place:
         await until(connected, self.metadata.log_end)
         self.bookie.start()
         await asyncio.to_thread(self.bookie.wait_ready)
-        await self.issuer.start()
+        self.issuer.start()
         await self.start_broker()
 
     async def close(self) -> None:
         self.broker.end()
         self.bookie.end()
         self.metadata.end()
-        await self.issuer.stop()
+        self.issuer.stop()
         await self.store.close()
 
     def replace_certificate(self) -> str:
@@ -330,7 +293,7 @@ async def test_nothing_is_lost_and_no_role_is_in_or_out_for_longer_than_promised
 
     await until(is_renewed)
 
-    await place.issuer.stop()
+    place.issuer.stop()
     await next_success(visitor.done)
 
     await asyncio.to_thread(place.metadata.end)
@@ -342,7 +305,7 @@ async def test_nothing_is_lost_and_no_role_is_in_or_out_for_longer_than_promised
     # A broker that never had the issuer's keys admits the issuer's clients once it answers.
     begin_s = time.monotonic()
     await restart_broker(signal.SIGKILL, *(member for member in members if member is not visitor))
-    await place.issuer.start()
+    place.issuer.start()
     silent = Window(begin_s, time.monotonic())
     await next_success(visitor.done)
 

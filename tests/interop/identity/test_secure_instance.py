@@ -5,67 +5,25 @@ import http.client
 import json
 import os
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pulsar
 import pytest
 
-from gateway.standalone.secure import SecureFiles
-from tests.support.instance import Instance
+from tests.interop.identity.conftest import Secured
+from tests.support.instances.shared import SharedInstance
 
 TOPIC = "persistent://public/default/secured"
 RECEIVE_MS = 10_000
-QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-
-
-class Secured:
-    """A secure instance with its files."""
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        self.files = SecureFiles(instance.data_dir)
-        self.url = f"pulsar+ssl://127.0.0.1:{instance.ports['BROKER_TLS']}"
-
-    def client(self, authentication: pulsar.Authentication | None, url: str = "") -> pulsar.Client:
-        given: dict[str, Any] = {} if authentication is None else {"authentication": authentication}
-        return pulsar.Client(
-            url or self.url,
-            tls_trust_certs_file_path=str(self.files.authority),
-            tls_validate_hostname=True,
-            operation_timeout_seconds=20,
-            logger=QUIET,
-            **given,
-        )
-
-    @property
-    def token(self) -> str:
-        return self.files.token("superuser").read_text()
-
-    def curl(self, path: str, *options: str) -> tuple[int, str]:
-        """Return the status and the body of a request by HTTPS."""
-        url = f"https://127.0.0.1:{self.instance.ports['HTTPS']}{path}"
-        command = ["curl", "-sS", "--cacert", str(self.files.authority), "-w", "\n%{http_code}"]
-        done = subprocess.run(
-            [*command, *options, url], capture_output=True, text=True, check=True, timeout=60
-        )
-        body, _, status = done.stdout.rpartition("\n")
-        return int(status), body
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    refreshed = {
-        "MAGNETAR_TLS_CERT_REFRESH_CHECK_DURATION_SEC": "0",
-        "MAGNETAR_BROKER_CLIENT_AUTO_CERT_REFRESH_SECONDS": "0",
-    }
-    instance = Instance(tmp_path_factory.mktemp("secure"), secure=True, **refreshed)
-    instance.start()
-    yield Secured(instance)
-    instance.stop()
+def secured(secured_instance: SharedInstance) -> Iterator[Secured]:
+    refused = (r"WARNING engine\.\S+ authentication failed ",)
+    with secured_instance.used(refused) as instance:
+        yield Secured(instance)
 
 
 def test_a_token_and_a_certificate_are_served_in_tls(secured: Secured) -> None:

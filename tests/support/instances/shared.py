@@ -1,9 +1,9 @@
 """Instances that many files of tests use, one file after the other: a start costs as much as dozens of tests.
 
-``shared_instance`` is for files whose tests harm no part of it, ``killed_instance`` for those that kill and stop parts.
-Both for files that need no settings of their own and have topics, namespaces or tenants that no other file has. What
-one file breaks fails there: the parts are examined after each, and the next file gets a new instance when one is not
-well.
+``shared_instance`` is for files whose tests harm no part of it, ``killed_instance`` for those that kill and stop parts,
+``secured_instance`` (``tests/interop/identity``) for clients with credentials. All for files that need no settings of
+their own and have topics, namespaces or tenants that no other file has. What one file breaks fails there: the parts
+are examined after each, and the next file gets a new instance when one is not well.
 """
 
 from collections import Counter
@@ -34,6 +34,10 @@ FILES = {
         "tests/interop/hosts/test_service_urls.py",
         "tests/interop/test_java_tools.py",
         "tests/integration/gateway/test_openapi.py",  # it is last, since no other test may meet what it leaves
+    ),
+    "secured_instance": (
+        "tests/interop/identity/test_client_cases.py",
+        "tests/interop/identity/test_secure_instance.py",
     ),
 }
 """Fixture -> files that use it. They run in one process of pytest-xdist: each process would have an instance."""

@@ -147,6 +147,11 @@ def test_each_child_accepts_its_secure_settings(tmp_path: Path) -> None:
     )
 
 
+def test_further_providers_are_listed_after_those_of_the_instance(tmp_path: Path) -> None:
+    listed = SecureFiles(tmp_path, "oidc, token,basic").environment()
+    assert listed["MAGNETAR_AUTHENTICATION_PROVIDERS"] == "token,tls,oidc,basic"
+
+
 def test_the_ports_move_with_the_offset_and_several_gateways_share_https(tmp_path: Path) -> None:
     made = plan(tmp_path, MAGNETAR_PORT_OFFSET="4000", MAGNETAR_GATEWAYS="2")
     assert made["broker-1"].ports == {
