@@ -19,14 +19,9 @@ from engine.base.settings import (
     text,
 )
 from engine.metadata.settings import MetadataSettings
+from engine.net.tls import ROLES_FACTORY, TLS_FACTORY
 
 MIB = 1 << 20
-TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
-"""BookKeeper's name for TLS by files, the only kind here."""
-
-
-ROLES_FACTORY = "org.apache.bookkeeper.tls.BookieAuthZFactory"
-"""BookKeeper's name for authorization by the roles in clients' certificates, the only kind here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 from engine.base.errors import MisuseError
 from engine.base.settings import count, flag, number, size, text
+from engine.net.tls import TLS_FACTORY
 
 POLICY_NAMES = ("rack-aware", "spread")
 """Built-in placement policies."""
-
-TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
-"""BookKeeper's name for TLS by files, the only kind here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,11 @@ from engine.base.settings import SettingsError, count, flag, text
 
 log = logging.getLogger(__name__)
 
+TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
+ROLES_FACTORY = "org.apache.bookkeeper.tls.BookieAuthZFactory"
+"""BookKeeper's names, in settings, for TLS by files and for authorization by the roles in clients' certificates: the
+only kinds here."""
+
 
 class TlsFileError(MagnetarError):
     """A certificate or key file cannot be used; the message names the file and why."""

@@ -28,6 +28,7 @@ from engine.auth.credentials import AuthenticationFailed
 from engine.auth.private_files import replace_private
 from engine.auth.settings import names
 from engine.base.disk.secret_files import RESTRICTED, restrict
+from engine.net.tls import ROLES_FACTORY, TLS_FACTORY
 
 FOLDER = "secure"
 SUPERUSER, BROKER, GATEWAY = "superuser", "magnetar-broker", "magnetar-gateway"
@@ -226,11 +227,6 @@ class SecureFiles:
             "MAGNETAR_BOOKIE_BOOKIE_AUTH_PROVIDER_FACTORY_CLASS": ROLES_FACTORY,
             "MAGNETAR_BOOKIE_AUTHORIZED_ROLES": BOOKIE_CLIENT.partition(":")[2],
         }
-
-
-TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
-ROLES_FACTORY = "org.apache.bookkeeper.tls.BookieAuthZFactory"
-"""BookKeeper's names for TLS by files, and for authorization by certificates."""
 
 
 def _loaded(path: Path) -> x509.Certificate:

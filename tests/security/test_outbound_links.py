@@ -23,13 +23,14 @@ from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.lookup import Links
 from engine.client.settings import BrokerClientSettings
 from engine.ledger.cluster.start_tls import connect_in_tls, tls_of
-from engine.ledger.settings import TLS_FACTORY, LedgerSettings
+from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
 from engine.metadata.connect import connect
 from engine.metadata.memory import MemoryServer
 from engine.metadata.settings import MetadataSettings
 from engine.net.issuers import IssuerClient
 from engine.net.network import LoopNetwork
+from engine.net.tls import TLS_FACTORY
 from engine.wire import bookie_v3 as v3
 from gateway.redis_link import RedisSettings
 from gateway.services.health.parts import Redis

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bookie.settings import ROLES_FACTORY, TLS_FACTORY
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
 from engine.ledger.settings import LedgerSettings
 from engine.net.network import LoopNetwork
+from engine.net.tls import ROLES_FACTORY, TLS_FACTORY
 from tests.oracle.ledgers_java import (
     NOT_ENOUGH_BOOKIES,
     UNAUTHORIZED,

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bookie.__main__ import load_settings, parse_arguments, room
-from bookie.settings import PROGRAM, TLS_FACTORY, BookieSettings
+from bookie.settings import PROGRAM, BookieSettings
 from engine.base.settings import SettingsError
+from engine.net.tls import TLS_FACTORY
 
 
 @pytest.mark.parametrize(

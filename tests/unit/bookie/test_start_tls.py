@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from bookie.settings import TLS_FACTORY
 from engine.metadata import paths
 from engine.metadata.records import BookieRegistration
-from engine.net.tls import ClientFiles, TlsFileError
+from engine.net.tls import TLS_FACTORY, ClientFiles, TlsFileError
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
 from tests.support.bookies import Client, Machine, add, code

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from bookie.requests.connection import BookieConnection, Handler
-from bookie.settings import TLS_FACTORY
 from engine.base.tasks import TaskScope
 from engine.ledger.cluster.link import BookieLink
 from engine.ledger.cluster.start_tls import TlsRefusedError, connect_in_tls
@@ -19,7 +18,7 @@ from engine.ledger.errors import LedgerError
 from engine.ledger.settings import LedgerSettings
 from engine.net import listener as accepting
 from engine.net.network import LoopNetwork
-from engine.net.tls import ClientFiles, TlsFileError
+from engine.net.tls import TLS_FACTORY, ClientFiles, TlsFileError
 from engine.net.transport import ClearTextError
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb

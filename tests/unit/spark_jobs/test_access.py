@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from engine.base.clock import SystemClock
-from engine.ledger.settings import TLS_FACTORY
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
+from engine.net.tls import TLS_FACTORY
 from spark_jobs.pulsar_source import planning
 from spark_jobs.pulsar_source.access import access_settings
 from spark_jobs.pulsar_source.options import parse

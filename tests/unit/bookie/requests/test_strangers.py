@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from bookie.requests.strangers import role_of
-from bookie.settings import ROLES_FACTORY, TLS_FACTORY, BookieSettings
+from bookie.settings import BookieSettings
 from engine.base.settings import SettingsError
-from engine.net.tls import ClientFiles
+from engine.net.tls import ROLES_FACTORY, TLS_FACTORY, ClientFiles
 from engine.wire import bookie_commands as wire
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
