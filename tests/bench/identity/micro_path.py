@@ -30,7 +30,7 @@ from tests.support.standalone import Standalone
 
 ROOT = Path(__file__).parents[3]
 SIDES = ("open", "identified", "judging")
-"""Without credentials; with a token; with a token and rights."""
+"""Kinds of clients: without credentials; with a token; with a token and rights."""
 TOPIC = "persistent://public/default/path"
 WINDOW = 50
 MEMORY = "/dev/shm"
@@ -53,7 +53,7 @@ class Peer:
 
     def commands(self, *counts: tuple[int, int]) -> list[bytes]:
         """Return the received commands of these types, once so many of each have arrived; others are dropped."""
-        missing, found = dict(counts), []
+        missing, taken = dict(counts), []
         while any(missing.values()):
             while len(self._received) < 4 or len(self._received) < self._end():
                 self._received += self._socket.recv(1 << 16)
@@ -64,8 +64,8 @@ class Peer:
             assert kind != pb.BaseCommand.ERROR, command
             if kind in missing:
                 missing[kind] -= 1
-                found.append(command)
-        return found
+                taken.append(command)
+        return taken
 
     def _end(self) -> int:
         return 4 + int.from_bytes(self._received[:4], "big")

@@ -50,12 +50,21 @@ def test_a_stranger_is_refused_everywhere(secured: Secured) -> None:
     assert secured.curl("/admin/v2/tenants")[0] == 401
     assert secured.curl("/api/v1/environment")[0] == 401
     clear = http.client.HTTPConnection("127.0.0.1", secured.instance.ports["HTTP"], timeout=60)
-    for path, status in (("/admin/v2/tenants", 401), ("/admin/v2/brokers/health", 200)):
+    for path, status in (
+        *(("/admin/v2/tenants", 401), ("/metrics", 401)),
+        ("/admin/v2/brokers/health", 200),
+    ):
         clear.request("GET", path)
         answer = clear.getresponse()
         answer.read()
         assert answer.status == status
     clear.close()
+    of_broker = http.client.HTTPConnection(
+        "127.0.0.1", secured.instance.ports["BROKER_HTTP"], timeout=60
+    )
+    of_broker.request("GET", "/metrics")
+    assert of_broker.getresponse().status == 401
+    of_broker.close()
     for url in (secured.url, secured.instance.url):
         client = secured.client(None, url)
         with pytest.raises(pulsar.PulsarException):

@@ -136,6 +136,7 @@ def test_each_child_accepts_its_secure_settings(tmp_path: Path) -> None:
     for identity in (broker.identity, gateway.identity):
         assert identity.general.providers == ("token", "tls")
         assert identity.authorization.authorization_enabled
+        assert identity.general.authenticate_metrics_endpoint
         assert identity.general.proxy_roles == GATEWAY
     assert broker.node.bind_address == "127.0.0.1"
     assert broker.ledger.bookie_tls_provider
