@@ -107,6 +107,12 @@ def role_of(claims: Mapping[str, Any], name: str) -> str:
         value = value[0] if value else None
     if not isinstance(value, str) or not value.strip():
         raise AuthenticationFailed(f"token has no role in claim {name}", INVALID)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # JSON can escape half of a character, which no log, record or command can hold.
+        reason = f"claim {name} has half of a character (a lone surrogate)"
+        raise AuthenticationFailed(reason, INVALID) from None
     return value
 
 

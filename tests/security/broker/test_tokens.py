@@ -207,6 +207,8 @@ SUBJECTS: dict[str, Any] = {
     "an empty list": {"sub": []},
     "a list in a list": {"sub": [[SUPERUSER]]},
     "a long text": {"sub": "s" * 65_536},
+    "half of a character": {"sub": f"{SUPERUSER}\ud800"},
+    "half of a character in a list": {"sub": ["\udc00"]},
 }
 
 
