@@ -21,9 +21,32 @@ class AuditEntry(models.Model):
         default="", help_text="JSON list of what was changed, each with before and after"
     )
 
+    role = models.CharField(
+        max_length=255, default="", help_text="role that the call was made for; empty: none"
+    )
+    operation = models.CharField(
+        max_length=255, default="", help_text="id of the console's call, or method and path of REST"
+    )
+    cluster = models.CharField(max_length=255, default="")
+    tenant = models.CharField(max_length=255, default="", help_text="that the call is about")
+    namespace = models.CharField(max_length=512, default="", help_text="full name, as the tenant")
+    topic = models.CharField(
+        max_length=512, default="", help_text="full name, of a partition its topic's; long ones cut"
+    )
+
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["target"], name="audit_target")]
+        indexes = [
+            models.Index(fields=["at_ms"], name="audit_at"),
+            # A list is ordered by id: each of these has the rows of one value in that order.
+            models.Index(fields=["actor", "id"], name="audit_actor"),
+            models.Index(fields=["role", "id"], name="audit_role"),
+            models.Index(fields=["operation", "id"], name="audit_operation"),
+            models.Index(fields=["status", "id"], name="audit_status"),
+            models.Index(fields=["tenant", "id"], name="audit_tenant"),
+            models.Index(fields=["namespace", "id"], name="audit_namespace"),
+            models.Index(fields=["topic", "id"], name="audit_topic"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.actor} {self.method} {self.target} → {self.status}"

@@ -1,13 +1,20 @@
-"""Rights of the console's calls and channels on the topics and subscriptions that they name."""
+"""Rights of the console's calls and channels on the topics and subscriptions that they name, and the parts of the names
+of resources."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from admin_ui.params import topic_name
 from engine.auth.actions import Action
-from engine.auth.resource_names import SubscriptionName
+from engine.auth.resource_names import (
+    Kind,
+    Resource,
+    SubscriptionName,
+    TenantName,
+    WholeCluster,
+)
 from engine.auth.rights import Right
-from engine.base.names import TopicName
+from engine.base.names import NamespaceName, TopicName
 from gateway.http.auth.access import Named
 
 PLACE = ("domain", "tenant", "namespace", "topic")
@@ -36,3 +43,25 @@ CONSUME_SUBSCRIPTION: Right[Named] = Right(Action.CONSUME, SubscriptionName, pat
 ADMIN: Right[Named] = Right(Action.TENANT_ADMIN, TopicName, path_topic)
 WATCH_TOPIC: Right[Mapping[str, str]] = Right(Action.LOOKUP, TopicName, topic_at)
 """The right to watch a channel about a topic."""
+KINDS: dict[Kind, str] = {
+    WholeCluster: "cluster",
+    TenantName: "tenant",
+    NamespaceName: "namespace",
+    TopicName: "topic",
+    SubscriptionName: "subscription",
+}
+"""Kinds of places, with their names in answers."""
+
+
+def parts_of(place: Resource) -> dict[str, str]:
+    """Return the parts of a place's name; those that it does not have are empty."""
+    topic = place.topic if isinstance(place, SubscriptionName) else place
+    name = topic.namespace if isinstance(topic, TopicName) else topic
+    tenant = name.name if isinstance(name, TenantName) else ""
+    return {
+        "kind": KINDS[type(place)],
+        "tenant": name.tenant if isinstance(name, NamespaceName) else tenant,
+        "namespace": name.below_tenant if isinstance(name, NamespaceName) else "",
+        "topic": topic.full if isinstance(topic, TopicName) else "",
+        "subscription": place.name if isinstance(place, SubscriptionName) else "",
+    }

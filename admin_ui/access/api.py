@@ -1,40 +1,14 @@
 """REST of rights."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.access import operations, selectors, shapes
-from admin_ui.access.place import PLACE, SUBSCRIPTION, Asking, judged_place, place_of
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, query
-from engine.auth.actions import Action
-from engine.auth.resource_names import TenantName, WholeCluster
-from engine.auth.rights import AUTHENTICATED, Right
-from engine.base.names import NamespaceName, TopicName
+from admin_ui.place import ADMIN_OF_PLACE, PLACE, SUBSCRIPTION, place_of
+from engine.auth.rights import AUTHENTICATED
 from gateway.http.bodies import json_answer
 
 ROLE = Parameter("role", place="path")
-K = TypeVar("K", TenantName, NamespaceName, TopicName, WholeCluster)
-
-
-def _if(kind: type[K]) -> Callable[[Asking], tuple[K, ...]]:
-    """Return a function that returns the place of the query if it is of this kind."""
-
-    def resources(view: Asking) -> tuple[K, ...]:
-        place = judged_place(view)
-        return (place,) if isinstance(place, kind) else ()
-
-    return resources
-
-
-ADMIN_OF_PLACE = (
-    Right(Action.TENANT_ADMIN, TenantName, _if(TenantName)),
-    Right(Action.TENANT_ADMIN, NamespaceName, _if(NamespaceName)),
-    Right(Action.TENANT_ADMIN, TopicName, _if(TopicName)),
-    Right(Action.SUPERUSER, WholeCluster, _if(WholeCluster)),
-)
-"""The right to administer the place that the query names."""
 
 
 class AccessView(ClusterView):

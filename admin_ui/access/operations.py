@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from django.http import QueryDict
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from admin_ui.access.place import parts_of
 from admin_ui.calls import Call, ConsoleView
+from admin_ui.rights import parts_of
 from engine.auth.identity import Identity
 from engine.auth.resource_names import Resource
 from engine.base.errors import InvalidField

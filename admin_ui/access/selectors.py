@@ -4,8 +4,8 @@ from typing import Any
 
 from django.conf import settings
 
-from admin_ui.access.place import parts_of
 from admin_ui.params import Params, window
+from admin_ui.rights import parts_of
 from engine.auth.actions import Action
 from engine.auth.authorization.evaluator import AccessRules
 from engine.auth.authorization.policy_view import NamespaceAccess, TenantAccess

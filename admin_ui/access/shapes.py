@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.access.place import KINDS
+from admin_ui.rights import KINDS
 from engine.auth.authorization.reasons import ACTIONS, RightSource
 
 ACTION_WORDS = tuple(

@@ -1,6 +1,13 @@
-"""The audit log: written by the middleware ``recording.AuditRecorder``, and its view."""
+"""The audit log: written by the middleware ``recording.AuditRecorder``, and its views."""
 
-from admin_ui.audit.api import AuditView
+from admin_ui.audit.api import AuditEntryView, AuditFileView, AuditView, MarksView
 from admin_ui.resource import Resource
 
-AUDIT = Resource(routes={"audit": AuditView})
+AUDIT = Resource(
+    routes={
+        "audit": AuditView,
+        "audit/<number:entry_id>": AuditEntryView,
+        "audit.csv": AuditFileView,
+        "marks": MarksView,
+    }
+)

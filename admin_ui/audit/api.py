@@ -1,53 +1,90 @@
 """REST of the audit log."""
 
-from django.http import HttpRequest, HttpResponse
+from collections.abc import AsyncIterator
 
-from admin_ui.audit import shapes
-from admin_ui.audit.changed import read_changes
-from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, query
-from admin_ui.models import AuditEntry
-from admin_ui.params import window
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from admin_ui.audit import selectors, shapes
+from admin_ui.audit.search import METHODS, STATUS_CLASSES, Search, all_of, search
+from admin_ui.calls import WINDOW, Call, ClusterView, ConsoleView, Parameter, query
+from admin_ui.place import PLACE, SEE_PLACE, place_of
+from admin_ui.rights import parts_of
 from engine.auth.rights import SUPERUSER
 from gateway.http.bodies import json_answer
+
+TIMES = (
+    Parameter("from", "milliseconds since the epoch", int),
+    Parameter("to", "as from; entries of this time included", int),
+)
+FILTERS = (
+    Parameter("q", "part of path or query, in any case"),
+    Parameter("actor", "exact"),
+    Parameter("role", "exact"),
+    Parameter("operation", "id of a call of this document, or method and path of REST; exact"),
+    Parameter("method", enum=METHODS),
+    Parameter("status", f"a number, {', '.join(STATUS_CLASSES)}, or unknown: no outcome was seen"),
+    Parameter("cluster", "exact"),
+    Parameter("tenant", "exact; with all that is in it"),
+    Parameter("namespace", "full name; with all that is in it"),
+    Parameter("topic", "full name"),
+    *TIMES,
+)
 
 
 class AuditView(ConsoleView):
     """The entries of the audit log, newest first."""
 
     read_rights = SUPERUSER
+    calls = {"get": Call("listAudit", shapes.AuditAnswer, (*FILTERS, *WINDOW), errors=(400, 403))}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(await selectors.entries(self.viewer, query(request)))
+
+
+class AuditEntryView(ConsoleView):
+    """One entry of the audit log."""
+
+    read_rights = SUPERUSER
     calls = {
         "get": Call(
-            "listAudit",
-            shapes.AuditAnswer,
-            (Parameter("q", "part of the target"), Parameter("actor", "exact"), *WINDOW),
-            errors=(400,),
+            "getAuditEntry",
+            shapes.AuditRow,
+            (Parameter("entry_id", place="path", kind=int),),
+            errors=(403, 404),
         )
     }
 
+    async def get(self, request: HttpRequest, entry_id: int) -> HttpResponse:
+        return json_answer(await selectors.entry(self.viewer, entry_id))
+
+
+class AuditFileView(ConsoleView):
+    """All entries that pass the filters as CSV, newest first."""
+
+    read_rights = SUPERUSER
+    calls = {"get": Call("exportAudit", None, FILTERS, errors=(400, 403), file="text/csv")}
+
+    async def get(self, request: HttpRequest) -> HttpResponseBase:
+        self.viewer.require_everything(selectors.SUBJECT)
+        result = await search(query(request))
+        answer = StreamingHttpResponse(self._pieces(result), content_type="text/csv; charset=utf-8")
+        answer["Content-Disposition"] = 'attachment; filename="audit.csv"'
+        return answer
+
+    async def _pieces(self, result: Search) -> AsyncIterator[bytes]:
+        yield selectors.CSV_HEAD.encode()
+        async for chunk in all_of(result.entries):
+            yield selectors.csv_of(self.viewer, chunk)
+
+
+class MarksView(ClusterView):
+    """The changes of a place in a time, as marks for charts: without bodies, for each who may see the place."""
+
+    read_rights = SEE_PLACE
+    calls = {"get": Call("listMarks", shapes.ChangeMarks, (*PLACE, *TIMES), errors=(400, 403, 412))}
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        offset, limit = window(params)
-        self.viewer.require_everything("Audit entries")
-        entries = AuditEntry.objects.all()
-        if params.get("q"):
-            entries = entries.filter(target__icontains=params["q"])
-        if params.get("actor"):
-            entries = entries.filter(actor=params["actor"])
-        rows = [
-            {
-                "id": str(entry.pk),
-                "at": entry.at_ms,
-                "actor": entry.actor,
-                "address": entry.address,
-                "method": entry.method,
-                "target": entry.target,
-                "status": entry.status,
-                "request_id": entry.request_id,
-                "given": entry.given,
-                "changes": read_changes(entry.changes),
-            }
-            async for entry in entries[offset : offset + limit]
-        ]
-        return json_answer(
-            {"total": await entries.acount(), "offset": offset, "limit": limit, "rows": rows}
-        )
+        place = parts_of(place_of(params))
+        return json_answer(await selectors.marks(self.viewer, self.cluster.name, place, params))

@@ -31,8 +31,12 @@ FIRST_PRUNE_S = 60.0
 PRUNED_AT_ONCE = 1_000
 DAY_MS = 86_400_000
 TABLE = AuditEntry._meta.db_table
-COLUMNS = "(at_ms, actor, address, method, target, request_id, given, changes)"
-ROW = "(%s, %s, %s, %s, %s, %s, %s, %s)"
+NAMES = (
+    *("at_ms", "actor", "address", "method", "target", "request_id", "given", "changes"),
+    *("role", "operation", "cluster", "tenant", "namespace", "topic"),
+)
+COLUMNS = f"({', '.join(NAMES)})"
+ROW = f"({', '.join(['%s'] * len(NAMES))})"
 
 
 class NotRecordedError(Exception):
@@ -215,8 +219,7 @@ class AuditWriter:
 
 def _values(entry: AuditEntry) -> tuple[int | str, ...]:
     """Return the values of an entry in the order of ``COLUMNS``."""
-    names = ("at_ms", "actor", "address", "method", "target", "request_id", "given", "changes")
-    return tuple(getattr(entry, name) for name in names)
+    return tuple(getattr(entry, name) for name in NAMES)
 
 
 def _finish(jobs: Sequence[_Job], error: Exception | None) -> None:

@@ -20,11 +20,12 @@ from rest_framework.exceptions import PermissionDenied
 
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.changed import changes_text, given_query, given_text
+from admin_ui.audit.subject import operation_of, subject_of
 from admin_ui.models import AuditEntry
 from engine.auth.credentials import AuthenticationFailed, RolesRefused
 from engine.metadata import account
 from gateway.clusters.registry import clusters_for
-from gateway.http.auth.identity import identify, name_of
+from gateway.http.auth.identity import identify, name_of, role_of
 from gateway.http.view import CHANGING_METHODS, view_of
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,9 @@ def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
         target=f"{path}?{query}"[:4096] if query else path[:4096],
         request_id=request_id_of(request),
         given=given_text(request.body) if view is not None and view.keeps_body else "",
+        role=role_of(request)[:255],
+        operation=operation_of(request)[:255],
+        **subject_of(request)._asdict(),
     )
 
 

@@ -15,10 +15,18 @@ class AuditChange(s.Serializer[object]):
 class AuditRow(s.Serializer[object]):
     id = s.CharField()
     at = s.IntegerField()
-    actor = s.CharField()
+    actor = s.CharField(help_text="name of the person; of a program its role")
+    role = s.CharField(help_text="role that the call was made for; empty: none")
     address = s.CharField()
     method = s.CharField()
-    target = s.CharField()
+    operation = s.CharField(help_text="id of a call of this document, or method and path of REST")
+    target = s.CharField(help_text="path and query as they were sent")
+    cluster = s.CharField(
+        help_text="what the call is about; empty: nothing of the kind, or several"
+    )
+    tenant = s.CharField()
+    namespace = s.CharField(help_text="full name")
+    topic = s.CharField(help_text="full name")
     status = s.IntegerField(allow_null=True, help_text="null: outcome not seen")
     request_id = s.CharField(help_text="X-Request-Id of call and answer")
     given = s.CharField(help_text="the JSON body, without secrets; long ones cut")
@@ -27,6 +35,27 @@ class AuditRow(s.Serializer[object]):
 
 class AuditAnswer(s.Serializer[object]):
     total = s.IntegerField()
+    exact = s.BooleanField(help_text="false: there are more than total")
+    searched_since = s.IntegerField(
+        allow_null=True,
+        help_text="older entries were not searched: ask for them with this time as 'to'; null: all were",
+    )
     offset = s.IntegerField()
     limit = s.IntegerField()
     rows = AuditRow(many=True)
+
+
+class ChangeMark(s.Serializer[object]):
+    """A change for a chart."""
+
+    at = s.IntegerField()
+    operation = s.CharField()
+    method = s.CharField()
+    status = s.IntegerField(allow_null=True, help_text="null: outcome not seen")
+    actor = s.CharField(help_text="empty unless the caller administers the place")
+    id = s.CharField(help_text="of the entry, for superusers; else empty")
+
+
+class ChangeMarks(s.Serializer[object]):
+    complete = s.BooleanField(help_text="false: only the newest are here")
+    rows = ChangeMark(many=True, help_text="changes that were made, oldest first")

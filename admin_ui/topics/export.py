@@ -4,13 +4,12 @@ The names are read once. Rows are made a few hundred at a time as the reader tak
 moment, so that a list of any length needs little memory. A topic that is deleted meanwhile is left out.
 """
 
-import csv
-import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from admin_ui.csv_text import csv_line
 from admin_ui.params import Params
 from admin_ui.topics.selectors import chosen_of
 from engine.admin.api.rows import ROW_COLUMNS
@@ -37,14 +36,8 @@ class Format:
     tail: str
 
 
-def _csv_line(values: Iterable[object]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow(values)
-    return line.getvalue()
-
-
 def _csv(rows: Iterable[Row], first: bool) -> str:
-    return "".join(_csv_line(_cell(row.get(column)) for column in COLUMNS) for row in rows)
+    return "".join(csv_line(_cell(row.get(column)) for column in COLUMNS) for row in rows)
 
 
 def _cell(value: object) -> object:
@@ -58,7 +51,7 @@ def _json(rows: Iterable[Row], first: bool) -> str:
 
 
 FORMATS = {
-    "csv": Format("text/csv; charset=utf-8", _csv_line(COLUMNS), _csv, ""),
+    "csv": Format("text/csv; charset=utf-8", csv_line(COLUMNS), _csv, ""),
     "json": Format("application/json", "[\n", _json, "\n]\n"),
 }
 

@@ -38,6 +38,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description All entries that pass the filters as CSV, newest first. */
+        get: operations["exportAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/{entry_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One entry of the audit log. */
+        get: operations["getAuditEntry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/access": {
         parameters: {
             query?: never;
@@ -192,6 +226,23 @@ export interface paths {
         };
         /** @description Rates and backlog of the past, which outlive every part of the instance. */
         get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The changes of a place in a time, as marks for charts: without bodies, for each who may see the place. */
+        get: operations["listMarks"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1350,6 +1401,10 @@ export interface components {
         };
         AuditAnswer: {
             total: number;
+            /** @description false: there are more than total */
+            exact: boolean;
+            /** @description older entries were not searched: ask for them with this time as 'to'; null: all were */
+            searched_since: number | null;
             offset: number;
             limit: number;
             rows: components["schemas"]["AuditRow"][];
@@ -1366,10 +1421,23 @@ export interface components {
         AuditRow: {
             id: string;
             at: number;
+            /** @description name of the person; of a program its role */
             actor: string;
+            /** @description role that the call was made for; empty: none */
+            role: string;
             address: string;
             method: string;
+            /** @description id of a call of this document, or method and path of REST */
+            operation: string;
+            /** @description path and query as they were sent */
             target: string;
+            /** @description what the call is about; empty: nothing of the kind, or several */
+            cluster: string;
+            tenant: string;
+            /** @description full name */
+            namespace: string;
+            /** @description full name */
+            topic: string;
             /** @description null: outcome not seen */
             status: number | null;
             /** @description X-Request-Id of call and answer */
@@ -1643,6 +1711,24 @@ export interface components {
             properties?: {
                 [key: string]: string;
             };
+        };
+        /** @description A change for a chart. */
+        ChangeMark: {
+            at: number;
+            operation: string;
+            method: string;
+            /** @description null: outcome not seen */
+            status: number | null;
+            /** @description empty unless the caller administers the place */
+            actor: string;
+            /** @description of the entry, for superusers; else empty */
+            id: string;
+        };
+        ChangeMarks: {
+            /** @description false: only the newest are here */
+            complete: boolean;
+            /** @description changes that were made, oldest first */
+            rows: components["schemas"]["ChangeMark"][];
         };
         ChangeRackAnswer: components["schemas"]["RackPreview"] | components["schemas"]["RackReceipt"];
         ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
@@ -3609,12 +3695,31 @@ export interface operations {
             query?: {
                 /** @description exact */
                 actor?: string;
+                /** @description exact */
+                cluster?: string;
+                /** @description milliseconds since the epoch */
+                from?: number;
                 /** @description rows, 1 to 1000 */
                 limit?: number;
+                method?: "DELETE" | "GET" | "PATCH" | "POST" | "PUT";
+                /** @description full name; with all that is in it */
+                namespace?: string;
                 /** @description first row, from 0 */
                 offset?: number;
-                /** @description part of the target */
+                /** @description id of a call of this document, or method and path of REST; exact */
+                operation?: string;
+                /** @description part of path or query, in any case */
                 q?: string;
+                /** @description exact */
+                role?: string;
+                /** @description a number, 2xx, 4xx, 5xx, or unknown: no outcome was seen */
+                status?: string;
+                /** @description exact; with all that is in it */
+                tenant?: string;
+                /** @description as from; entries of this time included */
+                to?: number;
+                /** @description full name */
+                topic?: string;
             };
             header?: never;
             path?: never;
@@ -3631,6 +3736,126 @@ export interface operations {
                 };
             };
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    exportAudit: {
+        parameters: {
+            query?: {
+                /** @description exact */
+                actor?: string;
+                /** @description exact */
+                cluster?: string;
+                /** @description milliseconds since the epoch */
+                from?: number;
+                method?: "DELETE" | "GET" | "PATCH" | "POST" | "PUT";
+                /** @description full name; with all that is in it */
+                namespace?: string;
+                /** @description id of a call of this document, or method and path of REST; exact */
+                operation?: string;
+                /** @description part of path or query, in any case */
+                q?: string;
+                /** @description exact */
+                role?: string;
+                /** @description a number, 2xx, 4xx, 5xx, or unknown: no outcome was seen */
+                status?: string;
+                /** @description exact; with all that is in it */
+                tenant?: string;
+                /** @description as from; entries of this time included */
+                to?: number;
+                /** @description full name */
+                topic?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getAuditEntry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                entry_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditRow"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4195,6 +4420,78 @@ export interface operations {
                 };
             };
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listMarks: {
+        parameters: {
+            query?: {
+                /** @description milliseconds since the epoch */
+                from?: number;
+                /** @description without the tenant, which must be given */
+                namespace?: string;
+                tenant?: string;
+                /** @description as from; entries of this time included */
+                to?: number;
+                /** @description full name; without any of these the cluster */
+                topic?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeMarks"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -146,8 +146,11 @@ def identity_of(acting: Acting) -> Identity:
 def name_of(request: HttpRequest) -> str:
     """Return the name of an identified caller, for records: the console's user, else the role; empty for neither."""
     user = request.user
-    if user.is_authenticated:
-        return user.get_username()
+    return user.get_username() if user.is_authenticated else role_of(request)
+
+
+def role_of(request: HttpRequest) -> str:
+    """Return the role for which an identified caller makes a request; empty for one that is not known."""
     identity = getattr(request, "identified", None)
     return principal_of(identity) if isinstance(identity, Identity) else ""
 

@@ -4,6 +4,7 @@ from tests.mutants.edit import Edit
 
 LEVELS = "unit/access/test_levels.py"
 PAGES = "unit/admin_ui/access/test_rights_pages.py"
+AUDIT = "unit/admin_ui/audit/test_audit_search.py"
 REASONS = "unit/auth/authorization/test_reasons.py"
 
 EDITS = (
@@ -58,5 +59,26 @@ EDITS = (
         'return "" if level.includes(needed) else refusal(level, needed)',
         'return ""',
         (f"{PAGES}::test_actions_that_a_level_closes_are_absent_from_the_callers_rights",),
+    ),
+    Edit(
+        "audit-is-sorted-for-each-answer",
+        "admin_ui/audit/search.py::search",
+        'at=F("at_ms") + 0',
+        'at=F("at_ms")',
+        (f"{AUDIT}::test_each_filter_is_answered_in_the_order_of_the_list_without_a_sort",),
+    ),
+    Edit(
+        "mark-names-who-made-the-change",
+        "admin_ui/audit/selectors.py::marks",
+        'item.actor if administers else ""',
+        "item.actor",
+        (f"{AUDIT}::test_changes_of_a_topic_are_marks_for_each_who_may_see_it",),
+    ),
+    Edit(
+        "entry-of-a-partition-is-not-of-its-topic",
+        "admin_ui/audit/subject.py::_whole",
+        "return split_partition(topic)[0] or topic",
+        "return topic",
+        (f"{AUDIT}::test_entries_name_what_they_are_about",),
     ),
 )

@@ -26,6 +26,8 @@ ADMIN_OF_PLACE = (
     "tenant admin of tenant, tenant admin of namespace, tenant admin of topic, superuser of cluster"
 )
 """The right to administer the place that the query names, which is one of these."""
+SEE_PLACE = "tenant admin of tenant, lookup of namespace, lookup of topic, superuser of cluster"
+"""The right to see the place that the query names, which is one of these."""
 CALLS = {
     "GET session": "public",
     "POST session/sign-in": "public",
@@ -100,6 +102,9 @@ CALLS = {
     "GET roles/<seg:role>": "authenticated",
     "GET may": "authenticated",
     "GET audit": "superuser",
+    "GET audit/<number:entry_id>": "superuser",
+    "GET audit.csv": "superuser",
+    "GET marks": SEE_PLACE,
     "GET views": "authenticated",
     "POST views": "authenticated",
     "PUT views/<number:view_id>": "authenticated",

@@ -162,6 +162,7 @@ async def test_each_call_of_the_console_is_open_to_those_who_have_its_need(matri
 DEPENDS = {
     "GET history": MAY["produce or consume"],
     "GET access": MAY["tenant admin"],
+    "GET marks": MAY["produce or consume"],
     "POST NAMESPACE/policies/<seg:policy>": MAY["tenant admin"],
 }
 """Calls whose rights depend on what the call asks for: here one topic's history, and a policy of the namespace's own

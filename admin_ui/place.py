@@ -1,17 +1,19 @@
-"""The place that a question about rights names by its query."""
+"""The place that a call names by its query: the cluster, or a tenant, namespace, topic or subscription."""
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from admin_ui.calls import Parameter, query
 from admin_ui.params import Params
+from engine.auth.actions import Action
 from engine.auth.resource_names import (
     CLUSTER,
-    Kind,
     Resource,
     SubscriptionName,
     TenantName,
     WholeCluster,
 )
+from engine.auth.rights import Right
 from engine.base.errors import InvalidField
 from engine.base.names import NamespaceName, TopicName, check_subscription
 
@@ -21,14 +23,7 @@ PLACE = (
     Parameter("topic", "full name; without any of these the cluster"),
 )
 SUBSCRIPTION = Parameter("subscription", "of the topic")
-KINDS: dict[Kind, str] = {
-    WholeCluster: "cluster",
-    TenantName: "tenant",
-    NamespaceName: "namespace",
-    TopicName: "topic",
-    SubscriptionName: "subscription",
-}
-"""Kinds of places, with their names in answers."""
+K = TypeVar("K", TenantName, NamespaceName, TopicName, WholeCluster)
 
 
 class Asking(Protocol):
@@ -56,21 +51,28 @@ def place_of(params: Params) -> Resource:
     return TenantName.parse(tenant) if tenant else CLUSTER
 
 
-def judged_place(view: Asking) -> Resource:
-    """Return the place of the query that is judged: of a subscription its topic. Raises as ``place_of``."""
-    place = place_of(query(view.request))
-    return place.topic if isinstance(place, SubscriptionName) else place
+def _if(kind: type[K]) -> Callable[[Asking], tuple[K, ...]]:
+    """Return a function that returns the place of the query if it is of this kind, of a subscription its topic."""
+
+    def resources(view: Asking) -> tuple[K, ...]:
+        place = place_of(query(view.request))
+        judged = place.topic if isinstance(place, SubscriptionName) else place
+        return (judged,) if isinstance(judged, kind) else ()
+
+    return resources
 
 
-def parts_of(place: Resource) -> dict[str, str]:
-    """Return the parts of a place's name; those that it does not have are empty."""
-    topic = place.topic if isinstance(place, SubscriptionName) else place
-    name = topic.namespace if isinstance(topic, TopicName) else topic
-    tenant = name.name if isinstance(name, TenantName) else ""
-    return {
-        "kind": KINDS[type(place)],
-        "tenant": name.tenant if isinstance(name, NamespaceName) else tenant,
-        "namespace": name.below_tenant if isinstance(name, NamespaceName) else "",
-        "topic": topic.full if isinstance(topic, TopicName) else "",
-        "subscription": place.name if isinstance(place, SubscriptionName) else "",
-    }
+ADMIN_OF_PLACE = (
+    Right(Action.TENANT_ADMIN, TenantName, _if(TenantName)),
+    Right(Action.TENANT_ADMIN, NamespaceName, _if(NamespaceName)),
+    Right(Action.TENANT_ADMIN, TopicName, _if(TopicName)),
+    Right(Action.SUPERUSER, WholeCluster, _if(WholeCluster)),
+)
+"""The right to administer the place that the query names."""
+SEE_PLACE = (
+    Right(Action.TENANT_ADMIN, TenantName, _if(TenantName)),
+    Right(Action.LOOKUP, NamespaceName, _if(NamespaceName)),
+    Right(Action.LOOKUP, TopicName, _if(TopicName)),
+    Right(Action.SUPERUSER, WholeCluster, _if(WholeCluster)),
+)
+"""The right to see the place that the query names."""

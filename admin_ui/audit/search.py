@@ -1,0 +1,126 @@
+"""Search of the audit log, newest entries first.
+
+A filter by one indexed value, or by time, finds entries of any age. What an index does not find alone is searched in
+the newest entries, so that an answer takes about as long for any number of entries.
+"""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from django.db.models import F, Q, QuerySet
+
+from admin_ui.audit.subject import TOPIC_CHARS_MAX
+from admin_ui.models import AuditEntry
+from admin_ui.params import Params, number
+from engine.base.errors import InvalidField
+from gateway.http.view import CHANGING_METHODS
+
+COUNTED_MAX = 5_000
+"""Largest number of entries that are counted, and the largest offset."""
+SEARCHED_MAX = 50_000
+"""Entries that are searched without an index."""
+SLACK_MS = 60_000
+"""Longest time by which entries of several gateways may be out of order."""
+TIME_MAX = 1 << 53
+INDEXED = ("actor", "role", "operation", "tenant", "namespace", "topic")
+"""Filters by a value that have an index in the order of the list, as a single status has."""
+STORED_CHARS = dict.fromkeys(("namespace", "topic"), TOPIC_CHARS_MAX)
+STATUS_CLASSES = ("2xx", "4xx", "5xx")
+UNKNOWN = "unknown"
+"""Value of ``status`` for entries whose outcome was not seen."""
+CHUNK = 500
+METHODS = ("GET", *sorted(CHANGING_METHODS))
+
+
+class Search(NamedTuple):
+    """Entries that pass the filters. ``above_id``: the entries up to it were not searched; 0: all were."""
+
+    entries: QuerySet[AuditEntry]
+    above_id: int = 0
+
+
+async def search(params: Params, *more: Q) -> Search:
+    """Return the entries that pass the filters of a request, and ``more``. Raises InvalidField."""
+    by_index = _by_index(params)
+    others = [*_others(params), *more]
+    # The sums hide the indices of times and statuses, in which a range would not be in the order of the list.
+    listed = AuditEntry.objects.alias(at=F("at_ms") + 0, answered=F("status") + 0)
+    entries = listed.filter(*by_index, *others)
+    entries, newest = await _within(entries, params)
+    if not others and len(by_index) <= 1:
+        return Search(entries)
+    if newest is None:
+        last = await AuditEntry.objects.order_by("-id").values_list("id", flat=True).afirst()
+        newest = last or 0
+    above_id = max(newest - SEARCHED_MAX, 0)
+    return Search(entries.filter(id__gt=above_id), above_id)
+
+
+def _by_index(params: Params) -> list[Q]:
+    filters = [
+        Q(**{key: params[key][: STORED_CHARS.get(key)]}) for key in INDEXED if params.get(key)
+    ]
+    status = params.get("status")
+    if status == UNKNOWN:
+        filters.append(Q(status__isnull=True))
+    elif status and status not in STATUS_CLASSES:
+        filters.append(Q(status=number(params, "status", 0, 100, 599)))
+    return filters
+
+
+def _others(params: Params) -> list[Q]:
+    filters = []
+    if params.get("cluster"):
+        filters.append(Q(cluster=params["cluster"]))
+    if method := params.get("method"):
+        if method not in METHODS:
+            raise InvalidField("method", f"must be one of {', '.join(METHODS)}")
+        filters.append(Q(method=method))
+    if (status := params.get("status", "")) in STATUS_CLASSES:
+        low = int(status[0]) * 100
+        filters.append(Q(answered__gte=low, answered__lt=low + 100))
+    if params.get("q"):
+        filters.append(Q(target__icontains=params["q"]))
+    return filters
+
+
+async def _within(
+    entries: QuerySet[AuditEntry], params: Params
+) -> tuple[QuerySet[AuditEntry], int | None]:
+    """Return the entries of the requested time, and the newest id that they can have, if the time is limited.
+
+    Ids rise with time: the index of times gives the first and last id, and the list stays in the order of ids.
+    """
+    since, until = (number(params, name, -1, 0, TIME_MAX) for name in ("from", "to"))
+    newest = None
+    if since >= 0:
+        first = await _first_id(AuditEntry.objects.filter(at_ms__gte=since - SLACK_MS), "at_ms")
+        entries = entries.none() if first is None else entries.filter(id__gte=first)
+        entries = entries.filter(at__gte=since)
+    if until >= 0:
+        newest = await _first_id(AuditEntry.objects.filter(at_ms__lte=until + SLACK_MS), "-at_ms")
+        entries = entries.none() if newest is None else entries.filter(id__lte=newest)
+        entries = entries.filter(at__lte=until)
+    return entries, newest
+
+
+async def _first_id(entries: QuerySet[AuditEntry], order: str) -> int | None:
+    return await entries.order_by(order).values_list("id", flat=True).afirst()
+
+
+async def count(entries: QuerySet[AuditEntry]) -> tuple[int, bool]:
+    """Return the number of entries, and whether it is exact: at most COUNTED_MAX are counted."""
+    counted = await entries.order_by()[: COUNTED_MAX + 1].acount()
+    return min(counted, COUNTED_MAX), counted <= COUNTED_MAX
+
+
+async def all_of(entries: QuerySet[AuditEntry]) -> AsyncIterator[list[AuditEntry]]:
+    """Yield all entries, newest first, in chunks that are read one by one."""
+    below = None
+    while True:
+        rest = entries if below is None else entries.filter(id__lt=below)
+        chunk = [entry async for entry in rest.order_by("-id")[:CHUNK]]
+        if not chunk:
+            return
+        yield chunk
+        below = chunk[-1].pk

@@ -1,0 +1,107 @@
+"""Reading of the audit log."""
+
+from typing import Any
+
+from django.db.models import Q
+
+from admin_ui.audit.changed import read_changes
+from admin_ui.audit.search import COUNTED_MAX, Search, count, search
+from admin_ui.csv_text import csv_line
+from admin_ui.models import AuditEntry
+from admin_ui.params import LIMIT_DEFAULT, LIMIT_MAX, Params, number
+from engine.auth.viewer import Viewer
+from engine.base.errors import NotFound
+
+SUBJECT = "Audit entries"
+NAMES = (
+    *("actor", "role", "address", "method", "operation", "target", "cluster", "tenant"),
+    *("namespace", "topic", "status", "request_id", "given"),
+)
+CSV_HEAD = csv_line(("id", "at", *NAMES, "changes"))
+MARKS_MAX = 500
+Body = dict[str, Any]
+
+
+async def entries(viewer: Viewer, params: Params) -> Body:
+    """Return a window of the entries that pass the filters. Raises InvalidField, and Forbidden unless the viewer sees
+    everything."""
+    viewer.require_everything(SUBJECT)
+    offset = number(params, "offset", 0, 0, COUNTED_MAX)
+    limit = number(params, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
+    result = await search(params)
+    rows = [_row(entry) async for entry in result.entries[offset : offset + limit]]
+    total, exact = len(rows), True
+    if offset or len(rows) == limit:
+        total, exact = await count(result.entries)
+    return {
+        "total": total,
+        "exact": exact,
+        "searched_since": await _searched_since(result),
+        "offset": offset,
+        "limit": limit,
+        "rows": rows,
+    }
+
+
+async def _searched_since(result: Search) -> int | None:
+    if not result.above_id:
+        return None
+    oldest = AuditEntry.objects.filter(id__lte=result.above_id).order_by("-id")
+    at: int | None = await oldest.values_list("at_ms", flat=True).afirst()
+    return at
+
+
+async def entry(viewer: Viewer, key: int) -> Body:
+    """Return one entry. Raises NotFound, and Forbidden unless the viewer sees everything."""
+    viewer.require_everything(SUBJECT)
+    stored = await AuditEntry.objects.filter(pk=key).afirst()
+    if stored is None:
+        raise NotFound(f"There is no audit entry {key} (any more)")
+    return _row(stored)
+
+
+def _row(stored: AuditEntry) -> Body:
+    return {
+        "id": str(stored.pk),
+        "at": stored.at_ms,
+        **{name: getattr(stored, name) for name in NAMES},
+        "changes": read_changes(stored.changes),
+    }
+
+
+def csv_of(viewer: Viewer, chunk: list[AuditEntry]) -> bytes:
+    """Return entries as lines of CSV."""
+    viewer.require_everything(SUBJECT)
+    return "".join(
+        csv_line((item.pk, item.at_ms, *(getattr(item, name) for name in NAMES), item.changes))
+        for item in chunk
+    ).encode()
+
+
+async def marks(viewer: Viewer, cluster: str, place: dict[str, str], params: Params) -> Body:
+    """Return the changes that were made of a place, which the caller may see, in a time. Raises InvalidField."""
+    given = {key: params[key] for key in ("from", "to") if params.get(key)}
+    namespace = f"{place['tenant']}/{place['namespace']}" if place["namespace"] else ""
+    if place["topic"]:
+        result = await search(given | {"topic": place["topic"]})
+    else:
+        # Not of what is in the place: a namespace has the entries without a topic.
+        exactly = Q(tenant=place["tenant"], namespace=namespace, topic="")
+        result = await search(given, exactly)
+    made = result.entries.filter(cluster=cluster, answered__lt=400).exclude(method="GET")
+    rows = [item async for item in made[: MARKS_MAX + 1]]
+    administers = viewer.everything or place["tenant"] in viewer.tenants
+    return {
+        "complete": len(rows) <= MARKS_MAX and not result.above_id,
+        "rows": [
+            {
+                "at": item.at_ms,
+                "operation": item.operation,
+                "method": item.method,
+                "status": item.status,
+                "actor": item.actor if administers else "",
+                "id": str(item.pk) if viewer.everything else "",
+            }
+            for item in reversed(rows[:MARKS_MAX])
+        ],
+    }
