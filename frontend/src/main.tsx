@@ -37,7 +37,7 @@ whenViewerChanges(() => {
   forgetHistory();
   notifications.clean();
 });
-// While nobody is signed in, a page that still stands behind the dialog asks for nothing.
+// While no user is signed in, the page behind the dialog sends no requests.
 whenServed((isServed) => focusManager.setFocused(isServed ? undefined : false));
 whenPartReturns(health, () => {
   queries.refetchQueries({ type: "active", predicate: (query) => query.state.status === "error" });

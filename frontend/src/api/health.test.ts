@@ -29,7 +29,7 @@ const beat = (age = 300, hops: Hop[] = []): Health => ({ now: Date.now(), at: Da
 /** Seconds in which a beat comes each second. */
 async function beats(seconds: number, age: (second: number) => number = () => 300) {
   for (let second = 0; second < seconds; second++) {
-    watch.heard(beat(age(second)));
+    watch.receive(beat(age(second)));
     await vi.advanceTimersByTimeAsync(1_000);
   }
 }
@@ -47,7 +47,7 @@ afterEach(() => {
 });
 
 describe("freshness", () => {
-  test("while beats come, numbers are live, and the gateway is not asked", async () => {
+  test("while beats arrive, numbers are live, and the gateway is not requested", async () => {
     await beats(60, (second) => 100 + (second % 10) * 90);
     expect(watch.view).toMatchObject({ stale: false, hops: [] });
     expect(gateway.asked).toBe(0);
@@ -57,11 +57,11 @@ describe("freshness", () => {
     await beats(3);
     const at = watch.view.at;
     for (let second = 1; second <= 3; second++) {
-      watch.heard({ now: Date.now(), at, hops: [] });
+      watch.receive({ now: Date.now(), at, hops: [] });
       await vi.advanceTimersByTimeAsync(1_000);
     }
     expect(watch.view).toMatchObject({ stale: true, at, hops: [] });
-    watch.heard(beat());
+    watch.receive(beat());
     expect(watch.view.stale).toBe(false);
   });
 
@@ -79,24 +79,24 @@ describe("freshness", () => {
       { hop: "gateway", state: "down", reason: "The gateway does not answer" },
     ]);
     expect(gateway.asked).toBe(1);
-    watch.heard(beat());
+    watch.receive(beat());
     expect(watch.view).toMatchObject({ stale: false, hops: [] });
   });
 
-  test("a question that is not answered in time is no refusal", async () => {
+  test("a request that is not answered in time is no refusal", async () => {
     gateway.answer = () => Promise.reject(new NoAnswerYet("no answer within 1.5 s"));
-    watch.heard(beat());
+    watch.receive(beat());
     await vi.advanceTimersByTimeAsync(4_500);
     expect(watch.view.hops).toMatchObject([{ hop: "gateway", state: "slow" }]);
   });
 
-  test("a page that was too busy to receive anything blames nobody", async () => {
+  test("a page that was too busy to receive reports no part", async () => {
     await beats(2);
     for (let starved = 0; starved < 10; starved++) {
       vi.setSystemTime(Date.now() + 8_000); // its timers come 8 s late
       await vi.advanceTimersByTimeAsync(100);
       expect(watch.view.hops).toEqual([]);
-      watch.heard(beat());
+      watch.receive(beat());
       await vi.advanceTimersByTimeAsync(900);
       expect(watch.view).toMatchObject({ stale: false, hops: [] });
     }
@@ -105,24 +105,24 @@ describe("freshness", () => {
   test("a beat that is older than a polled answer does not replace it", async () => {
     const older = beat();
     await vi.advanceTimersByTimeAsync(500);
-    watch.heard(beat(300, [store]));
+    watch.receive(beat(300, [store]));
     await vi.advanceTimersByTimeAsync(500);
-    watch.heard(older);
+    watch.receive(older);
     expect(watch.view.hops).toEqual([store]);
-    watch.heard(beat());
+    watch.receive(beat());
     expect(watch.view.hops).toEqual([]);
     vi.setSystemTime(START - 3_600_000); // the server's clock was set back
-    watch.heard(beat(300, [store]));
+    watch.receive(beat(300, [store]));
     expect(watch.view.hops).toEqual([store]);
   });
 
-  test("a lost socket alone is no fault: the GET tells the same, and says that it was answered", async () => {
+  test("a lost socket alone is no fault: the GET returns the same, and reports its answer", async () => {
     const answered = vi.fn();
     watch.stop();
     watch = new HealthWatch(gateway.ask, answered);
     watch.start();
     gateway.answer = async () => beat(100);
-    watch.heard(beat());
+    watch.receive(beat());
     await vi.advanceTimersByTimeAsync(20_000);
     expect(watch.view).toMatchObject({ stale: false, hops: [] });
     expect(gateway.asked).toBeGreaterThan(10);
@@ -132,7 +132,7 @@ describe("freshness", () => {
   test("a beat that is late is no fault while the gateway answers", async () => {
     gateway.answer = async () => beat(100);
     for (let second = 0; second < 10; second++) {
-      watch.heard(beat());
+      watch.receive(beat());
       await vi.advanceTimersByTimeAsync(1_900);
       expect(watch.view).toMatchObject({ stale: false, hops: [] });
     }
@@ -141,27 +141,27 @@ describe("freshness", () => {
 
   test("a refused connection is said by its reason", async () => {
     gateway.answer = () => Promise.reject(new Error("no connection"));
-    watch.heard(beat());
+    watch.receive(beat());
     await vi.advanceTimersByTimeAsync(2_500);
     expect(watch.view.hops[0]?.reason).toBe("The gateway cannot be reached: no connection");
   });
 
-  test("nothing was heard yet: neither live nor stale, and after 5 s the gateway is missing", async () => {
+  test("before the first answer numbers are neither live nor stale, and after 5 s the gateway is missing", async () => {
     expect(watch.view).toMatchObject({ begun: false, stale: false, hops: [] });
     await vi.advanceTimersByTimeAsync(5_200);
     expect(watch.view.hops).toMatchObject([{ hop: "gateway", state: "down" }]);
   });
 });
 
-test("hops are shown as long as they are not well, and their return is told once", async () => {
+test("hops are shown while they have a problem, and their recovery is reported once", async () => {
   const run = vi.fn();
   whenPartReturns(watch, run);
-  watch.heard(beat(300, [store, { ...store, hop: "redis", state: "ok" }]));
+  watch.receive(beat(300, [store, { ...store, hop: "redis", state: "ok" }]));
   expect(watch.view.hops).toEqual([store]);
-  watch.heard(beat(900, [store]));
+  watch.receive(beat(900, [store]));
   expect(run).not.toHaveBeenCalled();
-  watch.heard(beat(300));
+  watch.receive(beat(300));
   expect(watch.view.hops).toEqual([]);
-  watch.heard(beat(300));
+  watch.receive(beat(300));
   expect(run).toHaveBeenCalledOnce();
 });

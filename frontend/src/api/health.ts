@@ -4,40 +4,40 @@ import { notIdentified } from "./not-identified";
 import { ofPageCluster } from "./page-cluster";
 import type { Health, Hop } from "./types";
 
-// Freshness is the collector's: `at` is when every registered broker and the metadata store were last heard. The
-// socket tells it once a second; while it says nothing, the same is asked by GET.
+// Freshness is that of the collector: `at` is the time of the last answers of all registered brokers and the metadata
+// store. The socket sends it once a second (a beat); without beats it is requested by GET.
 
 /** Numbers older than this are stale. */
 export const STALE_MS = 2_000;
-/** Without a beat, which is due each second, for so long, the gateway is asked. */
+/** Time without a beat, which is due each second, after which the gateway is requested by GET. */
 export const BEAT_LATE_MS = 1_200;
-/** Without an answer to that, either, the gateway is late after so long: said quietly, for a busy machine is no fault. */
+/** Time without an answer after which the gateway is late. Shown without emphasis: a busy machine is no fault. */
 export const LATE_MS = 1_600;
-/** And it does not answer after so long, or as soon as a connection is refused. */
+/** Time after which the gateway does not answer; a refused connection counts at once. */
 export const DOWN_MS = 5_000;
 const LOOK_MS = 100;
-/** An answer that is older by more than this is no late one: the server's clock was set back. */
+/** An answer older by more than this is not late: the server's clock was set back. */
 const CLOCK_SET_MS = 60_000;
-/** A look that comes so much too late says that this page was busy, not that the gateway was silent. */
+/** A check later than this means that this page was busy, not that the gateway was silent. */
 const OWN_DELAY_MS = 250;
-/** A beat takes a moment to come, and the collector's own period lies in `at`. */
+/** Allowance for the delivery of a beat, and for the collector's own period in `at`. */
 const ON_ITS_WAY_MS = 400;
 
 export interface HealthView {
-  /** When the numbers were true, by the server's clock; null before the first answer. */
+  /** The time at which the numbers were true, by the server's clock; null before the first answer. */
   at: number | null;
   stale: boolean;
-  /** What is not well; empty while all is. */
+  /** The parts with a problem; empty without any. */
   hops: readonly Hop[];
   /** Whether the gateway answered at least once. */
   begun: boolean;
 }
 
-/** What is known of the instance's parts, from the last beat or answer and the time since. */
+/** The state of the instance's parts, from the last beat or answer and the time since. */
 export class HealthWatch {
   view: HealthView = { at: null, stale: false, hops: [], begun: false };
   private last: Health | null = null;
-  private heardAt: number;
+  private receivedAt: number;
   private asking = false;
   private refused: string | null = null;
   private lookedAt = 0;
@@ -48,11 +48,11 @@ export class HealthWatch {
     private readonly ask: () => Promise<Health>,
     private readonly onAnswer: () => void = () => {},
   ) {
-    this.heardAt = Date.now();
+    this.receivedAt = Date.now();
   }
 
   start(): void {
-    this.heardAt = this.lookedAt = Date.now();
+    this.receivedAt = this.lookedAt = Date.now();
     this.timer ??= setInterval(() => this.look(), LOOK_MS);
   }
 
@@ -66,9 +66,9 @@ export class HealthWatch {
     return () => this.watchers.delete(watcher);
   };
 
-  /** A beat of the socket, or the answer to a GET. One that was made before what is known does not replace it. */
-  heard(health: Health): void {
-    this.heardAt = Date.now();
+  /** Accept a beat of the socket or the answer to a GET. An older one does not replace a newer one. */
+  receive(health: Health): void {
+    this.receivedAt = Date.now();
     this.refused = null;
     if (this.last === null || health.now >= this.last.now || health.now < this.last.now - CLOCK_SET_MS) {
       learnServerTime(health.now);
@@ -81,9 +81,9 @@ export class HealthWatch {
     const now = Date.now();
     const late = now - this.lookedAt - LOOK_MS;
     this.lookedAt = now;
-    // What came meanwhile still waits to be taken in: the time in which nothing could be received does not count.
-    if (late > OWN_DELAY_MS) this.heardAt = Math.min(now, this.heardAt + late);
-    if (now - this.heardAt > BEAT_LATE_MS && !this.asking) this.poll();
+    // Messages of this time are not handled yet, so the time in which this page could not receive does not count.
+    if (late > OWN_DELAY_MS) this.receivedAt = Math.min(now, this.receivedAt + late);
+    if (now - this.receivedAt > BEAT_LATE_MS && !this.asking) this.poll();
     this.publish();
   }
 
@@ -91,7 +91,7 @@ export class HealthWatch {
     this.asking = true;
     try {
       const answer = await this.ask();
-      this.heard(answer);
+      this.receive(answer);
       this.onAnswer();
     } catch (error) {
       if (!(error instanceof NoAnswerYet))
@@ -103,26 +103,26 @@ export class HealthWatch {
   }
 
   private publish(): void {
-    const next = viewOf(this.last, this.heardAt, this.refused, Date.now());
+    const next = viewOf(this.last, this.receivedAt, this.refused, Date.now());
     if (same(this.view, next)) return;
     this.view = next;
     for (const watcher of this.watchers) watcher();
   }
 }
 
-/** A question that was not answered in time: that the gateway is late is all it says. */
+/** A request that was not answered in time, which only means that the gateway is late. */
 export class NoAnswerYet extends Error {}
 
-/** What the last answer, heard at `heardAt`, says at `now`; both by this machine's clock. */
+/** The view of the last answer, received at `receivedAt`, at `now`; both by this machine's clock. */
 export function viewOf(
   last: Health | null,
-  heardAt: number,
+  receivedAt: number,
   refused: string | null,
   now: number,
   toServer: (local: number) => number = serverTime,
 ): HealthView {
   const at = last?.at ?? null;
-  const silent = now - heardAt;
+  const silent = now - receivedAt;
   const isAway = silent > LATE_MS;
   const isDown = silent > DOWN_MS || refused !== null;
   return {
@@ -130,7 +130,7 @@ export function viewOf(
     begun: last !== null,
     stale: isAway || (at === null ? last !== null : toServer(now) - at > STALE_MS + ON_ITS_WAY_MS),
     hops: isAway
-      ? [gatewayAway(isDown, toServer(heardAt), refused)] // nothing is known of those behind it
+      ? [gatewayAway(isDown, toServer(receivedAt), refused)] // the state of the parts behind it is unknown
       : (last?.hops.filter(({ state }) => state === "slow" || state === "down") ?? []),
   };
 }
@@ -182,7 +182,7 @@ export const health = new HealthWatch(
   () => onAnswer(),
 );
 
-/** What to do when a GET was answered while the socket said nothing: the gateway is there again. */
+/** Sets the reaction to a GET that was answered while the socket was silent: the gateway answers again. */
 export function whenAnswered(run: () => void): void {
   onAnswer = run;
 }
@@ -191,12 +191,12 @@ export function useHealth(): HealthView {
   return useSyncExternalStore(health.watch, () => health.view);
 }
 
-/** Whether nothing that is shown is current; drawn again only when that changes. */
+/** Whether all shown data is stale; rendered again only when that changes. */
 export function useStale(): boolean {
   return useSyncExternalStore(health.watch, () => health.view.stale);
 }
 
-/** Calls `run` whenever a part is there again: what failed meanwhile is worth another try. */
+/** Calls `run` whenever a part answers again, so that failed requests are retried. */
 export function whenPartReturns(watch: HealthWatch, run: () => void): void {
   let before = watch.view.hops;
   watch.watch(() => {

@@ -1,6 +1,6 @@
 let react: () => void = () => {};
 
-/** What to do when the gateway answers a call with 401, or closes the live feed for that reason. */
+/** The reaction to an answer 401, or to a live feed that is closed for that reason. */
 export function whenNotIdentified(run: () => void): void {
   react = run;
 }

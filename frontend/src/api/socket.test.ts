@@ -82,7 +82,7 @@ describe("the live socket", () => {
     expect(second).toHaveBeenCalledOnce();
   });
 
-  test("a refused subscription tells its reason", () => {
+  test("a refused subscription reports its reason", () => {
     const error = vi.fn();
     socket.subscribe("topic", { topic: "nope" }, { data: () => {}, error });
     latest().onopen?.();
@@ -123,7 +123,7 @@ describe("the live socket", () => {
     expect(wires.length).toBe(count + 1);
   });
 
-  test("gives up on a wire that stays silent, and on one that nobody takes", () => {
+  test("closes a silent connection, and one that is not accepted", () => {
     latest().onopen?.();
     const silent = latest();
     vi.advanceTimersByTime(SILENCE_MAX_MS + LOOK_EVERY_MS + BACKOFF_FIRST_MS);
@@ -134,7 +134,7 @@ describe("the live socket", () => {
     expect(untaken.closed).toBe(true);
   });
 
-  test("beats keep the connection, and are told", () => {
+  test("beats keep the connection, and are reported", () => {
     latest().onopen?.();
     for (let second = 0; second < 60; second++) {
       vi.advanceTimersByTime(1000);

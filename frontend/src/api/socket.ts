@@ -1,5 +1,5 @@
 // The one socket: subscriptions that survive reconnects. A GET answers the same data, so a lost socket
-// loses freshness only; whoever shows data polls while `status` isn't "open".
+// loses freshness only; views poll while `status` isn't "open".
 
 import { health, whenAnswered } from "./health";
 import { notIdentified } from "./not-identified";
@@ -41,7 +41,7 @@ interface Subscription {
 export class LiveSocket {
   status: SocketStatus = "connecting";
   /** Local time of the last message of any kind. While open, data counts as current as of this moment. */
-  heardAt = 0;
+  receivedAt = 0;
   private wire: Wire | null = null;
   private failures = 0;
   private nextId = 1;
@@ -94,11 +94,11 @@ export class LiveSocket {
   private open(): void {
     const wire = this.connect();
     this.wire = wire;
-    this.retry = setTimeout(() => this.lost(), SILENCE_MAX_MS); // a connection that nobody takes
+    this.retry = setTimeout(() => this.lost(), SILENCE_MAX_MS); // a connection that is not accepted
     wire.onopen = () => {
       clearTimeout(this.retry);
       this.failures = 0;
-      this.heard();
+      this.noteArrival();
       this.become("open");
       for (const [id, { channel, params }] of this.subscriptions)
         this.send({ op: "subscribe", id, channel, params });
@@ -112,7 +112,7 @@ export class LiveSocket {
   }
 
   private look(): void {
-    if (Date.now() - this.heardAt > SILENCE_MAX_MS) this.lost();
+    if (Date.now() - this.receivedAt > SILENCE_MAX_MS) this.lost();
   }
 
   /** The wire is gone or silent: let go of it and try again, later each time, never all browsers at once. */
@@ -140,7 +140,7 @@ export class LiveSocket {
   }
 
   private receive(text: unknown): void {
-    this.heard();
+    this.noteArrival();
     const message = parse(text);
     if (message && "op" in message) {
       if (message.op === "beat") this.onBeat(message);
@@ -152,8 +152,8 @@ export class LiveSocket {
     else handlers.data(message.data, message.at);
   }
 
-  private heard(): void {
-    this.heardAt = Date.now();
+  private noteArrival(): void {
+    this.receivedAt = Date.now();
   }
 
   private become(status: SocketStatus): void {
@@ -163,9 +163,9 @@ export class LiveSocket {
   }
 }
 
-type ServerMessage = Told | ({ op: "beat" } & Health);
+type ServerMessage = Answer | ({ op: "beat" } & Health);
 
-interface Told {
+interface Answer {
   id: string;
   at: number;
   data?: unknown;
@@ -185,7 +185,7 @@ export const liveSocket = new LiveSocket(
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     return new WebSocket(`${scheme}//${location.host}/api/v1/live${ofPageCluster}`) as unknown as Wire;
   },
-  (beat) => health.heard(beat),
+  (beat) => health.receive(beat),
   Math.random,
   notIdentified,
 );

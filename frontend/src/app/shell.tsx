@@ -95,7 +95,7 @@ function Frame() {
   );
 }
 
-/** What a page that has nothing to show waits for. */
+/** The part for which a page without data waits. */
 function useTrouble(): Trouble | null {
   const hop = standsInTheWay(useHealth().hops);
   const { name, reason, since, advice } = hop
@@ -107,7 +107,7 @@ function useTrouble(): Trouble | null {
   );
 }
 
-/** Since when no numbers come, in words; null while they do. */
+/** The time since the last numbers as text; null while they arrive. */
 function useStaleSince(): string | null {
   const { stale, at } = useHealth();
   return stale && at !== null ? `No updates since ${time(at)}` : null;
@@ -134,7 +134,7 @@ function NavLinks() {
   );
 }
 
-/** What a client needs to connect, ready to copy. */
+/** The addresses for clients, ready to copy. */
 function Addresses() {
   const environment = useQuery(environmentQuery).data;
   if (!environment) return null;
@@ -163,7 +163,7 @@ function Addresses() {
   );
 }
 
-/** On another page the focus starts at its content, as after a full page load; tabs and filters keep it. */
+/** Moves the focus to the content of another page, as after a full page load; tabs and filters keep it. */
 function useFocusOnNavigation(main: { current: HTMLElement | null }): void {
   const place = useRouterState({
     select: (state) => state.location.pathname.replace(/\/(overview|subscriptions|partitions)$/, ""),

@@ -9,8 +9,8 @@ import { ErrorIcon, WarningIcon } from "../ui/icons";
 import styles from "./status-line.module.css";
 
 /**
- * One line under the header, always there so that nothing moves: how old the numbers are, and the part that is not
- * well, since when, and what to do. It changes back by itself.
+ * A line under the header, always present so that nothing moves: the age of the numbers, and the part with a problem,
+ * since when, and the next step. It resets by itself.
  */
 export function StatusLine() {
   const { at, stale, hops, begun } = useHealth();
@@ -31,7 +31,7 @@ export function StatusLine() {
         : styles.calm;
   return (
     <div className={`${styles.line} ${tone}`} data-status-line>
-      {/* Reasons tell their age: said once for each part, not each second. */}
+      {/* Reasons contain their age, so each part is announced once, not each second. */}
       <span role="status" className="visually-hidden">
         {first ? `${nameOfHop(first)} does not answer. ${first.advice}` : begun && "All parts answer"}
       </span>

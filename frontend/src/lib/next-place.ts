@@ -2,7 +2,7 @@ const START = "/";
 /** A page of a sign-in would lead to itself. */
 const SIGN_IN = /^\/(sign-in|set-up)(\/|$)/;
 
-/** Where to go after signing in: a path of this origin, else the start. */
+/** The page to open after signing in: a path of this origin, else the start. */
 export function nextPlace(wanted: string | undefined, origin = location.origin): string {
   // Browsers read "/\host" as "//host", and leave tabs and line ends out.
   if (!wanted?.startsWith("/") || /[\\\p{Cc}]/u.test(wanted)) return START;

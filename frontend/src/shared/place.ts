@@ -1,7 +1,7 @@
 import type { ComponentType } from "react";
 import type { Person } from "../api/session/calls";
 
-/** Where a feature's pages begin: an entry of the navigation and of the palette. */
+/** The first page of a feature: an entry of the navigation and of the palette. */
 export interface Place {
   label: string;
   icon: ComponentType;
@@ -12,7 +12,7 @@ export interface Place {
   isFor?: (person: Person) => boolean;
 }
 
-/** Whether a place is offered to who uses the console; `person` is null where nobody signs in. */
+/** Whether a place is offered to the user; `person` is null where sign-in is off. */
 export function isOffered({ isFor }: Place, person: Person | null): boolean {
   return isFor === undefined || (person !== null && isFor(person));
 }

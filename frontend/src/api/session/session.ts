@@ -16,7 +16,7 @@ export function whenViewerChanges(drop: () => void): void {
 
 let onServed: (isServed: boolean) => void = () => {};
 
-/** What else to do when the gateway begins, or ceases, to serve this browser. */
+/** Further reactions when the gateway begins, or stops, to serve this browser. */
 export function whenServed(run: (isServed: boolean) => void): void {
   onServed = run;
 }

@@ -3,7 +3,7 @@ import type { Person, Session } from "./calls";
 export interface SessionView {
   /** Null until the gateway answered. */
   session: Session | null;
-  /** The person whose session ended while the console was open. The page stays, covered, until somebody signs in. */
+  /** The person whose session ended while the console was open. The page stays, covered, until the next sign-in. */
   ended: Person | null;
   /** Changes with the viewer: what is keyed with it belongs to one viewer. */
   viewer: number;
@@ -15,7 +15,7 @@ interface Effects {
   onOther: () => void;
   /** The gateway serves this browser, after it did not or as another viewer. */
   onServed: () => void;
-  /** The gateway does not serve this browser until somebody signs in. */
+  /** The gateway does not serve this browser until a user signs in. */
   onRefused: () => void;
 }
 
@@ -23,7 +23,7 @@ interface Effects {
 const DELAY_MAX_MS = 2 ** 31 - 1;
 const AFTER_END_MS = 500;
 
-/** Who uses the console. What was read for one viewer is dropped before another sees the console. */
+/** The user of the console. Data that was read for one viewer is dropped before another sees the console. */
 export class SessionWatch {
   view: SessionView = { session: null, ended: null, viewer: 0 };
   private reading: Promise<void> | null = null;
@@ -94,7 +94,7 @@ function isServed({ person, authentication }: Session): boolean {
   return person !== null || !authentication;
 }
 
-/** What decides which data a person sees. */
+/** The properties that decide which data a person sees. */
 function identityOf(person: Person | null): string {
   if (person === null) return "";
   const { name, method, role, level, viewing_as } = person;

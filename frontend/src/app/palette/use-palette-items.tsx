@@ -57,7 +57,7 @@ const ICONS: Record<Action["key"], ComponentType> = {
   reset: ResetIcon,
 };
 
-/** What the palette lists for a text. `settled`: it is for this text, not for the one before. */
+/** The palette's items for a text. `settled`: they are for this text, not for an earlier one. */
 export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
   const cluster = useCluster();
   const words = wordsOf(query);
@@ -160,7 +160,7 @@ function useItems(cluster: string, enter: Palette["enter"]) {
       run: () => open(row, "overview"),
     }),
 
-    /** What can be done with a topic; on its subscriptions once they are known. */
+    /** The actions on a topic, and on its subscriptions once they are known. */
     actions: (
       topic: TopicRef,
       detail: TopicDetail | undefined,

@@ -13,7 +13,7 @@ import styles from "./account.module.css";
 import { OwnSessions } from "./own-sessions";
 import { PasswordDialog } from "./password-dialog";
 
-/** What a person sees and changes of its own. */
+/** The page of a person's own account. */
 export function AccountPage() {
   useTitle("Account");
   const person = useSession().session?.person;

@@ -10,7 +10,7 @@ import { ErrorNotice } from "../../ui/states";
 import styles from "./account.module.css";
 import { ViewAsDialog } from "./view-as-dialog";
 
-/** Who uses the console, as what, and what the person may do about it. */
+/** The user of the console with the present role, and a menu to change them. */
 export function Corner({ person }: { person: Person }) {
   const [opened, setOpened] = useState(false);
   const [choosesRole, setChoosesRole] = useState(false);

@@ -6,7 +6,7 @@ import { ErrorNotice, Loading } from "../../ui/states";
 
 const KEY = ["session", "sessions"];
 
-/** Where the person is signed in, to be signed out elsewhere. */
+/** The person's sessions, of which others can be ended. */
 export function OwnSessions() {
   const client = useQueryClient();
   const list = useQuery({ queryKey: KEY, queryFn: ({ signal }) => ownSessions(signal) });

@@ -7,7 +7,7 @@ import { Dialog } from "../../ui/dialog";
 import styles from "../../ui/dialog.module.css";
 import { ErrorNotice } from "../../ui/states";
 
-/** For superusers: the console as a role sees it. */
+/** Shows a superuser the console as a role sees it. */
 export function ViewAsDialog({ onClose }: { onClose: () => void }) {
   const [role, setRole] = useState("");
   const view = useMutation({ mutationFn: () => viewAs(role.trim()), onSuccess: onClose });

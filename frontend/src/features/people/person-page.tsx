@@ -20,7 +20,7 @@ import { RolesDialog } from "./roles-dialog";
 const route = getRouteApi("/people/$name");
 type Act = "roles" | "reset" | "active" | "delete";
 
-/** One person: what it may act as, where it is signed in, and whether it may. */
+/** The page of a person: its roles, its sessions, and whether it may sign in. */
 export function PersonPage() {
   const { name } = route.useParams();
   useTitle(name);

@@ -8,7 +8,7 @@ import { endSession, endSessions, refreshPeople, sessionsQuery } from "./queries
 
 const ALL = "";
 
-/** Where a person is signed in, to be signed out there or everywhere. */
+/** A person's sessions, which can be ended one by one or all. */
 export function PersonSessions({ name }: { name: string }) {
   const client = useQueryClient();
   const list = useQuery(sessionsQuery(name));

@@ -58,13 +58,13 @@ export function changePerson(name: string, body: PersonChange): Promise<PersonRo
 }
 
 export interface PersonPreview {
-  /** What is stored now. */
+  /** The stored state. */
   before: PersonRow;
   /** The change to be sent; null when it would change nothing. */
   token: string | null;
 }
 
-/** What a change meets: the person as stored now. `change` is null for one that is no change of the record. */
+/** The stored person to which a change applies. `change` is null if it does not change the record. */
 export async function previewOf(name: string, change: PersonChange | null): Promise<PersonPreview> {
   const before = await answerOf(api.GET(ONE, { params: { path: { name } } }));
   return { before, token: change && isSame(before, change) ? null : JSON.stringify(change) };

@@ -8,7 +8,7 @@ import styles from "./people.module.css";
 export const NEW_ROLE: ActingRole = { role: "", level: "read" };
 const ROLES_MAX = 50;
 
-/** What a person may act as, in the order of choice. */
+/** The roles of a person, in the order of choice. */
 export function RolesEditor({
   value,
   known,
@@ -117,7 +117,7 @@ function isTwice(role: string, roles: readonly ActingRole[]): boolean {
   return roles.filter((other) => other.role.trim() === role.trim()).length > 1;
 }
 
-/** Why roles are not complete; null when they are. */
+/** The reason why roles are not complete; null when they are. */
 export function rolesProblem(roles: readonly ActingRole[]): string | null {
   if (roles.some(({ role }) => role.trim() === "")) return "Give each role a name";
   const twice = roles.find(({ role }) => isTwice(role, roles));

@@ -48,7 +48,7 @@ function useSecondsUntil(at: number): number {
   return left;
 }
 
-/** Why an attempt failed: refused, throttled until a moment, or not answered. */
+/** The reason of a failed attempt: refused, throttled until a time, or not answered. */
 export function AttemptError({ error }: { error: ApiError | null }) {
   if (error === null) return null;
   if (!error.isRefusal) return <ErrorNotice error={error} title="The gateway did not answer" />;

@@ -8,7 +8,7 @@ const component = lazyPage(() => import("./signed-in"), "SignedIn");
 
 // Signing in at any other page keeps its address; these two have only that form.
 
-/** Where a provider returns to after a failure, and where links to a sign-in lead. */
+/** The page to which a provider returns after a failure, and the target of sign-in links. */
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",

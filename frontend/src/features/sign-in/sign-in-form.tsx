@@ -100,7 +100,7 @@ export function SignInForm({
   );
 }
 
-/** One button for each provider; it returns to `next`. */
+/** A button for each provider, which returns to `next`. */
 export function Providers({ providers, next }: { providers: Session["providers"]; next: string }) {
   if (providers.length === 0) return null;
   return (

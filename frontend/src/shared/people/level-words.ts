@@ -2,7 +2,7 @@ import type { ActingRole, Level, Person } from "../../api/session/calls";
 
 export const LEVELS: readonly Level[] = ["full", "operate", "read"];
 
-/** What a level leaves of the rights of a role. */
+/** The part of a role's rights that a level permits. */
 export const LEVEL_WORDS: Record<Level, string> = {
   full: "everything that the role may do",
   operate: "reads, and daily operations such as unload, skip and expire",

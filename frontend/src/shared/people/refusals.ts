@@ -1,8 +1,8 @@
 import { ApiError } from "../../lib/errors";
 
 /**
- * What the gateway refuses of a form, by the names of its fields. `rest`: what it refuses of no field, or why nothing is
- * known.
+ * The gateway's refusals of a form, by the names of its fields. `rest`: a refusal without a field, or the reason why none
+ * is known.
  */
 export interface Refusals<Field extends string> {
   of: Partial<Record<Field, string>>;
