@@ -149,7 +149,7 @@ def test_the_file_has_all_entries_and_no_formulas(
     assert csv_line(["a,b", -1, None, "-1", True]) == '"a,b",-1,,\'-1,True\r\n'
 
 
-def test_what_no_index_finds_is_searched_in_the_newest_entries(
+def test_unindexed_terms_are_searched_in_the_newest_entries(
     changed: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "SEARCHED_MAX", 3)
