@@ -52,6 +52,32 @@ class AuditEntry(models.Model):
         return f"{self.actor} {self.method} {self.target} → {self.status}"
 
 
+class AuditLink(models.Model):
+    """One link of the chain of hashes over the audit log (``admin_ui.audit.chain``)."""
+
+    seq = models.BigIntegerField(primary_key=True)
+    kind = models.PositiveSmallIntegerField()
+    entry_id = models.BigIntegerField()
+    digest = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.digest}"
+
+
+class AuditHead(models.Model):
+    """The last link of the chain, and the link and entry behind which it begins; one row."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True)
+    seq = models.BigIntegerField(default=0)
+    digest = models.CharField(max_length=64, default="")
+    base_seq = models.BigIntegerField(default=0)
+    base_digest = models.CharField(max_length=64, default="")
+    removed_id = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.digest}"
+
+
 class SavedView(models.Model):
     """A list's search parameters under a name, to open again or to share."""
 

@@ -17,6 +17,14 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import connection, transaction
 
+from admin_ui.audit.chain import (
+    CHAINED,
+    add_links,
+    entry_link,
+    locked_head,
+    outcome_link,
+    remove_links,
+)
 from admin_ui.models import AuditEntry
 from gateway.clusters.registry import Clusters
 
@@ -31,10 +39,7 @@ FIRST_PRUNE_S = 60.0
 PRUNED_AT_ONCE = 1_000
 DAY_MS = 86_400_000
 TABLE = AuditEntry._meta.db_table
-NAMES = (
-    *("at_ms", "actor", "address", "method", "target", "request_id", "given", "changes"),
-    *("role", "operation", "cluster", "tenant", "namespace", "topic"),
-)
+NAMES = (*CHAINED, "changes")
 COLUMNS = f"({', '.join(NAMES)})"
 ROW = f"({', '.join(['%s'] * len(NAMES))})"
 
@@ -167,6 +172,10 @@ class AuditWriter:
                     f"UPDATE {TABLE} SET status = %s, changes = %s WHERE id IN ({marks})",
                     [status, changes, *keys],
                 )
+            links = [entry_link(entry) for entry in entries]
+            links += [outcome_link(*outcome) for outcome in outcomes]
+            if links:
+                add_links(cursor, locked_head(cursor), links)
 
     def _prune_in_time(self) -> None:
         """Remove old entries when it is due. It is done between groups and in small parts, so that a caller hardly
@@ -200,7 +209,9 @@ class AuditWriter:
                 )
             ]
             if expired:
-                cursor.execute(f"DELETE FROM {TABLE} WHERE id <= %s", [expired[-1]])
+                with transaction.atomic():
+                    cursor.execute(f"DELETE FROM {TABLE} WHERE id <= %s", [expired[-1]])
+                    remove_links(cursor, expired[-1])
         return len(expired) == PRUNED_AT_ONCE
 
     def _report_failure(self, error: Exception, refused: int) -> None:

@@ -13,8 +13,6 @@ THROUGH = {
     "bookie/opening.py": "unit/bookie/test_directories.py",
     "bookie/requests/requests.py": "unit/bookie/test_answers.py",
     "bookie/serving.py": "unit/bookie/test_server.py",
-    "engine/auth/authenticators/provider_list.py": "unit/auth/test_authentication.py",
-    "engine/auth/create.py": "unit/auth/test_client_authentication.py",
     "engine/broker/administration/broker_stats.py": "unit/broker/administration/operations/test_brokers.py",
     "engine/broker/administration/operations/cursors.py": "unit/broker/administration/previews/test_cursor_changes.py",
     "engine/broker/administration/operations/dynamic_settings.py": "unit/broker/control/test_dynamic_settings.py",

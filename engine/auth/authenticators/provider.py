@@ -2,14 +2,12 @@
 
 from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from engine.auth.authenticators.watched_file import WatchedFile
 from engine.auth.credentials import PeerCertificate
 from engine.auth.identity import Evidence
 from engine.base.errors import MagnetarError
-
-if TYPE_CHECKING:
-    from engine.auth.authenticators.watched_file import WatchedFile
 
 
 class ProviderError(MagnetarError):
@@ -56,7 +54,7 @@ class Provider(Protocol):
         ...
 
     @property
-    def files(self) -> Sequence["WatchedFile"]:
+    def files(self) -> Sequence[WatchedFile]:
         """Files that it reads again when they change."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from engine.auth.authenticators.provider import ProviderError
+from engine.base.errors import MagnetarError
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class WatchedFile:
     def follow(self, read: Callable[[], None]) -> None:
         """Call ``read`` if the file has changed since the last call; it is checked at most once in CHECK_S.
 
-        ``read`` raises ProviderError for a file that cannot be used, which is logged.
+        ``read`` raises MagnetarError for a file that cannot be used, which is logged.
         """
         now_s = self._now_s()
         if self._path is None or 0 <= now_s - self._looked_at_s < CHECK_S:
@@ -53,7 +53,7 @@ class WatchedFile:
         self._state = state
         try:
             read()
-        except ProviderError as error:
+        except MagnetarError as error:
             self.is_unusable = True
             log.warning(
                 "the changed %s is not used, the former one serves: %s", self.setting, error

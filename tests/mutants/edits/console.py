@@ -2,6 +2,8 @@
 
 from tests.mutants.edit import Edit
 
+CHAIN = "unit/admin_ui/audit/test_chain.py"
+
 EDITS = (
     Edit(
         "audit-after-the-change",
@@ -47,5 +49,33 @@ EDITS = (
         "return number if isfinite(number) else text",
         "return number",
         ("unit/admin_ui/audit/test_audit_changed.py::test_numbers_outside_json_are_shown_as_text",),
+    ),
+    Edit(
+        "digest-of-a-link-does-not-depend-on-the-one-before",
+        "admin_ui/audit/chain.py::ChainedRecord.digest",
+        "[before, self.kind,",
+        "[self.kind,",
+        (f"{CHAIN}::test_a_link_that_was_made_for_a_changed_entry_does_not_fit_the_next",),
+    ),
+    Edit(
+        "outcome-is-not-chained",
+        "admin_ui/audit/audit_writer.py::AuditWriter._commit",
+        "links += [outcome_link(*outcome) for outcome in outcomes]",
+        "pass",
+        (f"{CHAIN}::test_entries_and_outcomes_of_all_gateways_are_one_chain",),
+    ),
+    Edit(
+        "removal-of-old-entries-is-not-chained",
+        "admin_ui/audit/chain.py::remove_links",
+        "[removal_link(base)]",
+        "[]",
+        (f"{CHAIN}::test_the_chain_goes_on_behind_removed_entries",),
+    ),
+    Edit(
+        "inserted-entry-is-not-noticed",
+        "admin_ui/audit/verifying.py::_Walk.check_entries",
+        "if key not in self._chained:",
+        "if False:",
+        (f"{CHAIN}::test_an_inserted_entry_is_named",),
     ),
 )
