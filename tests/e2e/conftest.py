@@ -15,6 +15,7 @@ from playwright.sync_api import (
 )
 
 from tests.support.instance import Instance, healthy_instance
+from tests.support.instances.secure import SecureInstance, secure_instance
 from tests.support.life.life import Life, living_instance
 
 PROVOKED = (r"(gateway|worker) ended \(signal 9\)",)
@@ -38,6 +39,13 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
     """An instance with traffic, for tests of what pages show."""
     with living_instance(tmp_path_factory.mktemp("life")) as lively:
         yield lively
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureInstance]:
+    """An instance whose people sign in, for the files of ``SECURE_FILES``; the first of them creates the first person."""
+    with secure_instance(tmp_path_factory.mktemp("secure")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,9 @@ LIFE_FILES = (
     "tests/e2e/test_schema_tab.py",
     "tests/e2e/test_topic_changes.py",
 )
-"""Browser tests of an instance with traffic; all others of that folder use an instance without."""
+"""Browser tests of an instance with traffic; most others of that folder use an instance without."""
+SECURE_FILES = ("tests/e2e/test_sign_in.py",)
+"""Browser tests of an instance where people sign in, in the order in which they run."""
 LAST = FILES["shared_instance"][-1]
 ON_DEMAND = ("redis", "worker", "spark")
 """Parts that start with the first analysis."""
@@ -116,5 +118,7 @@ class SharersTogether(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         if file.startswith("tests/e2e/"):
+            if file in SECURE_FILES:
+                return "secure"
             return "life" if file in LIFE_FILES else "instance"
         return next((name for name, files in FILES.items() if file in files), file)

@@ -1,0 +1,227 @@
+"""Sign-in, the acting role and the end of a session, in the browser, with people who see different tenants."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.support.instances.secure import FAILURES_MAX, PASSWORD, SecureInstance
+
+TOPICS = "/c/standalone/topics"
+ROOT = "root"
+TENANTS = ("acme", "globex")
+ALICE, BOB, DAVE = "alice", "bob", "dave"
+
+
+@pytest.fixture(scope="module")
+def people(secure: SecureInstance) -> None:
+    """Two tenants with a topic each, and an admin for each; Alice may act as Bob's role, too, and look only."""
+    for tenant in TENANTS:
+        body = {"adminRoles": [f"{tenant}-admin"], "allowedClusters": ["standalone"]}
+        secure.call("PUT", f"/admin/v2/tenants/{tenant}", body)
+        secure.call("PUT", f"/admin/v2/namespaces/{tenant}/shop")
+        secure.call("PUT", f"/admin/v2/persistent/{tenant}/shop/{tenant}-orders")
+    secure.add_person(ALICE, "acme-admin:full", "globex-admin:read")
+    for name in (BOB, DAVE):
+        secure.add_person(name, "globex-admin:full")
+
+
+@contextmanager
+def visitor(browser: Browser, secure: SecureInstance) -> Iterator[BrowserContext]:
+    """Yield a browser of somebody else; its pages must have no uncaught errors."""
+    context = browser.new_context(
+        base_url=secure.url, ignore_https_errors=True, viewport={"width": 1440, "height": 900}
+    )
+    problems: list[str] = []
+    context.on("weberror", lambda error: problems.append(str(error.error)))
+    yield context
+    context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def page(browser: Browser, secure: SecureInstance) -> Iterator[Page]:
+    with visitor(browser, secure) as context:
+        yield context.new_page()
+
+
+def sign_in(page: Page, name: str, password: str = PASSWORD) -> None:
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def corner(page: Page, name: str = ""):  # type: ignore[no-untyped-def]
+    return page.get_by_role("button", name=f"Account of {name}")
+
+
+def topic(page: Page, tenant: str):  # type: ignore[no-untyped-def]
+    return page.get_by_role("link", name=f"{tenant}-orders")
+
+
+def test_the_first_person_is_created_with_the_code_of_the_gateway(
+    page: Page, secure: SecureInstance
+) -> None:
+    page.goto(f"{TOPICS}?q=orders")
+    expect(page.get_by_role("heading", name="Set up Magnetar")).to_be_visible()
+    page.get_by_label("Name", exact=True).fill(ROOT)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_label("One-time code").fill("AAAA-BBBB-CCCC-DDDD")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("The code is wrong")
+    page.get_by_label("One-time code").fill(secure.set_up_code)
+    page.keyboard.press("Enter")
+    expect(corner(page, ROOT)).to_contain_text("acting as superuser (full)")
+    expect(page.get_by_role("heading", name="Topics", level=1)).to_be_visible()
+    assert page.url == f"{secure.url}{TOPICS}?q=orders"
+
+
+@pytest.mark.usefixtures("people")
+def test_a_sign_in_returns_to_the_page_that_was_asked_for(
+    page: Page, secure: SecureInstance
+) -> None:
+    page.goto(f"{TOPICS}?q=acme")
+    expect(page.get_by_role("heading", name="Sign in to Magnetar")).to_be_visible()
+    sign_in(page, ALICE, "wrong")
+    expect(page.get_by_role("alert")).to_have_text("Name or password is wrong.")
+    expect(page.get_by_label("Password", exact=True)).to_be_focused()
+    sign_in(page, ALICE)
+    expect(topic(page, "acme")).to_be_visible()
+    assert page.url == f"{secure.url}{TOPICS}?q=acme"
+
+    page.goto("/sign-in?next=//example.org/")
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+    assert page.url == f"{secure.url}/"
+
+
+@pytest.mark.usefixtures("people")
+def test_too_many_failures_show_when_the_next_attempt_counts(page: Page) -> None:
+    page.goto("/")
+    for _ in range(FAILURES_MAX):
+        with page.expect_response("**/api/v1/session/sign-in"):
+            sign_in(page, "mallory", "guess")
+    expect(page.get_by_role("alert")).to_have_text(
+        re.compile(r"Too many attempts\. Try again at \d\d:\d\d:\d\d\.")
+    )
+    expect(page.get_by_role("button", name=re.compile(r"Wait \d+ min"))).to_be_disabled()
+
+
+@pytest.mark.usefixtures("people")
+def test_a_one_time_password_is_replaced_at_the_first_sign_in(
+    page: Page, secure: SecureInstance
+) -> None:
+    body = {"name": "carol", "roles": [{"role": "acme-admin", "level": "read"}]}
+    made = secure.call("POST", "/api/v1/people", body)
+    page.goto(TOPICS)
+    sign_in(page, "carol", made["one_time_password"])
+    expect(page.get_by_role("status")).to_contain_text("Choose your own")
+    page.get_by_label("New password", exact=True).fill("short")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("This password is too short")).to_be_visible()
+    page.get_by_label("New password", exact=True).fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(corner(page, "carol")).to_contain_text("acting as acme-admin (read)")
+
+
+@pytest.mark.usefixtures("people")
+def test_two_people_at_once_see_and_are_sent_their_own_tenants(
+    browser: Browser, secure: SecureInstance
+) -> None:
+    with visitor(browser, secure) as of_alice, visitor(browser, secure) as of_bob:
+        pages = {"acme": of_alice.new_page(), "globex": of_bob.new_page()}
+        pushed: dict[str, list[str]] = {tenant: [] for tenant in TENANTS}
+        for (tenant, page), name in zip(pages.items(), (ALICE, BOB), strict=True):
+            texts = pushed[tenant]
+            page.on(
+                "websocket",
+                lambda socket, texts=texts: socket.on(
+                    "framereceived", lambda frame: texts.append(str(frame))
+                ),
+            )
+            page.goto(TOPICS)
+            sign_in(page, name)
+            expect(topic(page, tenant)).to_be_visible()
+        for tenant in TENANTS:
+            secure.call("PUT", f"/admin/v2/persistent/{tenant}/shop/{tenant}-new")
+        for (tenant, page), other in zip(pages.items(), reversed(TENANTS), strict=True):
+            expect(page.get_by_role("link", name=f"{tenant}-new")).to_be_visible()
+            expect(page.get_by_role("link", name=re.compile(other))).to_have_count(0)
+            assert any(f"{tenant}-new" in text for text in pushed[tenant])
+            assert not any(other in text for text in pushed[tenant])
+
+
+@pytest.mark.usefixtures("people")
+def test_another_acting_role_shows_what_that_role_sees(page: Page) -> None:
+    page.goto(TOPICS)
+    sign_in(page, ALICE)
+    expect(topic(page, "acme")).to_be_visible()
+    corner(page).click()
+    page.get_by_role("button", name="globex-admin").click()
+    expect(corner(page)).to_contain_text("acting as globex-admin (read)")
+    expect(topic(page, "globex")).to_be_visible()
+    expect(topic(page, "acme")).to_have_count(0)
+    expect(page.get_by_role("link", name="People")).to_have_count(0)
+
+
+@pytest.mark.usefixtures("people")
+def test_a_superuser_views_the_console_as_a_role(page: Page) -> None:
+    page.goto(TOPICS)
+    sign_in(page, ROOT)
+    expect(topic(page, "acme")).to_be_visible()
+    expect(topic(page, "globex")).to_be_visible()
+    corner(page).click()
+    page.get_by_role("button", name="View as a role…").click()
+    page.get_by_role("textbox", name="Role").fill("acme-admin")
+    page.keyboard.press("Enter")
+    banner = page.get_by_role("note")
+    expect(banner).to_contain_text("Viewing as acme-admin. Nothing can be changed.")
+    expect(topic(page, "acme")).to_be_visible()
+    expect(topic(page, "globex")).to_have_count(0)
+    banner.get_by_role("button", name="Stop").click()
+    expect(topic(page, "globex")).to_be_visible()
+    expect(banner).to_have_count(0)
+
+
+@pytest.mark.usefixtures("people")
+def test_a_session_that_ends_elsewhere_keeps_what_was_typed(
+    page: Page, secure: SecureInstance
+) -> None:
+    page.goto("/c/standalone/tenants")
+    sign_in(page, ROOT)
+    page.get_by_role("button", name="New tenant…").click()
+    page.get_by_label("Name", exact=True).fill("initech")
+    secure.call("DELETE", f"/api/v1/people/{ROOT}/sessions")
+    again = page.get_by_role("dialog", name="Your session has ended")
+    expect(again).to_be_visible()
+    again.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(again).to_have_count(0)
+    expect(page.get_by_label("Name", exact=True)).to_have_value("initech")
+    page.get_by_role("button", name="Create tenant").click()
+    expect(page.get_by_role("heading", name="initech", level=1)).to_be_visible()
+
+
+@pytest.mark.usefixtures("people")
+def test_a_person_signs_out_here_and_there(browser: Browser, secure: SecureInstance) -> None:
+    with visitor(browser, secure) as here, visitor(browser, secure) as there:
+        other = there.new_page()
+        other.goto(TOPICS)
+        sign_in(other, DAVE)
+        expect(topic(other, "globex")).to_be_visible()
+        page = here.new_page()
+        page.goto("/account")
+        sign_in(page, DAVE)
+        page.get_by_role("button", name=re.compile("^Sign out .* at ")).click()
+        expect(page.get_by_role("button", name=re.compile("^Sign out .* at "))).to_have_count(0)
+        expect(other.get_by_role("dialog", name="Your session has ended")).to_be_visible()
+
+        second = here.new_page()
+        second.goto(TOPICS)
+        expect(topic(second, "globex")).to_be_visible()
+        corner(page).click()
+        page.get_by_role("button", name="Sign out", exact=True).click()
+        for tab in (page, second):
+            expect(tab.get_by_role("heading", name="Sign in to Magnetar")).to_be_visible()
+            expect(topic(tab, "globex")).to_have_count(0)
