@@ -43,7 +43,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
 
 @pytest.fixture(scope="session")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureInstance]:
-    """An instance whose people sign in, for the files of ``SECURE_FILES``; the first of them creates the first person."""
+    """An instance whose people sign in, for ``SECURE_FILES``; the first of them creates the first person."""
     with secure_instance(tmp_path_factory.mktemp("secure")) as running:
         yield running
 
