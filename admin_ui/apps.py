@@ -5,10 +5,11 @@ from django.apps import AppConfig
 
 class AdminUiConfig(AppConfig):
     """The app ``admin_ui``. Attributes other than ``name`` and ``default_auto_field`` are read by
-    ``gateway.http.installed``."""
+    ``gateway.http``."""
 
     name = "admin_ui"
     default_auto_field = "django.db.models.BigAutoField"
     http_routes = "admin_ui.urls"
     websocket_routes = "admin_ui.urls.websocket_urlpatterns"
     middleware = "admin_ui.audit.recording.AuditRecorder"
+    reveal_recorder = "admin_ui.audit.recording.record_socket"

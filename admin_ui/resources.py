@@ -9,6 +9,7 @@ from admin_ui.environment import ENVIRONMENT
 from admin_ui.health import HEALTH
 from admin_ui.history import HISTORY
 from admin_ui.overview import OVERVIEW
+from admin_ui.payload_rules import PAYLOAD_RULES
 from admin_ui.people import PEOPLE
 from admin_ui.policies import POLICIES
 from admin_ui.racks import RACKS
@@ -35,6 +36,7 @@ RESOURCES = (
     TENANTS,
     POLICIES,
     ACCESS,
+    PAYLOAD_RULES,
     AUDIT,
     SAVED_VIEWS,
     ANALYSES,

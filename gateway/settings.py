@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "gateway",
     "gateway.people",
+    "gateway.access",
     "gateway.jobs",
     "admin_ui",
 ]

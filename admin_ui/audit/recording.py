@@ -10,8 +10,9 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, JsonResponse
@@ -20,17 +21,25 @@ from rest_framework.exceptions import PermissionDenied
 
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.changed import changes_text, given_query, given_text
-from admin_ui.audit.subject import operation_of, subject_of
+from admin_ui.audit.subject import operation_of, subject_of, subject_of_socket
 from admin_ui.models import AuditEntry
 from engine.auth.credentials import AuthenticationFailed, RolesRefused
+from engine.auth.identity import Identity
+from engine.auth.resource_names import Resource
+from engine.base.errors import NotReady
 from engine.metadata import account
-from gateway.clusters.registry import clusters_for
-from gateway.http.auth.identity import identify, name_of, role_of
+from gateway.clusters.registry import clusters_for, clusters_of
+from gateway.http.auth.identity import SESSION, identify, name_of, principal_of, role_of
+from gateway.http.auth.levels import level_of
+from gateway.http.auth.payloads import is_ruled, reveals
 from gateway.http.view import CHANGING_METHODS, view_of
 
 log = logging.getLogger(__name__)
 
 _REQUEST_ID = re.compile(r"[\w.:/+=-]{1,64}", re.ASCII)
+SOCKET = "WebSocket"
+"""Operation of the entry of a socket."""
+SWITCHING = 101
 _REFUSAL = "The audit log cannot be written, so the change was not made; see the gateway's log"
 
 
@@ -39,6 +48,23 @@ def is_change(request: HttpRequest) -> bool:
     method is a changing one."""
     view = view_of(request)
     return view.may_change(request) if view is not None else request.method in CHANGING_METHODS
+
+
+async def is_reveal(request: HttpRequest) -> bool:
+    """Return whether the call shows a person payloads of messages."""
+    view = view_of(request) if may_reveal(request) else None
+    if view is None or not reveals(view, request.method or ""):
+        return False
+    try:
+        identity = await identify(request)
+    except (AuthenticationFailed, RolesRefused, PermissionDenied):
+        return False
+    return is_ruled(identity, level_of(request))
+
+
+def may_reveal(request: HttpRequest) -> bool:
+    """Return whether the path is below those of the interfaces; a page or a file is not resolved for this."""
+    return request.path_info.startswith(("/admin/", "/api/", "/clusters/"))
 
 
 def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
@@ -77,6 +103,8 @@ class AuditRecorder:
         self._get_response = get_response
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if await is_reveal(request):
+            return await self._handle_recorded(request)
         if request.method not in CHANGING_METHODS:
             answer = await self._get_response(request)
             if getattr(request, "recorded", False):
@@ -84,6 +112,10 @@ class AuditRecorder:
             return answer
         if not is_change(request):
             return await self._handle_read(request)
+        return await self._handle_recorded(request)
+
+    async def _handle_recorded(self, request: HttpRequest) -> HttpResponseBase:
+        """Return the answer to a call that is recorded before it is handled."""
         try:
             entry = await _entry_of(request)
         except (AuthenticationFailed, RolesRefused):
@@ -121,6 +153,34 @@ class AuditRecorder:
             writer = clusters_for(request).part(AuditWriter)
             await writer.begin(entry)
             await writer.end(entry, answer.status_code, changes)
+
+
+async def record_socket(
+    scope: dict[str, Any], identity: Identity, cluster: str, resources: Sequence[Resource]
+) -> None:
+    """Record a socket that is about to show a person payloads. Raises NotReady when it cannot be recorded."""
+    user, client = scope.get("user"), scope.get("client") or ("",)
+    query = given_query(scope["query_string"].decode("latin-1"))
+    path = scope["path"]
+    role = principal_of(identity)
+    is_person = user is not None and user.is_authenticated and identity.method == SESSION
+    entry = AuditEntry(
+        at_ms=time.time_ns() // 1_000_000,
+        actor=(user.get_username() if user is not None and is_person else role)[:255],
+        address=str(client[0])[:64],
+        method="GET",
+        target=(f"{path}?{query}" if query else path)[:4096],
+        request_id=uuid.uuid4().hex[:16],
+        role=role[:255],
+        operation=SOCKET,
+        **subject_of_socket(cluster, resources)._asdict(),
+    )
+    writer = clusters_of(scope).part(AuditWriter)
+    try:
+        await writer.begin(entry)
+    except NotRecordedError as error:
+        raise NotReady(_REFUSAL) from error
+    await writer.end(entry, SWITCHING)
 
 
 async def _entry_of(request: HttpRequest) -> AuditEntry:

@@ -54,9 +54,22 @@ def subject_of(request: HttpRequest) -> Subject:
         asked = view(**_arguments(request))
         asked.setup(request, *match.args, **match.kwargs)
         places = [parts_of(place) for place in _resources(view, request, asked)]
-    named = {key: _same(place[key] for place in places) for key in ("tenant", "namespace", "topic")}
+    named = _common(places)
     if not named["tenant"]:
         named |= _in_path(match)
+    return _subject(cluster, named)
+
+
+def subject_of_socket(cluster: str, resources: Iterable[Resource]) -> Subject:
+    """Return the subject of a socket that was judged on these resources."""
+    return _subject(cluster, _common([parts_of(place) for place in resources]))
+
+
+def _common(places: list[dict[str, str]]) -> dict[str, str]:
+    return {key: _same(place[key] for place in places) for key in ("tenant", "namespace", "topic")}
+
+
+def _subject(cluster: str, named: dict[str, str]) -> Subject:
     return Subject(
         cluster[:TENANT_CHARS_MAX],
         named["tenant"][:TENANT_CHARS_MAX],

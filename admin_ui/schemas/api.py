@@ -130,6 +130,7 @@ class RehearsalView(_SchemaView):
     """Decode the last messages with a candidate; nothing is changed."""
 
     read_rights = CONSUME
+    shows_payloads = frozenset({"POST"})
     reading_methods = frozenset({"POST"})
 
     calls = {

@@ -25,11 +25,13 @@ from gateway.http.auth.access import (
     Declared,
     authorize,
     declared_rights,
+    needs_of,
     rights_of,
     viewer_of,
 )
 from gateway.http.auth.identity import identify, principal_of
 from gateway.http.auth.levels import AccessLevel, check_level, level_of
+from gateway.http.auth.payloads import check_payloads, reveals
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
 from gateway.services.engine_link import CALL_TIMEOUT_S, Work
@@ -63,6 +65,8 @@ class RestView(APIView):
     """Changing methods that are daily operations: they need the level operate. Others need the level full."""
     for_readers: ClassVar[frozenset[str]] = frozenset()
     """Changing methods that each caller may use at any level, since they concern its own session alone."""
+    shows_payloads: ClassVar[frozenset[str]] = frozenset()
+    """Methods that answer payloads of messages: payload rules hide them from people, and each call is recorded."""
     keeps_body = False
     """True for a view whose JSON bodies of changes are stored in the audit log."""
     request: HttpRequest  # type: ignore[assignment]
@@ -123,8 +127,8 @@ class RestView(APIView):
         """Identify the caller and check its rights that the method needs (A2), before anything is read.
 
         Raises NotAcceptable, AuthenticationFailed, RolesRefused, PermissionDenied, NotFound for a cluster that is not
-        served, AccessRefusedError, LevelRefusedError, the store's errors, and what names of resources that are not
-        valid raise.
+        served, AccessRefusedError, LevelRefusedError, PayloadsHiddenError, the store's errors, and what names of
+        resources that are not valid raise.
         """
         if self.negotiates and not container.accepts_json(request):
             raise exceptions.NotAcceptable
@@ -138,6 +142,9 @@ class RestView(APIView):
             rights = rights_of(type(self), request.method or "")
             await authorize(rights, self, identity, self.cluster)
             check_level(type(self), request.method or "", self.level)
+            if reveals(type(self), request.method or ""):
+                places = [resource for _, resource in needs_of(rights, self)]
+                await check_payloads(clusters_for(request), identity, self.level, places)
         if self.for_viewer:
             self.viewer = await viewer_of(identity, self.cluster)
 

@@ -239,6 +239,7 @@ class PeekResource(TopicPathResource):
     """The nth unacknowledged message of a subscription."""
 
     read_rights = CONSUME_SUBSCRIPTION
+    shows_payloads = frozenset({"GET"})
 
     async def get(
         self, request: HttpRequest, subName: str, messagePosition: int, **path: str

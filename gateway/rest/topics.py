@@ -345,6 +345,7 @@ class ExamineResource(TopicPathResource):
     """The nth message from the start or the end of a topic."""
 
     read_rights = CONSUME
+    shows_payloads = frozenset({"GET"})
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -363,6 +364,7 @@ class MessageByIdResource(TopicPathResource):
     """A message by its position."""
 
     read_rights = CONSUME
+    shows_payloads = frozenset({"GET"})
 
     async def get(
         self, request: HttpRequest, ledgerId: int, entryId: int, **path: str

@@ -17,14 +17,15 @@ from gateway.clusters.acting_clients import ActingClient
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http import refusal
-from gateway.http.auth.access import acting_role
+from gateway.http.auth.access import acting_role, needs_of
 from gateway.http.auth.callers import Callers
 from gateway.http.auth.handshakes import identify_socket
 from gateway.http.auth.levels import check_socket_level, level_of_socket
+from gateway.http.auth.payloads import check_payloads, is_ruled, record_reveal
 from gateway.http.socket_port import SocketPort, port_of
 from gateway.ws.admission import Admission, admit
 from gateway.ws.frames import HandshakeRefusedError
-from gateway.ws.rights import Opening
+from gateway.ws.rights import RIGHTS, Opening
 
 NO_LONGER_ADMITTED = 1008
 """Code of the close frame (policy violation) when a right or the credentials have ended."""
@@ -97,9 +98,14 @@ async def run(
     acting: ActingClient | None = None
     try:
         identity = await identify_socket(scope)
-        check_socket_level(kind, level_of_socket(scope))
+        level, opening = level_of_socket(scope), names()
+        check_socket_level(kind, level)
         callers = clusters_of(scope).part(Callers)
-        admission = await admit(kind, names(), identity, cluster, callers)
+        admission = await admit(kind, opening, identity, cluster, callers)
+        if kind != "producer" and is_ruled(identity, level):
+            places = [place for _, place in needs_of(RIGHTS[kind], opening)]
+            await check_payloads(clusters_of(scope), identity, level, places)
+            await record_reveal(scope, identity, cluster.name, places)
         acting = cluster.clients.use(acting_role(identity))
         endpoint = await open_endpoint(acting.client)
     except BaseException as error:

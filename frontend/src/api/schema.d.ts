@@ -921,6 +921,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/payload-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The payload rules, which are replaced together. Other gateways follow within a second. */
+        get: operations["getPayloadRules"];
+        /** @description The payload rules, which are replaced together. Other gateways follow within a second. */
+        put: operations["setPayloadRules"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/people": {
         parameters: {
             query?: never;
@@ -1446,6 +1464,8 @@ export interface components {
             given: string;
             changes: components["schemas"]["AuditChange"][];
         };
+        /** @enum {unknown} */
+        BlankEnum: "";
         BookieRow: {
             id: string;
             /** @description host:port; empty: it was never registered as far as is known */
@@ -2381,6 +2401,47 @@ export interface components {
         PasswordBodyRequest: {
             current: string;
             new: string;
+        };
+        PayloadRuleShape: {
+            /** @description exact; empty: every role */
+            role: string;
+            /**
+             * @description exact; empty: every level
+             *
+             *     * `` -
+             *     * `full` - full
+             *     * `operate` - operate
+             *     * `read` - read
+             */
+            level: components["schemas"]["ActingLevelEnum"] | components["schemas"]["BlankEnum"];
+            /** @description full name; t/* stands for all of a tenant, * for all */
+            namespace: string;
+            shown: boolean;
+        };
+        PayloadRuleShapeRequest: {
+            /** @description exact; empty: every role */
+            role: string;
+            /**
+             * @description exact; empty: every level
+             *
+             *     * `` -
+             *     * `full` - full
+             *     * `operate` - operate
+             *     * `read` - read
+             */
+            level: components["schemas"]["ActingLevelEnum"] | components["schemas"]["BlankEnum"];
+            /** @description full name; t/* stands for all of a tenant, * for all */
+            namespace: string;
+            shown: boolean;
+        };
+        /** @description The rules in their order: the first that matches decides; without one, payloads are shown at level full alone. */
+        PayloadRulesAnswer: {
+            rows: components["schemas"]["PayloadRuleShape"][];
+        };
+        PayloadRulesBodyRequest: {
+            rules: components["schemas"]["PayloadRuleShapeRequest"][];
+            /** @description the rules as they were shown; 409 when they changed */
+            expected: components["schemas"]["PayloadRuleShapeRequest"][];
         };
         PeopleAnswer: {
             total: number;
@@ -7687,6 +7748,104 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getPayloadRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadRulesAnswer"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    setPayloadRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PayloadRulesBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadRulesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

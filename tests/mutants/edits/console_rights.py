@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 LEVELS = "unit/access/test_levels.py"
 PAGES = "unit/admin_ui/access/test_rights_pages.py"
 AUDIT = "unit/admin_ui/audit/test_audit_search.py"
+PAYLOADS = "unit/gateway/access/test_payload_rules.py"
 REASONS = "unit/auth/authorization/test_reasons.py"
 
 EDITS = (
@@ -80,5 +81,38 @@ EDITS = (
         "return split_partition(topic)[0] or topic",
         "return topic",
         (f"{AUDIT}::test_entries_name_what_they_are_about",),
+    ),
+    Edit(
+        "payload-rules-are-not-asked",
+        "gateway/http/view.py::RestView.admit",
+        'if reveals(type(self), request.method or ""):',
+        "if False:",
+        (
+            f"{PAYLOADS}::test_every_call_that_shows_payloads_is_refused_to_people_from_whom_they_are_hidden",
+        ),
+    ),
+    Edit(
+        "reveal-is-not-recorded",
+        "admin_ui/audit/recording.py::is_reveal",
+        "return is_ruled(identity, level_of(request))",
+        "return False",
+        (
+            f"{PAYLOADS}::test_each_reveal_is_recorded_with_the_person_and_the_topic",
+            f"{PAYLOADS}::test_a_reveal_that_cannot_be_recorded_is_not_made",
+        ),
+    ),
+    Edit(
+        "last-payload-rule-decides",
+        "gateway/access/payload_rules.py::shows",
+        "for rule in rules:",
+        "for rule in reversed(rules):",
+        (f"{PAYLOADS}::test_the_first_rule_that_matches_decides_and_without_any_the_level",),
+    ),
+    Edit(
+        "reader-of-any-level-shows-payloads",
+        "gateway/ws/sockets.py::run",
+        "await check_payloads(clusters_of(scope), identity, level, places)",
+        "pass",
+        (f"{PAYLOADS}::test_a_reader_at_a_lower_level_follows_the_rules_and_is_recorded",),
     ),
 )

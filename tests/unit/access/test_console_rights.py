@@ -101,6 +101,8 @@ CALLS = {
     "GET roles": "authenticated",
     "GET roles/<seg:role>": "authenticated",
     "GET may": "authenticated",
+    "GET payload-rules": "superuser",
+    "PUT payload-rules": "superuser",
     "GET audit": "superuser",
     "GET audit/<number:entry_id>": "superuser",
     "GET audit.csv": "superuser",
