@@ -1,7 +1,7 @@
 """Revocation: what clients opened is judged again when the records by which it was judged change, and closed.
 
-A client that lost its right is disconnected within a second of the confirmed change, while the store answers. While it
-does not, nothing is closed (A19).
+A client that lost its right is disconnected within a second of the confirmed change, while the store answers, and a
+watcher of topics is suspended. While the store does not answer, nothing is closed (A19).
 """
 
 import asyncio
@@ -139,15 +139,21 @@ class Revocation:
         return known
 
     async def _judge_watches(self, namespace: NamespaceName) -> bool:
-        """Close the connections of watchers of topics that lost their right: no command ends a watcher alone."""
+        """Suspend watchers of topics that lost their right, and resume those that have it again.
+
+        No command of a broker ends a watcher, and the rest of the connection has rights of its own. The client learns
+        of it when it lists the topics next, which it does periodically.
+        """
         known = True
         for watch in self._sessions.watches_of(namespace):
             right = _Open(watch.identity, Action.LOOKUP, namespace)
             verdict = await self._verdict(right)
             if verdict is None:
                 known = False
-            elif not verdict.allowed:
-                watch.revoke(NotAuthorized(verdict.reason))
+            elif verdict.allowed:
+                watch.resume()
+            else:
+                watch.suspend(verdict.reason)
         return known
 
     async def _verdict(self, right: _Open) -> Verdict | None:

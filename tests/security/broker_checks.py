@@ -293,7 +293,7 @@ RIGHTS = (
         (
             f"{REVOKED}::test_a_revoked_producer_is_closed_and_refused",
             f"{REVOKED}::test_a_revoked_consumer_receives_nothing_more",
-            f"{REVOKED}::test_the_connection_of_a_revoked_watcher_ends",
+            f"{REVOKED}::test_a_revoked_watcher_is_suspended_and_nothing_else_of_its_connection",
             "unit/gateway/ws/test_admission.py::test_a_socket_ends_when_its_client_loses_the_right",
             "unit/gateway/http/auth/test_live_rights.py::test_channels_follow_the_rights_of_the_client",
         ),

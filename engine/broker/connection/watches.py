@@ -19,7 +19,7 @@ from engine.broker.connection.patterns import (
     topics_hash,
 )
 from engine.broker.control.topic_lists import TopicLists
-from engine.broker.errors import BrokerError, InvalidTopicName, NotAllowed
+from engine.broker.errors import InvalidTopicName, NotAllowed
 from engine.broker.outlet import ClientConnection
 from engine.broker.settings import DataPathSettings
 from engine.net.routing import Route, Routes
@@ -50,14 +50,21 @@ class _Watch:
         self._new: set[str] = set()
         self._gone: set[str] = set()
         self._begun = False
+        self._is_suspended = False
 
     @property
     def identity(self) -> Identity:
         return self._outlet.identity
 
-    def revoke(self, error: BrokerError) -> None:
-        log.info("no longer authorized client=%s: %s", self._outlet.address, error)
-        self._outlet.close(error)
+    def suspend(self, reason: str) -> None:
+        if not self._is_suspended:
+            log.info("no longer authorized client=%s: %s", self._outlet.address, reason)
+        self._is_suspended = True
+
+    def resume(self) -> None:
+        if self._is_suspended:
+            self._is_suspended = False
+            self.send_changes()
 
     def begin(self, matching: list[str]) -> str:
         """Record the topics of the first answer and return their hash. Changes since their listing are sent later."""
@@ -90,7 +97,10 @@ class _Watch:
         )
 
     def send_changes(self) -> None:
-        """Send the unsent changes; while the connection is not writable they are kept and sent together later."""
+        """Send the unsent changes. They are kept and sent together later while the connection is not writable, or the
+        client has no right to them."""
+        if self._is_suspended:
+            return
         if self._begun and (self._new or self._gone) and self._outlet.can_send:
             self._outlet.send(
                 commands.watch_topic_update(

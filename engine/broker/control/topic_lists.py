@@ -32,8 +32,12 @@ class Follower(Protocol):
         """The identity of the client."""
         ...
 
-    def revoke(self, error: BrokerError) -> None:
-        """End the client's connection, because it lost the right to list the namespace."""
+    def suspend(self, reason: str) -> None:
+        """Send nothing more, because the client lost the right to list the namespace. Safe to repeat."""
+        ...
+
+    def resume(self) -> None:
+        """Send what changed since ``suspend``, because the client has the right again. Safe to repeat."""
         ...
 
     async def changed(self, new: Set[str], gone: Set[str]) -> None:

@@ -298,4 +298,19 @@ EDITS = (
         (f"{MODEL}::test_a_viewer_sees_a_namespace_exactly_where_it_may_list_its_topics",),
         "A16",
     ),
+    Edit(
+        "revoked-watcher-receives-more",
+        "engine/broker/connection/watches.py::_Watch.send_changes",
+        "if self._is_suspended:",
+        "if False:",
+        (f"{REVOKED}::test_a_revoked_watcher_is_suspended_and_nothing_else_of_its_connection",),
+        "A19",
+    ),
+    Edit(
+        "watcher-stays-suspended",
+        "engine/broker/revocation.py::Revocation._judge_watches",
+        "watch.resume()",
+        "pass",
+        (f"{REVOKED}::test_a_revoked_watcher_is_suspended_and_nothing_else_of_its_connection",),
+    ),
 )

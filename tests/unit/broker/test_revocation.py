@@ -118,13 +118,29 @@ async def test_a_producer_that_waits_for_exclusive_access_is_refused(broker: Gua
     assert not broker.bench.topic.publishers.waiting
 
 
-async def test_the_connection_of_a_revoked_watcher_ends(broker: Guarded) -> None:
+async def test_a_revoked_watcher_is_suspended_and_nothing_else_of_its_connection(
+    broker: Guarded,
+) -> None:
     await broker.grant("app", "consume")
+    await grants.grant(broker.writer, NAMESPACE, "app", ["produce"], topic=NAME)
     app = broker.client("app")
     watch = {"watcher_id": 1, "namespace": str(NAMESPACE), "topics_pattern": ".*"}
     await app.ask(lambda request: command_frame("watchTopicList", request_id=request, **watch))
+    await app.produce()
+    [watcher] = broker.sessions.watches_of(NAMESPACE)
+    first, second = NAMESPACE.topic("first").full, NAMESPACE.topic("second").full
+    await watcher.changed({first}, set())
     await broker.revoke("app")
-    await until(lambda: app.session.closing)
+    revoked = asyncio.get_running_loop().time()
+    await until(lambda: watcher._is_suspended)
+    assert asyncio.get_running_loop().time() - revoked <= PROMISE_S
+    await watcher.changed({second}, set())
+    app.publish(0)
+    await until(lambda: app.bodies("send_receipt"))
+    assert [list(update.new_topics) for update in app.bodies("watchTopicUpdate")] == [[first]]
+    await broker.grant("app", "consume")
+    await until(lambda: len(app.bodies("watchTopicUpdate")) == 2)
+    assert list(app.bodies("watchTopicUpdate")[1].new_topics) == [second]
 
 
 async def test_the_client_of_a_proxy_is_revoked_by_its_own_role(broker: Guarded) -> None:
