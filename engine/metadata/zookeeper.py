@@ -1,10 +1,11 @@
-"""Metadata store on ZooKeeper: a bridge from kazoo's thread to the event loop.
+"""Metadata store on ZooKeeper: kazoo's client on the event loop.
 
-kazoo's answers and events arrive on its connection's thread (``kazoo_handler``). They are passed to the loop in their
-order, as many as are pending in one turn; nothing else crosses threads. Every call has a deadline, because without a
-quorum kazoo waits indefinitely and reports only SUSPENDED. The protocol's watches fire once. They are set again before
-the watchers are notified, so that no change between a watcher's read and the next event is missed. After a reconnect
-all watches are set again and all watchers are notified.
+While it is connected, kazoo's connection is used by the loop itself (``connection_loan``). Changes of its state, and
+failures of requests when the connection is lost, come from kazoo's thread (``kazoo_handler``). Everything is passed to
+the loop in its order, as much as is pending in one turn. Every call has a deadline, because without a quorum kazoo
+waits indefinitely and reports only SUSPENDED. The protocol's watches fire once. They are set again before the watchers
+are notified, so that no change between a watcher's read and the next event is missed. After a reconnect all watches are
+set again and all watchers are notified.
 """
 
 import asyncio
@@ -33,6 +34,7 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 from engine.base.errors import MisuseError
 from engine.base.settings import SettingsError
 from engine.base.tasks import TaskScope
+from engine.metadata.kazoo.connection_loan import ConnectionLoan
 from engine.metadata.kazoo.kazoo_handler import LoopHandler
 from engine.metadata.kazoo.kazoo_requests import EndWatches, MultiRead
 from engine.metadata.session_store import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
@@ -156,13 +158,15 @@ class ZooKeeperStore(SessionStore):
             self._from_thread(self._on_kazoo_state, client, state, session_id, self._loop.time())
 
         client.add_listener(on_state)
+        client.handler.loan = ConnectionLoan(client, self._run_arrived)
         return client
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
         """Call ``callback(*args)`` on the loop, after all calls that arrived before. Called from any thread."""
         self._arrived.append((callback, args))
-        if self._wake_scheduled:
-            return
+        loan = self._client.handler.loan
+        if self._wake_scheduled or (loan is not None and loan.reading_here()):
+            return  # ``_run_arrived`` is called, by the loan after what it reads
         self._wake_scheduled = True
         try:
             self._loop.call_soon_threadsafe(self._run_arrived, context=self._context)

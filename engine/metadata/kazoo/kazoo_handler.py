@@ -1,5 +1,6 @@
 """Handler for kazoo's connection thread, which reads and writes many answers and requests per system call.
 
+While it is connected, its connection is lent to the event loop (``connection_loan``); the rest holds before and after.
 kazoo obtains sockets, ``select`` and results from its handler. Its default handler needs three waits and two reads for
 an answer, a byte in a pipe for a request, and a second thread for callbacks. In this handler the socket reads ahead and
 buffers writes, and a request wakes the thread only when it sleeps. Callbacks run at once on the thread that receives
@@ -18,10 +19,14 @@ from typing import Any
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.handlers.utils import create_tcp_connection
 
+from engine.metadata.kazoo.connection_loan import ConnectionLoan
 from engine.net.tls import ContextSource, TlsFileError
 
 READ_BYTES = 1 << 16
+READ_BYTES_MAX = 1 << 20
+"""Bytes read at once of an answer that is longer than READ_BYTES."""
 WRITE_BYTES = 1 << 16
+LENGTH_BYTES = 4
 TURNS_MAX = 64
 """Turns with pending requests or buffered answers after which the socket itself is polled again."""
 
@@ -41,6 +46,8 @@ class LoopHandler:
         self.running = False
         self.failure = ""
         """Reason for which the last attempt to connect failed; empty after one that succeeded."""
+        self.loan: ConnectionLoan | None = None
+        """Lends connections to the event loop; None leaves them to kazoo's thread."""
         self._tls = tls
         self._turns = 0
         self._lock = threading.Lock()
@@ -101,6 +108,8 @@ class LoopHandler:
         """
         if writers:
             return [], writers, []
+        if self.loan is not None and isinstance(readers[-1], Wake):
+            self.loan.lend(*readers)
         while True:
             readable, again = self._poll(readers, timeout)
             if readable or not again:
@@ -196,7 +205,9 @@ class KazooAnswer:
 
 
 class AheadSocket:
-    """A socket that reads all available bytes at once, and buffers writes until the next wait."""
+    """A socket that reads all available bytes at once, and buffers writes until the next wait (a LentSocket)."""
+
+    lent = False
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -227,7 +238,7 @@ class AheadSocket:
 
     def send(self, data: bytes) -> int:
         self._out += data
-        if len(self._out) > WRITE_BYTES:
+        if len(self._out) > WRITE_BYTES and not self.lent:  # the loop must not wait
             self.flush(None)
         return len(data)
 
@@ -239,6 +250,35 @@ class AheadSocket:
             except (BlockingIOError, ssl.SSLWantWriteError):
                 if not select.select([], [self._sock], [], timeout)[1]:
                     raise KazooTimeoutError("socket time-out during write") from None
+
+    def fill(self) -> bool:
+        try:
+            data = self._sock.recv(min(max(READ_BYTES, self._missing()), READ_BYTES_MAX))
+        except BlockingIOError:
+            return True
+        self._data, self._at = self._data[self._at :] + data, 0
+        return bool(data)
+
+    def take_frame(self) -> bytes | None:
+        start = self._at + LENGTH_BYTES
+        end = start + int.from_bytes(self._data[self._at : start], "big")
+        if end > len(self._data) or start > len(self._data):
+            return None
+        self._at = end
+        return self._data[start:end]
+
+    def _missing(self) -> int:
+        """Return the number of bytes that the first frame lacks; 0 or less when none."""
+        size = int.from_bytes(self._data[self._at : self._at + LENGTH_BYTES], "big")
+        return LENGTH_BYTES + size - self.pending()
+
+    def write_out(self) -> bool:
+        try:
+            while self._out:
+                del self._out[: self._sock.send(self._out)]
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            return False
+        return True
 
     def close(self) -> None:
         self._sock.close()
@@ -279,11 +319,21 @@ class AheadTlsSocket(AheadSocket):
     def recv(self, size: int) -> bytes:
         return b"" if self._ended else super().recv(size)
 
+    def fill(self) -> bool:
+        try:
+            # Not only once: what is left in the records that were read makes the socket not readable.
+            while super().fill():
+                pass
+        except ssl.SSLWantReadError:
+            return True
+        return False
+
 
 class Wake:
     """A pipe, with both its ends, that kazoo writes a byte to for each pending request.
 
-    Requests are counted in ``_tokens``; a byte is written to the socket only when the reading thread sleeps.
+    Requests are counted in ``_tokens``; a byte is written to the socket only when the reading thread sleeps. It is the
+    RequestQueue of a loan.
     """
 
     def __init__(self) -> None:
@@ -292,6 +342,7 @@ class Wake:
         self._outer.setblocking(False)
         self._tokens: deque[None] = deque()
         self._asleep = False
+        self.on_request: Callable[[], None] | None = None
         self.fileno = self._inner.fileno
 
     def pending(self) -> int:
@@ -304,7 +355,10 @@ class Wake:
     def send(self, data: bytes) -> int:
         """Count a request, and wake the reading thread if it sleeps. Called from any thread."""
         self._tokens.append(None)
-        if self._asleep:
+        on_request = self.on_request
+        if on_request is not None:
+            on_request()
+        elif self._asleep:
             self._asleep = False
             self._outer.send(data)
         return len(data)

@@ -7,6 +7,7 @@ TESTS = "unit/metadata/test_cached.py"
 SERVER = "engine/metadata/server"
 UNIT = "unit/metadata/server"
 ROUTED = "engine/metadata/apart/routed.py"
+LOAN_TESTS = "unit/metadata/kazoo/test_connection_loan.py"
 ROUTED_TESTS = "unit/metadata/apart/test_routed.py"
 
 EDITS = (
@@ -355,5 +356,12 @@ EDITS = (
         (
             "unit/metadata/server/test_tls_listener.py::test_a_server_of_tls_alone_serves_the_named_certificates_alone",
         ),
+    ),
+    Edit(
+        "the-loop-keeps-the-connection-of-a-stopped-client",
+        "engine/metadata/kazoo/connection_loan.py::ConnectionLoan._send",
+        "if self._client._stopped.is_set():",
+        "if self._client._stopped.is_set() and requests.pending() > 1:",
+        (f"{LOAN_TESTS}::test_the_thread_has_the_connection_back",),
     ),
 )
