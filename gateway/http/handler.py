@@ -32,6 +32,7 @@ from gateway.http.exchange import (
     read_body,
     send_answer,
 )
+from gateway.http.paths import resolve_request
 from gateway.http.security import SAFE_METHODS
 
 WATCH_AFTER_S = 0.5
@@ -110,7 +111,7 @@ class HttpHandler(BaseHandler):
             refusal = getattr(request, "refusal", None)
             if refusal is not None:
                 raise refusal
-            view, arguments, named = request.resolver_match or self.resolve_request(request)
+            view, arguments, named = resolve_request(request)
             answer: HttpResponseBase = await view(request, *arguments, **named)
             return answer
         except Http404 as error:

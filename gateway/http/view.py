@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import resolve
 from rest_framework import exceptions
 from rest_framework.views import APIView
 
@@ -34,6 +33,7 @@ from gateway.http.auth.levels import AccessLevel, check_level, level_of
 from gateway.http.auth.payloads import check_payloads, reveals
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
+from gateway.http.paths import resolve_request
 from gateway.services.engine_link import CALL_TIMEOUT_S, Work
 
 FOR_PROGRAMS = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
@@ -187,10 +187,9 @@ def view_of(request: HttpRequest) -> type[RestView] | None:
 
     The path is resolved once: the match is stored as ``request.resolver_match``.
     """
-    if request.resolver_match is None:
-        try:
-            request.resolver_match = resolve(request.path_info)
-        except Http404:
-            return None
-    view = getattr(request.resolver_match.func, "view_class", None)
+    try:
+        match = resolve_request(request)
+    except Http404:
+        return None
+    view = getattr(match.func, "view_class", None)
     return view if isinstance(view, type) and issubclass(view, RestView) else None
