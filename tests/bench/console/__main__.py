@@ -1,6 +1,7 @@
 """Cost and speed of the console, with few topics that are published to, and with very many.
 
 Run: python -m tests.bench.console [--topics 100000] [--changing 0.01] [--sockets 50] [--seconds 20]
+[--only few|many|viewers]
 
 Numbers of the many topics are from a row source (``tests.bench.console.row_source``) in place of a broker that has them
 loaded. Ages are from the broker's count; all is on one machine, so clocks agree.
@@ -11,17 +12,19 @@ import asyncio
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import pulsar
 
 from tests.bench.console import windows
 from tests.bench.console.painting import Browser
-from tests.bench.console.row_source import running_source
+from tests.bench.console.row_source import namespace_of, running_source
 from tests.bench.contenders import kilobytes
-from tests.bench.gateway.sides import of_instance
+from tests.bench.gateway.sides import JUDGED, Side, of_instance
+from tests.support.access.callers import SUPERUSER, bearer, token
 from tests.support.instance import Instance, running_instance
 
 TOPIC = "persistent://public/default/shown"
@@ -33,6 +36,10 @@ QUERIES = {
     "the same filter again": "sort=-backlog&q=topic%2007&limit=100",
 }
 
+NAMESPACES, SEEN = 100, 3
+"""Namespaces of the topics where viewers are compared, and those of them that ``VIEWER`` sees."""
+VIEWER = "viewer"
+OPENINGS = 15
 SORTED_BY = ("In/s", "Stored", "Topic", "Out/s", "Consumers", "Backlog")
 TYPED = ("73142", "9041")
 """Texts typed into the filter: each keystroke leaves fewer topics."""
@@ -117,19 +124,68 @@ def _opened(http: str) -> None:
         browser.close()
 
 
+async def viewers(instance: Instance, options: argparse.Namespace) -> None:
+    """Open the list as a superuser, and as a role that sees three of the namespaces, in turn."""
+    side = Side(
+        "judged",
+        instance.http,
+        instance.url,
+        lambda: of_instance(instance),
+        instance,
+        identity=True,
+    )
+    for number in range(SEEN):
+        name = namespace_of(number)
+        side.ask("PUT", f"/admin/v2/namespaces/{name}")
+        side.ask("POST", f"/admin/v2/namespaces/{name}/permissions/{VIEWER}", ["consume"])
+    zookeeper = f"127.0.0.1:{instance.ports['ZOOKEEPER']}"
+    side.ask("GET", "/api/v1/clusters/standalone/topics?limit=1")
+    async with running_source(zookeeper, options.topics, options.changing, NAMESPACES):
+        await asyncio.sleep(15)
+        for role in (SUPERUSER, VIEWER):
+            figures = await windows.asked(
+                instance.http, side.processes["gateway"], QUERIES, token(role)
+            )
+            show(f"GET by {role}, ms", figures)
+        await asyncio.to_thread(_opened_by, instance.http, (SUPERUSER, VIEWER))
+
+
+def _opened_by(http: str, roles: Sequence[str]) -> None:
+    """Open the list in a browser of each role, several times; the least of each figure is the least disturbed."""
+    for role in roles:
+        browser = Browser(http, bearer(role))
+        try:
+            openings = [browser.opening("/c/standalone/topics") for _ in range(OPENINGS)]
+            count = browser.page.locator("[role=grid]").get_attribute("aria-rowcount")
+            show(f"list of {count} rows opened by {role}", openings[0])
+            for title, choose in (("medians", median), ("least", min)):
+                figures = {name: choose([each[name] for each in openings]) for name in openings[0]}
+                show(f"opened {OPENINGS} times by {role}, {title}", figures)
+        finally:
+            browser.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--topics", type=int, default=100_000)
     parser.add_argument("--changing", type=float, default=0.01)
     parser.add_argument("--sockets", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--only", choices=("few", "many"))
+    parser.add_argument("--only", choices=("few", "many", "viewers"))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as made, running_instance(Path(made)) as instance:
-        if options.only != "many":
-            few(instance, options.seconds)
-        if options.only != "few":
-            asyncio.run(many(instance, options))
+    if options.only != "viewers":
+        with tempfile.TemporaryDirectory() as made, running_instance(Path(made)) as instance:
+            if options.only != "many":
+                few(instance, options.seconds)
+            if options.only != "few":
+                asyncio.run(many(instance, options))
+    if options.only in (None, "viewers"):
+        judged = {f"MAGNETAR_{name.upper()}": value for name, value in JUDGED.items()}
+        with (
+            tempfile.TemporaryDirectory() as made,
+            running_instance(Path(made), **judged) as instance,
+        ):
+            asyncio.run(viewers(instance, options))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Measurements in a browser: a number's way from the broker's count to the page, and the opening of a page."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
@@ -63,15 +64,17 @@ FIRST_ROW = "[role=grid] [role=row] a, main a[href*='/t/']"
 
 
 class Browser:
-    """Chromium with one page open."""
+    """Chromium with one page open. All of its requests have ``headers``."""
 
-    def __init__(self, http: str) -> None:
+    def __init__(self, http: str, headers: Mapping[str, str] | None = None) -> None:
         self._playwright = sync_playwright().start()
         self._chromium = self._playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         self._context = self._chromium.new_context(
-            base_url=http, viewport={"width": 1280, "height": 800}
+            base_url=http,
+            viewport={"width": 1280, "height": 800},
+            extra_http_headers={**(headers or {})},
         )
         self._context.add_init_script(MARKS)
         self.page: Page = self._context.new_page()

@@ -21,16 +21,25 @@ from engine.net.network import LoopNetwork
 from engine.ownership.registration import BrokerRecord
 from gateway.services.clock import now_ms
 
-NAMESPACE = "public/console-bench"
 ROUND_S = 1.0
 
 
-class RowSource:
-    """A source of rows. ``changing``: the share of topics whose numbers move each second."""
+def namespace_of(number: int) -> str:
+    """Return the name of a namespace."""
+    return f"public/console-bench-{number}"
 
-    def __init__(self, topics: int, changing: float) -> None:
+
+class RowSource:
+    """A source of rows. ``changing``: the share of topics whose numbers move each second.
+
+    The topics are in so many ``namespaces``, ``namespace_of`` the first to the last.
+    """
+
+    def __init__(self, topics: int, changing: float, namespaces: int) -> None:
         self._chance = random.Random(RandomEntropy().bits(64))
-        self._names = [f"persistent://{NAMESPACE}/topic-{i:06}" for i in range(topics)]
+        self._names = [
+            f"persistent://{namespace_of(i % namespaces)}/topic-{i:06}" for i in range(topics)
+        ]
         self._changing = round(topics * changing)
         self._log = RowLog()
         self._none = RowLog()
@@ -78,9 +87,11 @@ class RowSource:
 
 
 @asynccontextmanager
-async def running_source(zookeeper: str, topics: int, changing: float) -> AsyncIterator[RowSource]:
+async def running_source(
+    zookeeper: str, topics: int, changing: float, namespaces: int = 1
+) -> AsyncIterator[RowSource]:
     """Register a row source as a broker of the instance of this ZooKeeper, for the length of the block."""
-    source = RowSource(topics, changing)
+    source = RowSource(topics, changing, namespaces)
     server = HttpServer(LoopNetwork(), source.answer, connections_max=100)
     port = await server.listen("127.0.0.1", 0)
     url, broker_id = f"http://127.0.0.1:{port}", f"127.0.0.1:{port}"

@@ -67,12 +67,16 @@ async def watched(
     return figures
 
 
-async def asked(http: str, pids: list[int], queries: dict[str, str]) -> dict[str, float]:
+async def asked(
+    http: str, pids: list[int], queries: dict[str, str], token: str = ""
+) -> dict[str, float]:
     """Request the list by GETs, one after another; return ms of wall time and of the gateway's CPU."""
     figures: dict[str, float] = {}
     async with Pool(http, 1) as pool:
         for name, query in queries.items():
-            request = build_request("GET", f"/api/v1/clusters/standalone/topics?{query}")
+            request = build_request(
+                "GET", f"/api/v1/clusters/standalone/topics?{query}", token=token
+            )
             before = cpu_s(pids)
             run = await pool.run([request])
             figures[name] = run.request_s[0] * 1e3
