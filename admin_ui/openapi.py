@@ -15,6 +15,7 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 
+from admin_ui.access.shapes import ACTION_WORDS
 from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
 from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
@@ -90,6 +91,7 @@ SPECTACULAR = {
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": r"/api/v1(/clusters/\{cluster\})?",
     "ENUM_NAME_OVERRIDES": {
+        "RightActionEnum": ACTION_WORDS,
         "SchemaKindEnum": [kind.value for kind in SchemaKind],
         "CursorActionEnum": ACTIONS,
         "TopicChangeEnum": CHANGES,

@@ -6,6 +6,7 @@ from admin_ui.audit import AUDIT
 from admin_ui.broker_settings import BROKER_SETTINGS
 from admin_ui.cluster import CLUSTER
 from admin_ui.environment import ENVIRONMENT
+from admin_ui.grants import GRANTS
 from admin_ui.health import HEALTH
 from admin_ui.history import HISTORY
 from admin_ui.overview import OVERVIEW
@@ -36,6 +37,7 @@ RESOURCES = (
     TENANTS,
     POLICIES,
     ACCESS,
+    GRANTS,
     PAYLOAD_RULES,
     AUDIT,
     SAVED_VIEWS,

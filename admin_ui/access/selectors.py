@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
-
 from admin_ui.params import Params, window
 from admin_ui.rights import parts_of
 from engine.auth.actions import Action
@@ -32,7 +30,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.tenants import get_tenant
 from gateway.clusters.cluster import Cluster
-from gateway.http.auth.access import rights_are_judged
+from gateway.http.auth.access import access_rules, rights_are_judged
 from gateway.http.auth.viewers import Viewers
 from gateway.services.engine_link import Engine
 
@@ -67,15 +65,9 @@ async def records_of(engine: Engine, place: Resource) -> StoredRecords:
     return StoredRecords(TenantAccess.of(await get_tenant(engine.store, tenant)), access)
 
 
-def rules_of(name: str) -> AccessRules:
-    """Return the rules of the cluster of this name."""
-    rules: AccessRules = settings.IDENTITY.access_rules(name)
-    return rules
-
-
 async def access(viewer: Viewer, engine: Engine, place: Resource) -> Body:
     """Return who may do what at a place that the viewer administers. Raises NotFound."""
-    rules = rules_of(engine.cluster)
+    rules = access_rules(engine.cluster)
     records = await records_of(engine, place)
     rows = [
         {"role": row.role, "pattern": row.is_pattern, "actions": _actions(row.allowed)}
@@ -120,7 +112,7 @@ async def roles(viewer: Viewer, cluster: Cluster, params: Params) -> Body:
     """Return a window of the roles that records of the viewer's own tenants name, and for who sees everything those of
     all tenants and of the settings. Raises InvalidField."""
     offset, limit = window(params)
-    rules = rules_of(cluster.name)
+    rules = access_rules(cluster.name)
     policies = await cluster.part(Viewers).policies()
     counts = counts_of_roles(policies, rules, None if viewer.everything else viewer.tenants)
     fragment = params.get("q", "").lower()
@@ -156,7 +148,7 @@ async def reach(
     sees_all = viewer.everything or role == own_role
     if not sees_all and not viewer.tenants:
         raise Forbidden("Only an administrator of a tenant sees what other roles may do")
-    rules = rules_of(cluster.name)
+    rules = access_rules(cluster.name)
     policies = await cluster.part(Viewers).policies()
     rows = [
         row

@@ -5,7 +5,7 @@ the newest entries, so that an answer takes about as long for any number of entr
 """
 
 from collections.abc import AsyncIterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet
 
@@ -31,11 +31,14 @@ UNKNOWN = "unknown"
 CHUNK = 500
 METHODS = ("GET", *sorted(CHANGING_METHODS))
 
+Entries = QuerySet[Any]
+"""Entries of the log, with the annotations that hide indices."""
+
 
 class Search(NamedTuple):
     """Entries that pass the filters. ``above_id``: the entries up to it were not searched; 0: all were."""
 
-    entries: QuerySet[AuditEntry]
+    entries: Entries
     above_id: int = 0
 
 
@@ -44,7 +47,7 @@ async def search(params: Params, *more: Q) -> Search:
     by_index = _by_index(params)
     others = [*_others(params), *more]
     # The sums hide the indices of times and statuses, in which a range would not be in the order of the list.
-    listed = AuditEntry.objects.alias(at=F("at_ms") + 0, answered=F("status") + 0)
+    listed: Entries = AuditEntry.objects.alias(at=F("at_ms") + 0, answered=F("status") + 0)
     entries = listed.filter(*by_index, *others)
     entries, newest = await _within(entries, params)
     if not others and len(by_index) <= 1:
@@ -84,9 +87,7 @@ def _others(params: Params) -> list[Q]:
     return filters
 
 
-async def _within(
-    entries: QuerySet[AuditEntry], params: Params
-) -> tuple[QuerySet[AuditEntry], int | None]:
+async def _within(entries: Entries, params: Params) -> tuple[Entries, int | None]:
     """Return the entries of the requested time, and the newest id that they can have, if the time is limited.
 
     Ids rise with time: the index of times gives the first and last id, and the list stays in the order of ids.
@@ -104,17 +105,17 @@ async def _within(
     return entries, newest
 
 
-async def _first_id(entries: QuerySet[AuditEntry], order: str) -> int | None:
+async def _first_id(entries: Entries, order: str) -> int | None:
     return await entries.order_by(order).values_list("id", flat=True).afirst()
 
 
-async def count(entries: QuerySet[AuditEntry]) -> tuple[int, bool]:
+async def count(entries: Entries) -> tuple[int, bool]:
     """Return the number of entries, and whether it is exact: at most COUNTED_MAX are counted."""
     counted = await entries.order_by()[: COUNTED_MAX + 1].acount()
     return min(counted, COUNTED_MAX), counted <= COUNTED_MAX
 
 
-async def all_of(entries: QuerySet[AuditEntry]) -> AsyncIterator[list[AuditEntry]]:
+async def all_of(entries: Entries) -> AsyncIterator[list[AuditEntry]]:
     """Yield all entries, newest first, in chunks that are read one by one."""
     below = None
     while True:

@@ -3,7 +3,7 @@
 from rest_framework import serializers as s
 
 from gateway.access.payload_rules import RULES_MAX
-from gateway.people.acting import LEVELS
+from gateway.sign_in import LEVELS
 
 
 class PayloadRuleShape(s.Serializer[object]):

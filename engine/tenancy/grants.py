@@ -1,6 +1,6 @@
 """Permissions of a namespace, its topics and its subscriptions, as Apache Pulsar stores them in ``auth_policies``.
 
-They are stored and can be read, but they are not enforced yet. Every change is a compare-and-set on the namespace's
+Every change is a compare-and-set on the namespace's
 policies, so that no concurrent grant is lost. Functions raise Refusal and the store's errors. After cancellation a
 change may or may not have happened.
 """
@@ -127,3 +127,30 @@ async def forget_topic(store: MetadataStore, topic: TopicName) -> None:
         policies = await get_policies(store, topic.namespace)
         if find(policies, path) is not None:
             await update_policies(store, topic.namespace, lambda stored: put(stored, path, None))
+
+
+def words_of(policies: Stored, role: str, *, topic: TopicName | None = None) -> list[str]:
+    """Return the actions that are granted to a role, as policies of a namespace have them: there, or on one topic."""
+    path = _NAMESPACE if topic is None else (*_TOPICS, str(topic))
+    return list((find(policies, path) or {}).get(role) or ())
+
+
+def put_words(
+    policies: Document, role: str, actions: list[str], *, topic: TopicName | None = None
+) -> None:
+    """Set the actions that are granted to a role in policies; without an action the role has no entry."""
+    if topic is not None and not actions:
+        _remove_last(policies, _TOPICS, str(topic), role)
+        return
+    path = _NAMESPACE if topic is None else (*_TOPICS, str(topic))
+    put(policies, (*path, role), actions or None)
+
+
+def roles_in(policies: Stored, subscription: str) -> list[str]:
+    """Return the roles that alone may use a subscription of the namespace; empty where it is open."""
+    return list((find(policies, _SUBSCRIPTIONS) or {}).get(subscription) or ())
+
+
+def put_roles(policies: Document, subscription: str, roles: list[str]) -> None:
+    """Set the roles that alone may use a subscription in policies; without a role it is open."""
+    put(policies, (*_SUBSCRIPTIONS, subscription), roles or None)

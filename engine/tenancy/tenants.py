@@ -100,6 +100,21 @@ async def update_tenant(
     await change_node(store, path, rewritten, f"Tenant {name} not found")
 
 
+async def set_administrators(
+    store: MetadataStore, name: str, roles: list[str], *, expected: list[str]
+) -> None:
+    """Replace the administrators of a tenant if they are ``expected``, in any order. Raises NotFound, Conflict."""
+    path = paths.tenant(tenant_name(name))
+
+    def rewritten(stored: bytes) -> bytes:
+        record = decode_json(stored, path)
+        if set(record.get("adminRoles") or ()) != set(expected):
+            raise Conflict(f"The administrators of tenant {name} were changed meanwhile")
+        return encode_json({**record, "adminRoles": roles})
+
+    await change_node(store, path, rewritten, "Tenant does not exist")
+
+
 async def _checked_info(store: MetadataStore, given: Mapping[str, Any] | None) -> Document:
     if given is None:
         raise PreconditionFailed("TenantInfo is null")

@@ -10,7 +10,8 @@ from engine.base.errors import Conflict, InvalidField
 from engine.base.names import NamespaceName
 from gateway.access.models import PayloadRule
 from gateway.clusters.registry import Clusters
-from gateway.people.acting import FULL, LEVELS
+from gateway.people.acting import FULL
+from gateway.sign_in import LEVELS
 
 RENEW_S = 1.0
 RULES_MAX = 500

@@ -31,7 +31,7 @@ from engine.base.errors import InvalidNameError
 from engine.base.names import NamespaceName, TopicName
 
 OF_NAMESPACE = (*GRANTS, Action.TENANT_ADMIN)
-"""Actions on a namespace; publishing there is publishing to every topic of it."""
+"""Actions on a namespace; publishing and consuming there is that of every topic of it."""
 ACTIONS: dict[Kind, tuple[Action, ...]] = {
     WholeCluster: (Action.SUPERUSER,),
     TenantName: (Action.TENANT_ADMIN,),
@@ -153,8 +153,20 @@ def is_pattern(role: str, rules: AccessRules) -> bool:
 def _allowed(
     role: str, resource: Resource, view: PolicyView, rules: AccessRules
 ) -> tuple[tuple[Action, tuple[RightReason, ...]], ...]:
-    asked = ((a, bases_of(role, a, resource, view, rules)) for a in ACTIONS[type(resource)])
+    asked = (
+        (action, bases_of(role, action, judged_as(action, resource, view), view, rules))
+        for action in ACTIONS[type(resource)]
+    )
     return tuple((action, bases) for action, bases in asked if bases)
+
+
+def judged_as(action: Action, resource: Resource, view: PolicyView) -> Resource:
+    """Return what is judged for an action that is shown of a resource: for consuming in a namespace any topic of it,
+    since the namespace itself stands for clearing all its subscriptions."""
+    if action is Action.CONSUME and isinstance(resource, NamespaceName):
+        access = view.namespace(resource)
+        return resource if access is None else any_topic(resource, access)
+    return resource
 
 
 def _named_at(resource: Resource, view: PolicyView, rules: AccessRules) -> set[str]:
@@ -206,15 +218,10 @@ def reach_of(role: str, view: WholePolicyView, rules: AccessRules) -> Iterator[R
 def _reach_in(
     role: str, name: NamespaceName, access: NamespaceAccess, view: PolicyView, rules: AccessRules
 ) -> Iterator[Reach]:
-    allowed = _allowed(role, any_topic(name, access), view, rules)
+    allowed = _allowed(role, name, view, rules)
     on_all = {action for action, _ in allowed}
-    others = tuple(
-        (action, bases)
-        for action, bases in _allowed(role, name, view, rules)
-        if action not in ACTIONS[TopicName]
-    )
-    if allowed or others:
-        yield Reach(name, allowed + others)
+    if allowed:
+        yield Reach(name, allowed)
     for topic in _topics_of(access):
         more = tuple(
             (action, bases)
@@ -259,11 +266,6 @@ def any_topic(name: NamespaceName, access: NamespaceAccess) -> TopicName:
     while topic.full in access.topics:
         topic = name.topic(f"{topic.local}-")
     return topic
-
-
-def is_any(topic: TopicName, access: NamespaceAccess) -> bool:
-    """Return whether a topic stands for all topics of its namespace."""
-    return topic == any_topic(topic.namespace, access)
 
 
 @dataclass(slots=True)

@@ -217,6 +217,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description The grants of the place that the query names, and a change of what one role has there. A change is first a
+         *     ``preview``, then made exactly so by its ``token``.
+         */
+        get: operations["listGrants"];
+        put?: never;
+        /**
+         * @description The grants of the place that the query names, and a change of what one role has there. A change is first a
+         *     ``preview``, then made exactly so by its ``token``.
+         */
+        post: operations["changeGrant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/history": {
         parameters: {
             query?: never;
@@ -1308,6 +1332,12 @@ export interface components {
             /** @description whether the name of a subscription must begin with the role that uses it */
             prefixed: boolean;
         };
+        /** @description A role or pattern whose rights at the place change. */
+        AccessChange: {
+            role: string;
+            gained: components["schemas"]["RightActionEnum"][];
+            lost: components["schemas"]["RightActionEnum"][];
+        };
         /**
          * @description * `full` - full
          *     * `operate` - operate
@@ -1327,25 +1357,12 @@ export interface components {
             level: components["schemas"]["ActingLevelEnum"];
         };
         ActionAllowed: {
-            action: components["schemas"]["ActionEnum"];
+            action: components["schemas"]["RightActionEnum"];
             /** @description sentences of all that gives it */
             why: string;
             /** @description the right ends with the last of them */
             because: components["schemas"]["RightBasis"][];
         };
-        /**
-         * @description * `superuser` - superuser
-         *     * `tenant admin` - tenant admin
-         *     * `lookup` - lookup
-         *     * `produce` - produce
-         *     * `consume` - consume
-         *     * `packages` - packages
-         *     * `functions` - functions
-         *     * `sources` - sources
-         *     * `sinks` - sinks
-         * @enum {string}
-         */
-        ActionEnum: "superuser" | "tenant admin" | "lookup" | "produce" | "consume" | "packages" | "functions" | "sources" | "sinks";
         AddPartitionsAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         AffectedMessage: {
             /** @description ledger:entry */
@@ -1732,6 +1749,7 @@ export interface components {
                 [key: string]: string;
             };
         };
+        ChangeGrantAnswer: components["schemas"]["GrantPreview"] | components["schemas"]["GrantReceipt"];
         /** @description A change for a chart. */
         ChangeMark: {
             at: number;
@@ -1958,6 +1976,69 @@ export interface components {
          * @enum {string}
          */
         GivenByEnum: "superuser" | "tenant admin" | "grant";
+        /** @description A change of what one role has at one place. A preview needs ``role`` and ``words``; no words remove the role. */
+        GrantBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            role?: string;
+            words?: components["schemas"]["WordsEnum"][];
+            /** @description of the namespace that the query names; its only word is 'use' */
+            subscription?: string;
+        };
+        /** @description The effect of a change. ``token`` confirms exactly this change. */
+        GrantPreview: {
+            token: string | null;
+            at: number;
+            before: string[];
+            after: string[];
+            /** @description by the judge's rules, at this place */
+            effects: components["schemas"]["AccessChange"][];
+            /** @description whether the caller's own role loses something */
+            own_loss: boolean;
+            /** @description connections that would be closed; null: not known */
+            connections: number | null;
+            /**
+             * Format: double
+             * @description longest time until brokers have applied it
+             */
+            within_s: number;
+        };
+        /** @description The change that was made. A preview with role, subscription and ``before`` as words undoes it. */
+        GrantReceipt: {
+            at: number;
+            role: string;
+            subscription: string;
+            before: string[];
+            after: string[];
+        };
+        /** @description What a role has at a place: the words that were granted there. */
+        GrantRow: {
+            /**
+             * @description kind of the place
+             *
+             *     * `cluster` - cluster
+             *     * `tenant` - tenant
+             *     * `namespace` - namespace
+             *     * `topic` - topic
+             *     * `subscription` - subscription
+             */
+            kind: components["schemas"]["KindEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            /** @description full name */
+            topic: string;
+            /** @description of all topics of the namespace */
+            subscription: string;
+            role: string;
+            /** @description actions; of a tenant 'admin', of a subscription 'use' */
+            words: components["schemas"]["WordsEnum"][];
+        };
+        /** @description The grants at a place, and those that count there: of its namespace and tenant. */
+        GrantsAnswer: {
+            rows: components["schemas"]["GrantRow"][];
+        };
         HealthAnswer: {
             now: number;
             /** @description time of all numbers: when every registered broker and the metadata store had last answered; null: not all of them have answered yet. Without a registered broker: when the last one answered */
@@ -2933,6 +3014,19 @@ export interface components {
          * @enum {string}
          */
         ResourceEnum: "topics" | "runs" | "audit";
+        /**
+         * @description * `superuser` - superuser
+         *     * `tenant admin` - tenant admin
+         *     * `lookup` - lookup
+         *     * `produce` - produce
+         *     * `consume` - consume
+         *     * `packages` - packages
+         *     * `functions` - functions
+         *     * `sources` - sources
+         *     * `sinks` - sinks
+         * @enum {string}
+         */
+        RightActionEnum: "superuser" | "tenant admin" | "lookup" | "produce" | "consume" | "packages" | "functions" | "sources" | "sinks";
         /** @description A thing that gives a right: a list that has the role, or a grant, with its place and the listed role. */
         RightBasis: {
             kind: components["schemas"]["KindEnum"];
@@ -3715,6 +3809,18 @@ export interface components {
         ViewsAnswer: {
             rows: components["schemas"]["ViewRow"][];
         };
+        /**
+         * @description * `produce` - produce
+         *     * `consume` - consume
+         *     * `functions` - functions
+         *     * `sources` - sources
+         *     * `sinks` - sinks
+         *     * `packages` - packages
+         *     * `admin` - admin
+         *     * `use` - use
+         * @enum {string}
+         */
+        WordsEnum: "produce" | "consume" | "functions" | "sources" | "sinks" | "packages" | "admin" | "use";
     };
     responses: never;
     parameters: never;
@@ -4401,6 +4507,154 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UnloadBundleAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listGrants: {
+        parameters: {
+            query?: {
+                /** @description without the tenant, which must be given */
+                namespace?: string;
+                tenant?: string;
+                /** @description full name; without any of these the cluster */
+                topic?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    changeGrant: {
+        parameters: {
+            query?: {
+                /** @description without the tenant, which must be given */
+                namespace?: string;
+                tenant?: string;
+                /** @description full name; without any of these the cluster */
+                topic?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["GrantBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeGrantAnswer"];
                 };
             };
             400: {

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 from django.conf import settings
 
 from engine.auth.actions import Action
+from engine.auth.authorization.evaluator import AccessRules
 from engine.auth.identity import Identity
 from engine.auth.judge import AllowAll, Judge, Verdict
 from engine.auth.resource_names import Resource, TenantName
@@ -93,6 +94,12 @@ def rights_are_judged() -> bool:
     """Return whether authorization is on."""
     enabled: bool = settings.IDENTITY.authorization.authorization_enabled
     return enabled
+
+
+def access_rules(cluster: str) -> AccessRules:
+    """Return the settings by which the calls about a cluster of this name are judged."""
+    rules: AccessRules = settings.IDENTITY.access_rules(cluster)
+    return rules
 
 
 def judge_of(cluster: Cluster) -> Judge:

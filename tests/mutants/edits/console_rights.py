@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 LEVELS = "unit/access/test_levels.py"
 PAGES = "unit/admin_ui/access/test_rights_pages.py"
 AUDIT = "unit/admin_ui/audit/test_audit_search.py"
+GRANTS = "unit/admin_ui/access/test_grants.py"
 PAYLOADS = "unit/gateway/access/test_payload_rules.py"
 REASONS = "unit/auth/authorization/test_reasons.py"
 
@@ -114,5 +115,19 @@ EDITS = (
         "await check_payloads(clusters_of(scope), identity, level, places)",
         "pass",
         (f"{PAYLOADS}::test_a_reader_at_a_lower_level_follows_the_rules_and_is_recorded",),
+    ),
+    Edit(
+        "grant-overwrites-another-change",
+        "admin_ui/grants/services.py::apply",
+        "if _words(grant, role, _Records([], policies)) != before:",
+        "if False:",
+        (f"{GRANTS}::test_a_change_is_refused_when_the_grant_is_another_meanwhile",),
+    ),
+    Edit(
+        "administrators-are-overwritten",
+        "admin_ui/grants/services.py::_set_administrator",
+        "if _words(grant, role, records) != before:",
+        "if False:",
+        (f"{GRANTS}::test_administrators_that_changed_meanwhile_are_not_overwritten",),
     ),
 )

@@ -98,6 +98,8 @@ CALLS = {
     "GET TOPIC/policies": "tenant admin of topic",
     "POST TOPIC/policies/<seg:policy>": "tenant admin of topic",
     "GET access": ADMIN_OF_PLACE,
+    "GET grants": ADMIN_OF_PLACE,
+    "POST grants": ADMIN_OF_PLACE,
     "GET roles": "authenticated",
     "GET roles/<seg:role>": "authenticated",
     "GET may": "authenticated",

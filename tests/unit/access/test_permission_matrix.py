@@ -163,6 +163,8 @@ DEPENDS = {
     "GET history": MAY["produce or consume"],
     "GET access": MAY["tenant admin"],
     "GET marks": MAY["produce or consume"],
+    "GET grants": MAY["tenant admin"],
+    "POST grants": MAY["tenant admin"],
     "POST NAMESPACE/policies/<seg:policy>": MAY["tenant admin"],
 }
 """Calls whose rights depend on what the call asks for: here one topic's history, and a policy of the namespace's own

@@ -31,7 +31,6 @@ JUDGED = (TopicName, NamespaceName, SubscriptionName, BundleName, GivenSchema)
 OF_ALL = {
     "admin_ui.access.selectors": {
         "records_of": "records of a place that the right judges",
-        "rules_of": "settings of the cluster",
     },
     "admin_ui.analyses.selectors": {
         "analyses": "the analyses that exist",
@@ -84,6 +83,7 @@ VIEWS_OF_ALL = {
     "ViewsView": "the caller's own saved views",
     "AnalysesView": "the analyses that exist",
     "MayView": "the caller's own rights",
+    "GrantsView": "the grants of the place that the query names, which is judged",
     "SessionView": "the caller",
     "SessionsView": "the caller's own sessions",
     "ReadyResource": "no content",
