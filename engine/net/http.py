@@ -256,7 +256,8 @@ class _Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         if not self._ending:
             self._http.receive_data(b"")
-        return self._answering  # a client that has finished sending may still wait for a response
+        # A client that has finished sending may still wait for a response; TLS has no half-closed connections.
+        return self._answering and self._transport is not None and self._transport.can_write_eof()
 
     def pause_writing(self) -> None:
         self._paused = True

@@ -315,6 +315,23 @@ async def test_a_half_closed_client_still_receives_the_answer(service: Service) 
     writer.close()
 
 
+async def test_a_client_in_tls_that_leaves_before_its_answer_is_no_warning(
+    service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority(tmp_path)
+    context = ServerFiles(*authority.issue("server", "127.0.0.1")).context()
+    port = await service.server.listen("127.0.0.1", 0, tls=context)
+    trusting = ClientFiles(authority.cert).context()
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+    service.let_go.clear()
+    writer.write(get("/echo"))
+    await until(lambda: service.answered)
+    writer.close()
+    await until(lambda: not service.server._listener.connections)
+    service.let_go.set()
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("started", [b"", get("/echo")[:20], get("/echo", "Content-Length: 9")])
 async def test_a_request_that_does_not_arrive_in_time_ends_the_connection(
     service: Service, started: bytes, monkeypatch: pytest.MonkeyPatch
