@@ -3,12 +3,12 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type FormEvent, useRef, useState } from "react";
 import { CommandLines } from "../../shared/commands/command-lines";
+import { PEOPLE_COMMANDS } from "../../shared/commands/people-commands";
 import { OneTimeSecret } from "../../shared/people/one-time-secret";
 import { refusalsOf } from "../../shared/people/refusals";
 import { Dialog } from "../../ui/dialog";
 import styles from "../../ui/dialog.module.css";
 import { ErrorNotice } from "../../ui/states";
-import { PEOPLE_COMMANDS } from "./people-commands";
 import { orderText } from "./person-words";
 import { createPerson, refreshPeople } from "./queries";
 import { NEW_ROLE, RolesEditor, rolesProblem, trimmed } from "./roles-editor";
@@ -112,7 +112,7 @@ export function NewPersonDialog({ known, onClose }: { known: readonly string[]; 
         {refusals.rest && !exists && (
           <ErrorNotice error={create.error} title="It is not known whether the person was created" />
         )}
-        {!missingName && !badRoles && <CommandLines of={PEOPLE_COMMANDS.create(body)} />}
+        {!missingName && !badRoles && <CommandLines of={PEOPLE_COMMANDS.createPerson(body)} />}
         <div className={styles.buttons}>
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -3,8 +3,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { plural } from "../../lib/format";
 import { ChangeDialog } from "../../shared/changes/change-dialog";
+import { PEOPLE_COMMANDS } from "../../shared/commands/people-commands";
 import { OneTimeSecret } from "../../shared/people/one-time-secret";
-import { PEOPLE_COMMANDS } from "./people-commands";
 import {
   changePerson,
   deletePerson,
@@ -51,7 +51,7 @@ export function ActiveDialog({ person, onClose }: Props) {
       receipt={() => <p>{wanted.active ? `${name} may sign in.` : `${name} is deactivated.`}</p>}
       label={() => verb}
       red={!wanted.active}
-      commands={(change) => PEOPLE_COMMANDS.change(name, change)}
+      commands={(change) => PEOPLE_COMMANDS.changePerson(name, change)}
       onChanged={() => refreshPeople(client)}
       onClose={onClose}
     />
@@ -127,7 +127,7 @@ export function DeleteDialog({ person, onClose, onDone }: Props & { onDone: () =
       label={() => "Delete person"}
       red
       losesData={() => true}
-      commands={() => PEOPLE_COMMANDS.remove(name)}
+      commands={() => PEOPLE_COMMANDS.deletePerson(name)}
       onChanged={() => client.invalidateQueries({ queryKey: ["people", "list"] })}
       onClose={(isDone) => (isDone ? onDone() : onClose())}
     />

@@ -4,17 +4,12 @@ import { Badge } from "../../ui/badge";
 import styles from "./people.module.css";
 import type { PersonRow } from "./queries";
 
-const SHOWN_MAX = 2;
-
 /** Acting roles in their order. */
 export function Roles({ of }: { of: readonly ActingRole[] }) {
-  const rest = of.length - SHOWN_MAX;
+  const text = of.map(roleText).join(", ");
   return (
-    <span className={styles.roles} title={of.map(roleText).join(", ")}>
-      {of.slice(0, SHOWN_MAX).map((acting) => (
-        <Badge key={acting.role}>{roleText(acting)}</Badge>
-      ))}
-      {rest > 0 && <span className={styles.dim}>+{rest}</span>}
+    <span className={styles.roles} title={text}>
+      {text || "none"}
     </span>
   );
 }

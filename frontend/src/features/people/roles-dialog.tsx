@@ -3,10 +3,10 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { plural } from "../../lib/format";
 import { ChangeDialog } from "../../shared/changes/change-dialog";
+import { PEOPLE_COMMANDS } from "../../shared/commands/people-commands";
 import facts from "../../ui/dialog.module.css";
 import { Fact } from "../../ui/fact";
 import { rolesOf } from "./known-roles";
-import { PEOPLE_COMMANDS } from "./people-commands";
 import { orderText } from "./person-words";
 import {
   changePerson,
@@ -89,7 +89,7 @@ export function RolesDialog({ person, onClose }: { person: PersonRow; onClose: (
         </p>
       )}
       label={() => "Save"}
-      commands={(change) => PEOPLE_COMMANDS.change(name, change)}
+      commands={(change) => PEOPLE_COMMANDS.changePerson(name, change)}
       onChanged={() => refreshPeople(client)}
       onClose={onClose}
     />

@@ -1,10 +1,12 @@
+import { useSession } from "../../api/session/session";
 import { Command } from "../../ui/copy";
 import { ChevronIcon } from "../../ui/icons";
 import styles from "./commands.module.css";
-import type { Commands, Line } from "./shell";
+import { type Commands, type Line, withCredential } from "./shell";
 
 /** The change as command lines of the tools; collapsed at first. */
 export function CommandLines({ of, note }: { of: Commands; note?: string | undefined }) {
+  const isAsked = useSession().session?.authentication === true;
   return (
     <details className={styles.commands}>
       <summary>
@@ -12,16 +14,21 @@ export function CommandLines({ of, note }: { of: Commands; note?: string | undef
       </summary>
       <div className={styles.lines}>
         {note && <p className={styles.note}>{note}</p>}
-        <OneLine label="curl" line={of.curl} />
-        <OneLine label="pulsarctl" line={of.pulsarctl} />
-        <OneLine label="pulsar-admin" line={of.pulsarAdmin} />
+        {isAsked && (
+          <p className={styles.note}>
+            <code>PULSAR_TOKEN</code> is a token of a role that may do this.
+          </p>
+        )}
+        <OneLine label="curl" line={of.curl} isAsked={isAsked} />
+        <OneLine label="pulsarctl" line={of.pulsarctl} isAsked={isAsked} />
+        <OneLine label="pulsar-admin" line={of.pulsarAdmin} isAsked={isAsked} />
       </div>
     </details>
   );
 }
 
-function OneLine({ label, line }: { label: string; line: Line }) {
-  if (typeof line === "string") return <Command label={label} text={line} />;
+function OneLine({ label, line, isAsked }: { label: string; line: Line; isAsked: boolean }) {
+  if (typeof line === "string") return <Command label={label} text={isAsked ? withCredential(line) : line} />;
   return (
     <p className={styles.note}>
       <b>{label}</b> {line.why}

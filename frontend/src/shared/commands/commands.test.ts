@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { COMMANDS, QUESTIONS } from "./commands";
+import { OF_A_SESSION, PEOPLE_COMMANDS } from "./people-commands";
 import type { PolicyCalls } from "./policy-commands";
 import { type Commands, type Line, line } from "./shell";
 import segments from "./subscription-segments.json";
@@ -47,13 +48,20 @@ const ARGUMENTS: Record<string, unknown[]> = {
   skip: [{ ...at, subscription: "s" }, { count: 5 }],
   reset: [{ ...at, subscription: "s" }, { timestamp: 0 }],
   deleteSubscription: [{ ...at, subscription: "s" }, { force: true }],
+  createPerson: [{ name: "ada", roles: [] }],
+  changePerson: ["ada", { roles: [] }],
+  deletePerson: ["ada"],
+  resetPassword: ["ada"],
+  endSession: ["ada", "id"],
+  endSessions: ["ada"],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 
 test("each changing operation has three lines, or a reason why a tool has none", () => {
-  const known = [...Object.keys(COMMANDS), ...QUESTIONS];
+  const all = { ...COMMANDS, ...PEOPLE_COMMANDS };
+  const known = [...Object.keys(all), ...QUESTIONS, ...OF_A_SESSION];
   expect([...known].sort()).toEqual([...changing].sort());
-  for (const [operation, make] of Object.entries(COMMANDS)) {
+  for (const [operation, make] of Object.entries(all)) {
     const given = ARGUMENTS[operation] ?? [{ ...at, subscription: "s" }];
     const made = (make as unknown as (...args: unknown[]) => Commands)(...given);
     expect(Object.keys(made).sort(), operation).toEqual(["curl", "pulsarAdmin", "pulsarctl"]);

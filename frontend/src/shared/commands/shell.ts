@@ -31,3 +31,18 @@ export function curl(method: string, path: string, body?: unknown): string {
 export function path(...segments: string[]): string {
   return segments.map(encodeURIComponent).join("/");
 }
+
+const CREDENTIALS = {
+  curl: '-H "Authorization: Bearer $PULSAR_TOKEN"',
+  pulsarctl: '--token "$PULSAR_TOKEN"',
+  "pulsar-admin":
+    '--auth-plugin org.apache.pulsar.client.impl.auth.AuthenticationToken --auth-params "token:$PULSAR_TOKEN"',
+};
+
+/** The commands of a line with the credential that an instance asks for, by reference: a copied line holds no secret. */
+export function withCredential(text: string): string {
+  return text.replace(
+    /(^|\n *|&& |\| |do )(curl|pulsarctl|pulsar-admin) /g,
+    (_, before: string, tool: keyof typeof CREDENTIALS) => `${before}${tool} ${CREDENTIALS[tool]} `,
+  );
+}
