@@ -248,6 +248,7 @@ RIGHTS = (
         "refused unless the caller is a proxy; both roles are judged",
         (
             f"{JUDGED}::test_a_proxy_gives_its_client_no_right_and_none_names_itself_another",
+            f"{JUDGED}::test_a_header_spelled_with_underscores_names_no_client_of_a_proxy",
             f"{ROLES}::test_a_caller_by_http_may_name_itself",
         ),
     ),

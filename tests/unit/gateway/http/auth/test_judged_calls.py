@@ -83,6 +83,14 @@ def test_a_proxy_gives_its_client_no_right_and_none_names_itself_another(judged:
     assert by("own", SUPERUSER) == by(SUPERUSER, "own") == 401
 
 
+def test_a_header_spelled_with_underscores_names_no_client_of_a_proxy(judged: Gateway) -> None:
+    # A proxy in front replaces the header that it knows, and passes others on.
+    named = {"x_original_principal": "own", "x_original-principal": "own"}
+    assert judged("GET", TTL, headers={**bearer(PROXY), **named}).status == 401
+    client = {"x-original-principal": "stranger"}
+    assert judged("GET", TTL, headers={**bearer(PROXY), **named, **client}).status == 403
+
+
 def test_a_refusal_is_the_same_whether_what_it_names_exists(judged: Gateway) -> None:
     existing = judged("GET", TTL, headers=bearer("stranger"))
     missing = judged("GET", TTL.replace("/t/n/", "/t/gone/"), headers=bearer("stranger"))
