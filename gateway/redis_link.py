@@ -2,8 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from engine.base.disk.secret_files import check_secret
 from engine.base.settings import SettingsError, secret, text
@@ -23,7 +24,9 @@ class RedisSettings:
         "none",
     )
     redis_user: str = text("", "user of Redis; empty: its default user")
-    redis_password: str = secret("password of redis_user; empty: none is presented")
+    redis_password: str = secret(
+        "password of redis_user, or file:///path of one, which is read at the start; empty: none is presented"
+    )
     redis_tls_trust_certs_file_path: str = text(
         "",
         "PEM file of the CAs that sign the certificate of Redis, which must be for the host of redis_url; empty: those "
@@ -49,6 +52,7 @@ class RedisSettings:
             raise SettingsError(
                 "redis_tls_certificate_file_path and redis_tls_key_file_path must be set together"
             )
+        self.password()
         if self.redis_user and not self.redis_password:
             raise SettingsError("redis_password must be set where redis_user is")
         if self.files != ClientFiles() and not self.in_tls:
@@ -65,6 +69,18 @@ class RedisSettings:
             self.redis_tls_certificate_file_path,
             self.redis_tls_key_file_path,
         )
+
+    def password(self) -> str:
+        """Return the password, empty without one. Raises SettingsError for a file that cannot be read."""
+        if not self.redis_password.startswith("file:"):
+            return self.redis_password
+        path = unquote(urlsplit(self.redis_password).path)
+        check_secret(path)
+        try:
+            return Path(path).read_text().strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise SettingsError(f"redis_password: cannot read {path}: {reason}") from error
 
     def tls(self) -> dict[str, Any]:
         """Return the arguments of redis-py's connections in TLS, and of Celery's; empty for connections in clear."""
@@ -85,7 +101,7 @@ class RedisSettings:
         """Return the arguments of redis-py's ``from_url`` besides ``redis_url``."""
         return {
             "username": self.redis_user or None,
-            "password": self.redis_password or None,
+            "password": self.password() or None,
             **self.tls(),
         }
 
@@ -100,8 +116,9 @@ class RedisSettings:
 
     def celery_url(self) -> str:
         """Return the URL for Celery, which contains the password and must not be shown."""
-        if not self.redis_password:
+        plain = self.password()
+        if not plain:
             return self.redis_url
         scheme, _, rest = self.redis_url.partition("://")
-        user, password = (quote(part, safe="") for part in (self.redis_user, self.redis_password))
+        user, password = (quote(part, safe="") for part in (self.redis_user, plain))
         return f"{scheme}://{user}:{password}@{rest}"

@@ -93,6 +93,7 @@ def _connect(waiting: Callable[[str], None]) -> Any:
 
         starting.result()
     waiting("opening a session with Spark")
+    _use_token()
     url = f"{remote}/;user_id={USER};session_id={session_id()}"
     try:
         spark = SparkSession.builder.remote(url).create()
@@ -100,6 +101,19 @@ def _connect(waiting: Callable[[str], None]) -> Any:
     except Exception as error:
         raise SparkUnavailableError(f"Spark at {remote} does not answer: {error}") from error
     return spark
+
+
+def _use_token() -> None:
+    """Have Spark's client present the token of SPARK_CONNECT_TOKEN_FILE; its URL would be in messages."""
+    path = os.environ.get("SPARK_CONNECT_TOKEN_FILE")
+    if not path:
+        return
+    try:
+        os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = Path(path).read_text().strip()
+    except OSError as error:
+        raise SparkUnavailableError(
+            f"SPARK_CONNECT_TOKEN_FILE {path} cannot be read: {error.strerror}"
+        ) from error
 
 
 def _start_supervised_server() -> None:

@@ -70,6 +70,8 @@ class Ready:
     kind: Literal["zookeeper", "redis", "worker", "tcp", "http", "alive"]
     port: int = 0
     path: str = "/"
+    password_file: Path | None = None
+    """File of the password that Redis asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,10 @@ def children(
     for name, count in (("--bookies", options.bookies), ("--brokers", options.brokers)):
         if not 1 <= count <= COUNT_MAX:
             raise PlanError(f"{name} must be from 1 to {COUNT_MAX}, not {count}")
+    if options.secure and options.metadata == "zookeeper":
+        raise PlanError(
+            "--secure needs --metadata embedded: Apache ZooKeeper would serve every process of this machine"
+        )
     data, host = options.data_dir, options.host
     ports = options.ports()
     zk_port, redis_port = ports["ZOOKEEPER"], ports["REDIS"]
@@ -199,23 +205,30 @@ def children(
         "MAGNETAR_CONTROL_SOCKET": str(control_socket(data)),
         "MAGNETAR_PORT_OFFSET": "0",
         "MAGNETAR_WORKERS_ON_DEMAND": str(options.workers_on_demand).lower(),
-        "SPARK_REMOTE": options.spark_remote or f"sc://{host}:{spark_port}",
+        # A token is sent without TLS to this name of the machine alone.
+        "SPARK_REMOTE": options.spark_remote
+        or f"sc://{'localhost' if options.secure else host}:{spark_port}",
         "PYTHONUNBUFFERED": "1",
         **(options.secure.environment() if options.secure else {}),
     }
-    if options.secure and options.metadata == "embedded":
+    redis_config: tuple[str, ...] = ()
+    redis_password: Path | None = None
+    if options.secure:
         shared |= options.secure.of_metadata_clients()
+        redis_config = (str(options.secure.redis_config),)
+        redis_password = options.secure.redis_password
     gateways = _gateways(options, ports, shared)
     out = [
         _metadata(options, zk_port, java_home, classpath, shared),
         Child(
             "redis",
             (
-                *(redis, "--port", str(redis_port), "--bind", host, "--dir", str(data / "redis")),
+                *(redis, *redis_config, "--port", str(redis_port), "--bind", host),
+                *("--dir", str(data / "redis")),
                 *("--appendonly", "yes", "--save", "", "--daemonize", "no"),
             ),
             {"redis": redis_port},
-            Ready("redis", redis_port),
+            Ready("redis", redis_port, password_file=redis_password),
             env=shared,
             on_demand=options.workers_on_demand,
             serves=ANALYSES if options.workers_on_demand else "",
@@ -226,7 +239,7 @@ def children(
         _worker(options, redis_port, [child.name for child in gateways], shared),
     ]
     if not options.spark_remote:
-        out.append(_spark(host, spark_port, data, shared))
+        out.append(_spark(options, spark_port, shared))
     _refuse_shared_ports(out)
     return out
 
@@ -327,11 +340,17 @@ def _worker(
         *(sys.executable, "-m", "celery", "--quiet", "-A", "gateway", "worker"),
         *("--concurrency", "2", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
     )
+    password_file = None
+    if options.secure:
+        password_file = options.secure.redis_password
+        env = {**env, **options.secure.of_gateway(), **options.secure.of_redis_clients()}
+        if not options.spark_remote:
+            env |= options.secure.of_spark_clients()
     return Child(
         "worker",
         argv,
         {},
-        Ready("worker", redis_port),
+        Ready("worker", redis_port, password_file=password_file),
         ("redis", *gateways),
         env,
         on_demand=options.workers_on_demand,
@@ -350,7 +369,11 @@ def _gateways(
         listeners[LISTENER] = ports["HTTP"]
     if options.secure:
         https = ports["HTTPS"]
-        env |= {**options.secure.of_gateway(), "MAGNETAR_HTTPS_PORT": str(https)}
+        env |= {
+            **options.secure.of_gateway(),
+            **options.secure.of_redis_clients(),
+            "MAGNETAR_HTTPS_PORT": str(https),
+        }
         if several:
             listeners[HTTPS_LISTENER] = https
         else:
@@ -386,8 +409,10 @@ def _refuse_shared_ports(children: Sequence[Child]) -> None:
             users[port] = user
 
 
-def _spark(host: str, port: int, data: Path, shared: Mapping[str, str]) -> Child:
+def _spark(options: InstanceOptions, port: int, shared: Mapping[str, str]) -> Child:
     """Return the Spark Connect server; it is started on demand, since it takes ten seconds and a gigabyte."""
+    host, data = options.host, options.data_dir
+    secrets = ("--properties-file", str(options.secure.spark_properties)) if options.secure else ()
     # The heavy work is done in Python, with which Java's second compiler and parallel collector would compete.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {
@@ -410,7 +435,7 @@ def _spark(host: str, port: int, data: Path, shared: Mapping[str, str]) -> Child
     }
     argv = (
         *(sys.executable, "-m", "gateway.standalone.spark", "--master", "local[2]"),
-        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *secrets),
         *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
         "spark-internal",
     )

@@ -7,6 +7,7 @@ instance's user alone; a start mends modes that were changed.
 """
 
 import datetime
+import re
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -40,6 +41,7 @@ BOOKIE_CLIENT = "0:broker"
 AUTHORITY_DAYS, LEAF_DAYS, RENEW_DAYS = 3650, 365, 30
 LOCAL = ("localhost", "127.0.0.1", "::1")
 _KEY_BYTES = 32
+_PASSWORD = re.compile(r"[0-9a-f]{64}")
 
 
 class SecureError(Exception):
@@ -55,6 +57,10 @@ class SecureFiles:
         self.folder = data_dir / FOLDER
         self.authority = self.folder / "ca.pem"
         self.token_key = self.folder / "token-secret.key"
+        self.redis_password = self.folder / "redis.password"
+        self.redis_config = self.folder / "redis.conf"
+        self.spark_token = self.folder / "spark.token"
+        self.spark_properties = self.folder / "spark.conf"
 
     def certificate(self, name: str) -> Path:
         return self.folder / f"{name}.pem"
@@ -93,6 +99,7 @@ class SecureFiles:
                     ),
                 )
             self._keep_tokens(now.timestamp())
+            self._keep_passwords()
         except OSError as error:
             raise SecureError(f"{error.filename}: {error.strerror}") from error
         except ValueError as error:
@@ -161,6 +168,30 @@ class SecureFiles:
                 replace_private(path, jws.sign({"sub": role}, key, "HS256").encode())
         header = f"Authorization: Bearer {self.token(SUPERUSER).read_text()}\n"
         replace_private(self.header, header.encode())
+
+    def _keep_passwords(self) -> None:
+        """Keep what Redis and Spark ask of their clients, once as itself and once as their configuration."""
+        for path in (self.redis_password, self.spark_token):
+            if not path.exists() or not _PASSWORD.fullmatch(path.read_text()):
+                replace_private(path, token_bytes(_KEY_BYTES).hex().encode())
+        replace_private(
+            self.redis_config, f"requirepass {self.redis_password.read_text()}\n".encode()
+        )
+        # With a local master Spark makes the secret of ``spark.authenticate`` itself.
+        properties = {
+            "spark.connect.authenticate.token": self.spark_token.read_text(),
+            "spark.authenticate": "true",
+        }
+        lines = (f"{name} {value}\n" for name, value in properties.items())
+        replace_private(self.spark_properties, "".join(lines).encode())
+
+    def of_redis_clients(self) -> Mapping[str, str]:
+        """Return the variables of gateways and workers."""
+        return {"MAGNETAR_REDIS_PASSWORD": self.redis_password.as_uri()}
+
+    def of_spark_clients(self) -> Mapping[str, str]:
+        """Return the variables of workers."""
+        return {"SPARK_CONNECT_TOKEN_FILE": str(self.spark_token)}
 
     def environment(self) -> Mapping[str, str]:
         """Return the variables of all children: secrets are in files alone."""

@@ -156,6 +156,10 @@ async def is_ready(ready: Ready, host: str, pid: int = 0) -> bool:
             try:
                 if ready.kind == "tcp":
                     return True
+                if ready.password_file is not None:
+                    writer.write(f"AUTH {ready.password_file.read_text()}\r\n".encode())
+                    if await reader.readline() != b"+OK\r\n":
+                        return False
                 if ready.kind == "redis":
                     writer.write(b"PING\r\n")
                     return await reader.readline() == b"+PONG\r\n"

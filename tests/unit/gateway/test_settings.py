@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from engine.auth.private_files import write_private
 from engine.base.settings import SettingsError
 from gateway.environment import load
 from gateway.redis_link import RedisSettings
@@ -195,3 +196,13 @@ def test_settings_that_would_be_ignored_or_weaken_the_link_are_refused(
     with pytest.raises(SettingsError, match=reason) as refused:
         RedisSettings(**given)
     assert "hidden" not in str(refused.value)
+
+
+def test_the_password_of_redis_may_be_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "redis.password"
+    with pytest.raises(SettingsError, match="redis_password: cannot read"):
+        RedisSettings("redis://r:1", redis_password=path.as_uri())
+    write_private(path, b"p@ss\n")
+    link = RedisSettings("redis://r:1", redis_password=path.as_uri())
+    assert link.options() == {"username": None, "password": "p@ss"}
+    assert link.celery_url() == "redis://:p%40ss@r:1"

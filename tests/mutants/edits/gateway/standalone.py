@@ -4,6 +4,7 @@ from tests.mutants.edit import Edit
 
 LEFTOVERS = "unit/gateway/standalone/test_leftovers.py"
 SUPERVISOR = "unit/gateway/standalone/test_supervisor.py"
+SECURE = "unit/gateway/standalone/test_secure.py"
 FOLDERS = "unit/gateway/standalone/test_folders.py"
 
 EDITS = (
@@ -76,5 +77,26 @@ EDITS = (
         (
             "unit/gateway/standalone/test_supervisor.py::test_a_broker_is_found_by_the_id_it_registers_with",
         ),
+    ),
+    Edit(
+        "worker-of-a-secure-instance-has-no-login",
+        "gateway/standalone/plan.py::_worker",
+        "**options.secure.of_gateway(),",
+        "",
+        (f"{SECURE}::test_redis_and_spark_ask_for_a_secret_of_their_files",),
+    ),
+    Edit(
+        "redis-of-a-secure-instance-serves-everyone",
+        "gateway/standalone/plan.py::children",
+        "redis_config = (str(options.secure.redis_config),)",
+        "pass",
+        (f"{SECURE}::test_redis_and_spark_ask_for_a_secret_of_their_files",),
+    ),
+    Edit(
+        "spark-of-a-secure-instance-serves-everyone",
+        "gateway/standalone/plan.py::_spark",
+        "if options.secure else ()",
+        "if False else ()",
+        (f"{SECURE}::test_redis_and_spark_ask_for_a_secret_of_their_files",),
     ),
 )

@@ -16,6 +16,7 @@ from gateway.standalone.plan import (
     LISTENER,
     Child,
     InstanceOptions,
+    PlanError,
     children,
 )
 from gateway.standalone.secure import GATEWAY, SecureError, SecureFiles
@@ -171,7 +172,48 @@ def test_no_command_line_and_no_variable_has_a_secret(tmp_path: Path) -> None:
     made = plan(tmp_path)
     files = SecureFiles(tmp_path)
     tokens = [path.read_text() for path in files.folder.glob("*.token")]
+    tokens.append(files.redis_password.read_text())
     keys = [path.read_text() for path in files.folder.glob("*.key") if path != files.token_key]
     for child in made.values():
         for text in (*child.argv, *child.env.values()):
             assert not any(secret in text for secret in (*tokens, *keys))
+
+
+def test_redis_and_spark_ask_for_a_secret_of_their_files(tmp_path: Path) -> None:
+    made = plan(tmp_path)
+    files = SecureFiles(tmp_path)
+    redis, spark, worker = made["redis"], made["spark"], made["worker"]
+    assert redis.argv[1] == str(files.redis_config)
+    password = files.redis_password.read_text()
+    assert files.redis_config.read_text() == f"requirepass {password}\n"
+    index = spark.argv.index("--properties-file")
+    properties = dict(
+        line.split(" ") for line in Path(spark.argv[index + 1]).read_text().splitlines()
+    )
+    assert properties == {
+        "spark.connect.authenticate.token": files.spark_token.read_text(),
+        "spark.authenticate": "true",
+    }
+    assert worker.env["SPARK_REMOTE"].startswith("sc://localhost:")
+    assert worker.env["SPARK_CONNECT_TOKEN_FILE"] == str(files.spark_token)
+    assert {redis.ready.password_file, worker.ready.password_file} == {files.redis_password}
+    for child in (worker, made["gateway"]):
+        # A worker opens the clusters of a gateway, so that it needs what a gateway presents to brokers.
+        assert load_gateway(child.env, tmp_path).redis.password() == password
+    assert len(password) == len(files.spark_token.read_text()) == 64
+
+
+def test_what_redis_and_spark_ask_for_stays_over_a_restart(start: Start) -> None:
+    made = start.at(NOW)
+    assert changed(made, start.at(NOW)) == set()
+    start.files.redis_password.write_text("short")
+    assert changed(made, start.at(NOW)) == {"redis.password", "redis.conf"}
+
+
+def test_a_secure_instance_has_no_apache_zookeeper(tmp_path: Path) -> None:
+    files = SecureFiles(tmp_path)
+    options = InstanceOptions(
+        tmp_path, PROGRAM.load({}, tmp_path), metadata="zookeeper", secure=files
+    )
+    with pytest.raises(PlanError, match="--secure needs --metadata embedded"):
+        children(options, java_home=tmp_path, classpath="", redis="redis-server")

@@ -488,6 +488,7 @@ class Redis:
 
     def __init__(self) -> None:
         self.loading = True
+        self.asks_for_password = False
         self.worker_pid = 0
         self.port = 0
 
@@ -501,6 +502,13 @@ class Redis:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.readline()
+        if asked == b"AUTH right\r\n":
+            writer.write(b"+OK\r\n")
+            asked = await reader.readline()
+        elif self.asks_for_password:
+            writer.write(b"-NOAUTH Authentication required.\r\n")
+            writer.close()
+            return
         if self.loading:
             writer.write(b"-LOADING Redis is loading the dataset in memory\r\n")
         elif asked == b"PING\r\n":
@@ -516,6 +524,16 @@ async def test_a_redis_that_loads_its_file_is_not_ready() -> None:
         assert not await is_ready(Ready("redis", redis.port), "127.0.0.1")
         redis.loading = False
         assert await is_ready(Ready("redis", redis.port), "127.0.0.1")
+
+
+async def test_a_redis_with_a_password_is_asked_by_it(tmp_path: Path) -> None:
+    async with Redis() as redis:
+        redis.loading, redis.asks_for_password = False, True
+        path = tmp_path / "password"
+        for text, ready in (("wrong", False), ("right", True)):
+            path.write_text(text)
+            spec = Ready("redis", redis.port, password_file=path)
+            assert await is_ready(spec, "127.0.0.1") is ready
 
 
 async def test_a_worker_is_ready_when_its_own_process_accepts_work() -> None:
