@@ -159,7 +159,9 @@ def _opened_by(http: str, roles: Sequence[str]) -> None:
             count = browser.page.locator("[role=grid]").get_attribute("aria-rowcount")
             show(f"list of {count} rows opened by {role}", openings[0])
             for title, choose in (("medians", median), ("least", min)):
-                figures = {name: choose([each[name] for each in openings]) for name in openings[0]}
+                figures = {
+                    name: choose([opening[name] for opening in openings]) for name in openings[0]
+                }
                 show(f"opened {OPENINGS} times by {role}, {title}", figures)
         finally:
             browser.close()
