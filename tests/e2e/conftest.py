@@ -9,7 +9,9 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Page,
+    ViewportSize,
     expect,
     sync_playwright,
 )
@@ -20,10 +22,12 @@ from tests.support.life.life import Life, living_instance
 
 PROVOKED = (r"(gateway|worker) ended \(signal 9\)",)
 """Log lines of processes that a test kills to check that the console recovers."""
+PATIENCE_MS = 60_000
+VIEWPORT: ViewportSize = {"width": 1440, "height": 900}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # A busy machine delays what a page shows in the end; it must not fail a test.
-expect.set_options(timeout=60_000)
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -67,31 +71,80 @@ def browser() -> Iterator[Browser]:
         browser_process.close()
 
 
-@pytest.fixture
-def context(browser: Browser, instance: Instance) -> Iterator[BrowserContext]:
-    new_context = browser.new_context(
-        base_url=instance.http, viewport={"width": 1440, "height": 900}
-    )
-    yield new_context
-    new_context.close()
+class Window:
+    """A context of the browser and its page, which tests of one console use one after the other.
 
+    A new context costs two seconds of a processor: a process, and all scripts compiled again. ``restore`` removes
+    what a test left. Motion is reduced, so that no click waits for a transition.
+    """
 
-@pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A page that fails its test on an uncaught error or a console error of our own scripts."""
-    new_page = context.new_page()
-    problems: list[str] = []
-    new_page.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
+    def __init__(self, browser: Browser, base_url: str) -> None:
+        self.context = browser.new_context(
+            base_url=base_url, viewport=VIEWPORT, reduced_motion="reduce"
+        )
+        self.context.set_default_timeout(PATIENCE_MS)
+        self.problems: list[str] = []
+        self.page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.problems.append(f"uncaught: {error}"))
+        self.page.on("console", self._record)
 
-    def record(line: ConsoleMessage) -> None:
+    def _record(self, line: ConsoleMessage) -> None:
         # Chromium logs refused calls as errors, too; the page has to show those itself.
         of_api = line.text.startswith("Failed to load") and "/api/v1/" in line.location["url"]
         if line.type == "error" and not of_api:
-            problems.append(f"console: {line.text}")
+            self.problems.append(f"console: {line.text}")
 
-    new_page.on("console", record)
-    yield new_page
-    assert problems == []
+    def restore(self) -> None:
+        """Close other pages and forget everything stored. Raises ``Error`` when the page cannot be used again."""
+        for other in self.context.pages:
+            if other is not self.page:
+                other.close()
+        self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        self.page.goto("about:blank")
+        self.page.set_viewport_size(VIEWPORT)
+        self.page.mouse.move(0, 0)
+        self.context.clear_cookies()
+        self.problems.clear()
+
+
+@pytest.fixture(scope="session")
+def windows(browser: Browser) -> Iterator[dict[str, Window]]:
+    """Windows that no test uses now, by the address of their console."""
+    unused: dict[str, Window] = {}
+    yield unused
+    for window in unused.values():
+        window.context.close()
+
+
+@pytest.fixture
+def window(
+    request: pytest.FixtureRequest, browser: Browser, windows: dict[str, Window]
+) -> Iterator[Window]:
+    """A window of the instance with traffic for tests that use ``life``, else of the one without."""
+    if "life" in request.fixturenames:
+        base_url = request.getfixturevalue("life").instance.http
+    else:
+        base_url = request.getfixturevalue("instance").http
+    used = windows.pop(base_url, None) or Window(browser, base_url)
+    yield used
+    try:
+        used.restore()
+    except Error:  # the page shows no console, or it ended
+        used.context.close()
+    else:
+        windows[base_url] = used
+
+
+@pytest.fixture
+def context(window: Window) -> BrowserContext:
+    return window.context
+
+
+@pytest.fixture
+def page(window: Window) -> Iterator[Page]:
+    """A page that fails its test on an uncaught error or a console error of our own scripts."""
+    yield window.page
+    assert window.problems == []
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,13 @@
 import os
 import re
 import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.e2e.watching import STATUS, Look, looks, number, try_goto, watched
+from tests.e2e.watching import STATUS, Look, forget_looks, looks, number, try_goto, watched
 from tests.support.life.cast import CLUSTER, KEPT, STORIES
 from tests.support.life.life import Life, console_path
 from tests.support.waiting import until_blocking
@@ -33,9 +34,36 @@ ROUNDING = 0.99
 """Tolerance for rounded figures such as 12.1K."""
 
 
-@pytest.fixture
-def context(browser: Browser, life: Life) -> BrowserContext:
-    return browser.new_context(base_url=life.instance.http, viewport={"width": 1440, "height": 900})
+@pytest.fixture(scope="module")
+def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
+    with browser.new_context(
+        base_url=life.instance.http, viewport={"width": 1440, "height": 900}
+    ) as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def watch(context: BrowserContext) -> Callable[[dict[str, str]], dict[str, Page]]:
+    """Return a function that returns the pages at the given paths, well and without earlier samples.
+
+    It opens those that are missing and closes all others: incident follows incident under the same pages.
+    """
+    pages: dict[str, Page] = {}
+
+    def watch_only(paths: dict[str, str]) -> dict[str, Page]:
+        for name in pages.keys() - paths.keys():
+            pages.pop(name).close()
+        for page in pages.values():
+            for _ in range(2):  # the figures from now on are not older than this call
+                expect(page.locator(STATUS)).not_to_have_text(page.locator(STATUS).inner_text())
+            forget_looks(page)
+        for name in paths.keys() - pages.keys():
+            pages[name] = watched(context, paths[name])
+        for page in pages.values():
+            until_well(page)
+        return dict(pages)
+
+    return watch_only
 
 
 def floors(life: Life) -> dict[str, int]:
@@ -73,14 +101,13 @@ def until_well(page: Page) -> None:
     "parts", [("broker-1",), ("gateway",), ("broker-1", "broker-2", "gateway")], ids="+".join
 )
 def test_no_backlog_is_shown_too_low_without_a_mark(
-    life: Life, context: BrowserContext, parts: tuple[str, ...]
+    life: Life, watch: Callable[[dict[str, str]], dict[str, Page]], parts: tuple[str, ...]
 ) -> None:
     """Kill parts, which restart by themselves; pages stay open, one is loaded repeatedly."""
     floor = floors(life)
-    pages = {name: watched(context, path) for name, path in PAGES.items()}
-    loaded_again = watched(context, PAGES["topics"])
+    pages = watch({**PAGES, "loaded again": PAGES["topics"]})
+    loaded_again = pages["loaded again"]
     for page in pages.values():
-        until_well(page)
         page.wait_for_function(SHOWN)
     for part in parts:
         life.instance.control("kill", part)
@@ -93,13 +120,12 @@ def test_no_backlog_is_shown_too_low_without_a_mark(
         life.instance.wait_running(part)
     try_goto(loaded_again, PAGES["topics"])
     problems = []
-    for name, page in (*pages.items(), ("loaded again", loaded_again)):
+    for name, page in pages.items():
         until_well(page)
         seen = looks(page)
         assert any(look.figures for look in seen), name
         low = too_low(seen, floor, floor.get(name, floor[INVOICES.topic]))
         problems += [f"{name}: {problem}" for problem in low]
-    context.close()
     assert not problems, "\n".join(problems)
 
 
@@ -139,7 +165,11 @@ def away(life: Life, part: str, way: str) -> AbstractContextManager[None]:
     [(p, w) for p in HOPS for w in WAYS if EVERYTHING or (p, w) in QUICK],
 )
 def test_an_unavailable_part_is_named_on_every_page_until_it_is_available(
-    life: Life, context: BrowserContext, part: str, way: str
+    life: Life,
+    context: BrowserContext,
+    watch: Callable[[dict[str, str]], dict[str, Page]],
+    part: str,
+    way: str,
 ) -> None:
     routes = (
         ROUTES
@@ -149,9 +179,7 @@ def test_an_unavailable_part_is_named_on_every_page_until_it_is_available(
     if part == "redis":
         life.instance.control("start", "worker")
         until_blocking(lambda: has_redis(life), "Redis answers the gateway")
-    pages = {name: watched(context, path) for name, path in routes.items()}
-    for page in pages.values():
-        until_well(page)
+    pages = watch(routes)
     named = re.compile(HOPS[part], re.IGNORECASE)
     with ExitStack() as stack:
         began = time.monotonic()
@@ -168,10 +196,10 @@ def test_an_unavailable_part_is_named_on_every_page_until_it_is_available(
             expect(opened.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE_MS)
             expect(opened.locator(STATUS)).to_contain_text(named, timeout=PATIENCE_MS)
             print(f"{part} {way}: a new page names it after {time.monotonic() - began:.1f} s")
+            opened.close()
         if EVERYTHING:
             next(iter(pages.values())).wait_for_timeout(10_000)
             for page in pages.values():
                 expect(page.locator(STATUS)).to_contain_text(named)
     for page in pages.values():
         until_well(page)
-    context.close()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pulsar
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
 from tests.e2e.watching import STATUS
 from tests.support.life.cast import CLUSTER, HOSTILE, STORIES, small_topics
@@ -24,8 +24,8 @@ STABLE_UPDATES = 8
 CLS_MAX = 0.01
 SLOWDOWN = 3
 """Factor by which a page is slower than this machine, so that what arrives late does so on any machine."""
-UPDATES = 5
-"""Texts of the status line that a page shows before its shifts count: one a second."""
+UPDATES_SLOW, UPDATES = 2, 5
+"""Texts of the status line, one a second, that a slow page shows, and that it has shown when its shifts are read."""
 WORST = "ha(s|ve) no consumer.*invoices"
 LISTED = (
     "orders/invoices",
@@ -38,15 +38,6 @@ LISTED = (
 SHIFTS = (Path(__file__).parent / "shifts.js").read_text()
 INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
 TOPICS = f"/c/{CLUSTER}/topics"
-
-
-@pytest.fixture
-def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
-    new_context = browser.new_context(
-        base_url=life.instance.http, viewport={"width": 1280, "height": 800}
-    )
-    yield new_context
-    new_context.close()
 
 
 def unlisted(life: Life) -> list[str]:
@@ -79,8 +70,11 @@ def test_the_worst_problem_is_first_with_its_cause_and_no_healthy_topic_is_liste
     assert not [text for text in seen if any(f"/{name}" in text for name in healthy)]
 
 
-def slow_page(context: BrowserContext) -> Page:
-    """Return a page with a slow processor behind a slow network, which records its layout shifts."""
+def loaded_slowly(context: BrowserContext, path: str) -> Page:
+    """Load a page with a slow processor behind a slow network; return it, with its usual speed, after its first update.
+
+    It records its layout shifts. A slowed process uses its share of a processor up even when it has nothing to do.
+    """
     page = context.new_page()
     protocol = context.new_cdp_session(page)
     protocol.send("Emulation.setCPUThrottlingRate", {"rate": SLOWDOWN})
@@ -89,7 +83,15 @@ def slow_page(context: BrowserContext) -> Page:
         "Network.emulateNetworkConditions", {"offline": False, "latency": 100, **unlimited}
     )
     page.add_init_script(SHIFTS)
+    page.goto(path)
+    expect(page.get_by_text("invoices").first).to_be_visible(timeout=PATIENCE_MS)
+    wait_for_updates(page, UPDATES_SLOW)
+    protocol.send("Emulation.setCPUThrottlingRate", {"rate": 1})
     return page
+
+
+def wait_for_updates(page: Page, count: int) -> None:
+    page.wait_for_function(f"() => window.updates.size >= {count}", timeout=PATIENCE_MS)
 
 
 @pytest.mark.timeout(300)
@@ -98,18 +100,15 @@ def test_live_pages_do_not_shift_their_layout(life: Life, browser: Browser, page
     # A cause that is found while a card is shown moves the rest of the card.
     page.goto(console_path(INVOICES, "subscriptions"))
     expect(page.get_by_label("Why is it not draining?")).to_be_visible()
-    page.close()
+    page.goto("about:blank")
     paths = ("/", TOPICS, console_path(INVOICES), console_path(INVOICES, "subscriptions"))
     contexts = [
         browser.new_context(base_url=life.instance.http, viewport={"width": 1280, "height": 800})
         for _ in paths
     ]
-    pages = [slow_page(context) for context in contexts]
-    for page, path in zip(pages, paths, strict=True):
-        page.goto(path)
-        expect(page.get_by_text("invoices").first).to_be_visible(timeout=PATIENCE_MS)
+    pages = [loaded_slowly(*pair) for pair in zip(contexts, paths, strict=True)]
     for page in pages:
-        page.wait_for_function(f"() => window.updates.size >= {UPDATES}", timeout=PATIENCE_MS)
+        wait_for_updates(page, UPDATES)
     shifted = {
         path: page.evaluate("[window.shifted, window.shifts]")
         for page, path in zip(pages, paths, strict=True)
@@ -161,7 +160,12 @@ def test_the_sorted_column_is_on_the_screen(life: Life, page: Page, width: int) 
 @pytest.mark.timeout(300)
 def test_every_name_is_shown_unchanged_and_links_to_its_topic(life: Life, page: Page) -> None:
     alerts: list[str] = []
-    page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+
+    def alerted(dialog: Dialog) -> None:
+        alerts.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", alerted)
     for story in small_topics()[: len(HOSTILE)]:
         local = story.topic.split("/", 4)[4]
         page.goto(f"{TOPICS}?q={quote(local, safe='')}")
@@ -172,6 +176,7 @@ def test_every_name_is_shown_unchanged_and_links_to_its_topic(life: Life, page: 
         page.goto(console_path(story, "subscriptions"))
         card = page.get_by_role("heading", level=2).filter(has_text=local)
         expect(card.first).to_be_visible()
+    page.remove_listener("dialog", alerted)
     assert alerts == []
 
 

@@ -4,16 +4,14 @@ from typing import Any
 
 import pulsar
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.e2e.test_accessibility import violations
 from tests.support.instance import Instance
 from tests.support.waiting import until_blocking
 
 ADMIN = "/admin/v2/persistent/public"
 KEEP = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 EARLIEST = {"ledgerId": -1, "entryId": -1}
-WITHIN_S = 150.0
 
 
 def publish(instance: Instance, topic: str, count: int, size: int = 100) -> None:
@@ -136,24 +134,3 @@ def test_a_namespaces_retention_frees_the_previewed_bytes(page: Page, instance: 
         lambda: stats(instance, "kept/a")["storageSize"] == before - effects["bytes"], poll_s=0.2
     )
     assert stats(instance, "kept/own")["storageSize"] == kept_bytes
-
-
-@pytest.mark.timeout(300)
-def test_the_policies_tab_and_its_dialog_have_no_axe_violations(
-    browser: Browser, instance: Instance, axe_source: str
-) -> None:
-    topic = "default/for-everybody"
-    done(instance, "PUT", f"{ADMIN}/{topic}")
-    done(instance, "PUT", f"{ADMIN}/{topic}/subscription/reader", EARLIEST)
-    publish(instance, topic, 3)
-    context = browser.new_context(base_url=instance.http, bypass_csp=True)  # for axe's script
-    page = context.new_page()
-    page.goto(f"/c/{cluster(instance)}/t/public/{topic}/policies")
-    expect(policy(page, "Message TTL")).to_be_visible()
-    problems = violations(page, "policies", axe_source)
-    policy(page, "Message TTL").get_by_role("button", name="Set…").click()
-    page.get_by_role("dialog").get_by_role("textbox", name="Message TTL").fill("1")
-    expect(page.get_by_role("button", name="Save and lose 3 messages")).to_be_enabled()
-    problems += violations(page, "policy dialog", axe_source)
-    context.close()
-    assert problems == []

@@ -3,29 +3,17 @@ candidate checked and tried on stored messages, and registered as it was confirm
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.e2e.test_life_pages import PATIENCE_MS
 from tests.support.life.cast import Story
 from tests.support.life.described import DESCRIBED, FIRST, NEW, OLD, RAW
 from tests.support.life.life import Life, admin_path, console_path
 
 SCHEMA = console_path(DESCRIBED, "schema")
-
-
-@pytest.fixture
-def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
-    new_context = browser.new_context(
-        base_url=life.instance.http, viewport={"width": 1280, "height": 800}
-    )
-    new_context.set_default_timeout(PATIENCE_MS)
-    yield new_context
-    new_context.close()
 
 
 def order(*more: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Budgets of a page's first load: requests and bytes received, as the browser's network layer counts them."""
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page, expect
 
 from tests.support.instance import Instance
 
@@ -23,16 +23,14 @@ REQUESTS_MAX = 12
 
 
 class Load:
-    """One load of ``route`` in a browser without a cache. Sizes are bytes received, headers included, by the kind of
+    """One load of ``route`` without the browser's cache. Sizes are bytes received, headers included, by the kind of
     resource."""
 
-    def __init__(self, browser: Browser, base_url: str, route: str) -> None:
+    def __init__(self, page: Page, route: str) -> None:
         self.requests: list[str] = []
         self.sizes: dict[str, int] = {}
         kinds: dict[str, str] = {}
-        context = browser.new_context(base_url=base_url, viewport={"width": 1280, "height": 800})
-        page = context.new_page()
-        network = context.new_cdp_session(page)
+        network = page.context.new_cdp_session(page)
 
         def sent(event: dict[str, str]) -> None:
             self.requests.append(f"{event.get('type', 'WebSocket')} {_url(event)}")
@@ -46,10 +44,11 @@ class Load:
         network.on("Network.webSocketCreated", sent)
         network.on("Network.loadingFinished", received)
         network.send("Network.enable")
+        network.send("Network.setCacheDisabled", {"cacheDisabled": True})
         page.goto(route)
         expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=30_000)
         page.wait_for_load_state("networkidle")
-        context.close()
+        network.detach()
 
 
 def _url(event: dict[str, object]) -> str:
@@ -59,13 +58,11 @@ def _url(event: dict[str, object]) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_first_load_stays_within_its_budgets(
-    browser: Browser, instance: Instance, route: str
-) -> None:
+def test_a_first_load_stays_within_its_budgets(page: Page, instance: Instance, route: str) -> None:
     topic = "/admin/v2/persistent/public/default/wire"
     assert instance.rest("PUT", topic)[0] in (204, 409)
     assert instance.rest("PUT", f"{topic}/subscription/s")[0] in (204, 409)
-    load = Load(browser, instance.http, route)
+    load = Load(page, route)
     traffic = "\n".join([*load.requests, str(load.sizes)])
     print(traffic)
     assert load.sizes["Script"] <= SCRIPTS_KB_MAX * 1024, traffic

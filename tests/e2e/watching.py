@@ -31,14 +31,14 @@ LOOK = """
     }
     return found;
   }
-  let last = "";
+  window.lastLook = "";
   window.setInterval(() => {
     if (!document.body) return;
     const status = text(document.querySelector("[data-status-line]"));
     const seen = figures();
     const now = JSON.stringify([status, seen]);
-    if (now === last) return;
-    last = now;
+    if (now === window.lastLook) return;
+    window.lastLook = now;
     sessionStorage.setItem(`look ${Date.now()}`, JSON.stringify([status, seen]));
   }, 100);
 })();
@@ -66,6 +66,15 @@ def watched(context: BrowserContext, path: str) -> Page:
     page.add_init_script(LOOK)
     page.goto(path)
     return page
+
+
+def forget_looks(page: Page) -> None:
+    """Remove the samples of a page; what it shows now is the first of the new ones."""
+    page.evaluate("""() => {
+      const keys = Object.keys(sessionStorage).filter((key) => key.startsWith("look "));
+      for (const key of keys) sessionStorage.removeItem(key);
+      window.lastLook = "";
+    }""")
 
 
 def looks(page: Page) -> list[Look]:

@@ -127,7 +127,10 @@ DIALOGS: dict[str, tuple[str, Step]] = {
     "policy": (f"/c/{CLUSTER}/tenants/shop/orders", press("Set…")),
     "policy-that-takes": (
         of("invoices", "policies"),
-        both(press("Set… Message TTL"), enter("Message TTL", "1")),
+        both(
+            both(press("Set… Message TTL"), enter("Message TTL", "1")),
+            lambda page: page.get_by_role("button", name="Save and lose").wait_for(),
+        ),
     ),
     "namespace-properties": (f"/c/{CLUSTER}/tenants/shop/orders", press("Change properties…")),
 }
