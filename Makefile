@@ -66,13 +66,14 @@ console:
 	$(PYTHON) bootstrap.py --npm test
 	$(PYTHON) bootstrap.py --npm run size
 
-# One process for the pages of an instance with traffic, one for all others (tests/support/instances/shared.py).
+# Three processes for four kinds: the pages of an instance with traffic, those that start Spark and wait for it, those where
+# people sign in, and all others (tests/support/instances/shared.py).
 e2e:
-	$(PYTEST) -q -n 2 --dist loadfile --timeout 600 tests/e2e
+	$(PYTEST) -q -n 3 --dist loadfile --timeout 600 tests/e2e
 
 # Every part, killed and frozen, under every route of the console, a minute each; prints when each is named. Eight minutes.
 incidents:
-	INCIDENTS=all $(VENV)/pytest -q -s --timeout 900 tests/e2e/test_incidents.py
+	INCIDENTS=all $(VENV)/pytest -q -s --timeout 900 tests/e2e/life/test_incidents.py
 
 # The scripted life of an instance to look at: 217 topics, slow, stuck, orphaned and nacking consumers, hostile names.
 life:

@@ -102,7 +102,7 @@ def _shared(folders: pytest.TempPathFactory, **env: str) -> Iterator["SharedInst
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the tests to the end after which the shared instance is unusable."""
+    """Move the tests to the end after which an instance cannot be shared."""
     from tests.support.instances.shared import LAST
 
     items.sort(key=lambda item: item.nodeid.startswith(LAST))

@@ -32,9 +32,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    often = {"MAGNETAR_MESSAGE_EXPIRY_CHECK_INTERVAL_IN_MINUTES": "1"}
-    folder = tmp_path_factory.mktemp("e2e")
-    with healthy_instance(folder, PROVOKED, **often) as healthy:
+    with healthy_instance(tmp_path_factory.mktemp("e2e"), PROVOKED) as healthy:
         yield healthy
 
 

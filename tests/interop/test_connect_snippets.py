@@ -25,7 +25,8 @@ const instance = JSON.parse(process.argv[1]);
 const texts = LANGUAGES.map((language) => [language.key, language.program(instance)]);
 console.log(JSON.stringify(Object.fromEntries(texts)));
 """
-RUN_S_MAX = 60.0
+RUN_S_MAX = 240.0
+"""Only a program that hangs takes as long, on a busy machine as well."""
 
 pytestmark = [pytest.mark.slow]
 

@@ -7,7 +7,12 @@ from typing import Any, cast
 import pytest
 
 from tests.support.import_graph import ROOT
-from tests.support.instances.shared import FILES, LIFE_FILES, SharedInstance, SharersTogether
+from tests.support.instances.shared import (
+    FILES,
+    SPARK_FILES,
+    SharedInstance,
+    SharersTogether,
+)
 
 COMPLAINT = "2026-11-26T00:34:41.217Z WARNING engine.managed.trimming {}\n"
 
@@ -116,12 +121,14 @@ def test_the_files_that_share_the_instance_are_listed_and_exist() -> None:
         )
 
 
-def test_browser_tests_of_the_instance_with_traffic_are_listed() -> None:
-    files = (ROOT / "tests" / "e2e").glob("test_*.py")
-    uses = {str(path.relative_to(ROOT)) for path in files if "life: Life" in path.read_text()}
-    assert uses == set(LIFE_FILES)
+def test_browser_tests_of_the_instance_with_traffic_have_a_folder_of_their_own() -> None:
+    files = list((ROOT / "tests" / "e2e").rglob("test_*.py"))
+    uses = {path for path in files if "life: Life" in path.read_text()}
+    assert uses == {path for path in files if path.parent.name == "life"}
     scheduler = SharersTogether.__new__(SharersTogether)
-    assert {scheduler._split_scope(f"{file}::test") for file in LIFE_FILES} == {"life"}
+    assert {scheduler._split_scope(f"{path.relative_to(ROOT)}::test") for path in uses} == {"life"}
+    assert {scheduler._split_scope(f"{file}::test") for file in SPARK_FILES} == {"spark"}
+    assert all((ROOT / file).exists() for file in SPARK_FILES)
     assert scheduler._split_scope("tests/e2e/test_tenants.py::test") == "instance"
 
 

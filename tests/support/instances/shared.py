@@ -33,7 +33,7 @@ FILES = {
         "tests/integration/websocket/test_keys.py",
         "tests/interop/hosts/test_service_urls.py",
         "tests/interop/test_java_tools.py",
-        "tests/integration/gateway/test_openapi.py",  # it is last, since no other test may meet what it leaves
+        "tests/integration/gateway/test_openapi.py",
     ),
     "secured_instance": (
         "tests/interop/identity/test_client_cases.py",
@@ -41,18 +41,21 @@ FILES = {
     ),
 }
 """Fixture -> files that use it. They run in one process of pytest-xdist: each process would have an instance."""
-LIFE_FILES = (
-    "tests/e2e/test_accessibility.py",
-    "tests/e2e/test_cluster_pages.py",
-    "tests/e2e/test_incidents.py",
-    "tests/e2e/test_life_pages.py",
-    "tests/e2e/test_schema_tab.py",
-    "tests/e2e/test_topic_changes.py",
+LIFE_FOLDER = "tests/e2e/life/"
+"""Browser tests of an instance with traffic; all others of ``tests/e2e`` use an instance without."""
+SPARK_FILES = (
+    "tests/e2e/test_newcomer.py",
+    "tests/e2e/test_spark_source.py",
+    "tests/e2e/test_wire.py",  # it opens the pages of analyses, which start Spark
 )
-"""Browser tests of an instance with traffic; most others of that folder use an instance without."""
+"""Those that start Spark have a process and an instance of their own, since they wait most of their time."""
 SECURE_FILES = ("tests/e2e/test_sign_in.py",)
 """Browser tests of an instance where people sign in, in the order in which they run."""
-LAST = FILES["shared_instance"][-1]
+LAST = (
+    FILES["shared_instance"][-1],
+    f"{LIFE_FOLDER}test_attention.py",  # it ends the worst problem, which others expect
+)
+"""Files after which an instance is not as its other tests need it."""
 ON_DEMAND = ("redis", "worker", "spark")
 """Parts that start with the first analysis."""
 
@@ -120,5 +123,7 @@ class SharersTogether(LoadFileScheduling):
         if file.startswith("tests/e2e/"):
             if file in SECURE_FILES:
                 return "secure"
-            return "life" if file in LIFE_FILES else "instance"
+            if file in SPARK_FILES:
+                return "spark"
+            return "life" if file.startswith(LIFE_FOLDER) else "instance"
         return next((name for name, files in FILES.items() if file in files), file)

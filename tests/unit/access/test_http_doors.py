@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
 from engine.auth.actions import Action
 from engine.auth.authorization.refusal_texts import AccessCheck
@@ -24,6 +24,7 @@ Call = Callable[..., Answer]
 REFUSALS = {(check.status, check.text[:20]) for check in AccessCheck}
 """Status and beginning of the text of Apache's refusals."""
 EXISTING = {"tenant": "public", "property": "public", "namespace": "default"}
+GONE = {"tenant": "nope", "namespace": "gone"}
 BODIES: dict[str, Any] = {
     "/admin/v2/namespaces/grantPermissionsOnTopics": [
         {"topic": "persistent://public/default/t", "role": "r", "actions": ["produce"]}
@@ -68,7 +69,10 @@ def rest_path(template: str, names: dict[str, str]) -> str:
 def test_each_rest_path_refuses_before_it_calls_the_engine(
     call: Call, engine: EngineLink, judge: DenyAll
 ) -> None:
-    """Answer alike for a namespace that exists and for one that does not, without a call of the engine."""
+    """Answer alike for a namespace that exists and for one that does not, without a call of the engine.
+
+    The paths of a cluster by its name end in the same views: they are called with the namespace that does not exist.
+    """
 
     async def asked(*args: Any, **named: Any) -> Any:
         raise AssertionError("the engine was called")
@@ -78,12 +82,14 @@ def test_each_rest_path_refuses_before_it_calls_the_engine(
     for route, _, _ in table():
         if route.template in NO_DATA or route.template.endswith(HEALTH):
             continue
+        path = rest_path(route.template, {**EXISTING, "domain": "persistent"})
+        assert resolve(path).func is resolve(f"/clusters/standalone{path}").func, path
         for method in sorted(route.methods):
-            for names in (EXISTING, {"tenant": "nope", "namespace": "gone"}):
+            for names, prefix in ((EXISTING, ""), (GONE, "/clusters/standalone")):
                 path = rest_path(route.template, {**names, "domain": "persistent"})
-                for target in (path, f"/clusters/standalone{path}"):
-                    answer = call(method, target, BODIES.get(path))
-                    assert (answer.status, answer.json["reason"][:20]) in REFUSALS, target
+                target = f"{prefix}{path}"
+                answer = call(method, target, BODIES.get(path))
+                assert (answer.status, answer.json["reason"][:20]) in REFUSALS, target
                 checked += 1
     assert checked > 1500
 

@@ -2,7 +2,6 @@
 among many small subscriptions that connect and disconnect."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +11,7 @@ import pytest
 
 from tests.support.instance import Instance
 from tests.support.life.cast import CLUSTER, STORIES, Role, small_topics
-from tests.support.life.life import Life, admin_path, living_instance
+from tests.support.life.life import Life, admin_path
 from tests.support.waiting import until_blocking
 
 CAUSES = {
@@ -105,16 +104,16 @@ class Restless:
 
 
 @pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    with living_instance(tmp_path) as life:
-        restless = Restless(life.instance.url)
-        try:
-            yield life
-        finally:
-            restless.close()
+def restless(life: Life) -> Iterator[None]:
+    clients = Restless(life.instance.url)
+    try:
+        yield
+    finally:
+        clients.close()
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("restless")
 def test_each_situation_has_its_cause_and_the_most_harmful_is_first(life: Life) -> None:
     instance = life.instance
     expected = {(s.topic, s.subscription): CAUSES[s.role] for s in STORIES if s.role in CAUSES}
@@ -127,8 +126,12 @@ def test_each_situation_has_its_cause_and_the_most_harmful_is_first(life: Life) 
                 lambda: (topic, cause, lag(instance, topic, subscription)),  # noqa: B023
                 poll_s=0.2,
             )
-    for story in small_topics()[:30]:
-        assert lag(instance, story.topic, story.subscription) is None
+    for story in small_topics()[:30]:  # brokers that were killed before may still catch up
+        until_blocking(
+            lambda: lag(instance, story.topic, story.subscription) is None,  # noqa: B023
+            story.topic,
+            poll_s=0.2,
+        )
 
     worst = first(instance)
     assert worst["topic"] == "persistent://shop/orders/invoices", "not the largest growing backlog"

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.watching import STATUS
+from tests.e2e.life.watching import STATUS
 from tests.support.life.cast import CLUSTER, STORIES
 from tests.support.life.life import Life, console_path
 from tests.support.waiting import until_blocking

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.e2e.watching import STATUS, Look, forget_looks, looks, number, try_goto, watched
+from tests.e2e.life.watching import STATUS, Look, forget_looks, looks, number, try_goto, watched
 from tests.support.life.cast import CLUSTER, KEPT, STORIES
 from tests.support.life.life import Life, console_path
 from tests.support.waiting import until_blocking

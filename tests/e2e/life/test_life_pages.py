@@ -14,7 +14,7 @@ import pulsar
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
-from tests.e2e.watching import STATUS
+from tests.e2e.life.watching import STATUS
 from tests.support.life.cast import CLUSTER, HOSTILE, STORIES, small_topics
 from tests.support.life.life import Life, console_path
 
