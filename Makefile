@@ -5,7 +5,7 @@ ARGS ?=
 SEEDS ?= 300
 SECONDS ?= 300
 JOBS ?= 2
-SLOW_JOBS ?= 3
+SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
@@ -51,8 +51,8 @@ unit:
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's bookies and
 # ledger client with ours. The tests of a file stay together, and so do files that share an instance
-# (tests/support/instances/shared.py). Less than half of their time is work, the rest are outages and time-outs: one
-# process more than `JOBS`; files of few long tests are first, not last.
+# (tests/support/instances/shared.py). Less than half of their time is work, the rest are outages and time-outs: two
+# processes more than `JOBS`; files of few long tests are first, not last.
 slow:
 	$(PYTEST) -q -n $(SLOW_JOBS) --dist loadfile --no-loadscope-reorder --timeout 600 -m "not long" \
 	  tests/crash tests/interop/schemas tests/oracle tests/integration tests/interop
