@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ settings.register_profile(
     "search", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# In asyncio's debug mode each future keeps the whole stack that made it, which took a third of the unit tests' time.
+# Four frames name what made it as well.
+traceback.extract_stack.__defaults__ = (None, 4)
 
 # A shell's background job ignores Ctrl-C, and the processes that it starts inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -20,10 +20,10 @@ TOPIC = "persistent://public/default/t"
 SESSION_S = 2.0
 
 
-async def _until(condition: Callable[[], object], bound_s: float = 60.0) -> None:
-    async with asyncio.timeout(bound_s):
+async def _until(condition: Callable[[], object], poll_s: float = 0.001) -> None:
+    async with asyncio.timeout(60.0):
         while not condition():
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(poll_s)
 
 
 class Stage:
@@ -61,12 +61,12 @@ class Stage:
         assert machine.node is not None
         (other,) = [broker for broker in self.cluster.brokers if broker is not machine]
         self.loop.pause(machine.node)
-        await _until(lambda: (topic := self.loaded(other)) and topic.published.messages.total)
+        await _until(lambda: (topic := self.loaded(other)) and topic.published.messages.total, 0.05)
 
     async def thaw(self, machine: Machine) -> None:
         assert machine.node is not None
         self.loop.resume(machine.node)
-        await _until(lambda: self.loaded(machine) is None)
+        await _until(lambda: self.loaded(machine) is None, 0.05)
         await asyncio.sleep(2 * SESSION_S)
 
 
