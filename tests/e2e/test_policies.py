@@ -44,7 +44,7 @@ def cluster(instance: Instance) -> str:
 def test_a_topics_ttl_is_set_as_previewed_removed_and_restored(
     page: Page, instance: Instance
 ) -> None:
-    """That a check of the broker expires the previewed messages is shown in unit/broker/administration/previews."""
+    """The expiry of the previewed messages is a test of unit/broker/administration/previews."""
     topic = "default/ttl-here"
     done(instance, "PUT", f"{ADMIN}/{topic}")
     done(instance, "PUT", f"{ADMIN}/{topic}/subscription/reader", EARLIEST)

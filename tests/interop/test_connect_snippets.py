@@ -26,7 +26,7 @@ const texts = LANGUAGES.map((language) => [language.key, language.program(instan
 console.log(JSON.stringify(Object.fromEntries(texts)));
 """
 RUN_S_MAX = 240.0
-"""Only a program that hangs takes as long, on a busy machine as well."""
+"""Bound of a program, in seconds, that only one that hangs reaches, on a busy machine as well."""
 
 pytestmark = [pytest.mark.slow]
 

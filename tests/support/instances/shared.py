@@ -48,7 +48,7 @@ SPARK_FILES = (
     "tests/e2e/test_spark_source.py",
     "tests/e2e/test_wire.py",  # it opens the pages of analyses, which start Spark
 )
-"""Those that start Spark have a process and an instance of their own, since they wait most of their time."""
+"""Browser tests that start Spark, in a process with an instance of their own: they wait most of their time."""
 SECURE_FILES = ("tests/e2e/test_sign_in.py",)
 """Browser tests of an instance where people sign in, in the order in which they run."""
 LAST = (
