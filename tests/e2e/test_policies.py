@@ -44,7 +44,7 @@ def cluster(instance: Instance) -> str:
 def test_a_topics_ttl_is_set_as_previewed_removed_and_restored(
     page: Page, instance: Instance
 ) -> None:
-    """The expiry of the previewed messages is a test of unit/broker/administration/previews."""
+    """Preview, save, remove and restore a TTL; unit/broker/administration/previews tests what expires."""
     topic = "default/ttl-here"
     done(instance, "PUT", f"{ADMIN}/{topic}")
     done(instance, "PUT", f"{ADMIN}/{topic}/subscription/reader", EARLIEST)
