@@ -26,6 +26,7 @@ const precompressed: Plugin = {
 // The gateway serves dist/ below /static/ and answers every console route with dist/index.html.
 export default defineConfig({
   base: "/static/",
+  resolve: { alias: [{ find: /^#src\//, replacement: join(import.meta.dirname, "src/") }] },
   plugins: [react({ jsxImportSource: "#jsx" }), precompressed],
   build: {
     target: "es2022",
@@ -42,8 +43,8 @@ export default defineConfig({
             { name: "console", tags: ["$initial"], priority: 3 },
             {
               name: "shared",
-              // Not what only those need who sign in.
-              test: /[\\/](node_modules|api|lib|shared(?![\\/]people)|ui)[\\/]/,
+              // Not what only those need who sign in, and what few pages need.
+              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|access))|ui(?![\\/]code))[\\/]/,
               minShareCount: 2,
               priority: 2,
             },

@@ -3,6 +3,7 @@ import { cluster, root } from "../shared/roots";
 import { topicPage } from "../shared/topic/route";
 import { accountRoute } from "./account";
 import { analyses, analysesRoute, launchRoute, runRoute } from "./analyses";
+import { audit, auditRoutes } from "./audit";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
 import { manageTab } from "./manage";
@@ -27,7 +28,8 @@ export const routeTree = root.addChildren([
   runRoute,
   accountRoute,
   ...peopleRoutes,
+  ...auditRoutes,
   ...signInRoutes,
 ]);
 
-export const places: Place[] = [overview, topics, tenants, clusterParts, analyses, connect, people];
+export const places: Place[] = [overview, topics, tenants, clusterParts, analyses, connect, people, audit];

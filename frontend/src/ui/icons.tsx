@@ -9,6 +9,7 @@ import {
   ChartBarIcon as ChartBar,
   CheckIcon as Check,
   ChevronRightIcon as ChevronRight,
+  ClipboardDocumentListIcon as ClipboardDocumentList,
   ClockIcon as Clock,
   CommandLineIcon as CommandLine,
   ExclamationCircleIcon as ExclamationCircle,
@@ -40,6 +41,7 @@ const icon =
 
 export const AnalysesIcon = icon(Beaker);
 export const AtRestIcon = icon(ArchiveBox);
+export const AuditIcon = icon(ClipboardDocumentList);
 export const BookmarkIcon = icon(Bookmark);
 export const CheckIcon = icon(Check);
 export const ChevronIcon = icon(ChevronRight);

@@ -1,10 +1,8 @@
 import { useMemo } from "react";
 import type { SchemaKind } from "../../api/types";
-import { plural } from "../../lib/format";
-import { folded, linesOf } from "../../lib/lines";
 import { Badge, type Tone } from "../../ui/badge";
+import { TextDifference } from "../../ui/code/text-difference";
 import { Table } from "../../ui/grid/table";
-import { Code } from "./code";
 import { type Change, changesOf, type Field, fieldsOf } from "./fields";
 import styles from "./schema.module.css";
 
@@ -67,7 +65,11 @@ export function Difference({ before, after }: { before: Side; after: Side }) {
           )}
         </section>
       )}
-      <Lines before={before} after={after} />
+      <TextDifference
+        label={`Text from ${before.name} to ${after.name}`}
+        before={before.definition}
+        after={after.definition}
+      />
     </div>
   );
 }
@@ -87,31 +89,5 @@ function FieldText({ field }: { field: Field | null }) {
         )}
       </small>
     </>
-  );
-}
-
-const SIGNS = { same: " ", added: "+", removed: "−" };
-
-function Lines({ before, after }: { before: Side; after: Side }) {
-  const parts = useMemo(
-    () => folded(linesOf(before.definition, after.definition)),
-    [before.definition, after.definition],
-  );
-  return (
-    <Code label={`Text from ${before.name} to ${after.name}`}>
-      {parts.map((part, index) =>
-        part.kind === "gap" ? (
-          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity
-          <span key={index} className={styles.gap}>
-            {`… ${plural(part.lines, "equal line")}\n`}
-          </span>
-        ) : (
-          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity
-          <span key={index} className={styles[part.kind]}>
-            {`${SIGNS[part.kind]} ${part.text}\n`}
-          </span>
-        ),
-      )}
-    </Code>
   );
 }

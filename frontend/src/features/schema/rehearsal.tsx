@@ -1,9 +1,9 @@
 import type { Rehearsal } from "../../api/types";
 import { bytes, count, dateTime, plural } from "../../lib/format";
 import { Stats } from "../../ui/charts/stats";
+import { Code } from "../../ui/code/code";
 import { Table } from "../../ui/grid/table";
 import { Notice } from "../../ui/states";
-import { Code } from "./code";
 import styles from "./schema.module.css";
 
 type Failure = Rehearsal["failures"][number];

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import styles from "./schema.module.css";
+import styles from "./code.module.css";
 
 /** Text that scrolls in a box of its own. */
 export function Code({ label, children }: { label: string; children: ReactNode }) {

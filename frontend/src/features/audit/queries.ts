@@ -1,0 +1,42 @@
+import { queryOptions } from "@tanstack/react-query";
+import { answerOf, api } from "../../api/client";
+import type { components } from "../../api/schema";
+import { stringifySearch } from "../../lib/url-state";
+
+type Schemas = components["schemas"];
+
+export type AuditRow = Schemas["AuditRow"];
+export type AuditChange = Schemas["AuditChange"];
+export type AuditFilter = Record<string, string>;
+
+export const PAGE_ROWS = 100;
+
+export function auditQuery(filter: AuditFilter, offset: number) {
+  return queryOptions({
+    queryKey: ["audit", "list", filter, offset],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/audit", {
+          params: { query: { ...filter, offset, limit: PAGE_ROWS } as never },
+          signal,
+        }),
+      ),
+    gcTime: 30_000,
+    refetchOnWindowFocus: false,
+  });
+}
+
+/** An entry does not change once its outcome is known. */
+export function entryQuery(id: string) {
+  return queryOptions({
+    queryKey: ["audit", "entry", id],
+    queryFn: ({ signal }) =>
+      answerOf(api.GET("/api/v1/audit/{entry_id}", { params: { path: { entry_id: Number(id) } }, signal })),
+    refetchInterval: ({ state }) => (state.data?.status === null ? 5_000 : false),
+  });
+}
+
+/** The address of all entries of a search as a file. */
+export function exportPath(filter: AuditFilter): string {
+  return `/api/v1/audit.csv${stringifySearch(filter)}`;
+}
