@@ -126,7 +126,7 @@ def test_no_secret_is_in_a_log_a_command_line_or_an_answer(secured: Secured) -> 
         for line in path.read_text().splitlines()
         if not line.startswith("-----")
     ]
-    secrets += [files.token_key.read_bytes().hex()]
+    secrets += [files.token_key.read_bytes().hex(), files.redis_password.read_text()]
     texts = {
         str(path): path.read_text(errors="replace")
         for path in (secured.instance.data_dir / "logs").iterdir()

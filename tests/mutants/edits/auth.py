@@ -141,7 +141,7 @@ EDITS = (
         "engine/auth/authenticators/jws.py::token_id",
         "hashlib.sha256(token.signed)",
         "hashlib.sha256(token.signed + token.signature)",
-        (f"{REVOKED}::test_the_id_of_a_token_is_its_own_or_the_digest_of_what_is_signed",),
+        (f"{REVOKED}::test_two_signatures_of_the_same_claims_have_one_id",),
     ),
     Edit(
         "record-is-removed-before-its-token-has-ended",

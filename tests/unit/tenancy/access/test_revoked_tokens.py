@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from engine.auth.authenticators import jws
-from engine.auth.authenticators.signing_keys import SecretKey
+from engine.auth.authenticators.signing_keys import EcPrivateKey, SecretKey
 from engine.base.clock import LoopClock
 from engine.base.errors import Conflict, InvalidField
 from engine.metadata import paths
@@ -167,3 +168,10 @@ def test_another_form_of_the_same_signature_has_the_same_id() -> None:
     other = token[:-1] + letters[letters.index(token[-1]) ^ 1]
     jws.verify(jws.parse(other), SecretKey(bytes(32)))
     assert jws.token_id(jws.parse(other)) == jws.token_id(jws.parse(token))
+
+
+def test_two_signatures_of_the_same_claims_have_one_id() -> None:
+    key = EcPrivateKey(ec.generate_private_key(ec.SECP256R1()))
+    first, second = (jws.sign({"sub": "app"}, key, "ES256") for _ in range(2))
+    assert first != second
+    assert jws.token_id(jws.parse(first)) == jws.token_id(jws.parse(second))
