@@ -3,15 +3,18 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.e2e.axe import ALL_RULES, COLOURS, violations
 from tests.support.instances.secure import FAILURES_MAX, PASSWORD, SecureInstance
 
 TOPICS = "/c/standalone/topics"
 ROOT = "root"
 TENANTS = ("acme", "globex")
+LOOKS = [("light", 360, ALL_RULES), ("dark", 1440, COLOURS)]
 ALICE, BOB, DAVE = "alice", "bob", "dave"
 
 
@@ -29,10 +32,13 @@ def people(secure: SecureInstance) -> None:
 
 
 @contextmanager
-def visitor(browser: Browser, secure: SecureInstance) -> Iterator[BrowserContext]:
+def visitor(browser: Browser, secure: SecureInstance, **options: Any) -> Iterator[BrowserContext]:
     """Yield a browser of somebody else; its pages must have no uncaught errors."""
     context = browser.new_context(
-        base_url=secure.url, ignore_https_errors=True, viewport={"width": 1440, "height": 900}
+        base_url=secure.url,
+        ignore_https_errors=True,
+        viewport={"width": 1440, "height": 900},
+        **options,
     )
     problems: list[str] = []
     context.on("weberror", lambda error: problems.append(str(error.error)))
@@ -213,8 +219,8 @@ def test_a_person_signs_out_here_and_there(browser: Browser, secure: SecureInsta
         page = here.new_page()
         page.goto("/account")
         sign_in(page, DAVE)
-        page.get_by_role("button", name=re.compile("^Sign out .* at ")).click()
-        expect(page.get_by_role("button", name=re.compile("^Sign out .* at "))).to_have_count(0)
+        page.get_by_role("button", name=re.compile("^Sign out there: ")).click()
+        expect(page.get_by_role("button", name=re.compile("^Sign out there: "))).to_have_count(0)
         expect(other.get_by_role("dialog", name="Your session has ended")).to_be_visible()
 
         second = here.new_page()
@@ -225,3 +231,45 @@ def test_a_person_signs_out_here_and_there(browser: Browser, secure: SecureInsta
         for tab in (page, second):
             expect(tab.get_by_role("heading", name="Sign in to Magnetar")).to_be_visible()
             expect(topic(tab, "globex")).to_have_count(0)
+
+
+@pytest.mark.usefixtures("people")
+def test_pages_and_dialogs_of_people_have_no_axe_violations(
+    browser: Browser, secure: SecureInstance, axe_source: str
+) -> None:
+    problems = []
+    with visitor(browser, secure, bypass_csp=True) as context:
+        page = context.new_page()
+
+        def look(name: str, within: str = "html") -> None:
+            problems.extend(violations(page, name, within, LOOKS))
+
+        def dialog(button: str) -> None:
+            page.get_by_role("button", name=button).click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+            look(button, "[role=dialog]")
+            page.keyboard.press("Escape")
+            expect(page.get_by_role("dialog")).to_have_count(0)
+
+        page.goto("/account")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        page.evaluate(axe_source)
+        sign_in(page, ROOT, "wrong")
+        expect(page.get_by_role("alert")).to_be_visible()
+        look("sign-in")
+        sign_in(page, ROOT)
+        expect(page.get_by_text("This session")).to_be_visible()
+        look("account")
+        dialog("Change password…")
+        dialog("Account of")
+        page.get_by_role("link", name="People").click()
+        expect(page.get_by_role("link", name=ALICE)).to_be_visible()
+        look("people")
+        dialog("New person…")
+        page.get_by_role("link", name=ALICE).click()
+        expect(page.get_by_role("heading", name=ALICE)).to_be_visible()
+        expect(page.get_by_text("No open session").or_(page.get_by_text("Sign out there").first))
+        look("person")
+        for button in ("Edit…", "Reset password…", "Delete…"):
+            dialog(button)
+    assert problems == []

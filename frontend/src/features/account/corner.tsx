@@ -31,7 +31,7 @@ export function Corner({ person }: { person: Person }) {
             type="button"
             className={styles.corner}
             onClick={() => setOpened(!opened)}
-            aria-label={`Account of ${name}: ${actingText(person)}`}
+            aria-label={`Account of ${name} ${actingText(person)}`}
           >
             <span className={styles.who}>
               <b>{name}</b>

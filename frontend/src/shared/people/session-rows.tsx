@@ -57,7 +57,7 @@ export function SessionRows({
                 size="compact-xs"
                 variant="default"
                 loading={ending === row.id}
-                aria-label={`Sign out ${browserText(row.browser)} at ${row.address}`}
+                aria-label={`Sign out there: ${browserText(row.browser)} at ${row.address}`}
                 onClick={() => onEnd(row.id)}
               >
                 Sign out there
