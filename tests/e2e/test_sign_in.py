@@ -44,7 +44,7 @@ def visitor(browser: Browser, secure: SecureInstance, **options: Any) -> Iterato
     context.on("weberror", lambda error: problems.append(str(error.error)))
     yield context
     context.close()
-    assert problems == []
+    assert not problems, "\n".join(problems)
 
 
 @pytest.fixture
@@ -272,4 +272,4 @@ def test_pages_and_dialogs_of_people_have_no_axe_violations(
         look("person")
         for button in ("Edit…", "Reset password…", "Delete…"):
             dialog(button)
-    assert problems == []
+    assert not problems, "\n".join(problems)

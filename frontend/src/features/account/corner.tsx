@@ -27,15 +27,10 @@ export function Corner({ person }: { person: Person }) {
         withinPortal
       >
         <Popover.Target>
-          <button
-            type="button"
-            className={styles.corner}
-            onClick={() => setOpened(!opened)}
-            aria-label={`Account of ${name} ${actingText(person)}`}
-          >
+          <button type="button" className={styles.corner} onClick={() => setOpened(!opened)}>
+            <span className="visually-hidden">Account of</span>{" "}
             <span className={styles.who}>
-              <b>{name}</b>
-              <span>{actingText(person)}</span>
+              <b>{name}</b> <span>{actingText(person)}</span>
             </span>
             <span className={styles.initials} aria-hidden="true">
               {initialsOf(name)}

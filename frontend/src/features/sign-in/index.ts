@@ -12,7 +12,7 @@ const component = lazyPage(() => import("./signed-in"), "SignedIn");
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
-  validateSearch: z.object({ next: searchText, error: searchText }),
+  validateSearch: z.object({ next: searchText }),
   component,
 });
 

@@ -2,7 +2,6 @@ import { Button } from "@mantine/core";
 import type { Session } from "../../api/session/calls";
 import { signIn } from "../../api/session/session";
 import { nextPlace } from "../../lib/next-place";
-import { Notice } from "../../ui/states";
 import { Frame } from "./frame";
 import styles from "./sign-in.module.css";
 import { Providers, SignInForm } from "./sign-in-form";
@@ -11,7 +10,6 @@ export function SignInPage({ session }: { session: Session }) {
   const { password_sign_in: byPassword, providers } = session;
   const search = new URLSearchParams(location.search);
   const isHere = location.pathname === "/sign-in";
-  const error = isHere ? search.get("error") : null;
   const next = isHere ? nextPlace(search.get("next") ?? undefined) : nextPlace(placeNow());
   return (
     <Frame
@@ -19,11 +17,6 @@ export function SignInPage({ session }: { session: Session }) {
       note={location.host}
       below={<OtherWays isOpen={!byPassword && providers.length === 0} />}
     >
-      {error && (
-        <div role="alert">
-          <Notice tone="error">{error}</Notice>
-        </div>
-      )}
       {byPassword && <SignInForm onSubmit={signIn} />}
       {byPassword && providers.length > 0 && <span className={styles.or}>or</span>}
       <Providers providers={providers} next={next} />
