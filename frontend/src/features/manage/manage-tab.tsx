@@ -1,10 +1,11 @@
-import { Button } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate, useRouter } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
+import { useWhyNot } from "#src/shared/access/may";
+import { nameOf, useTopic, useTopicId } from "#src/shared/topic/use-topic";
 import { partitionedOf } from "../../lib/url-state";
 import { topicQuery } from "../../shared/topic/queries";
-import { useTopic, useTopicId } from "../../shared/topic/use-topic";
+import { ActionButton } from "../../ui/action-button";
 import { Panel } from "../../ui/panel";
 import { CHANGES, type TopicChange, WORDS } from "./change-words";
 import styles from "./manage.module.css";
@@ -14,6 +15,14 @@ const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/manage");
 const TopicChangeDialog = lazy(() =>
   import("./topic-change-dialog").then((module) => ({ default: module.TopicChangeDialog })),
 );
+
+/** The ids of the operations in the API's document. */
+const OPERATIONS: Record<TopicChange, string> = {
+  partitions: "addPartitions",
+  unload: "unloadTopic",
+  terminate: "terminateTopic",
+  delete: "deleteTopic",
+};
 
 /** The reason why a change is not possible for this topic; null when it is. */
 function obstacle(change: TopicChange, id: { domain: string; topic: string }, partitions: number) {
@@ -32,6 +41,7 @@ export function ManageTab() {
   const router = useRouter();
   const { act } = route.useSearch();
   const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/manage" });
+  const whyNot = useWhyNot(id.cluster, { topic: nameOf(id) });
   if (!topic) return null;
   const partitions = topic.row.partitions;
   const ask = (change?: TopicChange) =>
@@ -46,7 +56,7 @@ export function ManageTab() {
   const open = act && obstacle(act, id, partitions) === null ? act : undefined;
   return (
     <>
-      {id.domain === "persistent" && <TopicProperties id={id} />}
+      {id.domain === "persistent" && <TopicProperties id={id} why={whyNot("setTopicProperties")} />}
       <Panel title="Topic actions" flush>
         <ul className={styles.changes}>
           {CHANGES.map((change) => {
@@ -54,9 +64,14 @@ export function ManageTab() {
             return (
               <li key={change}>
                 <p>{why ? `${WORDS[change].meaning} Not here: ${why}` : WORDS[change].meaning}</p>
-                <Button variant="default" disabled={why !== null} onClick={() => ask(change)}>
+                <ActionButton
+                  variant="default"
+                  disabled={why !== null}
+                  why={whyNot(OPERATIONS[change])}
+                  onClick={() => ask(change)}
+                >
                   {WORDS[change].label}
-                </Button>
+                </ActionButton>
               </li>
             );
           })}

@@ -6,7 +6,7 @@ import type { TopicId } from "../../shared/topic/queries";
 import { nameOf } from "../../shared/topic/use-topic";
 import { propertiesQuery, setProperties } from "./queries";
 
-export function TopicProperties({ id }: { id: TopicId }) {
+export function TopicProperties({ id, why }: { id: TopicId; why: string | null }) {
   const client = useQueryClient();
   const query = propertiesQuery(id);
   const found = useQuery(query);
@@ -24,6 +24,7 @@ export function TopicProperties({ id }: { id: TopicId }) {
           ),
         commands: (value, expected) => COMMANDS.setTopicProperties(id, { value, expected }),
       }}
+      why={why}
       given={found.data?.properties}
       error={failureOf(found) ? found.error : null}
       onRetry={() => found.refetch()}

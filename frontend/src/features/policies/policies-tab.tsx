@@ -1,13 +1,14 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { useWhyNot } from "#src/shared/access/may";
+import { nameOf, useTopicId } from "#src/shared/topic/use-topic";
 import { failureOf } from "../../lib/errors";
 import { partitionedOf } from "../../lib/url-state";
 import { PolicyDialog } from "../../shared/policies/policy-dialog";
 import { PolicyList } from "../../shared/policies/policy-list";
 import { type Policy, topicPoliciesQuery } from "../../shared/policies/policy-queries";
 import type { TopicId } from "../../shared/topic/queries";
-import { useTopicId } from "../../shared/topic/use-topic";
 import { TopicLink } from "../../shared/topic-link";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 
@@ -45,6 +46,7 @@ function OfTopic({ id }: { id: TopicId }) {
   const query = topicPoliciesQuery(id);
   const found = useQuery(query);
   const [change, setChange] = useState<{ policy: Policy; remove: boolean } | null>(null);
+  const whyNot = useWhyNot(id.cluster, { topic: nameOf(id) });
   const policies = found.data?.policies;
   return (
     <>
@@ -60,6 +62,7 @@ function OfTopic({ id }: { id: TopicId }) {
         <PolicyList
           policies={policies}
           editable={!found.isError}
+          why={whyNot("setTopicPolicy")}
           onChange={(policy, remove) => setChange({ policy, remove })}
         />
       )}

@@ -1,13 +1,14 @@
-import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { useWhyNot } from "#src/shared/access/may";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
 import { PolicyDialog } from "../../shared/policies/policy-dialog";
 import { PolicyList } from "../../shared/policies/policy-list";
 import type { Policy } from "../../shared/policies/policy-queries";
 import { Unloading } from "../../shared/unloading/unloading";
+import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Crumb, Page, PageHead } from "../../ui/panel";
@@ -31,6 +32,7 @@ export function NamespacePage() {
   const [unloading, setUnloading] = useState(false);
   const shown = found.data;
   const client = useQueryClient();
+  const whyNot = useWhyNot(id.cluster, { tenant: id.tenant, namespace: id.namespace });
   return (
     <Page>
       <PageHead
@@ -71,12 +73,22 @@ export function NamespacePage() {
         freshness={<ReadAt at={found.dataUpdatedAt} failed={found.isError} />}
         actions={
           <>
-            <Button variant="default" disabled={!shown} onClick={() => setUnloading(true)}>
+            <ActionButton
+              variant="default"
+              disabled={!shown}
+              why={whyNot("unloadNamespace")}
+              onClick={() => setUnloading(true)}
+            >
               Unload…
-            </Button>
-            <Button variant="default" disabled={!shown} onClick={() => setDeletion(true)}>
+            </ActionButton>
+            <ActionButton
+              variant="default"
+              disabled={!shown}
+              why={whyNot("deleteNamespace")}
+              onClick={() => setDeletion(true)}
+            >
               Delete…
-            </Button>
+            </ActionButton>
           </>
         }
       />
@@ -102,10 +114,11 @@ export function NamespacePage() {
       {found.isPending && !found.error && <Loading label="Loading the namespace" rows={10} />}
       {shown && (
         <>
-          <NamespaceProperties id={id} shown={shown.properties} />
+          <NamespaceProperties id={id} shown={shown.properties} why={whyNot("setNamespaceProperties")} />
           <PolicyList
             policies={shown.policies}
             editable={shown.unknown === ""}
+            why={whyNot("setNamespacePolicy")}
             onChange={(policy, remove) => setChange({ policy, remove })}
           />
         </>

@@ -5,7 +5,15 @@ import { PropertiesPanel } from "../../shared/properties/properties-panel";
 import type { Properties } from "../../shared/properties/property-lines";
 import { namespaceQuery, setProperties } from "./queries";
 
-export function NamespaceProperties({ id, shown }: { id: NamespaceId; shown: Properties }) {
+export function NamespaceProperties({
+  id,
+  shown,
+  why,
+}: {
+  id: NamespaceId;
+  shown: Properties;
+  why: string | null;
+}) {
   const client = useQueryClient();
   const query = namespaceQuery(id);
   return (
@@ -25,6 +33,7 @@ export function NamespaceProperties({ id, shown }: { id: NamespaceId; shown: Pro
         commands: (value, expected) => COMMANDS.setNamespaceProperties(id, { value, expected }),
       }}
       given={shown}
+      why={why}
     />
   );
 }

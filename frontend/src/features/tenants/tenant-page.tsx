@@ -2,7 +2,9 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { useWhyNot } from "#src/shared/access/may";
 import { count } from "../../lib/format";
+import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
@@ -25,6 +27,7 @@ export function TenantPage() {
   const navigate = useNavigate({ from: "/c/$cluster/tenants/$tenant" });
   const list = useQuery(namespacesQuery(id, q));
   const [open, setOpen] = useState<Open>(null);
+  const whyNot = useWhyNot(id.cluster, { tenant: id.tenant });
   const close = () => setOpen(null);
   const tenant = list.data?.tenant;
   const rows = list.data?.rows ?? [];
@@ -43,15 +46,29 @@ export function TenantPage() {
         freshness={<ReadAt at={list.dataUpdatedAt} failed={list.isError} />}
         actions={
           <>
-            <Button variant="default" disabled={!tenant} onClick={() => setOpen({ dialog: "delete" })}>
+            <ActionButton
+              variant="default"
+              disabled={!tenant}
+              why={whyNot("deleteTenant")}
+              onClick={() => setOpen({ dialog: "delete" })}
+            >
               Delete…
-            </Button>
-            <Button variant="default" disabled={!tenant} onClick={() => setOpen({ dialog: "change" })}>
+            </ActionButton>
+            <ActionButton
+              variant="default"
+              disabled={!tenant}
+              why={whyNot("updateTenant")}
+              onClick={() => setOpen({ dialog: "change" })}
+            >
               Change…
-            </Button>
-            <Button disabled={!tenant} onClick={() => setOpen({ dialog: "create" })}>
+            </ActionButton>
+            <ActionButton
+              disabled={!tenant}
+              why={whyNot("createNamespace")}
+              onClick={() => setOpen({ dialog: "create" })}
+            >
               New namespace…
-            </Button>
+            </ActionButton>
           </>
         }
       />

@@ -1,8 +1,9 @@
-import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { useWhyNot } from "#src/shared/access/may";
 import { bytes, count, rate } from "../../lib/format";
 import { backlogText } from "../../shared/backlog/backlog-words";
+import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
@@ -23,13 +24,18 @@ export function TenantsPage() {
   const setCreating = (open: boolean) =>
     navigate({ search: { q: q || undefined, act: open ? "create" : undefined }, replace: !open });
   const rows = list.data?.rows ?? [];
+  const whyNot = useWhyNot(cluster, {});
   return (
     <Page>
       <PageHead
         title="Tenants"
         badges={list.data && <span className={styles.dim}>{count(list.data.total)}</span>}
         freshness={<ReadAt at={list.dataUpdatedAt} failed={list.isError} />}
-        actions={<Button onClick={() => setCreating(true)}>New tenant…</Button>}
+        actions={
+          <ActionButton why={whyNot("createTenant")} onClick={() => setCreating(true)}>
+            New tenant…
+          </ActionButton>
+        }
       />
       <Panel
         title="All tenants"

@@ -1,7 +1,8 @@
-import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
+import { useWhyNot } from "#src/shared/access/may";
+import { nameOf, useTopic, useTopicId } from "#src/shared/topic/use-topic";
 import type { CursorAction, LastChange, SubscriptionRow, TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
@@ -11,7 +12,7 @@ import { DONE, outcome } from "../../shared/cursor/cursor-words";
 import { Lag } from "../../shared/lag";
 import { nextStep } from "../../shared/next-step";
 import { type TopicId, topicQuery } from "../../shared/topic/queries";
-import { useTopic, useTopicId } from "../../shared/topic/use-topic";
+import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";
@@ -70,6 +71,7 @@ export function TopicSubscriptions() {
           key={subscription.name}
           subscription={subscription}
           topic={id}
+          isJudged={topic.subscriptions.length <= JUDGED_MAX}
           trouble={topic.trouble}
           partitioned={topic.row.partitions > 0}
           past={
@@ -142,6 +144,18 @@ function ChangeOf({
   }
 }
 
+/** The ids of the operations in the API's document. */
+const OPERATIONS: Record<Action, string> = {
+  reset: "reset",
+  skip: "skip",
+  "skip-all": "skipAll",
+  undo: "undo",
+  delete: "deleteSubscription",
+  disconnect: "disconnectConsumer",
+};
+/** Up to this number all subscriptions are judged at once, of more those that the user approaches. */
+const JUDGED_MAX = 8;
+
 const ACTIONS: { action: Action; label: string }[] = [
   { action: "reset", label: "Reset…" },
   { action: "skip", label: "Skip…" },
@@ -165,6 +179,7 @@ function Past({ isOpen, children }: { isOpen: boolean; children: React.ReactNode
 function Subscription({
   subscription,
   topic,
+  isJudged,
   trouble,
   past,
   partitioned,
@@ -173,6 +188,8 @@ function Subscription({
 }: {
   subscription: SubscriptionRow;
   topic: TopicId;
+  /** Whether the rights of the user at it are read at once. */
+  isJudged: boolean;
   trouble: TopicDetail["trouble"];
   past: React.ReactNode;
   partitioned: boolean;
@@ -180,6 +197,10 @@ function Subscription({
   onChange: (change: Asked) => void;
 }) {
   const now = useServerNow();
+  const [isApproached, setApproached] = useState(false);
+  const approach = () => setApproached(true);
+  const place = { topic: nameOf(topic), subscription: subscription.name };
+  const whyNot = useWhyNot(topic.cluster, place, isJudged || isApproached);
   const state = subscriptionState(subscription, trouble !== null);
   const waits = backlogWords(subscription);
   const oldest = subscription.oldest_at;
@@ -189,6 +210,8 @@ function Subscription({
       className={styles.sub}
       aria-label={`Subscription ${subscription.name}`}
       id={encodeURIComponent(subscription.name)}
+      onPointerEnter={approach}
+      onFocus={approach}
     >
       <div className={styles.subHead}>
         <h2>{subscription.name}</h2>
@@ -208,15 +231,16 @@ function Subscription({
         </span>
         <div className={styles.actions}>
           {ACTIONS.filter(({ action }) => !(partitioned && action === "skip")).map(({ action, label }) => (
-            <Button
+            <ActionButton
               key={action}
               variant="default"
               size="compact-xs"
               aria-label={`${label} on ${subscription.name}`}
+              why={whyNot(OPERATIONS[action])}
               onClick={() => onChange({ action })}
             >
               {label}
-            </Button>
+            </ActionButton>
           ))}
         </div>
       </div>
@@ -258,9 +282,17 @@ function Subscription({
       <Consumers
         subscription={subscription}
         now={now}
+        why={whyNot(OPERATIONS.disconnect)}
         onDisconnect={(consumer) => onChange({ action: "disconnect", consumer })}
       />
-      {last && <Last change={last} now={now} onUndo={(undo) => onChange({ action: "undo", undo })} />}
+      {last && (
+        <Last
+          change={last}
+          now={now}
+          why={whyNot(OPERATIONS.undo)}
+          onUndo={(undo) => onChange({ action: "undo", undo })}
+        />
+      )}
     </section>
   );
 }
@@ -274,10 +306,12 @@ function hasType({ type }: SubscriptionRow): boolean {
 function Last({
   change,
   now,
+  why,
   onUndo,
 }: {
   change: LastChange;
   now: number;
+  why: string | null;
   onUndo: (change: string) => void;
 }) {
   return (
@@ -288,14 +322,15 @@ function Last({
         {outcome(change)})
       </span>
       {change.undo && (
-        <Button
+        <ActionButton
           variant="default"
           size="compact-xs"
           aria-label={`Undo the last change of ${change.subscription}…`}
+          why={why}
           onClick={() => onUndo(change.id)}
         >
           Undo…
-        </Button>
+        </ActionButton>
       )}
     </div>
   );
@@ -363,10 +398,12 @@ function Positions({ subscription }: { subscription: SubscriptionRow }) {
 function Consumers({
   subscription,
   now,
+  why,
   onDisconnect,
 }: {
   subscription: SubscriptionRow;
   now: number;
+  why: string | null;
   onDisconnect: (consumer: Consumer) => void;
 }) {
   const { consumers, name } = subscription;
@@ -417,14 +454,15 @@ function Consumers({
             header: "Actions",
             headerHidden: true,
             cell: ({ name, address, partition }) => (
-              <Button
+              <ActionButton
                 variant="default"
                 size="compact-xs"
                 aria-label={`Disconnect ${name}…`}
+                why={why}
                 onClick={() => onDisconnect({ name, address, partition })}
               >
                 Disconnect…
-              </Button>
+              </ActionButton>
             ),
           },
         ]}

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Panel } from "../../ui/panel";
 import styles from "./policies.module.css";
@@ -9,10 +9,13 @@ import { describe, type Value } from "./policy-values";
 export function PolicyList({
   policies,
   editable,
+  why = null,
   onChange,
 }: {
   policies: Policy[];
   editable: boolean;
+  /** The reason why the user may not change them. */
+  why?: string | null;
   onChange: (policy: Policy, remove: boolean) => void;
 }) {
   const set = policies.filter((policy) => policy.own !== null).length;
@@ -24,6 +27,7 @@ export function PolicyList({
             key={policy.name}
             policy={policy}
             editable={editable}
+            why={why}
             onChange={(remove) => onChange(policy, remove)}
           />
         ))}
@@ -35,10 +39,12 @@ export function PolicyList({
 function PolicyItem({
   policy,
   editable,
+  why,
   onChange,
 }: {
   policy: Policy;
   editable: boolean;
+  why: string | null;
   onChange: (remove: boolean) => void;
 }) {
   const isOwn = policy.own !== null;
@@ -66,25 +72,27 @@ function PolicyItem({
       </div>
       <div className={styles.actions}>
         {isOwn && (
-          <Button
+          <ActionButton
             variant="default"
             size="compact-xs"
             disabled={!editable}
+            why={why}
             aria-label={`Remove… ${policy.title}`}
             onClick={() => onChange(true)}
           >
             Remove…
-          </Button>
+          </ActionButton>
         )}
-        <Button
+        <ActionButton
           variant="default"
           size="compact-xs"
           disabled={!editable}
+          why={why}
           aria-label={`${isOwn ? "Change" : "Set"}… ${policy.title}`}
           onClick={() => onChange(false)}
         >
           {isOwn ? "Change…" : "Set…"}
-        </Button>
+        </ActionButton>
       </div>
     </li>
   );

@@ -1,5 +1,5 @@
-import { Button } from "@mantine/core";
 import { useState } from "react";
+import { ActionButton } from "../../ui/action-button";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading } from "../../ui/states";
 import styles from "./properties.module.css";
@@ -11,11 +11,14 @@ export function PropertiesPanel({
   of,
   given,
   error = null,
+  why = null,
   onRetry,
 }: {
   of: Kept;
   given: Properties | undefined;
   error?: unknown;
+  /** The reason why the user may not change them. */
+  why?: string | null;
   onRetry?: () => void;
 }) {
   const [open, setOpen] = useState(false);
@@ -24,9 +27,9 @@ export function PropertiesPanel({
     <Panel
       title="Properties"
       actions={
-        <Button variant="default" disabled={!given} onClick={() => setOpen(true)}>
+        <ActionButton variant="default" disabled={!given} why={why} onClick={() => setOpen(true)}>
           Change properties…
-        </Button>
+        </ActionButton>
       }
     >
       {error !== null && (

@@ -1,0 +1,48 @@
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { answerOf, api, given } from "../../api/client";
+import { useSession } from "../../api/session/session";
+
+/** A place whose operations are judged; without a name the cluster. */
+export interface Place {
+  tenant?: string;
+  /** Without the tenant. */
+  namespace?: string;
+  /** Full name. */
+  topic?: string;
+  subscription?: string;
+}
+
+/** The missing right and who can give it; null while an operation is allowed, or not known to be refused. */
+export type WhyNot = (operation: string) => string | null;
+
+const REFRESH_MS = 30_000;
+
+export function mayQuery(cluster: string, place: Place) {
+  return queryOptions({
+    queryKey: ["may", cluster, place],
+    queryFn: async ({ signal }) =>
+      (
+        await answerOf(
+          api.GET("/api/v1/clusters/{cluster}/may", {
+            params: { path: { cluster }, query: given(place) },
+            signal,
+          }),
+        )
+      ).actions,
+    staleTime: REFRESH_MS,
+  });
+}
+
+/**
+ * The operations at a place that are refused to the user, by their ids in the API's document. The gateway is asked only
+ * where authorization is on; until it answers all operations count as allowed: it judges each call in any case.
+ */
+export function useWhyNot(cluster: string, place: Place, isNeeded = true): WhyNot {
+  const { session } = useSession();
+  const isJudged = Boolean(session?.authorization && session.person);
+  const { data } = useQuery({ ...mayQuery(cluster, place), enabled: isNeeded && isJudged });
+  return (operation) => {
+    const answer = isJudged ? data?.[operation] : undefined;
+    return answer && !answer.allowed ? answer.why || "It is not allowed." : null;
+  };
+}
