@@ -96,6 +96,9 @@ class Settings:
 ELSEWHERE = frozenset(
     {
         *("allowed_hosts", "allowed_origins", "asgi_server", "clusters", "control_socket"),
+        *("database_url", "database_password", "database_connections_max", "database_tls_enabled"),
+        *("database_tls_trust_certs_file_path", "database_tls_certificate_file_path"),
+        "database_tls_key_file_path",
         *("password_sign_in", "session_hours", "sign_in_providers"),
         *("sign_in_failures_max", "sign_in_pause_minutes"),
         *("redis_url", "redis_user", "redis_password"),

@@ -38,6 +38,7 @@ from engine.metadata.connect import NO_ACCESS, Access
 from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
 from engine.tenancy.settings import TenantLimits
+from gateway.database.settings import DatabaseSettings
 from gateway.redis_link import RedisSettings
 from gateway.sign_in import SignInSettings
 
@@ -238,6 +239,7 @@ class GatewaySettings:
     reach: ReachSettings = field(default_factory=ReachSettings)
     redis: RedisSettings = field(default_factory=RedisSettings)
     sign_in: SignInSettings = field(default_factory=SignInSettings)
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""

@@ -8,6 +8,8 @@ import os
 import socket
 import ssl
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
@@ -15,6 +17,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError
 from django.urls import get_resolver
 
 from engine.base import log as logs
@@ -29,6 +32,8 @@ log = logging.getLogger("gateway")
 
 NAME = "magnetar"
 BACKLOG = 1024
+MIGRATION_LOCK = 0x6D61676E65746172
+"""Number of the lock in PostgreSQL."""
 
 
 def migrate() -> None:
@@ -46,10 +51,26 @@ def _apply_migrations() -> None:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        call_command("migrate", interactive=False, verbosity=0)
+    with _migrating(connection):
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", interactive=False, verbosity=0)
     connection.close()
+
+
+@contextmanager
+def _migrating(connection: Any) -> Iterator[None]:
+    """Hold the lock of PostgreSQL for gateways that migrate, which may be on several machines."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        # It ends with the session, in any way that the process ends.
+        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
 
 
 def announce_set_up() -> None:
@@ -119,8 +140,12 @@ def main() -> None:
     except (ImproperlyConfigured, TlsFileError) as error:
         log.critical("cannot start: %s", error)
         sys.exit(os.EX_CONFIG)  # The supervisor does not restart a process that ends with it.
-    migrate()
-    announce_set_up()
+    try:
+        migrate()
+        announce_set_up()
+    except OperationalError as error:
+        log.critical("cannot start: the console's database does not answer: %s", error)
+        sys.exit(1)  # The supervisor starts it again.
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
     own = listen_or_exit(args.host, port)
     if https_port is not None and not encrypted:

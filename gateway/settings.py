@@ -36,6 +36,7 @@ TLS = _LOADED.tls
 REACH = _LOADED.reach
 REDIS = _LOADED.redis
 SIGN_IN = _LOADED.sign_in
+DATABASE = _LOADED.database
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 
 INSTALLED_APPS = [
@@ -62,18 +63,7 @@ ASGI_APPLICATION = "gateway.asgi.application"
 TEMPLATES: list[dict[str, Any]] = []
 APPEND_SLASH = False  # A redirect would lose the body of a PUT.
 
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": ENVIRONMENT.data_dir / "console.sqlite3",
-        "OPTIONS": {
-            # Writers wait for each other instead of failing, and an audit entry is durable when it is committed.
-            "timeout": 10,
-            "transaction_mode": "IMMEDIATE",
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-        },
-    }
-}
+DATABASES = {"default": DATABASE.django(ENVIRONMENT.data_dir)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = REDIS.channel_layers()

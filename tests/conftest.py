@@ -107,10 +107,21 @@ def _shared(folders: pytest.TempPathFactory, **env: str) -> Iterator["SharedInst
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the tests to the end after which an instance cannot be shared."""
+    """Move the tests to the end after which an instance cannot be shared. Where the tests of the database run alone, on
+    PostgreSQL, leave the others out."""
     from tests.support.instances.shared import LAST
 
     items.sort(key=lambda item: item.nodeid.startswith(LAST))
+    if os.environ.get("MAGNETAR_TESTS_OF_THE_DATABASE"):
+        items[:] = [item for item in items if uses_database(item)]
+
+
+def uses_database(item: pytest.Item) -> bool:
+    """Return whether a test uses the gateway's database."""
+    names = getattr(item, "fixturenames", ())
+    return bool({"db", "transactional_db"} & set(names)) or (
+        item.get_closest_marker("django_db") is not None
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

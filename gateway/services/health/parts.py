@@ -4,9 +4,11 @@ this process. Each check raises UnwellError with the fault."""
 import asyncio
 import sqlite3
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from redis import asyncio as redis
 from redis.asyncio.retry import Retry
@@ -155,6 +157,41 @@ class Database:
         except sqlite3.Error as error:
             return error
         return None
+
+
+class DatabaseServer:
+    """Check of PostgreSQL on a connection of its own, which the limit of the pool does not concern."""
+
+    def __init__(self, parameters: Callable[[], dict[str, Any]]) -> None:
+        """``parameters`` returns those of a connection; it reads the password anew."""
+        self._parameters = parameters
+        self._connection: Any = None
+        self._work: asyncio.Future[Exception | None] | None = None
+
+    async def check(self) -> None:
+        if self._work is None or self._work.done():
+            self._work = asyncio.get_running_loop().run_in_executor(_probe, self._ask)
+        error = await asyncio.shield(self._work)
+        if error is not None:
+            raise UnwellError(f"cannot be written: {' '.join(str(error).split())}")
+
+    def _ask(self) -> Exception | None:
+        """Return the error of a query, as ``Database._lock``; a server that only reads is one."""
+        import psycopg
+
+        try:
+            if self._connection is None:
+                limit = f"-c statement_timeout={int(ANSWER_S * 500)}"
+                self._connection = psycopg.connect(
+                    **self._parameters(), autocommit=True, options=limit
+                )
+            row = self._connection.execute("SELECT pg_is_in_recovery()").fetchone()
+        except (psycopg.Error, OSError) as error:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+            return error
+        return RuntimeError("the server only reads") if row[0] else None
 
 
 async def check_gateway(checks: Checks) -> None:

@@ -11,7 +11,13 @@ from engine.metadata.apart.routed import PREFIXES
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.checks import Checks
 from gateway.services.health.hops import Hops, Kind
-from gateway.services.health.parts import Database, Redis, Store, check_gateway
+from gateway.services.health.parts import Database, DatabaseServer, Redis, Store, check_gateway
+
+
+def _database() -> Database | DatabaseServer:
+    if settings.DATABASE.database_url:
+        return DatabaseServer(settings.DATABASE.parameters)
+    return Database(Path(str(settings.DATABASES["default"]["NAME"])))
 
 
 class Health:
@@ -46,8 +52,7 @@ class Health:
                 self._redis = Redis(settings.REDIS, on_demand=on_demand)
                 checks.start(Kind.REDIS, "", self._redis.check, period_s=1.0)
                 checks.start(Kind.SPARK, "", self._redis.check_worker)
-            path = Path(str(settings.DATABASES["default"]["NAME"]))
-            checks.start(Kind.DATABASE, "", Database(path).check, period_s=1.0)
+            checks.start(Kind.DATABASE, "", _database().check, period_s=1.0)
         return self._checks
 
     def _notify(self) -> None:

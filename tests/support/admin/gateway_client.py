@@ -192,4 +192,6 @@ def call(gateway: Gateway, transactional_db: None) -> Iterator[Gateway]:
 def let_go_of_connections() -> None:
     """Close the connections of the thread of asynchronous database calls, which outlives the test."""
     for connection in connections.all(initialized_only=True):
+        if connection.vendor == "postgresql":
+            connection.close()  # back to the pool
         del connections[connection.alias]

@@ -1,0 +1,1 @@
+"""The console's database: SQLite, a file, or PostgreSQL."""

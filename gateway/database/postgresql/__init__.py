@@ -1,0 +1,1 @@
+"""Django's backend for PostgreSQL, for threads that keep their connection."""
