@@ -183,8 +183,8 @@ def answer_error(
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Return the answer to an exception outside a REST view: Django's ``handler500``, called while it is handled."""
-    reason = "An unexpected error occurred in the gateway"
-    return answer_error(request, 500, reason, sys.exc_info()[1])
+    error = sys.exc_info()[1] or RuntimeError("no error is handled")
+    return answer_error(request, *describe(error), error)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

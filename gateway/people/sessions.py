@@ -3,9 +3,12 @@
 from typing import Any
 
 from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
+from engine.auth.credentials import AuthenticationFailed
 from engine.base.errors import NotFound
 from gateway.people.models import PersonSession
 from gateway.services.clock import now_ms
@@ -43,6 +46,16 @@ class SessionStore(DatabaseStore):
         self.seen_at_ms = row.seen_at_ms
         data: dict[str, Any] = self.decode(row.session_data)
         return data
+
+    def save(self, must_create: bool = False) -> None:
+        """Store the session. Raises AuthenticationFailed when it was ended meanwhile, and the database's errors, which
+        Django hides."""
+        try:
+            super().save(must_create)
+        except UpdateError as error:
+            if isinstance(error.__context__, OperationalError | InterfaceError):
+                raise error.__context__ from error
+            raise AuthenticationFailed("the session was ended", "SESSION_ENDED") from error
 
     async def note_use(self) -> None:
         """Store that the session is used now, unless that was stored within the last minute."""
