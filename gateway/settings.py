@@ -140,6 +140,8 @@ LOGGING = {
         "kazoo": {"level": "WARNING"},
         # The gateway logs a refused sign-in itself, without the name: people type passwords there.
         "axes": {"level": "CRITICAL"},
+        # The calls that wait for a connection fail, and are logged.
+        "psycopg.pool": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
         "kombu": {"level": "WARNING"},
     },

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from celery import Celery
 from channels_redis.pubsub import RedisPubSubChannelLayer
+from django.db.utils import load_backend
 
 from engine.admin.api.rows import TOPICS, LoadedTopics
 from engine.admin.client import AdminClient
@@ -32,19 +33,24 @@ from engine.net.issuers import IssuerClient
 from engine.net.network import LoopNetwork
 from engine.net.tls import TLS_FACTORY
 from engine.wire import bookie_v3 as v3
+from gateway.database.settings import DatabaseSettings
+from gateway.people.provider_client import ProviderClient
 from gateway.redis_link import RedisSettings
-from gateway.services.health.parts import Redis
+from gateway.services.health.parts import DatabaseServer, Redis
+from gateway.sign_in import ProviderSettings
 from tests.support.net.certificates import Authority, Files
 
+OTHERS: dict[str, Any] = {"AUTOCOMMIT": True, "ATOMIC_REQUESTS": False, "TIME_ZONE": None}
+"""Django's defaults of a database's settings."""
 SECRET = "word-of-this-test"
 HOST = "127.0.0.1"
 
 
 class Impostor:
-    """A TLS server that keeps what it receives after the handshake, answers nothing and closes. ``asked`` means that a
-    client asks for TLS in clear first, as bookies' clients do."""
+    """A TLS server that keeps what it receives after the handshake, answers nothing and closes. ``asked``: the request
+    and answer in clear by which the client asks for TLS first, as of bookies' protocol and PostgreSQL's."""
 
-    def __init__(self, files: Files, authority: Authority, *, asked: bool) -> None:
+    def __init__(self, files: Files, authority: Authority, asked: "Asked") -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(files.cert, files.key)
         self._context.load_verify_locations(authority.cert)
@@ -54,7 +60,8 @@ class Impostor:
         self.port: int = self._listener.getsockname()[1]
         self.received = b""
         self.refused = 0
-        """Handshakes that the client ended."""
+        """Handshakes that the client ended; one that checks the host itself ends them afterwards."""
+        self.tried = 0
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -69,10 +76,11 @@ class Impostor:
                 self._converse(connection)
 
     def _converse(self, connection: socket.socket) -> None:
-        if self._asked:
-            asked = v3.start_tls_request(1)
-            assert connection.recv(len(asked), socket.MSG_WAITALL) == asked
-            connection.sendall(v3.start_tls_reply(v3.parse_request(asked, 0, len(asked))))
+        if self._asked is not None:
+            request, reply = self._asked
+            assert connection.recv(len(request), socket.MSG_WAITALL) == request
+            connection.sendall(reply)
+        self.tried += 1
         try:
             secured = self._context.wrap_socket(connection, server_side=True)
         except OSError:
@@ -89,6 +97,10 @@ class Impostor:
         self._thread.join()
 
 
+Asked = tuple[bytes, bytes] | None
+BOOKIE_ASKED = v3.start_tls_request(1)
+BOOKIE_REPLY = v3.start_tls_reply(v3.parse_request(BOOKIE_ASKED, 0, len(BOOKIE_ASKED)))
+POSTGRESQL = (bytes.fromhex("0000000804d2162f"), b"S")
 Attempt = Callable[[int, Authority, Files], Awaitable[object]]
 
 
@@ -98,7 +110,7 @@ class Link:
 
     attempt: Attempt
     sent: str = SECRET
-    asked: bool = False
+    asked: Asked = None
 
 
 def broker_client(authority: Authority) -> BrokerClientSettings:
@@ -234,10 +246,49 @@ async def to_redis_for_analyses(port: int, authority: Authority, own: Files) -> 
     await asyncio.to_thread(send)
 
 
+def database_at(port: int, authority: Authority, own: Files) -> DatabaseSettings:
+    """Return settings whose user is the secret: the password waits for the server's question."""
+    return DatabaseSettings(
+        f"postgresql://{SECRET}@{HOST}:{port}/db",
+        database_tls_enabled=True,
+        database_tls_trust_certs_file_path=authority.cert,
+        database_tls_certificate_file_path=own.cert,
+        database_tls_key_file_path=own.key,
+    )
+
+
+async def to_the_database(port: int, authority: Authority, own: Files) -> None:
+    options = database_at(port, authority, own).django(Path())
+    wrapper = load_backend(options["ENGINE"]).DatabaseWrapper({**OTHERS, **options}, "other")
+
+    def connected() -> None:
+        try:
+            wrapper.connect()
+        finally:
+            wrapper.close_pool()
+
+    await asyncio.to_thread(connected)
+
+
+async def to_the_database_for_checks(port: int, authority: Authority, own: Files) -> None:
+    await DatabaseServer(database_at(port, authority, own).parameters).check()
+
+
+async def to_a_provider(port: int, authority: Authority, _: Files) -> None:
+    client = ProviderClient(
+        ProviderSettings(
+            issuer=f"https://{HOST}:{port}/{SECRET}",
+            client_id="c",
+            trust_certs_file_path=authority.cert,
+        )
+    )
+    await asyncio.to_thread(client.authorization, "http://127.0.0.1/back")
+
+
 LINKS = {
     "broker": Link(to_a_broker),
     "private port of a broker": Link(to_the_private_port_of_a_broker),
-    "bookie": Link(to_a_bookie, asked=True),
+    "bookie": Link(to_a_bookie, asked=(BOOKIE_ASKED, BOOKIE_REPLY)),
     "zookeeper": Link(
         to_a_store(f"zk:{HOST}:{{}}/c", metadata_tls_enabled=True),
         sent="\x00\x00\x00\x2d\x00\x00\x00\x00",  # the session, before the user
@@ -247,6 +298,9 @@ LINKS = {
     "redis, checks": Link(to_redis_for_checks),
     "redis, live feed": Link(to_redis_for_the_live_feed),
     "redis, analyses": Link(to_redis_for_analyses),
+    "database": Link(to_the_database, asked=POSTGRESQL),
+    "database, checks": Link(to_the_database_for_checks, asked=POSTGRESQL),
+    "provider of sign-in": Link(to_a_provider),
 }
 
 
@@ -262,7 +316,7 @@ def impostor_for(tmp_path: Path, link: Link) -> Iterator[Callable[[str], tuple[A
     own = authority.issue("client", common_name=False)
 
     def impostor(host: str) -> tuple[Any, ...]:
-        server = Impostor(authority.issue("server", host), authority, asked=link.asked)
+        server = Impostor(authority.issue("server", host), authority, link.asked)
         servers.append(server)
         return server, authority, own
 
@@ -283,7 +337,7 @@ async def test_a_server_with_the_certificate_of_another_host_receives_nothing(
     server, authority, own = impostor_for("elsewhere.example")
     await attempted(link, server, authority, own)
     server.close()
-    assert server.refused > 0, "nothing was tried"
+    assert server.tried > 0
     assert server.received == b""
 
 
