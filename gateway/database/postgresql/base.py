@@ -13,5 +13,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def ensure_connection(self) -> None:
         """Connect if there is no connection, or none that serves after an error. Raises OperationalError."""
         if self.connection is not None and self.errors_occurred and not self.in_atomic_block:
-            self.close_if_unusable_or_obsolete()
+            self.errors_occurred = False
+            if not self.is_usable():
+                self.close()
         super().ensure_connection()

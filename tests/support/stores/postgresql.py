@@ -19,7 +19,8 @@ from urllib.parse import quote
 
 USER, NAME = "magnetar", "postgres"
 START_S = 60.0
-FOR_TESTS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60")
+FOR_TESTS = ("fsync=off", "full_page_writes=off", "max_connections=60")
+"""Options that lose data with the machine alone, and not with the process."""
 ALONE = "MAGNETAR_TESTS_OF_THE_DATABASE"
 """Variable that lets pytest run the tests of the database alone."""
 
