@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup dev have-dev test static check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench lock proto clean
+.PHONY: run demo setup dev have-dev test static check unit postgresql slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -28,10 +28,10 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check unit slow oracle e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench proto: have-dev
+check unit postgresql slow oracle e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
-test: dev static unit sim slow e2e
+test: dev static unit postgresql sim slow e2e
 
 # mypy has one process: the console's checks and tests use the other processor meanwhile.
 static:
@@ -48,6 +48,12 @@ check:
 
 unit:
 	PYTHONASYNCIODEBUG=1 $(PYTEST) -q -n $(JOBS) tests/unit tests/security tests/golden tests/contract tests/fuzz
+
+# Those of the unit tests that use the console's database, on PostgreSQL instead of SQLite. Without PostgreSQL on this
+# machine it says so.
+postgresql:
+	$(VENV)/python -m tests.support.stores.postgresql -q -n $(JOBS) \
+	  tests/unit/gateway tests/unit/admin_ui tests/unit/access tests/security
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's bookies and
 # ledger client with ours. The tests of a file stay together, and so do files that share an instance

@@ -140,7 +140,9 @@ class AuditRecorder:
             answer = await self._get_response(request)
         if accounted.changes or getattr(request, "recorded", False):
             if accounted.changes:
-                log.error("a call that only reads changed something path=%s", request.path)
+                log.error(
+                    "a call that is declared as a read changed something path=%s", request.path
+                )
             await self._record_after(request, answer, changes_text(accounted))
         return answer
 

@@ -141,7 +141,10 @@ def test_two_gateways_share_people_sessions_and_the_set_up(
             # The first call may be the one that finds the connection gone.
             gateway.until(503, lambda gateway=gateway: gateway("GET", "session")[0])
             status, refusal = gateway("GET", "session")
-            assert (status, refusal.get("hop")) == (503, "database"), (refusal, gateway.log.read_text())
+            assert (status, refusal.get("hop")) == (503, "database"), (
+                refusal,
+                gateway.log.read_text(),
+            )
             assert gateway.sign_in() == 503
         database.start()
         for gateway in (first, second):

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 USER, NAME = "magnetar", "postgres"
 START_S = 60.0
-FOR_TESTS = ("fsync=off", "full_page_writes=off", "max_connections=60")
+FOR_TESTS = ("fsync=off", "full_page_writes=off", "max_connections=200")
 """Options that lose data with the machine alone, and not with the process."""
 ALONE = "MAGNETAR_TESTS_OF_THE_DATABASE"
 """Variable that lets pytest run the tests of the database alone."""
@@ -135,8 +135,16 @@ def main(arguments: list[str]) -> int:
         )
         return 0
     with running_postgresql() as server:
-        env = {**os.environ, "MAGNETAR_DATABASE_URL": server.url, ALONE: "1"}
-        return subprocess.call([sys.executable, "-m", "pytest", *arguments], env=env)
+        env = {
+            **os.environ,
+            "MAGNETAR_DATABASE_URL": server.url,
+            "MAGNETAR_DATABASE_CONNECTIONS_MAX": "80",
+            ALONE: "1",
+        }
+        # Threads of tests end without closing their connections, which goes with the server at the end.
+        leaks = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+        options = ["--reuse-db", *(part for leak in leaks for part in ("-W", leak))]
+        return subprocess.call([sys.executable, "-m", "pytest", *options, *arguments], env=env)
 
 
 if __name__ == "__main__":
