@@ -19,8 +19,10 @@ from admin_ui.access.shapes import ACTION_WORDS
 from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
 from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
+from admin_ui.rights import KINDS
 from admin_ui.shapes import BROKER_STATES, Reason
 from admin_ui.subscriptions.shapes import ACTIONS
+from admin_ui.tokens.shapes import TOKEN_KINDS
 from admin_ui.topics.shapes import CHANGES, PROBLEM_CAUSES
 from engine.admin.lag import LagCause
 from engine.schema.kinds import SchemaKind
@@ -91,7 +93,9 @@ SPECTACULAR = {
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": r"/api/v1(/clusters/\{cluster\})?",
     "ENUM_NAME_OVERRIDES": {
+        "PlaceKindEnum": tuple(KINDS.values()),
         "RightActionEnum": ACTION_WORDS,
+        "TokenKindEnum": TOKEN_KINDS,
         "SchemaKindEnum": [kind.value for kind in SchemaKind],
         "CursorActionEnum": ACTIONS,
         "TopicChangeEnum": CHANGES,

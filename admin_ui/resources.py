@@ -19,6 +19,7 @@ from admin_ui.schemas import SCHEMAS
 from admin_ui.session import SESSION
 from admin_ui.subscriptions import SUBSCRIPTIONS
 from admin_ui.tenants import TENANTS
+from admin_ui.tokens import TOKENS
 from admin_ui.topics import TOPICS
 
 RESOURCES = (
@@ -38,6 +39,7 @@ RESOURCES = (
     POLICIES,
     ACCESS,
     GRANTS,
+    TOKENS,
     PAYLOAD_RULES,
     AUDIT,
     SAVED_VIEWS,

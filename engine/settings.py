@@ -104,7 +104,7 @@ ELSEWHERE = frozenset(
         *("redis_url", "redis_user", "redis_password"),
         *("redis_tls_trust_certs_file_path", "redis_tls_certificate_file_path"),
         "redis_tls_key_file_path",
-        *("max_connections_per_address", "secret_key", "trusted_proxies"),
+        *("max_connections_per_address", "secret_key", "token_signing_key", "trusted_proxies"),
         "status_file_path",
         "websocket_key_folder",
         "workers_on_demand",

@@ -80,6 +80,10 @@ class Environment:
         "/status.html answers OK while this file exists, else 404; empty: always 404 (statusFilePath)",
     )
     secret_key: str = secret("signs sessions; empty: the file in data_dir")
+    token_signing_key: str = secret(
+        "signs the tokens that the console issues: the secret key of token_secret_key, or the private key of "
+        "token_public_key, as file:///path; empty: it issues none"
+    )
     allowed_hosts: str = text("", "further Host headers that are accepted, with commas between")
     allowed_origins: str = text(
         "",

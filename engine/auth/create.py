@@ -21,15 +21,16 @@ def create_authentication(
     *,
     judge_proxies: bool,
     revoked: Container[str] = frozenset(),
+    at_gateway: bool = False,
 ) -> Authentication:
     """Return the authentication of a broker or gateway. ``fetch`` reads the pages of issuers; ``revoked``: ids of
-    tokens that are refused. Raises ProviderError."""
+    tokens that are refused; ``at_gateway``: tokens for gateways alone are accepted. Raises ProviderError."""
 
     def wall_s() -> float:
         return clock.wall_ms() / 1000
 
     makers: dict[str, Callable[[], Provider]] = {
-        "token": lambda: token_provider(settings.token, wall_s),
+        "token": lambda: token_provider(settings.token, wall_s, at_gateway=at_gateway),
         "second_token": lambda: token_provider(settings.second_token, wall_s),
         "oidc": lambda: oidc_provider(settings.open_id, fetch, wall_s, clock.monotonic_s),
         "basic": lambda: BasicProvider(settings.basic.basic_auth_conf, wall_s),

@@ -8,11 +8,14 @@ class Evidence(NamedTuple):
     """Evidence by which a token was accepted, and whose end withdraws it.
 
     ``token_id``: see ``jws.token_id``. ``key_id`` stands for the key that verified it and the rules of its claims;
-    empty for keys that an issuer publishes.
+    empty for keys that an issuer publishes. ``level`` and ``person`` are claims of tokens for gateways alone, empty
+    otherwise.
     """
 
     token_id: str
     key_id: str = ""
+    level: str = ""
+    person: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,7 @@ class SecureFiles:
             "MAGNETAR_AUTHENTICATION_ENABLED": "true",
             "MAGNETAR_AUTHENTICATION_PROVIDERS": ",".join(self._providers),
             "MAGNETAR_TOKEN_SECRET_KEY": self.token_key.as_uri(),
+            "MAGNETAR_TOKEN_SIGNING_KEY": self.token_key.as_uri(),
             "MAGNETAR_AUTHENTICATE_METRICS_ENDPOINT": "true",  # they name the topics of all tenants
             "MAGNETAR_AUTHORIZATION_ENABLED": "true",
             "MAGNETAR_SUPER_USER_ROLES": f"{SUPERUSER},{BROKER},{GATEWAY}",

@@ -1,7 +1,8 @@
 """Provider of the method ``token``: signed tokens whose key the broker knows."""
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from engine.auth.authenticators import jws
 from engine.auth.authenticators.key_texts import secret_key, verification_key
@@ -20,6 +21,12 @@ from engine.auth.settings import SecondTokenSettings, TokenSettings
 
 TOKEN = "token"
 BEARER = "Bearer "
+GATEWAY_ROLE = "gateway_role"
+GATEWAY_LEVEL = "gateway_level"
+GATEWAY_PERSON = "gateway_person"
+"""Claims of a token that serves at gateways alone. It states its role in none of the claims that brokers read."""
+LOWEST_LEVEL = "read"
+"""Level of such a token that states none."""
 
 
 class TokenProvider:
@@ -40,8 +47,11 @@ class TokenProvider:
         audience: str = "",
         file: WatchedFile | None = None,
         read: Callable[[], VerificationKey] | None = None,
+        at_gateway: bool = False,
     ) -> None:
-        """``now_s`` returns seconds since the Unix epoch. ``read`` returns the key that is in ``file`` now."""
+        """``now_s`` returns seconds since the Unix epoch. ``read`` returns the key that is in ``file`` now.
+        ``at_gateway``: tokens for gateways alone are accepted, too."""
+        self._at_gateway = at_gateway
         self._file = file
         self._read = read
         self.files = () if file is None or not file.exists else (file,)
@@ -73,14 +83,29 @@ class TokenProvider:
         token = jws.parse(text_of(presented.data))
         claims = jws.verify(token, self._key)
         expires_at = jws.check_times(claims, self._now_s())
+        if self._at_gateway and GATEWAY_ROLE in claims:
+            return self._for_gateway(token, claims, expires_at)
         if self._audience_claim:
             check_audience(claims.get(self._audience_claim), {self._audience})
         role = jws.role_of(claims, self._claim)
         return Authenticated(role, expires_at, Evidence(jws.token_id(token), self._key_id))
 
+    def _for_gateway(
+        self, token: jws.Token, claims: Mapping[str, Any], expires_at: float | None
+    ) -> Authenticated:
+        level = str(claims.get(GATEWAY_LEVEL) or LOWEST_LEVEL)
+        person = claims.get(GATEWAY_PERSON)
+        if person is not None:
+            person = jws.role_of(claims, GATEWAY_PERSON)
+        evidence = Evidence(jws.token_id(token), self._key_id, level, person or "")
+        return Authenticated(jws.role_of(claims, GATEWAY_ROLE), expires_at, evidence)
+
 
 def token_provider(
-    settings: TokenSettings | SecondTokenSettings, now_s: Callable[[], float]
+    settings: TokenSettings | SecondTokenSettings,
+    now_s: Callable[[], float],
+    *,
+    at_gateway: bool = False,
 ) -> TokenProvider:
     """Return the provider that settings describe. Raises ProviderError."""
     given = settings.values()
@@ -116,6 +141,7 @@ def token_provider(
         audience=given.audience,
         file=file,
         read=read,
+        at_gateway=at_gateway,
     )
 
 

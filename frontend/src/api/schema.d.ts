@@ -1257,6 +1257,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The personal tokens of the session's person, and new ones of its acting role. */
+        get: operations["listOwnTokens"];
+        put?: never;
+        /** @description The personal tokens of the session's person, and new ones of its acting role. */
+        post: operations["issueOwnToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/tokens/{token_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description A personal token of the session's person, which is revoked. */
+        delete: operations["revokeOwnToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session/view-as": {
         parameters: {
             query?: never;
@@ -1269,6 +1304,41 @@ export interface paths {
         /** @description Look at the console as a role does, which superusers may. */
         post: operations["viewAs"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description All issued tokens, and new ones of roles. */
+        get: operations["listTokens"];
+        put?: never;
+        /** @description All issued tokens, and new ones of roles. */
+        post: operations["issueToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{token_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description A token, which is revoked. Brokers and gateways refuse it within a second, and close its connections. */
+        delete: operations["revokeToken"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1316,7 +1386,7 @@ export interface components {
     schemas: {
         /** @description The name of a place in parts; those that it does not have are empty. */
         AccessAnswer: {
-            kind: components["schemas"]["KindEnum"];
+            kind: components["schemas"]["PlaceKindEnum"];
             tenant: string;
             /** @description without the tenant */
             namespace: string;
@@ -2023,7 +2093,7 @@ export interface components {
              *     * `topic` - topic
              *     * `subscription` - subscription
              */
-            kind: components["schemas"]["KindEnum"];
+            kind: components["schemas"]["PlaceKindEnum"];
             tenant: string;
             /** @description without the tenant */
             namespace: string;
@@ -2093,15 +2163,6 @@ export interface components {
          * @enum {string}
          */
         HopShapeStateEnum: "ok" | "slow" | "down" | "unknown";
-        /**
-         * @description * `cluster` - cluster
-         *     * `tenant` - tenant
-         *     * `namespace` - namespace
-         *     * `topic` - topic
-         *     * `subscription` - subscription
-         * @enum {string}
-         */
-        KindEnum: "cluster" | "tenant" | "namespace" | "topic" | "subscription";
         /**
          * @description * `at_rest` - at_rest
          *     * `live` - live
@@ -2355,6 +2416,19 @@ export interface components {
             allowed_clusters: string[];
             name: string;
         };
+        NewTokenAnswer: {
+            /** @description shown here alone: it is not stored */
+            token: string;
+            row: components["schemas"]["TokenRow"];
+        };
+        /** @description A token of a role. Below level full it serves at gateways alone. */
+        NewTokenBodyRequest: {
+            name: string;
+            role: string;
+            level: components["schemas"]["ActingLevelEnum"];
+            /** @description null: it does not end */
+            expires_in_s: number | null;
+        };
         NewTopicRequest: {
             domain: components["schemas"]["DomainEnum"];
             tenant: string;
@@ -2427,6 +2501,19 @@ export interface components {
             top_backlogs: components["schemas"]["TopicRow"][];
             brokers: components["schemas"]["BrokerRow"][];
             bookies: components["schemas"]["BookieRow"][];
+        };
+        /** @description A personal token of the acting role. It serves at gateways alone. */
+        OwnTokenBodyRequest: {
+            name: string;
+            /**
+             * @description at most the caller's own
+             *
+             *     * `full` - full
+             *     * `operate` - operate
+             *     * `read` - read
+             */
+            level: components["schemas"]["ActingLevelEnum"];
+            expires_in_s: number;
         };
         /** @description A BacklogShape whose values may be null: not known. */
         PartitionRow: {
@@ -2574,6 +2661,15 @@ export interface components {
         PersonSessionsShape: {
             rows: components["schemas"]["PersonSessionShape"][];
         };
+        /**
+         * @description * `cluster` - cluster
+         *     * `tenant` - tenant
+         *     * `namespace` - namespace
+         *     * `topic` - topic
+         *     * `subscription` - subscription
+         * @enum {string}
+         */
+        PlaceKindEnum: "cluster" | "tenant" | "namespace" | "topic" | "subscription";
         /** @description A change of a policy. A preview needs ``value``; null removes the value set at this level. */
         PolicyBodyRequest: {
             /** @default false */
@@ -2896,7 +2992,7 @@ export interface components {
         };
         /** @description The name of a place in parts; those that it does not have are empty. */
         ReachRow: {
-            kind: components["schemas"]["KindEnum"];
+            kind: components["schemas"]["PlaceKindEnum"];
             tenant: string;
             /** @description without the tenant */
             namespace: string;
@@ -3029,7 +3125,7 @@ export interface components {
         RightActionEnum: "superuser" | "tenant admin" | "lookup" | "produce" | "consume" | "packages" | "functions" | "sources" | "sinks";
         /** @description A thing that gives a right: a list that has the role, or a grant, with its place and the listed role. */
         RightBasis: {
-            kind: components["schemas"]["KindEnum"];
+            kind: components["schemas"]["PlaceKindEnum"];
             tenant: string;
             /** @description without the tenant */
             namespace: string;
@@ -3447,6 +3543,40 @@ export interface components {
         Times: {
             to: number;
             from: number;
+        };
+        /**
+         * @description * `role` - role
+         *     * `personal` - personal
+         * @enum {string}
+         */
+        TokenKindEnum: "role" | "personal";
+        TokenRow: {
+            id: string;
+            /** @description the claim jti */
+            token_id: string;
+            name: string;
+            role: string;
+            level: components["schemas"]["ActingLevelEnum"];
+            kind: components["schemas"]["TokenKindEnum"];
+            /** @description owner of a personal token, else empty */
+            person: string;
+            created_by: string;
+            created_at: number;
+            /** @description null: it does not end */
+            expires_at: number | null;
+            /** @description last use at a gateway, up to a minute late; brokers report none */
+            used_at: number | null;
+            revoked_at: number | null;
+            revoked_by: string;
+        };
+        TokensAnswer: {
+            /** @description why no token can be issued; empty when it can */
+            obstacle: string;
+            total: number;
+            offset: number;
+            limit: number;
+            /** @description newest first */
+            rows: components["schemas"]["TokenRow"][];
         };
         /**
          * @description * `pulsar-admin` - pulsar-admin
@@ -9163,6 +9293,162 @@ export interface operations {
             };
         };
     };
+    listOwnTokens: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokensAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    issueOwnToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnTokenBodyRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewTokenAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    revokeOwnToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenRow"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     viewAs: {
         parameters: {
             query?: never;
@@ -9201,6 +9487,165 @@ export interface operations {
                 };
             };
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: {
+                kind?: "personal" | "role";
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description part of name, role or person, in any case */
+                q?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokensAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    issueToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTokenBodyRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewTokenAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenRow"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -43,6 +43,7 @@ class Callers:
             issuers.fetch,
             judge_proxies=identity.authorization.authorization_enabled,
             revoked=self,
+            at_gateway=True,
         )
         for revoked in self._revoked:
             revoked.follow(self._end_withdrawn)

@@ -11,9 +11,10 @@ from django.contrib.auth import aget_user
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.http_credentials import AUTHORIZATION
 from engine.auth.identity import UNAUTHENTICATED, Identity
+from gateway.access.issued_tokens import level_of_token
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.callers import Callers
-from gateway.http.auth.identity import acting_in, identity_of
+from gateway.http.auth.identity import acting_in, identity_of, note_use
 from gateway.http.connection import certificate_of
 from gateway.people.acting import FULL
 
@@ -38,6 +39,8 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
     certificate = certificate_of(scope)
     identity = await callers.identity(headers, address, certificate, shown_only=True)
     if identity is not None:
+        scope["level"] = await level_of_token(identity)
+        note_use(clusters_of(scope), identity)
         return identity
     user = scope.get("user")
     if user is not None and "origin" in headers:

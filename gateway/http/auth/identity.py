@@ -23,7 +23,8 @@ from engine.auth.credentials import AuthenticationFailed, RolesRefused
 from engine.auth.http_credentials import AUTHORIZATION, METHOD_HEADER, ORIGINAL_PRINCIPAL
 from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.base.addresses import is_loopback
-from gateway.clusters.registry import clusters_for
+from gateway.access.issued_tokens import UsedTokens, level_of_token, person_of_token
+from gateway.clusters.registry import Clusters, clusters_for
 from gateway.http.auth.callers import Callers
 from gateway.http.connection import certificate_of
 from gateway.people.acting import FULL, Acting, acting_of
@@ -112,6 +113,8 @@ async def _identify(request: HttpRequest) -> Identity:
     certificate = certificate_of(request.scope)  # type: ignore[attr-defined]
     identity = await callers.identity(headers, address, certificate, shown_only=True)
     if identity is not None:
+        request.level = await level_of_token(identity)  # type: ignore[attr-defined]
+        note_use(clusters_for(request), identity)
         return identity
     user: Any = await request.auser()
     acting = acting_in(user, getattr(request, "session", {}))
@@ -124,6 +127,12 @@ async def _identify(request: HttpRequest) -> Identity:
         enforce_csrf(request)
         return identity_of(acting)
     return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
+
+
+def note_use(clusters: Clusters, identity: Identity) -> None:
+    """Note that the caller's token was used, if it has one."""
+    if identity.token_id:
+        clusters.part(UsedTokens).note(identity.token_id)
 
 
 def enforce_csrf(request: HttpRequest) -> None:
@@ -146,7 +155,11 @@ def identity_of(acting: Acting) -> Identity:
 def name_of(request: HttpRequest) -> str:
     """Return the name of an identified caller, for records: the console's user, else the role; empty for neither."""
     user = request.user
-    return user.get_username() if user.is_authenticated else role_of(request)
+    if user.is_authenticated:
+        return user.get_username()
+    identity = getattr(request, "identified", None)
+    person = person_of_token(identity) if isinstance(identity, Identity) else ""
+    return person or role_of(request)
 
 
 def role_of(request: HttpRequest) -> str:

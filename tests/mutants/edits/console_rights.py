@@ -7,6 +7,7 @@ PAGES = "unit/admin_ui/access/test_rights_pages.py"
 AUDIT = "unit/admin_ui/audit/test_audit_search.py"
 GRANTS = "unit/admin_ui/access/test_grants.py"
 PAYLOADS = "unit/gateway/access/test_payload_rules.py"
+TOKENS = "unit/gateway/access/test_issued_tokens.py"
 REASONS = "unit/auth/authorization/test_reasons.py"
 
 EDITS = (
@@ -129,5 +130,45 @@ EDITS = (
         "if _words(grant, role, records) != before:",
         "if False:",
         (f"{GRANTS}::test_administrators_that_changed_meanwhile_are_not_overwritten",),
+    ),
+    Edit(
+        "brokers-accept-tokens-for-gateways",
+        "gateway/access/issued_tokens.py::claims_of",
+        "return claims | {GATEWAY_ROLE: new.role, GATEWAY_LEVEL: new.level}",
+        'return claims | {"sub": new.role, GATEWAY_ROLE: new.role, GATEWAY_LEVEL: new.level}',
+        (
+            f"{TOKENS}::test_a_token_below_level_full_is_refused_by_brokers_and_narrowed_at_gateways",
+        ),
+    ),
+    Edit(
+        "personal-token-outlives-the-role",
+        "gateway/access/issued_tokens.py::level_of_token",
+        "return lower_of(acting.level, evidence.level)",
+        "return evidence.level",
+        (f"{TOKENS}::test_a_personal_token_ends_with_the_role_and_the_person",),
+    ),
+    Edit(
+        "personal-token-above-the-own-level",
+        "admin_ui/tokens/api.py::OwnTokensView.post",
+        'if not AccessLevel(acting.level).includes(AccessLevel(body["level"])):',
+        "if False:",
+        (f"{TOKENS}::test_a_personal_token_has_the_acting_role_at_most_at_its_level",),
+    ),
+    Edit(
+        "token-is-marked-as-revoked-although-it-is-not",
+        "admin_ui/tokens/services.py::revoke",
+        "await cluster.link.arun(partial(_revoke, record.token_id, expires_at))",
+        "pass",
+        (
+            f"{TOKENS}::test_a_revoked_token_is_refused_at_once",
+            f"{TOKENS}::test_a_token_is_not_marked_as_revoked_while_it_is_not",
+        ),
+    ),
+    Edit(
+        "unknown-level-is-full",
+        "gateway/access/issued_tokens.py::lower_of",
+        "level if level in LEVELS else READ",
+        "level if level in LEVELS else FULL",
+        (f"{TOKENS}::test_a_token_with_a_level_that_is_not_known_only_reads",),
     ),
 )

@@ -46,6 +46,8 @@ READER_CALLS: set[str] = {
     "POST session/view-as",
     "POST session/password",
     "DELETE session/sessions/<seg:session_id>",
+    "POST session/tokens",
+    "DELETE session/tokens/<number:token_id>",
 }
 """Changes of the console that every level allows, since they are of the caller's own session."""
 OPERATOR_REST = {

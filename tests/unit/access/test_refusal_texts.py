@@ -86,9 +86,9 @@ def test_a_role_without_rights_reads_apaches_refusal(
     assert (answer.status, answer.json) == (status, {"reason": text})
 
 
-def test_the_list_of_clusters_is_open_to_every_role(gateway: Gateway, settings: Any) -> None:
+def test_the_list_of_clusters_is_open_to_every_role(call: Gateway, settings: Any) -> None:
     settings.IDENTITY = by_token(authorization_enabled=True)
-    assert gateway("GET", "/admin/v2/clusters", headers=bearer("app")).json == ["standalone"]
+    assert call("GET", "/admin/v2/clusters", headers=bearer("app")).json == ["standalone"]
 
 
 def test_each_call_that_apache_judges_has_its_words() -> None:

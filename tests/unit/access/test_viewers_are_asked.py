@@ -83,6 +83,7 @@ VIEWS_OF_ALL = {
     "ViewsView": "the caller's own saved views",
     "AnalysesView": "the analyses that exist",
     "MayView": "the caller's own rights",
+    "OwnTokensView": "the caller's own tokens",
     "GrantsView": "the grants of the place that the query names, which is judged",
     "SessionView": "the caller",
     "SessionsView": "the caller's own sessions",
@@ -94,7 +95,9 @@ VIEWS_OF_ALL = {
     "TenantResource": "the definition of the tenant that the path names",
 }
 """Reading views without a viewer that are open to more callers than superusers, with what they are about."""
-OF_THE_CONSOLE = {"PayloadRulesView", "PeopleView", "PersonSessionsView", "PersonView"}
+OF_THE_CONSOLE = {
+    *("PayloadRulesView", "PeopleView", "PersonSessionsView", "PersonView", "TokensView"),
+}
 """Views of superusers about records of the console itself, which are of no tenant."""
 ABOUT_NAMESPACE = frozenset(
     {
