@@ -16,7 +16,8 @@ export function CommandLines({ of, note }: { of: Commands; note?: string | undef
         {note && <p className={styles.note}>{note}</p>}
         {isAsked && (
           <p className={styles.note}>
-            <code>PULSAR_TOKEN</code> is a token of a role that may do this.
+            <code>PULSAR_TOKEN_FILE</code> is the path of a file with a token of a role that may do this,{" "}
+            <code>PULSAR_HEADER_FILE</code> of one with the line <code>Authorization: Bearer …</code> of it.
           </p>
         )}
         <OneLine label="curl" line={of.curl} isAsked={isAsked} />

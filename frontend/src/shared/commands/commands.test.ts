@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { ACCESS_COMMANDS } from "./access-commands";
 import { COMMANDS, QUESTIONS } from "./commands";
 import { OF_A_SESSION, PEOPLE_COMMANDS } from "./people-commands";
 import type { PolicyCalls } from "./policy-commands";
@@ -54,11 +55,18 @@ const ARGUMENTS: Record<string, unknown[]> = {
   resetPassword: ["ada"],
   endSession: ["ada", "id"],
   endSessions: ["ada"],
+  changeGrant: [
+    { tenant: "shop", namespace: "orders" },
+    { role: "app", words: ["produce", "consume"] },
+  ],
+  issueToken: [{ name: "job", role: "app", level: "full", expires_in_s: 3600 }],
+  revokeToken: ["7"],
+  setPayloadRules: [{ rules: [], expected: [] }],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 
 test("each changing operation has three lines, or a reason why a tool has none", () => {
-  const all = { ...COMMANDS, ...PEOPLE_COMMANDS };
+  const all = { ...COMMANDS, ...PEOPLE_COMMANDS, ...ACCESS_COMMANDS };
   const known = [...Object.keys(all), ...QUESTIONS, ...OF_A_SESSION];
   expect([...known].sort()).toEqual([...changing].sort());
   for (const [operation, make] of Object.entries(all)) {
@@ -154,5 +162,25 @@ test("a rack is set with its hostname, and removed", () => {
   );
   expect(COMMANDS.changeRack({ bookie: "b:3181" }, { rack: null }).pulsarAdmin).toBe(
     "pulsar-admin bookies delete-bookie-rack -b b:3181",
+  );
+});
+
+test("a grant is set with its words, and removed without any", () => {
+  const place = { tenant: "shop", namespace: "orders" };
+  const made = ACCESS_COMMANDS.changeGrant(place, { role: "app 1", words: ["produce", "consume"] });
+  expect(made.curl).toBe(
+    `curl -f -X POST -H 'Content-Type: application/json' -d '["produce","consume"]' ${location.origin}/admin/v2/namespaces/shop/orders/permissions/app%201`,
+  );
+  expect(made.pulsarAdmin).toBe(
+    "pulsar-admin namespaces grant-permission --role 'app 1' --actions produce,consume shop/orders",
+  );
+  const topic = { ...at, topic: "t" };
+  const removed = ACCESS_COMMANDS.changeGrant({ ...place, topic }, { role: "app", words: [] });
+  expect(removed.curl).toBe(
+    `curl -f -X DELETE ${location.origin}/admin/v2/persistent/shop/orders/t/permissions/app`,
+  );
+  expect(removed.pulsarctl).toBe("pulsarctl topics revoke-permissions --role app persistent://shop/orders/t");
+  expect(ACCESS_COMMANDS.changeGrant({ tenant: "shop" }, { role: "app", words: [] }).curl).toHaveProperty(
+    "why",
   );
 });

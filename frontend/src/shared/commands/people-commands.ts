@@ -27,4 +27,6 @@ export const OF_A_SESSION: (keyof operations)[] = [
   "viewAs",
   "changePassword",
   "endOwnSession",
+  "issueOwnToken",
+  "revokeOwnToken",
 ];

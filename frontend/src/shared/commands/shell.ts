@@ -32,11 +32,12 @@ export function path(...segments: string[]): string {
   return segments.map(encodeURIComponent).join("/");
 }
 
+/** The credential in files: on a command line, other users of the machine would see it. */
 const CREDENTIALS = {
-  curl: '-H "Authorization: Bearer $PULSAR_TOKEN"',
-  pulsarctl: '--token "$PULSAR_TOKEN"',
+  curl: '-H "@$PULSAR_HEADER_FILE"',
+  pulsarctl: '--token-file "$PULSAR_TOKEN_FILE"',
   "pulsar-admin":
-    '--auth-plugin org.apache.pulsar.client.impl.auth.AuthenticationToken --auth-params "token:$PULSAR_TOKEN"',
+    '--auth-plugin org.apache.pulsar.client.impl.auth.AuthenticationToken --auth-params "file://$PULSAR_TOKEN_FILE"',
 };
 
 /** The commands of a line with the credential that an instance asks for, by reference: a copied line holds no secret. */
