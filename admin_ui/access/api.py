@@ -6,6 +6,7 @@ from admin_ui.access import operations, selectors, shapes
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, query
 from admin_ui.place import ADMIN_OF_PLACE, PLACE, SUBSCRIPTION, place_of
 from engine.auth.rights import AUTHENTICATED
+from gateway.clusters.registry import clusters_for
 from gateway.http.bodies import json_answer
 
 ROLE = Parameter("role", place="path")
@@ -83,7 +84,8 @@ class MayView(ClusterView):
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
         place, policy = place_of(params), params.get("policy", "")
+        caller = operations.Caller(self.identity, self.level, clusters_for(request))
         answers = await self.work(
-            lambda engine: operations.may(self.cluster, self.identity, self.level, place, policy)
+            lambda engine: operations.may(self.cluster, caller, place, policy)
         )
         return json_answer({"actions": answers})

@@ -17,8 +17,10 @@ from engine.auth.resource_names import Resource
 from engine.base.errors import InvalidField
 from engine.base.names import PERSISTENT, split_topic
 from gateway.clusters.cluster import Cluster
-from gateway.http.auth.access import AccessRefusedError, authorize, rights_of
-from gateway.http.auth.levels import AccessLevel, needed_level, refusal
+from gateway.clusters.registry import Clusters
+from gateway.http.auth.access import AccessRefusedError, authorize, needs_of, rights_of
+from gateway.http.auth.levels import AccessLevel, LevelRefusedError, check_level
+from gateway.http.auth.payloads import PayloadsHiddenError, check_payloads, reveals
 
 OF_PLACES = frozenset({"tenant", "namespace", "domain", "topic", "subscription"})
 """Variables of paths that name a place. The rights of a call depend on no other variable, policy excepted."""
@@ -83,8 +85,16 @@ def names_of(place: Resource) -> dict[str, str]:
     return names
 
 
+class Caller(NamedTuple):
+    """A caller whose operations are judged. ``clusters``: those of the process, for the payload rules."""
+
+    identity: Identity
+    level: AccessLevel
+    clusters: Clusters
+
+
 async def may(
-    cluster: Cluster, identity: Identity, level: AccessLevel, place: Resource, policy: str = ""
+    cluster: Cluster, caller: Caller, place: Resource, policy: str = ""
 ) -> dict[str, dict[str, Any]]:
     """Return, for each operation whose path the place fills, whether the caller may make it, and if not why.
 
@@ -97,23 +107,23 @@ async def may(
             asked = Asked(cluster.name, place, operation.variables, policy)
             # A call whose body names a place needs at least a namespace here.
             with suppress(InvalidField):
-                why = await _refusal(operation, asked, cluster, identity, level)
+                why = await _refusal(operation, asked, cluster, caller)
                 answers[operation.name] = {"allowed": not why, "why": why}
     return answers
 
 
 async def _refusal(
-    operation: ConsoleOperation,
-    asked: Asked,
-    cluster: Cluster,
-    identity: Identity,
-    level: AccessLevel,
+    operation: ConsoleOperation, asked: Asked, cluster: Cluster, caller: Caller
 ) -> str:
     """Return why the caller may not make a call; empty if it may."""
-    rights = rights_of(operation.view, operation.method)
+    view, method, (identity, level, clusters) = operation.view, operation.method, caller
+    rights = rights_of(view, method)
     try:
         await authorize(rights, asked, identity, cluster)
-    except AccessRefusedError as error:
-        return error.reason
-    needed = needed_level(operation.view, operation.method)
-    return "" if level.includes(needed) else refusal(level, needed)
+        check_level(view, method, level)
+        if reveals(view, method):
+            places = [place for _, place in needs_of(rights, asked)]
+            await check_payloads(clusters, identity, level, places)
+    except (AccessRefusedError, LevelRefusedError, PayloadsHiddenError) as error:
+        return str(error)
+    return ""

@@ -59,8 +59,8 @@ EDITS = (
     Edit(
         "closed-by-level-is-shown-as-open",
         "admin_ui/access/operations.py::_refusal",
-        'return "" if level.includes(needed) else refusal(level, needed)',
-        'return ""',
+        "check_level(view, method, level)",
+        "pass",
         (f"{PAGES}::test_actions_that_a_level_closes_are_absent_from_the_callers_rights",),
     ),
     Edit(
@@ -170,5 +170,12 @@ EDITS = (
         "level if level in LEVELS else READ",
         "level if level in LEVELS else FULL",
         (f"{TOKENS}::test_a_token_with_a_level_that_is_not_known_only_reads",),
+    ),
+    Edit(
+        "hidden-payloads-are-offered",
+        "admin_ui/access/operations.py::_refusal",
+        "if reveals(view, method):",
+        "if False:",
+        (f"{PAYLOADS}::test_an_operation_that_would_show_hidden_payloads_is_closed",),
     ),
 )

@@ -242,6 +242,20 @@ def test_a_reader_at_a_lower_level_follows_the_rules_and_is_recorded(
     assert asyncio.run(handshake(door, "/ws/v2/consumer/persistent/t/n/p/s"))[0] == 403
 
 
+def test_an_operation_that_would_show_hidden_payloads_is_closed(
+    browser: Browser, add: AddPerson
+) -> None:
+    add("ann", "root:read")
+    browser.sign_in("ann")
+    path = "clusters/standalone/may?topic=persistent://t/n/p"
+    closed = browser("GET", path).json["actions"]["rehearseSchema"]
+    assert not closed["allowed"]
+    assert closed["why"].startswith(HIDDEN.format("t/n", "root", "read"))
+    PayloadRule.objects.create(position=0, role="root", namespace="t/n", shown=True)
+    browser.gateway.clusters.part(PayloadRules).renew()
+    assert browser("GET", path).json["actions"]["rehearseSchema"]["allowed"]
+
+
 def test_reads_alone_show_payloads() -> None:
     for _, view, _ in table():
         assert all(reads(view, method) for method in view.shows_payloads)
