@@ -6,6 +6,8 @@ SIGN_IN = "unit/gateway/people/test_sign_in.py"
 OWN_SESSION = "unit/gateway/people/test_own_session.py"
 PEOPLE = "unit/gateway/people/test_people.py"
 PROVIDERS = "unit/gateway/people/test_providers.py"
+DATABASE = "unit/gateway/test_database_settings.py"
+FAILING = "unit/gateway/people/test_failing_database.py"
 SET_UP = "unit/gateway/people/test_set_up.py"
 OPEN_SESSIONS = "unit/gateway/http/auth/test_open_sessions.py"
 
@@ -186,6 +188,34 @@ EDITS = (
         (
             "unit/gateway/people/test_password_work.py::test_attempts_beyond_a_bound_are_refused_at_once",
         ),
+    ),
+    Edit(
+        "a-connection-stays-broken",
+        "gateway/database/postgresql/base.py::DatabaseWrapper.ensure_connection",
+        "            if not self.is_usable():\n                self.close()\n",
+        "",
+        (f"{DATABASE}::test_after_an_error_a_connection_that_serves_no_more_is_replaced",),
+    ),
+    Edit(
+        "the-database-of-another-host",
+        "gateway/database/settings.py::DatabaseSettings._options",
+        '"verify-full"',
+        '"require"',
+        (f"{DATABASE}::test_in_tls_the_certificate_must_be_trusted_and_for_the_host",),
+    ),
+    Edit(
+        "a-sign-in-is-half-made",
+        "gateway/people/signing_in.py::sign_in",
+        "    with transaction.atomic():\n        if must_change:",
+        "    if True:\n        if must_change:",
+        (f"{FAILING}::test_a_sign_in_is_whole_or_not_at_all",),
+    ),
+    Edit(
+        "an-error-of-the-database-ends-the-session",
+        "gateway/people/sessions.py::SessionStore.save",
+        "if isinstance(error.__context__, OperationalError | InterfaceError):",
+        "if False:",
+        (f"{FAILING}::test_a_sign_in_is_whole_or_not_at_all",),
     ),
     Edit(
         "a-feed-keeps-the-level-of-its-start",
