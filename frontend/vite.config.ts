@@ -41,6 +41,8 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "console", tags: ["$initial"], priority: 3 },
+            // What pages with changes need of rights, without the pages of rights.
+            { name: "may", test: /[\\/]shared[\\/]access[\\/]may\.ts$/, priority: 3 },
             {
               name: "shared",
               // Not what only those need who sign in, and what few pages need.

@@ -1,6 +1,7 @@
 import type { Place } from "../shared/place";
 import { cluster, root } from "../shared/roots";
 import { topicPage } from "../shared/topic/route";
+import { accessTab, roleRoutes, roles } from "./access";
 import { accountRoute } from "./account";
 import { analyses, analysesRoute, launchRoute, runRoute } from "./analyses";
 import { audit, auditRoutes } from "./audit";
@@ -16,13 +17,20 @@ import { tenantRoutes, tenants } from "./tenants";
 import { topicTabs } from "./topic";
 import { clusterIndexRoute, topics, topicsRoute } from "./topics";
 
-const topicRoute = topicPage.addChildren([...topicTabs, schemaTab, policiesTab, manageTab]);
+const topicRoute = topicPage.addChildren([...topicTabs, schemaTab, policiesTab, manageTab, accessTab]);
 
 // All that the app knows of its features: a page is a folder here and a line in each of these.
 export const routeTree = root.addChildren([
   overviewRoute,
   connectRoute,
-  cluster.addChildren([clusterIndexRoute, topicsRoute, topicRoute, ...tenantRoutes, ...clusterRoutes]),
+  cluster.addChildren([
+    clusterIndexRoute,
+    topicsRoute,
+    topicRoute,
+    ...tenantRoutes,
+    ...clusterRoutes,
+    ...roleRoutes,
+  ]),
   analysesRoute,
   launchRoute,
   runRoute,
@@ -32,4 +40,14 @@ export const routeTree = root.addChildren([
   ...signInRoutes,
 ]);
 
-export const places: Place[] = [overview, topics, tenants, clusterParts, analyses, connect, people, audit];
+export const places: Place[] = [
+  overview,
+  topics,
+  tenants,
+  clusterParts,
+  analyses,
+  connect,
+  people,
+  roles,
+  audit,
+];

@@ -17,6 +17,7 @@ import {
   EyeIcon as Eye,
   EyeSlashIcon as EyeSlash,
   ForwardIcon as Forward,
+  KeyIcon as Key,
   MagnifyingGlassIcon as MagnifyingGlass,
   MoonIcon as Moon,
   ServerStackIcon as ServerStack,
@@ -59,6 +60,7 @@ export const MoonIcon = icon(Moon);
 export const OverviewIcon = icon(ChartBar);
 export const PeopleIcon = icon(UserGroup);
 export const ResetIcon = icon(ArrowUturnLeft);
+export const RolesIcon = icon(Key);
 export const SearchIcon = icon(MagnifyingGlass);
 export const SkipIcon = icon(Forward);
 export const SunIcon = icon(Sun);

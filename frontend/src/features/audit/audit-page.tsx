@@ -21,7 +21,7 @@ const COLUMNS: GridColumn<AuditRow>[] = [
   {
     key: "at",
     header: "When",
-    min: 176,
+    min: 206,
     cell: ({ id, at }) => (
       <Link to="/audit/$id" params={{ id }} className="topic-link" tabIndex={-1}>
         {dateTime(at)}

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { useWhyNot } from "#src/shared/access/may";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
@@ -19,6 +19,9 @@ import { ReadAt } from "./listing";
 import { NamespaceProperties } from "./namespace-properties";
 import { namespaceQuery, putPolicy } from "./queries";
 
+const AccessPanel = lazy(() =>
+  import("#src/shared/access/access-panel").then((module) => ({ default: module.AccessPanel })),
+);
 const route = getRouteApi("/c/$cluster/tenants/$tenant/$namespace");
 
 export function NamespacePage() {
@@ -122,6 +125,11 @@ export function NamespacePage() {
             onChange={(policy, remove) => setChange({ policy, remove })}
           />
         </>
+      )}
+      {shown && (
+        <Suspense>
+          <AccessPanel cluster={id.cluster} place={{ tenant: id.tenant, namespace: id.namespace }} />
+        </Suspense>
       )}
       {change && shown && (
         <PolicyDialog

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { useWhyNot } from "#src/shared/access/may";
 import { count } from "../../lib/format";
 import { ActionButton } from "../../ui/action-button";
@@ -17,6 +17,9 @@ import { namespacesQuery } from "./queries";
 import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
+const AccessPanel = lazy(() =>
+  import("#src/shared/access/access-panel").then((module) => ({ default: module.AccessPanel })),
+);
 const route = getRouteApi("/c/$cluster/tenants/$tenant");
 type Open = { dialog: "create" | "change" | "delete" } | { dialog: "finish"; namespace: string } | null;
 
@@ -145,6 +148,11 @@ export function TenantPage() {
           />
         </Listing>
       </Panel>
+      {tenant && (
+        <Suspense>
+          <AccessPanel cluster={id.cluster} place={{ tenant: id.tenant }} />
+        </Suspense>
+      )}
       {open?.dialog === "create" && (
         <NamespaceDialog
           id={id}

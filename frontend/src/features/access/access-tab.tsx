@@ -1,0 +1,7 @@
+import { AccessPanel } from "#src/shared/access/access-panel";
+import { nameOf, useTopicId } from "#src/shared/topic/use-topic";
+
+export function AccessTab() {
+  const id = useTopicId();
+  return <AccessPanel cluster={id.cluster} place={{ topic: nameOf(id) }} isPage />;
+}

@@ -1,0 +1,40 @@
+import { createRoute } from "@tanstack/react-router";
+import * as z from "zod/mini";
+import { lazyPage } from "#src/shared/lazy-page";
+import type { Place } from "#src/shared/place";
+import { cluster } from "#src/shared/roots";
+import { topicPage } from "#src/shared/topic/route";
+import { searchText } from "../../lib/url-state";
+import { RolesIcon } from "../../ui/icons";
+import { rolesQuery } from "./queries";
+
+const list = createRoute({
+  getParentRoute: () => cluster,
+  path: "/roles",
+  validateSearch: z.object({ q: searchText }),
+  loader: ({ context, params }) => void context.queries.prefetchQuery(rolesQuery(params.cluster, "")),
+  component: lazyPage(() => import("./roles-page"), "RolesPage"),
+});
+
+const role = createRoute({
+  getParentRoute: () => cluster,
+  path: "/roles/$role",
+  validateSearch: z.object({ from: z.catch(z.optional(z.string().check(z.regex(/^\d{1,9}$/))), undefined) }),
+  component: lazyPage(() => import("./role-page"), "RolePage"),
+});
+
+export const roleRoutes = [list, role] as const;
+
+export const accessTab = createRoute({
+  getParentRoute: () => topicPage,
+  path: "/access",
+  component: lazyPage(() => import("./access-tab"), "AccessTab"),
+});
+
+export const roles: Place = {
+  label: "Roles",
+  icon: RolesIcon,
+  path: (name) => `/c/${encodeURIComponent(name)}/roles`,
+  holds: (pathname) => /^\/c\/[^/]+\/roles(\/|$)/.test(pathname),
+  isFor: () => true,
+};

@@ -1,0 +1,98 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { RoleLink } from "#src/shared/access/role-link";
+import { failureOf } from "../../lib/errors";
+import { count, plural } from "../../lib/format";
+import { Badge } from "../../ui/badge";
+import { FilterInput } from "../../ui/filter-input";
+import { Table } from "../../ui/grid/table";
+import { Page, PageHead, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import { type RoleRow, rolesQuery } from "./queries";
+import styles from "./roles.module.css";
+
+const route = getRouteApi("/c/$cluster/roles");
+const COUNTS = [
+  ["tenants", "Tenants"],
+  ["namespaces", "Namespaces"],
+  ["grants", "Grants"],
+] as const;
+
+/** The roles that administrators, grants and settings name. */
+export function RolesPage() {
+  useTitle("Roles");
+  const { cluster } = route.useParams();
+  const { q = "" } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/roles" });
+  const list = useQuery(rolesQuery(cluster, q));
+  const failure = failureOf(list);
+  const rows = list.data?.rows;
+  return (
+    <Page>
+      <PageHead
+        title="Roles"
+        badges={list.data && <span className={styles.dim}>{count(list.data.total)}</span>}
+      />
+      {list.data?.judged === false && (
+        <Notice tone="info">
+          <p>Authorization is off: everybody may do everything, whatever is granted.</p>
+        </Notice>
+      )}
+      <Panel
+        title="Roles that lists and grants name"
+        flush
+        actions={
+          <FilterInput
+            label="Part of the name"
+            value={q}
+            write={(value, replace) => navigate({ search: { q: value || undefined }, replace })}
+          />
+        }
+      >
+        {failure && (
+          <ErrorNotice error={failure} title="The roles could not be listed" onRetry={list.refetch} />
+        )}
+        {rows ? (
+          <Table<RoleRow>
+            caption="Roles"
+            rows={rows}
+            rowKey={({ role }) => role}
+            empty={<Empty title={q ? "No role matches" : "No role that you may see"} />}
+            columns={[
+              {
+                key: "role",
+                header: "Role",
+                grow: true,
+                cell: ({ role }) => <RoleLink cluster={cluster} role={role} />,
+              },
+              { key: "kind", header: "Kind", cell: (row) => <Kind of={row} /> },
+              ...COUNTS.map(([key, header]) => ({
+                key,
+                header,
+                numeric: true,
+                wide: true,
+                cell: (row: RoleRow) => count(row[key]),
+              })),
+            ]}
+          />
+        ) : (
+          !failure && <Loading label="Loading roles" rows={6} />
+        )}
+        {list.data && list.data.total > list.data.rows.length && (
+          <p className={styles.rest}>
+            {count(list.data.rows.length)} of {plural(list.data.total, "role")} are shown; narrow the filter
+            to see others.
+          </p>
+        )}
+      </Panel>
+    </Page>
+  );
+}
+
+function Kind({ of }: { of: RoleRow }) {
+  if (of.superuser) return <Badge tone="accent">{of.proxy ? "superuser, proxy" : "superuser"}</Badge>;
+  if (of.proxy) return <Badge tone="accent">proxy</Badge>;
+  if (of.pattern) return <Badge>pattern</Badge>;
+  return of.tenants > 0 ? <Badge>tenant admin</Badge> : <span className={styles.dim}>by grants</span>;
+}
