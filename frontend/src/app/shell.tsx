@@ -3,7 +3,7 @@ import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useMemo, useRef } from "react";
 import { environmentQuery } from "../api/environment";
 import { useHealth } from "../api/health";
-import { useSession } from "../api/session/session";
+import { hasSignedIn, useSession } from "../api/session/session";
 import { places } from "../features";
 import { time } from "../lib/format";
 import { nameOfHop, standsInTheWay } from "../shared/hops";
@@ -68,12 +68,12 @@ function Frame() {
           <kbd>Ctrl K</kbd>
         </button>
         <div className={styles.tools}>
-          <SchemeToggle />
-          {person && (
-            <Suspense>
-              <Corner person={person} />
-            </Suspense>
+          {(person || hasSignedIn()) && (
+            <span className={styles.corner}>
+              <Suspense>{person && <Corner person={person} />}</Suspense>
+            </span>
           )}
+          <SchemeToggle />
         </div>
       </header>
       <OpenToAnyone />

@@ -83,11 +83,14 @@ export async function signOut(): Promise<void> {
   else session.leave();
 }
 
-const HAS_SIGNED_IN = /(?:^|;\s*)csrftoken=/;
+/** Whether this browser asked once who it is, which it does only where people sign in: the gateway set a cookie then. */
+export function hasSignedIn(): boolean {
+  return /(?:^|;\s*)csrftoken=/.test(document.cookie);
+}
 
-/** Ask early who this is where that matters: a browser that once did has a cookie. */
+/** Ask early who this is where that matters, and again when the person returns to the tab. */
 export function startSession(): void {
-  if (HAS_SIGNED_IN.test(document.cookie)) session.refresh();
+  if (hasSignedIn()) session.refresh();
   window.addEventListener("focus", () => {
     if (session.view.session?.authentication) session.refresh();
   });
