@@ -11,6 +11,7 @@ import { Empty } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./account.module.css";
 import { OwnSessions } from "./own-sessions";
+import { OwnTokens } from "./own-tokens";
 import { PasswordDialog } from "./password-dialog";
 
 /** The page of a person's own account. */
@@ -70,6 +71,7 @@ function Account({ person }: { person: Person }) {
         />
       </Panel>
       <OwnSessions />
+      <OwnTokens person={person} />
       {changesPassword && <PasswordDialog name={person.name} onClose={() => setChangesPassword(false)} />}
     </Page>
   );
