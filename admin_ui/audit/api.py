@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from admin_ui.audit import selectors, shapes
-from admin_ui.audit.search import METHODS, STATUS_CLASSES, Search, all_of, search
+from admin_ui.audit.entry_search import METHODS, STATUS_CLASSES, Search, all_of, search
 from admin_ui.calls import WINDOW, Call, ClusterView, ConsoleView, Parameter, query
 from admin_ui.place import PLACE, SEE_PLACE, place_of
 from admin_ui.rights import parts_of

@@ -17,6 +17,7 @@ from admin_ui.models import AuditEntry, AuditHead, AuditLink
 
 LINKS = AuditLink._meta.db_table
 HEAD = AuditHead._meta.db_table
+HEAD_COLUMNS = "seq, digest, base_seq, base_digest, removed_id"
 ENTRY, OUTCOME, REMOVAL = 0, 1, 2
 """Kinds of links."""
 GENESIS = ""
@@ -72,20 +73,25 @@ def removal_link(base: Base) -> ChainedRecord:
     return ChainedRecord(REMOVAL, base.removed_id, (base.seq, base.digest))
 
 
+def _head_row(cursor: Any) -> Any:
+    # SQLite locks the whole database when the transaction begins, and has no such clause.
+    if connection.features.has_select_for_update:
+        cursor.execute(f"SELECT {HEAD_COLUMNS} FROM {HEAD} WHERE id = 1 FOR UPDATE")
+    else:
+        cursor.execute(f"SELECT {HEAD_COLUMNS} FROM {HEAD} WHERE id = 1")
+    return cursor.fetchone()
+
+
 def locked_head(cursor: Any) -> Head:
     """Return the head of the chain, inside a transaction until whose end no other gateway adds a link."""
-    lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
-    select = f"SELECT seq, digest, base_seq, base_digest, removed_id FROM {HEAD} WHERE id = 1{lock}"
-    cursor.execute(select)
-    row = cursor.fetchone()
+    row = _head_row(cursor)
     if row is None:
         cursor.execute(
             f"INSERT INTO {HEAD} (id, seq, digest, base_seq, base_digest, removed_id)"
             f" SELECT 1, COALESCE(MAX(seq), 0), '', 0, '', 0 FROM {LINKS} WHERE true"
             " ON CONFLICT DO NOTHING"
         )
-        cursor.execute(select)
-        row = cursor.fetchone()
+        row = _head_row(cursor)
     seq, digest, *base = row
     return Head(seq, digest, Base(*base))
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Q
 
 from admin_ui.audit.changed import read_changes
-from admin_ui.audit.search import COUNTED_MAX, Search, count, search
+from admin_ui.audit.entry_search import COUNTED_MAX, Search, count, search
 from admin_ui.csv_text import csv_line
 from admin_ui.models import AuditEntry
 from admin_ui.params import LIMIT_DEFAULT, LIMIT_MAX, Params, number

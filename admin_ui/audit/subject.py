@@ -21,7 +21,7 @@ TOPIC_CHARS_MAX = 512
 """Longest name of a namespace or topic that is stored; an index of PostgreSQL has at most 2,704 bytes for a value."""
 
 
-class Subject(NamedTuple):
+class CallSubject(NamedTuple):
     """The names that a call is about; what it is not about, or is about several of, is empty."""
 
     cluster: str = ""
@@ -42,11 +42,11 @@ def operation_of(request: HttpRequest) -> str:
     return f"{request.method} {route.template}" if route is not None else ""
 
 
-def subject_of(request: HttpRequest) -> Subject:
+def subject_of(request: HttpRequest) -> CallSubject:
     """Return the subject of a call: what its rights are judged on, else what its path names."""
     view, match = view_of(request), request.resolver_match
     if view is None or match is None:
-        return Subject()
+        return CallSubject()
     cluster = _cluster_of(request, view, match)
     places: list[dict[str, str]] = []
     # A name that is not valid is no subject; the view refuses it.
@@ -60,7 +60,7 @@ def subject_of(request: HttpRequest) -> Subject:
     return _subject(cluster, named)
 
 
-def subject_of_socket(cluster: str, resources: Iterable[Resource]) -> Subject:
+def subject_of_socket(cluster: str, resources: Iterable[Resource]) -> CallSubject:
     """Return the subject of a socket that was judged on these resources."""
     return _subject(cluster, _common([parts_of(place) for place in resources]))
 
@@ -69,8 +69,8 @@ def _common(places: list[dict[str, str]]) -> dict[str, str]:
     return {key: _same(place[key] for place in places) for key in ("tenant", "namespace", "topic")}
 
 
-def _subject(cluster: str, named: dict[str, str]) -> Subject:
-    return Subject(
+def _subject(cluster: str, named: dict[str, str]) -> CallSubject:
+    return CallSubject(
         cluster[:TENANT_CHARS_MAX],
         named["tenant"][:TENANT_CHARS_MAX],
         _full(named)[:TOPIC_CHARS_MAX],

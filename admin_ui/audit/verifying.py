@@ -10,6 +10,7 @@ from admin_ui.audit.chain import (
     CHAINED,
     ENTRY,
     HEAD,
+    HEAD_COLUMNS,
     LINKS,
     OUTCOME,
     REMOVAL,
@@ -22,6 +23,7 @@ from admin_ui.audit.chain import (
 from admin_ui.models import AuditEntry
 
 ENTRIES = AuditEntry._meta.db_table
+COLUMNS = ", ".join(CHAINED)
 BATCH = 500
 
 
@@ -68,9 +70,11 @@ def _snapshot() -> Iterator[None]:
     if connection.in_atomic_block:
         yield
         return
-    level = " ISOLATION LEVEL REPEATABLE READ" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"BEGIN{level}")
+        if connection.vendor == "postgresql":
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        else:
+            cursor.execute("BEGIN")
         try:
             yield
         finally:
@@ -78,7 +82,7 @@ def _snapshot() -> Iterator[None]:
 
 
 def _head(cursor: Any) -> Head | None:
-    cursor.execute(f"SELECT seq, digest, base_seq, base_digest, removed_id FROM {HEAD}")
+    cursor.execute(f"SELECT {HEAD_COLUMNS} FROM {HEAD}")
     row = cursor.fetchone()
     return None if row is None else Head(row[0], row[1], Base(*row[2:]))
 
@@ -152,7 +156,7 @@ class _Walk:
             return {}
         marks = ",".join(["%s"] * len(keys))
         self._cursor.execute(
-            f"SELECT id, status, changes, {', '.join(CHAINED)} FROM {ENTRIES} WHERE id IN ({marks})",
+            f"SELECT id, status, changes, {COLUMNS} FROM {ENTRIES} WHERE id IN ({marks})",
             keys,
         )
         return {row[0]: row[1:] for row in self._cursor.fetchall()}

@@ -16,7 +16,7 @@ CHANGED = tuple(
 
 
 class GrantRow(s.Serializer[object]):
-    """What a role has at a place: the words that were granted there."""
+    """The grants of a role at a place, as the words that were granted there."""
 
     kind = s.ChoiceField(choices=tuple(KINDS.values()), help_text="kind of the place")
     tenant = s.CharField()

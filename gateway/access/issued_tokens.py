@@ -45,7 +45,7 @@ PENDING_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """What is to be issued. ``person``: owner of a personal token, which serves at gateways alone."""
+    """A token to issue. ``person``: owner of a personal token, which serves at gateways alone."""
 
     role: str
     level: str
@@ -158,8 +158,10 @@ def person_of_token(identity: Identity) -> str:
 
 
 class UsedTokens:
-    """When tokens were used, written together at most every WRITE_S by a thread, so that no caller waits for the
-    database: a part of the process's clusters."""
+    """Times of the tokens' last uses, a part of the process's clusters.
+
+    A thread writes them together, at most every WRITE_S, so that no caller waits for the database.
+    """
 
     def __init__(self, clusters: Clusters) -> None:
         self._pending: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What axe finds in a page, and whether the page scrolls sideways, at each of its looks."""
+"""Findings of axe in a page, and whether the page scrolls sideways, at each of its looks."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -33,7 +33,7 @@ def people(secure: SecureInstance) -> None:
 
 @contextmanager
 def visitor(browser: Browser, secure: SecureInstance, **options: Any) -> Iterator[BrowserContext]:
-    """Yield a browser of somebody else; its pages must have no uncaught errors."""
+    """Yield the browser of another person; its pages must have no uncaught errors."""
     context = browser.new_context(
         base_url=secure.url,
         ignore_https_errors=True,

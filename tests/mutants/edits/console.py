@@ -7,7 +7,7 @@ CHAIN = "unit/admin_ui/audit/test_chain.py"
 EDITS = (
     Edit(
         "audit-after-the-change",
-        "admin_ui/audit/recording.py::AuditRecorder.__call__",
+        "admin_ui/audit/recording.py::AuditRecorder._handle_recorded",
         """
         try:
             await writer.begin(entry)

@@ -4,7 +4,7 @@ from tests.mutants.edit import Edit
 
 LEVELS = "unit/access/test_levels.py"
 PAGES = "unit/admin_ui/access/test_rights_pages.py"
-AUDIT = "unit/admin_ui/audit/test_audit_search.py"
+AUDIT = "unit/admin_ui/audit/test_entry_search.py"
 GRANTS = "unit/admin_ui/access/test_grants.py"
 PAYLOADS = "unit/gateway/access/test_payload_rules.py"
 TOKENS = "unit/gateway/access/test_issued_tokens.py"
@@ -31,7 +31,7 @@ EDITS = (
     Edit(
         "socket-of-any-level-consumes",
         "gateway/ws/sockets.py::run",
-        "check_socket_level(kind, level_of_socket(scope))",
+        "check_socket_level(kind, level)",
         "pass",
         (f"{LEVELS}::test_no_producer_and_no_consumer_opens_at_a_lower_level",),
     ),
@@ -65,7 +65,7 @@ EDITS = (
     ),
     Edit(
         "audit-is-sorted-for-each-answer",
-        "admin_ui/audit/search.py::search",
+        "admin_ui/audit/entry_search.py::search",
         'at=F("at_ms") + 0',
         'at=F("at_ms")',
         (f"{AUDIT}::test_each_filter_is_answered_in_the_order_of_the_list_without_a_sort",),

@@ -197,7 +197,7 @@ def test_a_personal_token_ends_with_the_role_and_the_person(keyed: Gateway, add:
     assert keyed("GET", READ_CALL, headers=by(token)).status == 401
 
 
-def test_who_views_as_another_role_makes_no_token_of_it(admin: Browser) -> None:
+def test_a_person_viewing_as_a_role_makes_no_token_of_it(admin: Browser) -> None:
     assert admin("POST", "session/view-as", {"role": "app"}).status == 200
     body = {"name": "x", "level": "read", "expires_in_s": HOUR}
     answer = admin("POST", "session/tokens", body)

@@ -203,7 +203,7 @@ def test_redis_and_spark_ask_for_a_secret_of_their_files(tmp_path: Path) -> None
     assert len(password) == len(files.spark_token.read_text()) == 64
 
 
-def test_what_redis_and_spark_ask_for_stays_over_a_restart(start: Start) -> None:
+def test_secrets_of_redis_and_spark_stay_over_a_restart(start: Start) -> None:
     made = start.at(NOW)
     assert changed(made, start.at(NOW)) == set()
     start.files.redis_password.write_text("short")

@@ -9,8 +9,8 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import connection
 
-from admin_ui.audit import search as searching
-from admin_ui.audit.search import INDEXED, search
+from admin_ui.audit import entry_search as searching
+from admin_ui.audit.entry_search import INDEXED, search
 from admin_ui.csv_text import csv_line
 from admin_ui.models import AuditEntry
 from gateway.clusters.cluster import Cluster
