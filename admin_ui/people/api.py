@@ -30,7 +30,8 @@ class _PeopleView(ConsoleView):
 
     async def admit(self, request: HttpRequest, served_cluster: str) -> None:
         await super().admit(request, served_cluster)
-        if request.method != "GET" and not settings.IDENTITY.general.authentication_enabled:
+        off = not settings.IDENTITY.general.authentication_enabled
+        if off and self.may_change(request):
             raise Conflict(OFF)
 
 

@@ -26,7 +26,7 @@ EDITS = (
     ),
     Edit(
         "strangers-fill-the-audit-log",
-        "admin_ui/audit/recording.py::AuditRecorder.__call__",
+        "admin_ui/audit/recording.py::AuditRecorder._handle_recorded",
         "        except (AuthenticationFailed, RolesRefused):\n",
         "        except RolesRefused:\n",
         (

@@ -106,7 +106,7 @@ EDITS = (
     Edit(
         "people-without-authentication",
         "admin_ui/people/api.py::_PeopleView.admit",
-        'if request.method != "GET" and not settings.IDENTITY.general.authentication_enabled:',
+        "if off and self.may_change(request):",
         "if False:",
         (f"{PEOPLE}::test_where_callers_are_not_identified_they_create_no_person",),
     ),
