@@ -1,7 +1,7 @@
 """Sign-in by a provider: the way there, ``/sign-in/<provider>``, and back, ``/sign-in/<provider>/callback``.
 
-A signed cookie of the browser has what the provider's answer must fit, so that strangers store nothing here. It is
-SameSite=Lax: the browser comes back from another site, and would not send a strict one.
+A signed cookie of the browser has what the provider's answer must fit, so that strangers store nothing here (A29). It
+is SameSite=Lax: the browser comes back from another site, and would not send a strict one.
 """
 
 import logging

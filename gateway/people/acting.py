@@ -75,7 +75,7 @@ def is_superuser(acting: ActingRole, user: Any) -> bool:
 
 def acting_of(user: Any, session: Values | Mapping[str, Any]) -> Acting | None:
     """Return how a user acts in a session: as the role that it chose, if it is still one of the user's, else as the
-    first one. None for a user without any role."""
+    first one (A27). None for a user without any role."""
     roles = roles_of(user)
     if not roles:
         return None

@@ -58,7 +58,7 @@ class Authorization(NamedTuple):
 
 
 class Proven(NamedTuple):
-    """A person as the provider knows it, and the ID token that ends its session there."""
+    """A person as the provider knows it (A29), and the ID token that ends its session there."""
 
     claims: Mapping[str, Any]
     id_token: str

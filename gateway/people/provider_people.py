@@ -1,4 +1,4 @@
-"""People of providers: created and changed at each sign-in. All functions use the database, and run in a thread."""
+"""People of providers: created and changed at each sign-in (A29). All functions use the database, in a thread."""
 
 import re
 from collections.abc import Mapping

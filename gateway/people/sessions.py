@@ -86,7 +86,7 @@ def origin(public_id: str, address: str, browser: str) -> dict[str, Any]:
 
 
 def end_sessions(user_id: int, *, besides: str | None = None) -> None:
-    """End the sessions of a user, except the one with the key ``besides``."""
+    """End the sessions of a user (A27), except the one with the key ``besides``."""
     rows = PersonSession.objects.filter(user_id=user_id)
     (rows.exclude(pk=besides) if besides else rows).delete()
 

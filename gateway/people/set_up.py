@@ -1,4 +1,4 @@
-"""The first person, a superuser: created with a code that the gateways print while there is no person.
+"""The first person (A28), a superuser: created with a code that the gateways print while there is no person.
 
 The code is made of a stored number and the gateways' secret key, so all gateways of one database print the same one,
 and the database alone does not show it. All functions use the database, and run in a thread.

@@ -1,7 +1,8 @@
 """Sign-in by password, sign-out, and changes of a session. All functions use the database, and run in a thread.
 
 The refusals of a sign-in are the same for every cause, and cost one hash of a password each, so that neither shows
-whether a person exists. django-axes counts the failures of a name from an address in the database, for all gateways.
+whether a person exists (A26). django-axes counts the failures of a name from an address in the database, for all
+gateways.
 """
 
 import logging
@@ -102,8 +103,8 @@ def address_of(request: HttpRequest) -> str:
 
 
 def begin_session(request: HttpRequest, user: Any, values: Mapping[str, str] | None = None) -> None:
-    """Begin a session of a user with a new key, and with these values. The session that the request showed, if any,
-    ends."""
+    """Begin a session of a user with a new key (A27), and with these values. The session that the request showed, if
+    any, ends."""
     shown: str | None = getattr(getattr(request, "session", None), "session_key", None)
     if shown:
         PersonSession.objects.filter(pk=shown).delete()

@@ -6,12 +6,21 @@ SIGN_IN = "unit/gateway/people/test_sign_in.py"
 OWN_SESSION = "unit/gateway/people/test_own_session.py"
 PEOPLE = "unit/gateway/people/test_people.py"
 PROVIDERS = "unit/gateway/people/test_providers.py"
-DATABASE = "unit/gateway/test_database_settings.py"
+DATABASE = "unit/gateway/people/test_database_settings.py"
 FAILING = "unit/gateway/people/test_failing_database.py"
 SET_UP = "unit/gateway/people/test_set_up.py"
 OPEN_SESSIONS = "unit/gateway/http/auth/test_open_sessions.py"
 
 EDITS = (
+    Edit(
+        "a-refusal-shows-that-a-person-exists",
+        "gateway/people/signing_in.py::sign_in",
+        "        raise WrongCredentialsError\n",
+        "        from gateway.people.accounts import users\n"
+        "        raise WrongCredentialsError if users().filter(username=name).exists() else Forbidden(NO_ROLE)\n",
+        (f"{SIGN_IN}::test_a_refusal_is_the_same_for_every_cause",),
+        "A26",
+    ),
     Edit(
         "sign-in-without-csrf",
         "admin_ui/session/api.py::_DoorView.begin",
@@ -25,6 +34,7 @@ EDITS = (
         "        PersonSession.objects.filter(pk=shown).delete()\n",
         "        pass\n",
         (f"{SIGN_IN}::test_a_sign_in_gives_a_new_key_and_ends_the_session_that_was_shown",),
+        "A27",
     ),
     Edit(
         "session-key-stays-when-the-role-changes",
@@ -32,6 +42,7 @@ EDITS = (
         "        request.session.cycle_key()\n",
         "",
         (f"{OWN_SESSION}::test_a_person_acts_as_one_of_its_roles",),
+        "A27",
     ),
     Edit(
         "a-person-acts-as-any-role",
@@ -46,6 +57,7 @@ EDITS = (
         "if item.role == chosen), roles[0])",
         "if item.role == chosen), ActingRole(chosen) if chosen else roles[0])",
         (f"{OWN_SESSION}::test_a_role_that_was_taken_away_acts_no_more",),
+        "A27",
     ),
     Edit(
         "a-superuser-who-only-reads-looks-as-others",
@@ -116,6 +128,7 @@ EDITS = (
         " and not get_user_model().objects.exists()",
         "",
         (f"{SET_UP}::test_the_code_makes_the_first_person_a_superuser_once",),
+        "A28",
     ),
     Edit(
         "two-first-people",
@@ -123,6 +136,7 @@ EDITS = (
         "if not deleted or get_user_model().objects.exists():",
         "if get_user_model().objects.exists():",
         (f"{SET_UP}::test_of_two_set_ups_at_once_the_first_makes_the_person",),
+        "A28",
     ),
     Edit(
         "guesses-at-the-set-up-are-free",
@@ -137,6 +151,7 @@ EDITS = (
         ' and kept["state"] == request.GET.get("state")',
         "",
         (f"{PROVIDERS}::test_a_way_back_that_this_browser_did_not_begin_is_refused",),
+        "A29",
     ),
     Edit(
         "a-provider-leads-to-another-site",
@@ -151,6 +166,7 @@ EDITS = (
         '"aud": {"essential": True, "value": self.settings.client_id},',
         "",
         (f"{PROVIDERS}::test_an_id_token_that_proves_nothing_is_refused",),
+        "A29",
     ),
     Edit(
         "an-id-token-of-an-earlier-sign-in-counts",
@@ -158,6 +174,7 @@ EDITS = (
         "nonce=begun.nonce",
         "nonce=None",
         (f"{PROVIDERS}::test_an_id_token_that_proves_nothing_is_refused",),
+        "A29",
     ),
     Edit(
         "another-issuer-answers",
@@ -209,6 +226,7 @@ EDITS = (
         "    with transaction.atomic():\n        if must_change:",
         "    if True:\n        if must_change:",
         (f"{FAILING}::test_a_sign_in_is_whole_or_not_at_all",),
+        "A27",
     ),
     Edit(
         "an-error-of-the-database-ends-the-session",
