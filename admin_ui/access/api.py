@@ -84,7 +84,7 @@ class MayView(ClusterView):
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
         place, policy = place_of(params), params.get("policy", "")
-        caller = operations.Caller(self.identity, self.level, clusters_for(request))
+        caller = operations.AskingCaller(self.identity, self.level, clusters_for(request))
         answers = await self.work(
             lambda engine: operations.may(self.cluster, caller, place, policy)
         )

@@ -85,7 +85,7 @@ def names_of(place: Resource) -> dict[str, str]:
     return names
 
 
-class Caller(NamedTuple):
+class AskingCaller(NamedTuple):
     """A caller whose operations are judged. ``clusters``: those of the process, for the payload rules."""
 
     identity: Identity
@@ -94,7 +94,7 @@ class Caller(NamedTuple):
 
 
 async def may(
-    cluster: Cluster, caller: Caller, place: Resource, policy: str = ""
+    cluster: Cluster, caller: AskingCaller, place: Resource, policy: str = ""
 ) -> dict[str, dict[str, Any]]:
     """Return, for each operation whose path the place fills, whether the caller may make it, and if not why.
 
@@ -113,7 +113,7 @@ async def may(
 
 
 async def _refusal(
-    operation: ConsoleOperation, asked: Asked, cluster: Cluster, caller: Caller
+    operation: ConsoleOperation, asked: Asked, cluster: Cluster, caller: AskingCaller
 ) -> str:
     """Return why the caller may not make a call; empty if it may."""
     view, method, (identity, level, clusters) = operation.view, operation.method, caller

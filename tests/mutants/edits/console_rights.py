@@ -66,8 +66,8 @@ EDITS = (
     Edit(
         "audit-is-sorted-for-each-answer",
         "admin_ui/audit/entry_search.py::search",
-        'at=F("at_ms") + 0',
-        'at=F("at_ms")',
+        'answered=F("status") + 0',
+        'answered=F("status")',
         (f"{AUDIT}::test_each_filter_is_answered_in_the_order_of_the_list_without_a_sort",),
     ),
     Edit(
