@@ -2082,7 +2082,7 @@ export interface components {
             before: string[];
             after: string[];
         };
-        /** @description What a role has at a place: the words that were granted there. */
+        /** @description The grants of a role at a place, as the words that were granted there. */
         GrantRow: {
             /**
              * @description kind of the place
