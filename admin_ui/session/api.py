@@ -88,10 +88,19 @@ async def _changed(request: HttpRequest) -> HttpResponse:
     return with_cookies(request, answer)
 
 
-def with_cookies(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
-    """Set the cookies of the session, if it is one, and of its CSRF token."""
+def with_token(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
+    """Set the cookie of the CSRF token: the one that the request has shown, for longer, or a new one."""
+    csrf = CsrfViewMiddleware(lambda _: answer)
+    if "CSRF_COOKIE" not in request.META:
+        csrf.process_request(request)
     get_token(request)
-    CsrfViewMiddleware(lambda _: answer).process_response(request, answer)
+    csrf.process_response(request, answer)
+    return answer
+
+
+def with_cookies(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
+    """Set the cookies of a session that began or has a new key, and of its CSRF token."""
+    with_token(request, answer)
     session = getattr(request, "session", None)
     if session is not None and session.session_key and not session.is_empty():
         answer.set_cookie(
@@ -119,7 +128,7 @@ class SessionView(_OwnView):
     calls = {"get": Call("getSession", shapes.SessionAnswer, errors=(401,))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return with_cookies(request, json_answer(await selectors.session(request)))
+        return with_token(request, json_answer(await selectors.session(request)))
 
 
 class SignInView(_DoorView):

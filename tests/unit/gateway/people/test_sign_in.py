@@ -60,6 +60,17 @@ def test_the_cookie_of_a_session_is_for_this_site_and_no_script(
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} < set(session.split("; "))
 
 
+def test_a_session_that_is_read_keeps_the_cookies(browser: Browser, root: Any) -> None:
+    """Keep the token: other pages of the browser have it."""
+    browser("GET", "session")
+    for _ in range(2):
+        before = dict(browser.cookies)
+        answer = browser("GET", "session")
+        assert browser.cookies == before
+        assert not [text for text in answer.cookies if "sessionid" in text]
+        browser.sign_in("root")
+
+
 def test_a_sign_in_is_in_the_audit_log_and_a_refused_one_is_not(
     browser: Browser, root: Any
 ) -> None:
