@@ -50,6 +50,7 @@ export default defineConfig({
               minShareCount: 2,
               priority: 2,
             },
+            { name: "persons", test: /[\\/]shared[\\/]people[\\/]/, priority: 1.5 },
             { name: (id) => /[\\/]features[\\/]([^\\/]+)[\\/]/.exec(id)?.[1] ?? null, priority: 1 },
           ],
         },

@@ -13,6 +13,7 @@ import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { type ReachRow, roleQuery, SHOWN } from "./queries";
+import { RoleTokens } from "./role-tokens";
 import styles from "./roles.module.css";
 
 const route = getRouteApi("/c/$cluster/roles/$role");
@@ -99,6 +100,7 @@ export function RolePage() {
           !failure && <Loading label="Loading the rights" rows={4} />
         )}
       </Panel>
+      {answer && !answer.pattern && <RoleTokens role={role} />}
     </Page>
   );
 }

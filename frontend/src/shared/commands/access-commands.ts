@@ -10,7 +10,7 @@ export interface GrantPlace {
   tenant: string;
   /** Without the tenant; absent for a tenant. */
   namespace?: string;
-  /** Of a topic. */
+  /** Absent for tenants and namespaces. */
   topic?: TopicPath;
 }
 

@@ -34,7 +34,7 @@ const restOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
   `${tree(namespace)}/${path(domain, tenant, ...namespace.split("/"), topic)}`;
 /** The topic's path in Pulsar's REST interface. */
 export const adminPath = restOf;
-export const namespaceOf = (at: { tenant: string; namespace: string }, ...below: string[]) =>
+const namespaceOf = (at: { tenant: string; namespace: string }, ...below: string[]) =>
   `${tree(at.namespace)}/namespaces/${path(at.tenant, ...at.namespace.split("/"), ...below)}`;
 
 const flags = (flag: string, values: string[]) => values.flatMap((value) => [flag, value]);

@@ -1,9 +1,10 @@
 import { Button, Checkbox, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { plural } from "../../../lib/format";
+import { parseTopicName } from "../../../lib/url-state";
 import { Notice } from "../../../ui/states";
 import { ChangeDialog } from "../../changes/change-dialog";
-import { grantCommands } from "../../commands/grant-commands";
+import { ACCESS_COMMANDS, type GrantPlace } from "../../commands/access-commands";
 import styles from "../access.module.css";
 import type { Place } from "../may";
 import { applyGrant, type GrantBody, type GrantPreview, type GrantWord, previewGrant } from "../queries";
@@ -24,6 +25,13 @@ const TITLES = {
 export function placeText({ topic, namespace, tenant }: Place): string {
   if (topic) return topic.replace(/^persistent:\/\//, "");
   return namespace ? `${tenant}/${namespace}` : (tenant ?? "");
+}
+
+/** The place for command lines; undefined for a topic whose name has no parts. */
+function namedPlace({ tenant = "", namespace, topic }: Place): GrantPlace | undefined {
+  if (topic === undefined) return { tenant, ...(namespace ? { namespace } : {}) };
+  const name = parseTopicName(topic);
+  return name ? { tenant: name.tenant, namespace: name.namespace, topic: name } : undefined;
 }
 
 /** Changes what a role has at a place; the receipt leads to the way back. */
@@ -150,7 +158,10 @@ export function GrantDialog({
       )}
       label={() => (act === "remove" ? "Remove" : act === "undo" ? "Undo" : isNew ? "Grant" : "Change")}
       red={act === "remove"}
-      commands={(body) => grantCommands(place, body)}
+      commands={(body) => {
+        const named = namedPlace(place);
+        return named && ACCESS_COMMANDS.changeGrant(named, body);
+      }}
       nothing="The grant is another one now than in the preview; nothing was changed."
       onChanged={onChanged}
       onClose={onClose}

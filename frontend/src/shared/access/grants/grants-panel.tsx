@@ -59,7 +59,7 @@ export function GrantsPanel({ cluster, place, why }: { cluster: string; place: P
               key: "words",
               header: "Granted",
               cell: ({ words }) => (
-                <span className={styles.words}>
+                <span className={styles.granted}>
                   {words.map((word) => (
                     <Badge key={word}>{word}</Badge>
                   ))}
