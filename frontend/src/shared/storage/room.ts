@@ -1,4 +1,4 @@
-import type { Overview } from "../api/types";
+import type { Overview } from "../../api/types";
 
 export type RoomRow = Pick<
   Overview["bookies"][number],
