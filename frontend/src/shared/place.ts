@@ -12,9 +12,9 @@ export interface Place {
   isFor?: (person: Person) => boolean;
 }
 
-/** Whether a place is offered to who uses the console; `person` is null where nobody signs in. */
+/** Whether a place is offered to the user; `person` is null where sign-in is off. */
 export function isOffered({ isFor }: Place, person: Person | null): boolean {
   if (isFor === undefined || person === null) return isFor === undefined;
-  // Whoever views as a role sees what that role sees.
+  // A superuser who views as a role sees what that role sees.
   return isFor(person.viewing_as === null ? person : { ...person, superuser: false });
 }
