@@ -1,8 +1,8 @@
 import { MantineProvider } from "@mantine/core";
-import { Notifications, notifications } from "@mantine/notifications";
+import { notifications } from "@mantine/notifications";
 import { focusManager, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
-import { StrictMode } from "react";
+import { lazy, StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import "./app/mantine";
 import { health, whenPartReturns } from "./api/health";
@@ -12,6 +12,9 @@ import { createAppRouter, fetchPagesLater } from "./app/router";
 import { cssVariables, schemeManager, theme } from "./app/theme";
 import { ApiError } from "./lib/errors";
 import { forgetHistory } from "./ui/charts/history";
+
+// The console works without them, while the gateway is away.
+const Notices = lazy(() => import("./app/notices").catch(() => ({ default: () => null })));
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -55,7 +58,9 @@ createRoot(root).render(
       defaultColorScheme="auto"
     >
       <QueryClientProvider client={queries}>
-        <Notifications position="bottom-right" autoClose={6000} />
+        <Suspense>
+          <Notices />
+        </Suspense>
         <RouterProvider router={router} />
       </QueryClientProvider>
     </MantineProvider>

@@ -17,13 +17,15 @@ import { OpenToAnyone } from "./open-to-anyone";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
 import { StatusLine } from "./status-line";
-import { ViewingAs } from "./viewing-as";
 
 const SignedOut = lazy(async () => ({ default: (await import("../features/sign-in/signed-out")).SignedOut }));
 const SignInAgain = lazy(async () => ({
   default: (await import("../features/sign-in/again-dialog")).SignInAgain,
 }));
 const Corner = lazy(async () => ({ default: (await import("../features/account/corner")).Corner }));
+const ViewingAs = lazy(async () => ({
+  default: (await import("../features/account/viewing-as")).ViewingAs,
+}));
 
 /** The console, or the form by which a browser comes to be served. */
 export function Shell() {
@@ -77,7 +79,7 @@ function Frame() {
         </div>
       </header>
       <OpenToAnyone />
-      <ViewingAs />
+      <Suspense>{person?.viewing_as && <ViewingAs person={person} />}</Suspense>
       <StatusLine />
       <nav className={styles.nav} aria-label="Main">
         <NavLinks />

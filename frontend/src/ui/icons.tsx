@@ -14,8 +14,6 @@ import {
   CommandLineIcon as CommandLine,
   ExclamationCircleIcon as ExclamationCircle,
   ExclamationTriangleIcon as ExclamationTriangle,
-  EyeIcon as Eye,
-  EyeSlashIcon as EyeSlash,
   ForwardIcon as Forward,
   KeyIcon as Key,
   MagnifyingGlassIcon as MagnifyingGlass,
@@ -26,7 +24,6 @@ import {
   TableCellsIcon as TableCells,
   UserGroupIcon as UserGroup,
   ViewColumnsIcon as ViewColumns,
-  XMarkIcon as XMark,
 } from "@heroicons/react/24/outline";
 import type { ComponentType, SVGProps } from "react";
 
@@ -34,7 +31,7 @@ type Size = { size?: number };
 
 // 16 px from drawings of 24: strokes of 2 are as strong as the text. Decorative always, the text beside or the button's
 // label says what they mean.
-const icon =
+export const icon =
   (Drawing: ComponentType<SVGProps<SVGSVGElement>>) =>
   ({ size = 16 }: Size) => (
     <Drawing width={size} height={size} strokeWidth={2} aria-hidden="true" focusable="false" />
@@ -48,14 +45,11 @@ export const CheckIcon = icon(Check);
 export const ChevronIcon = icon(ChevronRight);
 export const ClockIcon = icon(Clock);
 export const ConnectIcon = icon(CommandLine);
-export const CloseIcon = icon(XMark);
 export const ClusterIcon = icon(ServerStack);
 export const ColumnsIcon = icon(ViewColumns);
 export const CopyIcon = icon(Square2Stack);
 export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);
-export const EyeIcon = icon(Eye);
-export const EyeSlashIcon = icon(EyeSlash);
 export const MoonIcon = icon(Moon);
 export const OverviewIcon = icon(ChartBar);
 export const PeopleIcon = icon(UserGroup);

@@ -5,20 +5,17 @@ import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
 import { PeopleIcon } from "../../ui/icons";
-import { peopleQuery, personQuery } from "./queries";
 
 const list = createRoute({
   getParentRoute: () => root,
   path: "/people",
   validateSearch: z.object({ q: searchText, act: z.catch(z.optional(z.literal("create")), undefined) }),
-  loader: ({ context }) => void context.queries.prefetchQuery(peopleQuery("")),
   component: lazyPage(() => import("./people-page"), "PeoplePage"),
 });
 
 const person = createRoute({
   getParentRoute: () => root,
   path: "/people/$name",
-  loader: ({ context, params }) => void context.queries.prefetchQuery(personQuery(params.name)),
   component: lazyPage(() => import("./person-page"), "PersonPage"),
 });
 

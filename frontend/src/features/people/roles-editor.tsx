@@ -1,8 +1,9 @@
 import { ActionIcon, Button, NativeSelect, TextInput } from "@mantine/core";
 import { Fragment, useId, useRef } from "react";
 import type { ActingRole, Level } from "../../api/session/calls";
+import { CloseIcon } from "../../shared/people/icons";
 import { LEVEL_WORDS, LEVELS } from "../../shared/people/level-words";
-import { ChevronIcon, CloseIcon } from "../../ui/icons";
+import { ChevronIcon } from "../../ui/icons";
 import styles from "./people.module.css";
 
 export const NEW_ROLE: ActingRole = { role: "", level: "read" };

@@ -1,6 +1,6 @@
 import { ActionIcon, TextInput, type TextInputProps } from "@mantine/core";
 import { useState } from "react";
-import { EyeIcon, EyeSlashIcon } from "../../ui/icons";
+import { EyeIcon, EyeSlashIcon } from "./icons";
 
 /** A field for a password, which its button shows. */
 export function PasswordInput({ label, ...rest }: TextInputProps & { label: string }) {
