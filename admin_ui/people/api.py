@@ -115,7 +115,7 @@ class PersonSessionsView(_PeopleView):
 
     calls = {
         "get": Call("listSessions", PersonSessionsShape, PERSON_PATH, errors=(404,)),
-        "delete": Call("endSessions", parameters=PERSON_PATH, success=204, errors=(404,)),
+        "delete": Call("endSessions", parameters=PERSON_PATH, success=204, errors=(404, 409)),
     }
 
     async def get(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -130,7 +130,7 @@ class PersonSessionsView(_PeopleView):
 class PersonSessionView(_PeopleView):
     """A session of a person."""
 
-    calls = {"delete": Call("endSession", parameters=SESSION_PATH, success=204, errors=(404,))}
+    calls = {"delete": Call("endSession", parameters=SESSION_PATH, success=204, errors=(404, 409))}
 
     async def delete(self, request: HttpRequest, name: str, session_id: str) -> HttpResponse:
         user = await in_thread(accounts.user_named)(name)

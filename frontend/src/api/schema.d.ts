@@ -8582,6 +8582,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8612,6 +8620,14 @@ export interface operations {
                 content?: never;
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
