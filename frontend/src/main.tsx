@@ -2,7 +2,7 @@ import { MantineProvider } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { focusManager, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
-import { lazy, StrictMode, Suspense } from "react";
+import { type ComponentType, lazy, StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import "./app/mantine";
 import { health, whenPartReturns } from "./api/health";
@@ -13,8 +13,12 @@ import { cssVariables, schemeManager, theme } from "./app/theme";
 import { ApiError } from "./lib/errors";
 import { forgetHistory } from "./ui/charts/history";
 
-// The console works without them, while the gateway is away.
-const Notices = lazy(() => import("./app/notices").catch(() => ({ default: () => null })));
+const NOTES_AFTER_MS = 3_000;
+/** Fetched once the page stands. The console works without them, while the gateway is away. */
+const Notices = lazy<ComponentType>(async () => {
+  await new Promise((done) => setTimeout(done, NOTES_AFTER_MS));
+  return import("./app/notices").catch(() => ({ default: () => null }));
+});
 
 const queries = new QueryClient({
   defaultOptions: {
