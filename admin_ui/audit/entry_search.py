@@ -90,17 +90,21 @@ def _others(params: Params) -> list[Q]:
 async def _within(entries: Entries, params: Params) -> tuple[Entries, int | None]:
     """Return the entries of the requested time, and the newest id that they can have, if the time is limited.
 
-    Ids rise with time: the index of times gives the first and last id, and the list stays in the order of ids.
+    Ids rise with time, but for SLACK_MS: the nearest entries outside it, found by the index of times, limit the ids,
+    and the list stays in the order of ids.
     """
     since, until = (number(params, name, -1, 0, TIME_MAX) for name in ("from", "to"))
     newest = None
     if since >= 0:
-        first = await _first_id(AuditEntry.objects.filter(at_ms__gte=since - SLACK_MS), "at_ms")
-        entries = entries.none() if first is None else entries.filter(id__gte=first)
+        before = await _first_id(AuditEntry.objects.filter(at_ms__lt=since - SLACK_MS), "-at_ms")
+        if before is not None:
+            entries = entries.filter(id__gt=before)
         entries = entries.filter(at__gte=since)
     if until >= 0:
-        newest = await _first_id(AuditEntry.objects.filter(at_ms__lte=until + SLACK_MS), "-at_ms")
-        entries = entries.none() if newest is None else entries.filter(id__lte=newest)
+        after = await _first_id(AuditEntry.objects.filter(at_ms__gt=until + SLACK_MS), "at_ms")
+        if after is not None:
+            newest = after - 1
+            entries = entries.filter(id__lte=newest)
         entries = entries.filter(at__lte=until)
     return entries, newest
 

@@ -123,6 +123,16 @@ def test_the_time_limits_entries_exactly(changed: Gateway) -> None:
     assert numbers(changed, "to=200&q=unload") == [0, 1]
 
 
+@pytest.mark.parametrize("times", [(1_000, 1_000), (1_005, 1_000)])
+def test_a_time_has_the_entries_that_gateways_wrote_out_of_order(
+    changed: Gateway, times: tuple[int, int]
+) -> None:
+    ids = AuditEntry.objects.order_by("id").values_list("id", flat=True)[:2]
+    for key, at in zip(ids, times, strict=True):
+        AuditEntry.objects.filter(id=key).update(at_ms=at)
+    assert numbers(changed, f"from=1000&to={times[0]}") == [0, 1]
+
+
 def test_an_entry_has_an_address_of_its_own(changed: Gateway) -> None:
     row = audit(changed, "status=403")["rows"][0]
     answer = changed("GET", f"/api/v1/audit/{row['id']}", headers=bearer(SUPERUSER))
