@@ -26,7 +26,6 @@ const precompressed: Plugin = {
 // The gateway serves dist/ below /static/ and answers every console route with dist/index.html.
 export default defineConfig({
   base: "/static/",
-  resolve: { alias: [{ find: /^#src\//, replacement: join(import.meta.dirname, "src/") }] },
   plugins: [react({ jsxImportSource: "#jsx" }), precompressed],
   build: {
     target: "es2022",
@@ -41,12 +40,10 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "console", tags: ["$initial"], priority: 3 },
-            // What pages with changes need of rights, without the pages of rights.
-            { name: "may", test: /[\\/]shared[\\/]access[\\/]may\.ts$/, priority: 3 },
             {
               name: "shared",
-              // Not what only those need who sign in, and what few pages need.
-              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|access))|ui(?![\\/]code))[\\/]/,
+              // Without the parts that only people who sign in need, or few pages: of rights, all pages ask `may.ts`.
+              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|access(?![\\/]may\.ts)))|ui(?![\\/]code))[\\/]/,
               minShareCount: 2,
               priority: 2,
             },

@@ -148,7 +148,7 @@ def _need_worker() -> str:
     environment = settings.ENVIRONMENT
     if not environment.workers_on_demand or not environment.control_socket:
         return ""
-    from gateway.standalone.control import NotRunningError, send_request
+    from gateway.standalone.control import STOPPING, NotRunningError, send_request
 
     try:
         answer = send_request(Path(environment.control_socket), "need", "worker", WORKER_START_S)
@@ -156,7 +156,9 @@ def _need_worker() -> str:
         answer = {"error": str(error)}
     problem = str(answer.get("error", ""))
     if problem:
-        log.warning("the supervisor did not start a worker: %s", problem)
+        # Nothing is wrong where the user stops the instance meanwhile.
+        level = logging.INFO if problem == STOPPING else logging.WARNING
+        log.log(level, "the supervisor did not start a worker: %s", problem)
     return problem
 
 

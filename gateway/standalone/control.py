@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 REPLY_MAX = 1 << 20
+STOPPING = "the instance is stopping"
+"""The error of a request that arrives too late."""
 
 
 class NotRunningError(Exception):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base import log as logs
-from gateway.standalone.control import reachable
+from gateway.standalone.control import STOPPING, reachable
 from gateway.standalone.plan import WORKER_KEY, Child, Ready
 
 PR_SET_PDEATHSIG = 1
@@ -559,7 +559,7 @@ class Supervisor:
         if child is None:
             return {"error": f"no child named {name!r}; there are: {', '.join(self._children)}"}
         if self.closing:
-            return {"error": "the instance is stopping"}
+            return {"error": STOPPING}
         if verb == "stop":
             await child.stop()
         elif verb == "kill":
@@ -625,7 +625,7 @@ class Supervisor:
         if child.ready.is_set():
             return ""
         if self._stopping.is_set():
-            return "the instance is stopping"
+            return STOPPING
         message = child.log.last_message()
         if failed:
             return f"{child.spec.name} ends while it starts: {message}; log: {child.log.path}"

@@ -1,5 +1,5 @@
-import { AccessPanel } from "#src/shared/access/access-panel";
-import { nameOf, useTopicId } from "#src/shared/topic/use-topic";
+import { AccessPanel } from "../../shared/access/access-panel";
+import { nameOf, useTopicId } from "../../shared/topic/use-topic";
 
 export function AccessTab() {
   const id = useTopicId();

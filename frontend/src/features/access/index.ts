@@ -1,10 +1,10 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
-import { lazyPage } from "#src/shared/lazy-page";
-import type { Place } from "#src/shared/place";
-import { cluster } from "#src/shared/roots";
-import { topicPage } from "#src/shared/topic/route";
 import { searchText } from "../../lib/url-state";
+import { lazyPage } from "../../shared/lazy-page";
+import type { Place } from "../../shared/place";
+import { cluster } from "../../shared/roots";
+import { topicPage } from "../../shared/topic/route";
 import { RolesIcon } from "../../ui/icons";
 import { rolesQuery } from "./queries";
 

@@ -1,11 +1,11 @@
 import { Button } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { Reasons } from "#src/shared/access/reasons";
 import { useSession, viewAs } from "../../api/session/session";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { parseNamespace, parseTopicName } from "../../lib/url-state";
+import { Reasons } from "../../shared/access/reasons";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";

@@ -5,8 +5,8 @@ import { createMemoryHistory, createRouter, RouterProvider } from "@tanstack/rea
 import { configure, render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, test, vi } from "vitest";
-import { cluster, root } from "#src/shared/roots";
 import { session } from "../../api/session/session";
+import { cluster, root } from "../../shared/roots";
 import { roleRoutes } from "./index";
 
 configure({ asyncUtilTimeout: 30_000 });

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { RoleLink } from "#src/shared/access/role-link";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
+import { RoleLink } from "../../shared/access/role-link";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
 import { Table } from "../../ui/grid/table";

@@ -5,8 +5,8 @@ import { createMemoryHistory, createRouter, RouterProvider } from "@tanstack/rea
 import { configure, render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { root } from "#src/shared/roots";
 import { parseSearch, stringifySearch } from "../../lib/url-state";
+import { root } from "../../shared/roots";
 import { auditRoutes } from "./index";
 
 configure({ asyncUtilTimeout: 30_000 });

@@ -1,7 +1,7 @@
 import { createRoute } from "@tanstack/react-router";
-import { lazyPage } from "#src/shared/lazy-page";
-import type { Place } from "#src/shared/place";
-import { root } from "#src/shared/roots";
+import { lazyPage } from "../../shared/lazy-page";
+import type { Place } from "../../shared/place";
+import { root } from "../../shared/roots";
 import { AuditIcon } from "../../ui/icons";
 import { entryQuery } from "./queries";
 import { auditSearch } from "./search";

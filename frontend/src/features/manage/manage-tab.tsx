@@ -1,10 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate, useRouter } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
-import { useWhyNot } from "#src/shared/access/may";
-import { nameOf, useTopic, useTopicId } from "#src/shared/topic/use-topic";
 import { partitionedOf } from "../../lib/url-state";
+import { useWhyNot } from "../../shared/access/may";
 import { topicQuery } from "../../shared/topic/queries";
+import { nameOf, useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { ActionButton } from "../../ui/action-button";
 import { Panel } from "../../ui/panel";
 import { CHANGES, type TopicChange, WORDS } from "./change-words";

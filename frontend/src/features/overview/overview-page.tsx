@@ -2,7 +2,6 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState } from "react";
-import { toneOfRoom, usedOf, whyReadOnly } from "#src/shared/storage/room";
 import { environmentQuery } from "../../api/environment";
 import { useLive, usePolling } from "../../api/live";
 import type { Overview, TopicRow } from "../../api/types";
@@ -14,6 +13,7 @@ import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figu
 import { Freshness } from "../../shared/freshness";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { usePast } from "../../shared/history/use-past";
+import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
 import type { Point } from "../../ui/charts/history";

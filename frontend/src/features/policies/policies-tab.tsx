@@ -1,14 +1,14 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { useWhyNot } from "#src/shared/access/may";
-import { nameOf, useTopicId } from "#src/shared/topic/use-topic";
 import { failureOf } from "../../lib/errors";
 import { partitionedOf } from "../../lib/url-state";
+import { useWhyNot } from "../../shared/access/may";
 import { PolicyDialog } from "../../shared/policies/policy-dialog";
 import { PolicyList } from "../../shared/policies/policy-list";
 import { type Policy, topicPoliciesQuery } from "../../shared/policies/policy-queries";
 import type { TopicId } from "../../shared/topic/queries";
+import { nameOf, useTopicId } from "../../shared/topic/use-topic";
 import { TopicLink } from "../../shared/topic-link";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 

@@ -1,9 +1,9 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
-import { useWhyNot } from "#src/shared/access/may";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
 import { PolicyDialog } from "../../shared/policies/policy-dialog";
 import { PolicyList } from "../../shared/policies/policy-list";
 import type { Policy } from "../../shared/policies/policy-queries";
@@ -20,7 +20,7 @@ import { NamespaceProperties } from "./namespace-properties";
 import { namespaceQuery, putPolicy } from "./queries";
 
 const AccessPanel = lazy(() =>
-  import("#src/shared/access/access-panel").then((module) => ({ default: module.AccessPanel })),
+  import("../../shared/access/access-panel").then((module) => ({ default: module.AccessPanel })),
 );
 const route = getRouteApi("/c/$cluster/tenants/$tenant/$namespace");
 

@@ -2,8 +2,8 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
-import { useWhyNot } from "#src/shared/access/may";
 import { count } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
@@ -18,7 +18,7 @@ import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
 const AccessPanel = lazy(() =>
-  import("#src/shared/access/access-panel").then((module) => ({ default: module.AccessPanel })),
+  import("../../shared/access/access-panel").then((module) => ({ default: module.AccessPanel })),
 );
 const route = getRouteApi("/c/$cluster/tenants/$tenant");
 type Open = { dialog: "create" | "change" | "delete" } | { dialog: "finish"; namespace: string } | null;

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useWhyNot } from "#src/shared/access/may";
 import { bytes, count, rate } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
 import { backlogText } from "../../shared/backlog/backlog-words";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
