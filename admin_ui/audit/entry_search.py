@@ -7,7 +7,7 @@ the newest entries, so that an answer takes about as long for any number of entr
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import BigIntegerField, ExpressionWrapper, F, Q, QuerySet
 
 from admin_ui.audit.subject import TOPIC_CHARS_MAX
 from admin_ui.models import AuditEntry
@@ -47,7 +47,9 @@ async def search(params: Params, *more: Q) -> Search:
     by_index = _by_index(params)
     others = [*_others(params), *more]
     # The sums hide the indices of times and statuses, in which a range would not be in the order of the list.
-    listed: Entries = AuditEntry.objects.alias(at=F("at_ms") + 0, answered=F("status") + 0)
+    # Without a field Django takes the sum of times for a number of 32 bits, and finds nothing on PostgreSQL.
+    at = ExpressionWrapper(F("at_ms") + 0, BigIntegerField())
+    listed: Entries = AuditEntry.objects.alias(at=at, answered=F("status") + 0)
     entries = listed.filter(*by_index, *others)
     entries, newest = await _within(entries, params)
     if not others and len(by_index) <= 1:

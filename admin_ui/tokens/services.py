@@ -6,6 +6,7 @@ from engine.base.clock import SystemClock
 from engine.tenancy.access.revoked_tokens import revoke_token
 from gateway.access.models import IssuedToken
 from gateway.clusters.registry import Clusters
+from gateway.http.auth.withdrawn import ClusterRevocations
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
@@ -19,6 +20,7 @@ async def revoke(clusters: Clusters, record: IssuedToken, user: str) -> None:
     expires_at = None if record.expires_at_ms is None else record.expires_at_ms / 1000
     for cluster in clusters:
         await cluster.link.arun(partial(_revoke, record.token_id, expires_at))
+        await cluster.part(ClusterRevocations).renew()
     if record.revoked_at_ms is None:
         record.revoked_at_ms, record.revoked_by = now_ms(), user[:255]
         await record.asave(update_fields=["revoked_at_ms", "revoked_by"])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from engine.base.clock import SystemClock
 from engine.base.tasks import contained
@@ -56,6 +57,21 @@ class ClusterRevocations:
     def _notify(self) -> None:
         with contained("the end of sockets whose tokens are revoked"):
             self._changed()
+
+    async def renew(self) -> None:
+        """Read the list again, so that a revocation by this process holds when it is answered.
+
+        While the store does not answer, the list is read later, as changes by other processes are.
+        """
+        with suppress(*FAILURES):
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                await self._link.on_loop(self._renew)
+
+    async def _renew(self) -> None:
+        if self._tokens is None:
+            await self._load()
+        else:
+            await self._tokens.load()
 
     async def known(self) -> None:
         """Return once the list was read. Raises FAILURES when the store has not answered since the start."""
