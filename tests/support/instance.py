@@ -72,7 +72,7 @@ class Instance:
         self.metadata = metadata
         names = (*PORTS, *SECURE_PORTS) if secure else PORTS
         if port_offset is None:
-            self.ports = dict(zip(names, free_ports(len(names), gap=200), strict=True))
+            self.ports = dict(zip(names, free_ports(len(names), gap=50), strict=True))
         else:
             self.ports = {name: DEFAULTS[name] + port_offset for name in names}
         self.env = env

@@ -25,7 +25,8 @@ def free_ports(count: int, gap: int = 2) -> list[int]:
             return ports
         if _next + gap > _ours.stop:
             _next = _ours.start
-        if all(map(_free, range(_next, _next + min(gap, 4)))):
+        # After the last port of the range the first ones follow, which may be among those of this call.
+        if _next not in ports and all(map(_free, range(_next, _next + min(gap, 4)))):
             ports.append(_next)
         _next += gap
     raise RuntimeError(f"too few free ports from {_ours.start} to {_ours.stop}")
