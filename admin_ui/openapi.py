@@ -3,6 +3,7 @@ do not import the generator."""
 
 import json
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from django.conf import settings
@@ -27,6 +28,8 @@ from admin_ui.topics.shapes import CHANGES, PROBLEM_CAUSES
 from engine.admin.lag import LagCause
 from engine.schema.kinds import SchemaKind
 from gateway import sign_in
+
+_GENERATING = Lock()
 
 
 def _parameter(parameter: Parameter) -> OpenApiParameter:
@@ -117,7 +120,15 @@ def document() -> dict[str, Any]:
         return schema
 
 
-@cache
 def document_text() -> str:
-    """Return the document as JSON text, ordered and indented so that a change shows as a small difference."""
+    """Return the document as JSON text, ordered and indented so that a change shows as a small difference.
+
+    The first call generates it, and calls from other threads wait: the generator's settings are those of the process.
+    """
+    with _GENERATING:
+        return _text()
+
+
+@cache
+def _text() -> str:
     return json.dumps(document(), indent=2, ensure_ascii=False, default=str) + "\n"

@@ -9,6 +9,10 @@ GRANTS = "unit/admin_ui/access/test_grants.py"
 PAYLOADS = "unit/gateway/access/test_payload_rules.py"
 TOKENS = "unit/gateway/access/test_issued_tokens.py"
 REASONS = "unit/auth/authorization/test_reasons.py"
+CRAWL = (
+    "unit/access/test_crawl.py"
+    "::test_no_answer_and_no_push_has_anything_of_a_tenant_that_the_person_does_not_see"
+)
 
 EDITS = (
     Edit(
@@ -177,5 +181,34 @@ EDITS = (
         "if reveals(view, method):",
         "if False:",
         (f"{PAYLOADS}::test_an_operation_that_would_show_hidden_payloads_is_closed",),
+    ),
+    Edit(
+        "namespaces-of-all-tenants-are-offered",
+        "admin_ui/topics/selectors.py::scopes",
+        'tenant in ("", name.partition("/")[0]) and viewer.sees(name)',
+        'tenant in ("", name.partition("/")[0])',
+        (CRAWL,),
+        "A6",
+    ),
+    Edit(
+        "saved-views-of-all-people-are-listed",
+        "admin_ui/saved_views/api.py::ViewsView.get",
+        "SavedView.objects.filter(owner=actor_of(request))",
+        "SavedView.objects.all()",
+        (CRAWL,),
+    ),
+    Edit(
+        "personal-tokens-of-all-people-are-listed",
+        "admin_ui/tokens/api.py::_TokensBase.listed",
+        "IssuedToken.objects.filter(_chosen(params), **mine)",
+        "IssuedToken.objects.filter(_chosen(params))",
+        (CRAWL,),
+    ),
+    Edit(
+        "document-is-generated-by-two-threads-at-once",
+        "admin_ui/openapi.py::document_text",
+        "with _GENERATING:",
+        "if True:",
+        ("unit/gateway/test_console_api.py::test_requests_at_once_generate_one_document",),
     ),
 )

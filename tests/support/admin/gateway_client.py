@@ -101,6 +101,11 @@ class Gateway:
         scope["client"] = (client, 40000)
         return asyncio.run(_drive(self.application, scope, data))
 
+    async def read(self, target: str, headers: dict[str, str]) -> Answer:
+        """Answer a GET on the caller's loop."""
+        scope, data = scope_of("GET", target, None, None, headers)
+        return await _drive(self.application, scope, data)
+
 
 def scope_of(
     method: str,

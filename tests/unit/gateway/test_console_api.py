@@ -4,7 +4,10 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import jsonschema
@@ -12,6 +15,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
+from admin_ui import openapi
 from admin_ui.models import AuditEntry
 
 Call = Callable[..., Any]
@@ -293,3 +297,26 @@ def test_a_wrong_candidate_is_400_and_the_field_named(
     assert text in answer.json["reason"]
     assert call("POST", topic, {"type": "AVRO"}).json["field"] == "newest"
     assert call("DELETE", topic).json["field"] == "newest"
+
+
+def test_requests_at_once_generate_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two threads meet in the generator, which changes settings of the process."""
+    both = Barrier(2, timeout=0.05)
+    generated: list[None] = []
+
+    def document() -> dict[str, Any]:
+        generated.append(None)
+        # Two threads would meet here; a single one waits in vain.
+        with suppress(BrokenBarrierError):
+            both.wait()
+        return {}
+
+    monkeypatch.setattr(openapi, "document", document)
+    openapi._text.cache_clear()
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            texts = list(pool.map(lambda _: openapi.document_text(), range(2)))
+    finally:
+        openapi._text.cache_clear()
+    assert texts == ["{}\n"] * 2
+    assert len(generated) == 1
