@@ -7,7 +7,8 @@ from django.http.response import HttpResponseBase
 
 from admin_ui.audit import selectors, shapes
 from admin_ui.audit.entry_search import METHODS, STATUS_CLASSES, Search, all_of, search
-from admin_ui.calls import WINDOW, Call, ClusterView, ConsoleView, Parameter, query
+from admin_ui.audit.verifying import verify
+from admin_ui.calls import WINDOW, Call, ClusterView, ConsoleView, Parameter, in_thread, query
 from admin_ui.place import PLACE, SEE_PLACE, place_of
 from admin_ui.rights import parts_of
 from engine.auth.rights import SUPERUSER
@@ -57,6 +58,17 @@ class AuditEntryView(ConsoleView):
 
     async def get(self, request: HttpRequest, entry_id: int) -> HttpResponse:
         return json_answer(await selectors.entry(self.viewer, entry_id))
+
+
+class AuditVerificationView(ConsoleView):
+    """A verification of the whole audit log by its chain of hashes, as it is at one moment."""
+
+    read_rights = SUPERUSER
+    calls = {"get": Call("verifyAudit", shapes.AuditVerification, errors=(403,))}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        self.viewer.require_everything(selectors.SUBJECT)
+        return json_answer(selectors.verification(self.viewer, await in_thread(verify)()))
 
 
 class AuditFileView(ConsoleView):

@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from admin_ui.audit.changed import read_changes
 from admin_ui.audit.entry_search import COUNTED_MAX, Search, count, search
+from admin_ui.audit.verifying import Report
 from admin_ui.csv_text import csv_line
 from admin_ui.models import AuditEntry
 from admin_ui.params import LIMIT_DEFAULT, LIMIT_MAX, Params, number
@@ -66,6 +67,18 @@ def _row(stored: AuditEntry) -> Body:
         "at": stored.at_ms,
         **{name: getattr(stored, name) for name in NAMES},
         "changes": read_changes(stored.changes),
+    }
+
+
+def verification(viewer: Viewer, report: Report) -> Body:
+    """Return the result of a verification. Raises Forbidden unless the viewer sees everything."""
+    viewer.require_everything(SUBJECT)
+    return {
+        "problem": report.problem,
+        "entry_id": str(report.entry_id) if report.entry_id else None,
+        "entries": report.entries,
+        "removed_to": str(report.removed_id) if report.removed_id else None,
+        "link": {"number": report.seq, "digest": report.digest},
     }
 
 

@@ -45,6 +45,26 @@ class AuditAnswer(s.Serializer[object]):
     rows = AuditRow(many=True)
 
 
+class AuditLinkShape(s.Serializer[object]):
+    number = s.IntegerField(help_text="from 1; 0: the chain has no link")
+    digest = s.CharField(allow_blank=True, help_text="SHA-256 in hexadecimal digits")
+
+
+class AuditVerification(s.Serializer[object]):
+    problem = s.CharField(
+        help_text="a sentence about the first entry or link that does not fit; empty: all do"
+    )
+    entry_id = s.CharField(
+        allow_null=True, help_text="the entry of the problem; null: none, or it is not stored"
+    )
+    entries = s.IntegerField(help_text="entries that fit; of a problem, those before it")
+    removed_to = s.CharField(
+        allow_null=True,
+        help_text="entries up to this one are not kept or older than the chain; null: there are none",
+    )
+    link = AuditLinkShape(help_text="the last link that fits, for audit_verify --noted")
+
+
 class ChangeMark(s.Serializer[object]):
     """A change for a chart."""
 

@@ -29,7 +29,8 @@ BATCH = 500
 
 class Report(NamedTuple):
     """The result of a verification. ``problem``: a sentence about the first entry or link that does not fit; empty when
-    all do. ``seq`` and ``digest`` are those of the last link, to be compared with ones that were noted before."""
+    all do. ``seq`` and ``digest``: the last link that fits, to be compared with one that was noted before.
+    ``entry_id``: the entry of the problem, if it is stored; else 0."""
 
     entries: int
     links: int
@@ -37,6 +38,7 @@ class Report(NamedTuple):
     digest: str
     removed_id: int
     problem: str = ""
+    entry_id: int = 0
 
 
 class _Link(NamedTuple):
@@ -47,7 +49,11 @@ class _Link(NamedTuple):
 
 
 class _Broken(Exception):
-    """The chain does not fit; the text names the entry or the link."""
+    """The chain does not fit; the text names the entry or the link. ``entry_id``: the entry if it is stored, else 0."""
+
+    def __init__(self, problem: str, entry_id: int = 0) -> None:
+        super().__init__(problem)
+        self.entry_id = entry_id
 
 
 def verify(noted: tuple[int, str] | None = None) -> Report:
@@ -60,7 +66,7 @@ def verify(noted: tuple[int, str] | None = None) -> Report:
             walk.check_links()
             walk.check_entries()
         except _Broken as error:
-            return walk.report(str(error))
+            return walk.report(str(error), error.entry_id)
         return walk.report()
 
 
@@ -100,9 +106,10 @@ class _Walk:
         self._ended: set[int] = set()
         self._links = self._entries = 0
 
-    def report(self, problem: str = "") -> Report:
+    def report(self, problem: str = "", entry_id: int = 0) -> Report:
         seq, digest = self._last
-        return Report(self._entries, self._links, seq, digest, self._base.removed_id, problem)
+        removed_id = self._base.removed_id
+        return Report(self._entries, self._links, seq, digest, removed_id, problem, entry_id)
 
     def check_links(self) -> None:
         """Check that each link follows the one before it and records what its entry says now. Raises _Broken."""
@@ -115,7 +122,7 @@ class _Walk:
                     raise _Broken(f"link {seq + 1} of the chain was removed")
                 recorded = self._recorded(link, entries, newest_removal)
                 if recorded is not None and recorded.digest(before) != link.digest:
-                    raise _Broken(_changed(link))
+                    raise _changed(link)
                 self._last = (link.seq, link.digest)
                 self._links += 1
                 self._check_noted(link)
@@ -192,15 +199,16 @@ class _Walk:
                 return
             for key, status, changes in rows:
                 if key not in self._chained:
-                    raise _Broken(f"entry {key} was inserted")
+                    raise _Broken(f"entry {key} was inserted", key)
                 if key not in self._ended and (status is not None or changes):
-                    raise _Broken(f"the outcome of entry {key} was inserted")
+                    raise _Broken(f"the outcome of entry {key} was inserted", key)
                 self._entries += 1
             after = rows[-1][0]
 
 
-def _changed(link: _Link) -> str:
+def _changed(link: _Link) -> _Broken:
     if link.kind == REMOVAL:
-        return "the record of the last removal of old entries was changed"
+        return _Broken("the record of the last removal of old entries was changed")
     what = "the outcome of entry" if link.kind == OUTCOME else "entry"
-    return f"{what} {link.entry_id} or link {link.seq} of the chain was changed"
+    problem = f"{what} {link.entry_id} or link {link.seq} of the chain was changed"
+    return _Broken(problem, link.entry_id)

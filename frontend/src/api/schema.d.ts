@@ -72,6 +72,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A verification of the whole audit log by its chain of hashes, as it is at one moment. */
+        get: operations["verifyAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/access": {
         parameters: {
             query?: never;
@@ -1523,6 +1540,12 @@ export interface components {
             /** @description how many changes are left out */
             more?: number;
         };
+        AuditLinkShape: {
+            /** @description from 1; 0: the chain has no link */
+            number: number;
+            /** @description SHA-256 in hexadecimal digits */
+            digest: string;
+        };
         AuditRow: {
             id: string;
             at: number;
@@ -1550,6 +1573,18 @@ export interface components {
             /** @description the JSON body, without secrets; long ones cut */
             given: string;
             changes: components["schemas"]["AuditChange"][];
+        };
+        AuditVerification: {
+            /** @description a sentence about the first entry or link that does not fit; empty: all do */
+            problem: string;
+            /** @description the entry of the problem; null: none, or it is not stored */
+            entry_id: string | null;
+            /** @description entries that fit; of a problem, those before it */
+            entries: number;
+            /** @description entries up to this one are not kept or older than the chain; null: there are none */
+            removed_to: string | null;
+            /** @description the last link that fits, for audit_verify --noted */
+            link: components["schemas"]["AuditLinkShape"];
         };
         /** @enum {unknown} */
         BlankEnum: "";
@@ -4153,6 +4188,41 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    verifyAudit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditVerification"];
+                };
+            };
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -113,6 +113,7 @@ CALLS = {
     "DELETE session/tokens/<number:token_id>": "authenticated",
     "GET audit": "superuser",
     "GET audit/<number:entry_id>": "superuser",
+    "GET audit/verify": "superuser",
     "GET audit.csv": "superuser",
     "GET marks": SEE_PLACE,
     "GET views": "authenticated",

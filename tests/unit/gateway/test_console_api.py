@@ -210,6 +210,23 @@ def test_every_change_is_in_the_audit_log_with_its_outcome(
     assert {row["actor"] for row in body["rows"]} == {"anonymous"}
 
 
+def test_the_audit_log_is_verified_and_a_changed_entry_is_named(
+    call: Call, document: dict[str, Any]
+) -> None:
+    for _ in range(2):
+        call("DELETE", "/admin/v2/tenants/nope")
+    fits = call("GET", "/api/v1/audit/verify").json
+    conform(document, fits, "/api/v1/audit/verify")
+    assert (fits["problem"], fits["entry_id"], fits["entries"]) == ("", None, 2)
+    assert fits["link"]["number"] == 4
+    changed = str(AuditEntry.objects.latest("id").pk)
+    AuditEntry.objects.filter(pk=changed).update(actor="eve")
+    broken = call("GET", "/api/v1/audit/verify").json
+    conform(document, broken, "/api/v1/audit/verify")
+    assert broken["problem"] == f"entry {changed} or link 3 of the chain was changed"
+    assert (broken["entry_id"], broken["link"]["number"]) == (changed, 2)
+
+
 def test_a_preview_is_no_change(call: Call) -> None:
     where = (
         "/api/v1/clusters/standalone/topics/persistent/public/default/x/subscriptions/s/skip-all"

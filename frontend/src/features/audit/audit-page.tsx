@@ -1,6 +1,6 @@
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { count, dateTime, time } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 import { FilterInput } from "../../ui/filter-input";
@@ -14,6 +14,7 @@ import { Outcome, whatText, whereText, whoText } from "./audit-words";
 import { type AuditRow, exportPath } from "./queries";
 import { type AuditSearch, filterOf, METHODS, OUTCOMES } from "./search";
 import { useAuditWindow } from "./use-audit-window";
+import { VerificationDialog } from "./verification-dialog";
 
 const route = getRouteApi("/audit");
 
@@ -48,6 +49,7 @@ export function AuditPage() {
   const show = (change: Partial<AuditSearch>, replace = false) =>
     navigate({ search: (before) => ({ ...before, ...change }), replace });
   const isFiltered = Object.keys(filter).length > 0;
+  const [isVerifying, setVerifying] = useState(false);
   const since = list.head?.searched_since ?? null;
   return (
     <Page shape="wide">
@@ -66,6 +68,9 @@ export function AuditPage() {
             <Button variant="default" onClick={list.renew}>
               Read again
             </Button>
+            <Button variant="default" onClick={() => setVerifying(true)}>
+              Verify
+            </Button>
             <Button
               component="a"
               variant="default"
@@ -78,6 +83,7 @@ export function AuditPage() {
           </>
         }
       />
+      {isVerifying && <VerificationDialog onClose={() => setVerifying(false)} />}
       <Filters search={search} isFiltered={isFiltered} show={show} />
       {list.error !== null && list.total === undefined ? (
         <ErrorNotice error={list.error} title="The audit log could not be read" onRetry={list.renew} />

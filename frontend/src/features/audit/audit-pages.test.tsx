@@ -33,11 +33,18 @@ const ROW = {
   ],
 };
 
+const VERIFIED = {
+  ...{ problem: "", entry_id: null, entries: 1200, removed_to: "40" },
+  link: { number: 2400, digest: "ab12" },
+};
+let verification: object = VERIFIED;
+
 function open(path: string, total = 1, more: object = {}) {
   const calls: URL[] = [];
   vi.stubGlobal("fetch", async (request: Request) => {
     const url = new URL(request.url);
     calls.push(url);
+    if (url.pathname === "/api/v1/audit/verify") return Response.json(verification);
     if (url.pathname === "/api/v1/audit/7") return Response.json(ROW);
     const offset = Number(url.searchParams.get("offset"));
     const rows = Array.from({ length: Math.min(100, total - offset) }, (_, index) => ({
@@ -116,4 +123,28 @@ test("the time of a search is written when its field is left", async () => {
   expect(router.state.location.search).toEqual({
     from: String(new Date("2026-01-02T03:04:05").getTime()),
   });
+});
+
+test("a verification counts the entries and shows the last link", async () => {
+  verification = VERIFIED;
+  const { calls } = open("/audit");
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Verify" }));
+  const dialog = await screen.findByRole("dialog", { name: "Verify the audit log" });
+  expect((await within(dialog).findByRole("status")).textContent).toContain("1,200 entries verified");
+  expect(within(dialog).getByText("2400:ab12")).toBeDefined();
+  expect(within(dialog).getByText(/entries up to 40/)).toBeDefined();
+  expect(calls.filter(({ pathname }) => pathname.endsWith("/verify"))).toHaveLength(1);
+});
+
+test("a verification that fails names the first entry that does not fit and leads to it", async () => {
+  const problem = "entry 7 or link 13 of the chain was changed";
+  verification = { ...VERIFIED, problem, entry_id: "7", link: { number: 12, digest: "cd" } };
+  open("/audit");
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Verify" }));
+  const alert = await screen.findByRole("alert");
+  expect(alert.textContent).toContain("Entry 7 or link 13 of the chain was changed.");
+  expect(within(alert).getByRole("link").getAttribute("href")).toBe("/audit/7");
+  expect(screen.getByText("12:cd")).toBeDefined();
 });

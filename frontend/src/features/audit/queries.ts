@@ -7,6 +7,7 @@ type Schemas = components["schemas"];
 
 export type AuditRow = Schemas["AuditRow"];
 export type AuditChange = Schemas["AuditChange"];
+export type AuditVerification = Schemas["AuditVerification"];
 export type AuditFilter = Record<string, string>;
 
 export const PAGE_ROWS = 100;
@@ -33,6 +34,18 @@ export function entryQuery(id: string) {
     queryFn: ({ signal }) =>
       answerOf(api.GET("/api/v1/audit/{entry_id}", { params: { path: { entry_id: Number(id) } }, signal })),
     refetchInterval: ({ state }) => (state.data?.status === null ? 5_000 : false),
+  });
+}
+
+/** A verification that is made when it is first shown, and not repeated by itself: it reads all entries. */
+export function verificationQuery() {
+  return queryOptions({
+    queryKey: ["audit", "verification"],
+    queryFn: ({ signal }) => answerOf(api.GET("/api/v1/audit/verify", { signal })),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnWindowFocus: false,
+    retry: false,
   });
 }
 
