@@ -1,3 +1,4 @@
+import { operationWords } from "../../lib/operation-words";
 import { Badge, type Tone } from "../../ui/badge";
 import type { AuditRow } from "./queries";
 
@@ -18,12 +19,9 @@ export function whereText({ topic, namespace, tenant }: AuditRow): string {
   return topic.replace(/^persistent:\/\//, "") || namespace || tenant;
 }
 
-/** "deleteSubscription" → "delete subscription"; method and path of REST stay. */
+/** The operation in words; of an entry without one, method and path. */
 export function whatText({ operation, method, target }: AuditRow): string {
-  if (operation === "") return `${method} ${target}`;
-  return /^\w+$/.test(operation)
-    ? operation.replace(/\B[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
-    : operation;
+  return operationWords(operation) || `${method} ${target}`;
 }
 
 /** "ada as billing-admin"; a program has its role only. */

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import type { SubscriptionRow } from "../../api/types";
 import { rate, short } from "../../lib/format";
 import { RangePicker, useMinutes } from "../../shared/history/range";
+import { useMarks } from "../../shared/history/use-marks";
 import { usePast } from "../../shared/history/use-past";
 import { Chart } from "../../ui/charts/chart";
 import { overTime } from "../../ui/charts/over-time";
@@ -32,7 +33,8 @@ export function SubscriptionHistory({
     subscription.backlog,
   ]);
   const subject = useMemo(() => ({ topic, subscription: name }), [topic, name]);
-  const points = usePast(cluster, subject, useMinutes(KEPT_MINUTES), live, COLUMNS);
+  const minutes = useMinutes(KEPT_MINUTES);
+  const points = usePast(cluster, subject, minutes, live, COLUMNS);
   const { xs, ys } = useMemo(() => columnsOf(points, 0, 1, 2), [points]);
   const rates = useMemo(
     () => [
@@ -42,7 +44,7 @@ export function SubscriptionHistory({
     [ys],
   );
   const backlog = useMemo(() => [{ label: "entries in the backlog", values: ys[2] ?? [] }], [ys]);
-  const common = overTime(xs, 130);
+  const common = { ...overTime(xs, 130), over: useMarks(cluster, topic, minutes) };
   return (
     <div style={{ padding: "0 16px 12px" }}>
       <div style={{ display: "flex", justifyContent: "flex-end" }}>

@@ -6,6 +6,7 @@ import { BacklogAmount } from "../../shared/backlog/backlog-figures";
 import { backlogWords } from "../../shared/backlog/backlog-words";
 import { Figure } from "../../shared/figure";
 import { RangePicker, useMinutes } from "../../shared/history/range";
+import { useMarks } from "../../shared/history/use-marks";
 import { usePast } from "../../shared/history/use-past";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { Badge } from "../../ui/badge";
@@ -38,12 +39,13 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
     row.backlog,
   ]);
   const subject = useMemo(() => ({ topic: row.name }), [row.name]);
-  const history = usePast(cluster, subject, useMinutes(KEPT_MINUTES), live, COLUMNS);
+  const minutes = useMinutes(KEPT_MINUTES);
+  const history = usePast(cluster, subject, minutes, live, COLUMNS);
   const { xs, ys } = useMemo(() => columnsOf(history, 0, 1, 2, 3, 4), [history]);
   const messages = useMemo(() => pair(ys[0], ys[1]), [ys]);
   const volume = useMemo(() => pair(ys[2], ys[3]), [ys]);
   const backlog = useMemo(() => [{ label: "entries", values: ys[4] ?? [] }], [ys]);
-  const common = overTime(xs, 170);
+  const common = { ...overTime(xs, 170), over: useMarks(cluster, row.name, minutes) };
   const waiting = backlogWords(row, short);
   const entries = topic.ledgers.reduce((sum, ledger) => sum + ledger.entries, 0);
   return (

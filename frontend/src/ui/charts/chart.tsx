@@ -1,5 +1,5 @@
 import { useMantineColorScheme } from "@mantine/core";
-import { useContext, useEffect, useId, useMemo, useRef, useState } from "react";
+import { type ReactNode, useContext, useEffect, useId, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { Table } from "../grid/table";
@@ -29,10 +29,18 @@ export interface ChartProps {
   tickText?: (y: number) => string; // shorter text for the axis, default `yText`
   yLabel?: string;
   height?: number;
+  over?: Over | undefined; // drawn at the lower edge of the plot of a line over time
 }
+
+/** `from` and `to`: the times at the ends of the plot, in seconds since the epoch. */
+export type Over = (title: string, from: number, to: number) => ReactNode;
 
 const COLOURS = 4;
 const LIVE_SPAN_S = 60;
+// Sizes of the axes and of the space beyond the last time; `.over` in the sheet repeats them.
+const X_AXIS_PX = 28;
+const Y_AXIS_PX = 72;
+const BEYOND_PX = 30;
 const SECONDS = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800,
 ];
@@ -83,7 +91,10 @@ export function Chart(props: ChartProps) {
       ) : xs.length === 0 ? (
         <Waiting height={props.height} />
       ) : (
-        <Canvas {...props} cut={spike && !isWhole ? spike.cut : null} />
+        <div className={styles.plot}>
+          <Canvas {...props} cut={spike && !isWhole ? spike.cut : null} />
+          {props.over && <div className={styles.over}>{props.over(title, ...spanOf(xs, live))}</div>}
+        </div>
       )}
       {spike && !asTable && (
         <button
@@ -100,6 +111,13 @@ export function Chart(props: ChartProps) {
       )}
     </figure>
   );
+}
+
+/** The times at the ends of the plot. A live one shows at least a minute. */
+function spanOf(xs: readonly number[], live: boolean): [number, number] {
+  const first = xs[0] ?? 0;
+  const last = xs.at(-1) ?? 0;
+  return [live ? Math.min(first, last - LIVE_SPAN_S) : first, last];
 }
 
 function Waiting({ height = 180 }: { height?: number | undefined }) {
@@ -232,7 +250,7 @@ function optionsOf(
     width,
     height,
     legend: { show: false },
-    padding: [10, time ? 30 : 8, 0, 0], // half of the last time at the axis is beyond the plot
+    padding: [10, time ? BEYOND_PX : 8, 0, 0], // half of the last time at the axis is beyond the plot
     cursor: { y: false, points: { show: !bars, size: 7 }, drag: { x: false, y: false } },
     scales: {
       x: bars
@@ -249,7 +267,7 @@ function optionsOf(
       {
         ...axis,
         grid: { show: false },
-        size: 28,
+        size: X_AXIS_PX,
         space: bars ? 64 : 80,
         ...(bars ? { incrs: [1, 2, 4, 5, 10, 20, 50, 100, 200, 500, 1000] } : {}),
         ...(time ? {} : { values: (_u: uPlot, splits: number[]) => splits.map(xText) }),
@@ -257,7 +275,7 @@ function optionsOf(
       },
       {
         ...axis,
-        size: 72,
+        size: Y_AXIS_PX,
         space: 34,
         ...(latest.current.binary ? { incrs: POWERS_OF_TWO } : {}),
         values: (_u, splits) =>
