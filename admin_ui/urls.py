@@ -22,7 +22,10 @@ api_patterns = [
     ),
 ]
 
-PAGES = "c|connect|analyses|changes|audit|alerts|views|settings|sign-in|set-up|people|account"
+PAGES = (
+    "c|connect|analyses|changes|audit|alerts|views|settings|sign-in|set-up|people|account"
+    "|payload-rules"
+)
 """First segments of the front end's routes."""
 urlpatterns = [
     path("api/v1/", include(api_patterns)),

@@ -9,6 +9,7 @@ import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
 import { manageTab } from "./manage";
 import { overview, overviewRoute } from "./overview";
+import { payloads, payloadsRoute } from "./payloads";
 import { people, peopleRoutes } from "./people";
 import { policiesTab } from "./policies";
 import { schemaTab } from "./schema";
@@ -36,6 +37,7 @@ export const routeTree = root.addChildren([
   runRoute,
   accountRoute,
   ...peopleRoutes,
+  payloadsRoute,
   ...auditRoutes,
   ...signInRoutes,
 ]);
@@ -48,6 +50,7 @@ export const places: Place[] = [
   analyses,
   connect,
   people,
+  payloads,
   roles,
   audit,
 ];

@@ -14,6 +14,7 @@ import {
   CommandLineIcon as CommandLine,
   ExclamationCircleIcon as ExclamationCircle,
   ExclamationTriangleIcon as ExclamationTriangle,
+  EyeSlashIcon as EyeSlash,
   ForwardIcon as Forward,
   KeyIcon as Key,
   MagnifyingGlassIcon as MagnifyingGlass,
@@ -50,6 +51,7 @@ export const ColumnsIcon = icon(ViewColumns);
 export const CopyIcon = icon(Square2Stack);
 export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);
+export const HiddenIcon = icon(EyeSlash);
 export const MoonIcon = icon(Moon);
 export const OverviewIcon = icon(ChartBar);
 export const PeopleIcon = icon(UserGroup);

@@ -285,7 +285,7 @@ def test_a_topic_without_a_broker_is_503_and_an_invalid_name_412(call: Call) -> 
 
 
 def test_the_page_answers_console_routes_and_nothing_else(call: Call) -> None:
-    for target in ("/", "/c/standalone/topics", "/analyses/runs/1", "/audit"):
+    for target in ("/", "/c/standalone/topics", "/analyses/runs/1", "/audit", "/payload-rules"):
         answer = call("GET", target)
         assert answer.status in (200, 503)
         assert answer.headers["content-type"].startswith("text/html")

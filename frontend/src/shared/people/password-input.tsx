@@ -1,6 +1,7 @@
 import { ActionIcon, TextInput, type TextInputProps } from "@mantine/core";
 import { useState } from "react";
-import { EyeIcon, EyeSlashIcon } from "./icons";
+import { HiddenIcon } from "../../ui/icons";
+import { EyeIcon } from "./icons";
 
 /** A field for a password, which its button shows. */
 export function PasswordInput({ label, ...rest }: TextInputProps & { label: string }) {
@@ -19,7 +20,7 @@ export function PasswordInput({ label, ...rest }: TextInputProps & { label: stri
           aria-pressed={isShown}
           onClick={() => setShown(!isShown)}
         >
-          {isShown ? <EyeSlashIcon /> : <EyeIcon />}
+          {isShown ? <HiddenIcon /> : <EyeIcon />}
         </ActionIcon>
       }
     />
