@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useSession } from "../../api/session/session";
+import { environmentQuery } from "../../api/environment";
 import { failureOf } from "../../lib/errors";
 import { count } from "../../lib/format";
 import { Page, PageHead, Panel } from "../../ui/panel";
@@ -15,7 +15,7 @@ import { RulesDialog } from "./rules-dialog";
 /** The rules about who sees the payloads of messages. */
 export function PayloadRulesPage() {
   useTitle("Payload rules");
-  const { session } = useSession();
+  const environment = useQuery(environmentQuery).data;
   const stored = useQuery(rulesQuery());
   const [isEditing, setEditing] = useState(false);
   const failure = failureOf(stored);
@@ -31,7 +31,7 @@ export function PayloadRulesPage() {
           </Button>
         }
       />
-      {session?.authentication === false && (
+      {environment?.authentication === false && (
         <Notice tone="info">
           <p>Sign-in is off: payloads are shown to everybody, whatever the rules are.</p>
         </Notice>

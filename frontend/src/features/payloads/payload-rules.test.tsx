@@ -27,6 +27,8 @@ const AXE = { rules: { "color-contrast": { enabled: false } } };
 async function open(rules: PayloadRule[], refusals: Response[] = []) {
   let stored = rules;
   vi.stubGlobal("fetch", async (request: Request) => {
+    if (request.url.endsWith("/environment"))
+      return Response.json({ authentication: false, now: Date.now() });
     if (request.method !== "PUT") return Response.json({ rows: stored });
     const body = await request.json();
     sent.push(body);
@@ -53,6 +55,7 @@ async function open(rules: PayloadRule[], refusals: Response[] = []) {
 
 test("the page has the rules as sentences, and marks one without effect", async () => {
   const { container } = await open([ALL, BILLING]);
+  expect(await screen.findByText(/^Sign-in is off/)).toBeDefined();
   const rules = within(screen.getByRole("list", { name: "Payload rules, in their order" }));
   expect(rules.getAllByRole("listitem").map(({ textContent }) => textContent)).toEqual([
     "Payloads of all namespaces of acme are hidden from everybody.",
