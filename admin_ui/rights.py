@@ -6,6 +6,7 @@ from typing import Any
 
 from admin_ui.params import topic_name
 from engine.auth.actions import Action
+from engine.auth.authorization.evaluator import namespace_of, tenant_of
 from engine.auth.resource_names import (
     Kind,
     Resource,
@@ -56,12 +57,11 @@ KINDS: dict[Kind, str] = {
 def parts_of(place: Resource) -> dict[str, str]:
     """Return the parts of a place's name; those that it does not have are empty."""
     topic = place.topic if isinstance(place, SubscriptionName) else place
-    name = topic.namespace if isinstance(topic, TopicName) else topic
-    tenant = name.name if isinstance(name, TenantName) else ""
+    namespace = namespace_of(place)
     return {
         "kind": KINDS[type(place)],
-        "tenant": name.tenant if isinstance(name, NamespaceName) else tenant,
-        "namespace": name.below_tenant if isinstance(name, NamespaceName) else "",
+        "tenant": tenant_of(place) or "",
+        "namespace": "" if namespace is None else namespace.below_tenant,
         "topic": topic.full if isinstance(topic, TopicName) else "",
         "subscription": place.name if isinstance(place, SubscriptionName) else "",
     }

@@ -5,7 +5,7 @@ from typing import Any
 from admin_ui.params import Params, window
 from admin_ui.rights import parts_of
 from engine.auth.actions import Action
-from engine.auth.authorization.evaluator import AccessRules
+from engine.auth.authorization.evaluator import AccessRules, namespace_of, tenant_of
 from engine.auth.authorization.policy_view import NamespaceAccess, TenantAccess
 from engine.auth.authorization.reasons import (
     Reach,
@@ -21,12 +21,10 @@ from engine.auth.resource_names import (
     CLUSTER,
     Resource,
     SubscriptionName,
-    TenantName,
-    WholeCluster,
 )
 from engine.auth.viewer import Viewer
 from engine.base.errors import Forbidden
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.tenants import get_tenant
 from gateway.clusters.cluster import Cluster
@@ -54,14 +52,12 @@ class StoredRecords:
 
 async def records_of(engine: Engine, place: Resource) -> StoredRecords:
     """Return the records that rights at a place depend on. Raises NotFound without its tenant or namespace."""
-    topic = place.topic if isinstance(place, SubscriptionName) else place
-    name = topic.namespace if isinstance(topic, TopicName) else topic
-    if isinstance(name, WholeCluster):
+    tenant, namespace = tenant_of(place), namespace_of(place)
+    if tenant is None:
         return StoredRecords(None, None)
-    tenant = name.name if isinstance(name, TenantName) else name.tenant
     access = None
-    if isinstance(name, NamespaceName):
-        access = NamespaceAccess.of(await get_policies(engine.store, name))
+    if namespace is not None:
+        access = NamespaceAccess.of(await get_policies(engine.store, namespace))
     return StoredRecords(TenantAccess.of(await get_tenant(engine.store, tenant)), access)
 
 
@@ -73,9 +69,8 @@ async def access(viewer: Viewer, engine: Engine, place: Resource) -> Body:
         {"role": row.role, "pattern": row.is_pattern, "actions": _actions(row.allowed)}
         for row in roles_at(place, records, rules)
     ]
-    topic = place.topic if isinstance(place, SubscriptionName) else place
-    name = topic.namespace if isinstance(topic, TopicName) else topic
-    closed = records.namespace(name) if isinstance(name, NamespaceName) else None
+    namespace = namespace_of(place)
+    closed = None if namespace is None else records.namespace(namespace)
     subscriptions = closed.subscriptions if closed is not None else {}
     return {
         **parts_of(place),
@@ -153,7 +148,7 @@ async def reach(
     rows = [
         row
         for row in reach_of(role, policies, rules)
-        if sees_all or row.resource == CLUSTER or _tenant_of(row.resource) in viewer.tenants
+        if sees_all or row.resource == CLUSTER or tenant_of(row.resource) in viewer.tenants
     ]
     return {
         "role": role,
@@ -164,10 +159,6 @@ async def reach(
         "limit": limit,
         "rows": [_reach(row, policies) for row in rows[offset : offset + limit]],
     }
-
-
-def _tenant_of(place: Resource) -> str:
-    return parts_of(place)["tenant"]
 
 
 def _reach(row: Reach, policies: Any) -> Body:

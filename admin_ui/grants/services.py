@@ -7,7 +7,7 @@ from admin_ui import confirming
 from admin_ui.confirming import Json
 from admin_ui.grants.shapes import ADMIN, USE
 from admin_ui.rights import KINDS, parts_of
-from engine.auth.authorization.evaluator import AccessRules
+from engine.auth.authorization.evaluator import AccessRules, namespace_of
 from engine.auth.authorization.policy_view import NamespaceAccess, TenantAccess
 from engine.auth.authorization.reasons import RoleAccess, any_topic, roles_at
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName
@@ -81,8 +81,7 @@ async def listed(engine: Engine, place: Resource) -> Json:
     target = grant_of(place, "")
     records = await _read(engine, target.place)
     rows = [_row(TenantName(_tenant(place)), role, [ADMIN]) for role in records.administrators]
-    namespace = place.namespace if isinstance(place, TopicName) else place
-    if isinstance(namespace, NamespaceName):
+    if (namespace := namespace_of(place)) is not None:
         stored = records.policies.get("auth_policies") or {}
         for role, words in (stored.get("namespace_auth") or {}).items():
             rows.append(_row(namespace, role, words))
@@ -108,9 +107,8 @@ def _tenant(place: Resource) -> str:
 
 async def _read(engine: Engine, place: Place) -> _Records:
     tenant = await get_tenant(engine.store, _tenant(place))
-    namespace = place.namespace if isinstance(place, TopicName) else place
     policies: Document = {}
-    if isinstance(namespace, NamespaceName):
+    if (namespace := namespace_of(place)) is not None:
         policies = deepcopy(dict(await get_policies(engine.store, namespace)))
     return _Records(list(tenant.get("adminRoles") or ()), policies)
 
@@ -203,10 +201,10 @@ async def apply(engine: Engine, grant: Grant, user: str, token: str) -> Json:
     content = confirming.read(engine.cluster, KIND, token, _about(grant, user))
     role, before, after = content["role"], content["before"], content["after"]
 
-    if isinstance(grant.place, TenantName):
+    namespace = namespace_of(grant.place)
+    if namespace is None:
         await _set_administrator(engine, grant, role, before, after)
     else:
-        namespace = grant.place.namespace if isinstance(grant.place, TopicName) else grant.place
 
         def change(policies: Document) -> None:
             if _words(grant, role, _Records([], policies)) != before:

@@ -117,6 +117,19 @@ def tenant_of(resource: Resource) -> str | None:
             return None
 
 
+def namespace_of(resource: Resource) -> NamespaceName | None:
+    """Return the namespace that a resource is or belongs to; None for the cluster and a tenant."""
+    match resource:
+        case SubscriptionName():
+            return resource.topic.namespace
+        case TopicName():
+            return resource.namespace
+        case NamespaceName():
+            return resource
+        case TenantName() | WholeCluster():
+            return None
+
+
 def _of_grants(
     role: str,
     action: Action,

@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from engine.auth.actions import Action
-from engine.auth.authorization.evaluator import GRANTS, AccessRules, judge, matches, tenant_of
+from engine.auth.authorization.evaluator import (
+    GRANTS,
+    AccessRules,
+    judge,
+    matches,
+    namespace_of,
+    tenant_of,
+)
 from engine.auth.authorization.policy_view import (
     Granted,
     NamespaceAccess,
@@ -113,14 +120,12 @@ def _grants_on(
     resource: Resource, view: PolicyView
 ) -> Iterator[tuple[NamespaceName | TopicName, Granted]]:
     """Yield the grants that count for a resource, with the places that they are on."""
-    topic = resource.topic if isinstance(resource, SubscriptionName) else resource
-    namespace = topic.namespace if isinstance(topic, TopicName) else topic
-    if not isinstance(namespace, NamespaceName):
-        return
-    access = view.namespace(namespace)
-    if access is None:
+    namespace = namespace_of(resource)
+    access = None if namespace is None else view.namespace(namespace)
+    if namespace is None or access is None:
         return
     yield namespace, access.granted
+    topic = resource.topic if isinstance(resource, SubscriptionName) else resource
     if isinstance(topic, TopicName):
         for place in dict.fromkeys((topic, topic.partitioned)):
             yield place, access.topics.get(place.full, {})

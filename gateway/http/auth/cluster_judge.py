@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from django.conf import settings
 
 from engine.auth.actions import Action
-from engine.auth.authorization.evaluator import tenant_of
+from engine.auth.authorization.evaluator import namespace_of, tenant_of
 from engine.auth.identity import Identity
 from engine.auth.judge import Judge, Judgement, Verdict
-from engine.auth.resource_names import Resource, SubscriptionName, TenantName
-from engine.base.names import NamespaceName, TopicName
+from engine.auth.resource_names import Resource, TenantName
 from engine.tenancy.access.access_records import AccessRecords, Recorded
 from engine.tenancy.access.policy_judge import create_judge
 from gateway.clusters.cluster import Cluster
@@ -91,8 +90,5 @@ def records_of(resource: Resource) -> tuple[Recorded, ...]:
     tenant = tenant_of(resource)
     if tenant is None:
         return ()
-    topic = resource.topic if isinstance(resource, SubscriptionName) else resource
-    namespace = topic.namespace if isinstance(topic, TopicName) else topic
-    if isinstance(namespace, NamespaceName):
-        return TenantName(tenant), namespace
-    return (TenantName(tenant),)
+    namespace = namespace_of(resource)
+    return (TenantName(tenant),) if namespace is None else (TenantName(tenant), namespace)

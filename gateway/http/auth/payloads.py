@@ -8,10 +8,10 @@ from typing import Any
 
 from django.utils.module_loading import import_string
 
+from engine.auth.authorization.evaluator import namespace_of
 from engine.auth.identity import Identity
-from engine.auth.resource_names import Resource, SubscriptionName
+from engine.auth.resource_names import Resource
 from engine.base.errors import Forbidden
-from engine.base.names import NamespaceName, TopicName
 from gateway.access.payload_rules import PayloadRules, shows
 from gateway.clusters.registry import Clusters
 from gateway.http.auth.identity import SESSION, principal_of
@@ -42,7 +42,8 @@ async def check_payloads(
         return
     rules = await clusters.part(PayloadRules).current()
     role = principal_of(identity)
-    for namespace in {_namespace_of(resource) for resource in resources}:
+    # What is of no namespace is covered by rules for all of them alone.
+    for namespace in {str(namespace_of(resource) or "") for resource in resources}:
         if not shows(rules, role, level, namespace):
             raise PayloadsHiddenError(hidden_reason(role, level, namespace))
 
@@ -62,10 +63,3 @@ def hidden_reason(role: str, level: AccessLevel, namespace: str) -> str:
         f"Payloads of {namespace or 'the cluster'} are hidden from role {role} at level {level};"
         " a superuser can show them, by a payload rule"
     )
-
-
-def _namespace_of(resource: Resource) -> str:
-    topic: Any = resource.topic if isinstance(resource, SubscriptionName) else resource
-    namespace = topic.namespace if isinstance(topic, TopicName) else topic
-    # What is of no namespace is covered by rules for all of them alone.
-    return str(namespace) if isinstance(namespace, NamespaceName) else ""

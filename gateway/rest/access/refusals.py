@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 
-from engine.auth.authorization.evaluator import tenant_of
+from engine.auth.authorization.evaluator import namespace_of, tenant_of
 from engine.auth.authorization.refusal_texts import (
     AccessCheck,
     HttpRefusal,
@@ -18,7 +18,7 @@ from engine.auth.authorization.refusal_texts import (
     http_refusal,
 )
 from engine.auth.resource_names import Resource, SubscriptionName
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import TopicName
 from gateway.http.auth.access import AccessRefusedError
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, legacy, shape
 
@@ -72,13 +72,12 @@ def _named(
     check: AccessCheck, resource: Resource, request: HttpRequest, path: dict[str, Any]
 ) -> Resource | str | None:
     """Return what the text of a check names; None where the call is about something else."""
-    topic = resource.topic if isinstance(resource, SubscriptionName) else resource
-    namespace = topic.namespace if isinstance(topic, TopicName) else topic
     match check:
         case AccessCheck.TOPIC_OPERATION | AccessCheck.TOPIC_POLICY:
+            topic = resource.topic if isinstance(resource, SubscriptionName) else resource
             return topic if isinstance(topic, TopicName) else None
         case AccessCheck.NAMESPACE_OPERATION | AccessCheck.NAMESPACE_POLICY:
-            if isinstance(namespace, NamespaceName):
+            if (namespace := namespace_of(resource)) is not None:
                 return namespace
             # A superuser's operation on the namespace of the path.
             return f"{path['tenant']}/{path['namespace']}" if "namespace" in path else None
