@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -20,8 +21,23 @@ from engine.base.settings import (
     text,
 )
 
-LEVELS = ("full", "operate", "read")
-"""Parts of what a role may do that a person may do, from everything down."""
+
+class AccessLevel(StrEnum):
+    """A part of what a role may do, with its name in sessions and tokens, from everything down."""
+
+    FULL = "full"
+    """All that the judge allows."""
+    OPERATE = "operate"
+    """Calls of the level read, and the daily operations: calls whose view states ``for_operators``."""
+    READ = "read"
+    """Calls that change nothing."""
+
+    def includes(self, needed: "AccessLevel") -> bool:
+        """Return whether a caller at this level may make a call that needs ``needed``."""
+        return LEVELS.index(self) <= LEVELS.index(needed)
+
+
+LEVELS = tuple(AccessLevel)
 ANY_GROUP = "*"
 FILE_SCHEME = "file://"
 _NAME = re.compile(r"[a-z][a-z0-9]{0,30}")

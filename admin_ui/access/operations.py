@@ -19,8 +19,9 @@ from engine.base.names import PERSISTENT, split_topic
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import Clusters
 from gateway.http.auth.access import AccessRefusedError, authorize, needs_of, rights_of
-from gateway.http.auth.levels import AccessLevel, LevelRefusedError, check_level
+from gateway.http.auth.levels import LevelRefusedError, check_level
 from gateway.http.auth.payloads import PayloadsHiddenError, check_payloads, reveals
+from gateway.sign_in import AccessLevel
 
 OF_PLACES = frozenset({"tenant", "namespace", "domain", "topic", "subscription"})
 """Variables of paths that name a place. The rights of a call depend on no other variable, policy excepted."""

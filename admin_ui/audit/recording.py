@@ -8,7 +8,6 @@ written, the answer is sent nevertheless.
 
 import logging
 import re
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -33,6 +32,7 @@ from gateway.http.auth.identity import SESSION, identify, name_of, principal_of,
 from gateway.http.auth.levels import level_of
 from gateway.http.auth.payloads import is_ruled, reveals
 from gateway.http.view import CHANGING_METHODS, view_of
+from gateway.services.clock import now_ms
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
     query = given_query(request.META.get("QUERY_STRING") or "")
     view = view_of(request)
     return AuditEntry(
-        at_ms=time.time_ns() // 1_000_000,
+        at_ms=now_ms(),
         actor=actor[:255],
         address=(request.META.get("REMOTE_ADDR") or "")[:64],
         method=request.method or "",
@@ -167,7 +167,7 @@ async def record_socket(
     role = principal_of(identity)
     is_person = user is not None and user.is_authenticated and identity.method == SESSION
     entry = AuditEntry(
-        at_ms=time.time_ns() // 1_000_000,
+        at_ms=now_ms(),
         actor=(user.get_username() if user is not None and is_person else role)[:255],
         address=str(client[0])[:64],
         method="GET",

@@ -10,8 +10,9 @@ from engine.auth.identity import Identity
 from gateway.http.auth.access import rights_are_judged
 from gateway.http.auth.identity import identify_if_any, principal_of
 from gateway.people import set_up
-from gateway.people.acting import FULL, Acting, person_of, roles_of, super_user_roles
+from gateway.people.acting import Acting, person_of, roles_of, super_user_roles
 from gateway.people.signing_in import may_change_password
+from gateway.sign_in import AccessLevel
 
 Body = dict[str, Any]
 NO_METHOD = "none"
@@ -60,7 +61,7 @@ def caller(request: HttpRequest, identity: Identity) -> Body | None:
         "level": level,
         "roles": [{"role": role, "level": level}],
         "viewing_as": None,
-        "superuser": level == FULL and role in superusers,
+        "superuser": level == AccessLevel.FULL and role in superusers,
         "may_change_password": False,
         "ends_at": None if identity.expires_at is None else int(identity.expires_at * 1000),
     }

@@ -13,10 +13,10 @@ from engine.base.errors import Forbidden, InvalidField, NotFound
 from gateway.access.issued_tokens import NewToken, UsedTokens, issue, listed_tokens, obstacle
 from gateway.access.models import IssuedToken
 from gateway.clusters.registry import clusters_for
-from gateway.http.auth.levels import AccessLevel
 from gateway.http.bodies import json_answer
 from gateway.http.view import CHANGING_METHODS
 from gateway.people.acting import Acting
+from gateway.sign_in import AccessLevel
 
 TOKEN_PATH = (Parameter("token_id", kind=int, place="path"),)
 KIND = Parameter("kind", enum=shapes.TOKEN_KINDS)
@@ -112,16 +112,17 @@ class _OwnTokensBase(_TokensBase):
 
     for_readers = CHANGING_METHODS
 
-    def person(self, request: HttpRequest) -> str:
-        """Return the name of the session's person. Raises Forbidden for other callers: a token must not make
-        tokens."""
-        if self.acting(request) is None:
+    def acting(self, request: HttpRequest) -> Acting:
+        """Return how the session acts. Raises Forbidden for other callers: a token must not make tokens."""
+        acting: Acting | None = request.acting  # type: ignore[attr-defined]
+        if acting is None:
             raise Forbidden("Personal tokens belong to people who are signed in")
-        return request.user.get_username()
-
-    def acting(self, request: HttpRequest) -> Acting | None:
-        acting: Acting | None = getattr(request, "acting", None)
         return acting
+
+    def person(self, request: HttpRequest) -> str:
+        """Return the name of the session's person. Raises as ``acting``."""
+        self.acting(request)
+        return request.user.get_username()
 
 
 class OwnTokensView(_OwnTokensBase):
@@ -145,7 +146,7 @@ class OwnTokensView(_OwnTokensBase):
     async def post(self, request: HttpRequest) -> HttpResponse:
         person, acting = self.person(request), self.acting(request)
         body: dict[str, Any] = checked(shapes.OwnTokenBody, request)
-        if acting is None or acting.viewing_as:
+        if acting.viewing_as:
             raise Forbidden("End the view as another role first: a token would have that role")
         if not AccessLevel(acting.level).includes(AccessLevel(body["level"])):
             raise InvalidField("level", f"must be at most your own, {acting.level}")

@@ -30,8 +30,9 @@ from engine.base.entropy import RandomEntropy
 from engine.base.errors import Unprocessable
 from gateway.access.models import IssuedToken
 from gateway.clusters.registry import Clusters
-from gateway.people.acting import FULL, READ, roles_of
-from gateway.sign_in import LEVELS
+from gateway.people.acting import roles_of
+from gateway.services.clock import now_ms
+from gateway.sign_in import LEVELS, AccessLevel
 
 log = logging.getLogger(__name__)
 
@@ -70,14 +71,14 @@ def issue(new: NewToken, created_by: str) -> tuple[str, IssuedToken]:
     """Return a signed token and its stored record. Raises Unprocessable when none can be issued."""
     if reason := obstacle():
         raise Unprocessable(reason)
-    now_ms = time.time_ns() // 1_000_000
+    issued_at_ms = now_ms()
     token_id = RandomEntropy().hex(ID_BYTES)
-    claims = claims_of(new, token_id, now_ms // 1000)
+    claims = claims_of(new, token_id, issued_at_ms // 1000)
     try:
         token = _signed(claims, _key(settings.ENVIRONMENT.token_signing_key))
     except ProviderError as error:
         raise Unprocessable(f"The key of {SETTING} cannot be used: {error}") from error
-    expires_at_ms = None if new.expires_in_s is None else now_ms + new.expires_in_s * 1000
+    expires_at_ms = None if new.expires_in_s is None else issued_at_ms + new.expires_in_s * 1000
     # The record is there before the token is: one that is lost can then be revoked.
     record = IssuedToken.objects.create(
         token_id=token_id,
@@ -86,7 +87,7 @@ def issue(new: NewToken, created_by: str) -> tuple[str, IssuedToken]:
         level=new.level,
         person=new.person,
         created_by=created_by,
-        created_at_ms=now_ms,
+        created_at_ms=issued_at_ms,
         expires_at_ms=expires_at_ms,
     )
     return token, record
@@ -99,7 +100,7 @@ def claims_of(new: NewToken, token_id: str, now_s: int) -> dict[str, Any]:
         claims["exp"] = now_s + new.expires_in_s
     if new.person:
         claims[GATEWAY_PERSON] = new.person
-    if new.person or new.level != FULL:
+    if new.person or new.level != AccessLevel.FULL:
         return claims | {GATEWAY_ROLE: new.role, GATEWAY_LEVEL: new.level}
     return claims | {settings.IDENTITY.token.values().auth_claim: new.role} | _audience()
 
@@ -130,7 +131,7 @@ def _signed(claims: dict[str, Any], key: SigningKey) -> str:
 
 def lower_of(one_level: str, other_level: str) -> str:
     """Return the lower of two levels; an unknown one counts as the lowest."""
-    known = [level if level in LEVELS else READ for level in (one_level, other_level)]
+    known = [level if level in LEVELS else AccessLevel.READ for level in (one_level, other_level)]
     return max(known, key=LEVELS.index)
 
 
@@ -138,10 +139,10 @@ async def level_of_token(identity: Identity) -> str:
     """Return the level of a caller by credentials: a token's own, and of a personal token at most that which its person
     has in the role now. Raises AuthenticationFailed for a person without the role, and DatabaseError."""
     if not identity.evidence:
-        return FULL
+        return AccessLevel.FULL
     evidence = identity.evidence[0]
     if not evidence.person:
-        return lower_of(evidence.level or FULL, FULL)
+        return lower_of(evidence.level or AccessLevel.FULL, AccessLevel.FULL)
     users = get_user_model().objects.select_related("person")
     user: Any = await users.filter(username=evidence.person).afirst()
     if user is None or not user.is_active:
@@ -170,7 +171,7 @@ class UsedTokens:
     def note(self, token_id: str) -> None:
         """Note a use now."""
         if token_id in self._pending or len(self._pending) < PENDING_MAX:
-            self._pending[token_id] = time.time_ns() // 1_000_000
+            self._pending[token_id] = now_ms()
         if time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + WRITE_S
             threading.Thread(target=self._write_apart, name="used tokens", daemon=True).start()

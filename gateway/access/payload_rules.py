@@ -10,8 +10,7 @@ from engine.base.errors import Conflict, InvalidField
 from engine.base.names import NamespaceName
 from gateway.access.models import PayloadRule
 from gateway.clusters.registry import Clusters
-from gateway.people.acting import FULL
-from gateway.sign_in import LEVELS
+from gateway.sign_in import LEVELS, AccessLevel
 
 RENEW_S = 1.0
 RULES_MAX = 500
@@ -36,7 +35,7 @@ def shows(rules: Sequence[Matching], role: str, level: str, namespace: str) -> b
         is_of_caller = rule.role in ("", role) and rule.level in ("", level)
         if is_of_caller and covers(rule.namespace, namespace):
             return bool(rule.shown)
-    return level == FULL
+    return level == AccessLevel.FULL
 
 
 def covers(pattern: str, namespace: str) -> bool:

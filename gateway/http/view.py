@@ -29,12 +29,13 @@ from gateway.http.auth.access import (
     viewer_of,
 )
 from gateway.http.auth.identity import identify, principal_of
-from gateway.http.auth.levels import AccessLevel, check_level, level_of
+from gateway.http.auth.levels import check_level, level_of
 from gateway.http.auth.payloads import check_payloads, reveals
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
 from gateway.http.paths import resolve_request
 from gateway.services.engine_link import CALL_TIMEOUT_S, Work
+from gateway.sign_in import AccessLevel
 
 FOR_PROGRAMS = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
 <body><h1>This address is for programs</h1>

@@ -8,9 +8,8 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 
 from engine.auth.settings import names
-from gateway.sign_in import LEVELS
+from gateway.sign_in import AccessLevel
 
-FULL, OPERATE, READ = LEVELS
 ACTING_ROLE = "acting_role"
 VIEWING_AS = "viewing_as"
 """Keys of a session."""
@@ -21,7 +20,7 @@ class ActingRole:
     """A role that a person may act as."""
 
     role: str
-    level: str = FULL
+    level: str = AccessLevel.FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def is_superuser(acting: ActingRole, user: Any) -> bool:
     """Return whether a role of a user is that of a superuser without restriction."""
     superusers = super_user_roles()
     is_one = acting.role in superusers if superusers else user.is_superuser
-    return is_one and acting.level == FULL
+    return is_one and acting.level == AccessLevel.FULL
 
 
 def acting_of(user: Any, session: Values | Mapping[str, Any]) -> Acting | None:
@@ -84,5 +83,5 @@ def acting_of(user: Any, session: Values | Mapping[str, Any]) -> Acting | None:
     superuser = is_superuser(current, user)
     viewed = session.get(VIEWING_AS)
     if viewed and superuser:
-        return Acting(viewed, READ, True, True)
+        return Acting(viewed, AccessLevel.READ, True, True)
     return Acting(current.role, current.level, False, superuser)

@@ -73,7 +73,7 @@ def sign_in(request: HttpRequest, name: str, password: str, new_password: str = 
     if user is None:
         if getattr(request, "axes_locked_out", False):
             raise TooManyAttemptsError(_retry_after_s(request, name))
-        log.warning("sign-in refused address=%s", request.META.get("REMOTE_ADDR", ""))
+        log.warning("sign-in refused address=%s", address_of(request))
         raise WrongCredentialsError
     person = person_of(user)
     if not roles_of(user):
@@ -90,8 +90,7 @@ def sign_in(request: HttpRequest, name: str, password: str, new_password: str = 
 
 def _retry_after_s(request: HttpRequest, name: str) -> int:
     cool_off: timedelta = get_cool_off(request) or timedelta(0)
-    address = request.META.get("REMOTE_ADDR", "")
-    attempts = AccessAttempt.objects.filter(username=name, ip_address=address)
+    attempts = AccessAttempt.objects.filter(username=name, ip_address=address_of(request))
     last = attempts.aggregate(last=Max("attempt_time"))["last"] or timezone.now()
     return max(1, int((last + cool_off - timezone.now()).total_seconds()) + 1)
 

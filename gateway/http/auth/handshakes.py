@@ -16,7 +16,7 @@ from gateway.clusters.registry import clusters_of
 from gateway.http.auth.callers import Callers
 from gateway.http.auth.identity import acting_in, identity_of, note_use
 from gateway.http.connection import certificate_of
-from gateway.people.acting import FULL
+from gateway.sign_in import AccessLevel
 
 
 async def identify_socket(scope: dict[str, Any]) -> Identity:
@@ -27,7 +27,7 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
 
     Raises AuthenticationFailed, RolesRefused.
     """
-    scope["level"] = FULL
+    scope["level"] = AccessLevel.FULL
     callers = clusters_of(scope).part(Callers)
     headers = {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]

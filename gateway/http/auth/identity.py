@@ -27,7 +27,8 @@ from gateway.access.issued_tokens import UsedTokens, level_of_token, person_of_t
 from gateway.clusters.registry import Clusters, clusters_for
 from gateway.http.auth.callers import Callers
 from gateway.http.connection import certificate_of
-from gateway.people.acting import FULL, Acting, acting_of
+from gateway.people.acting import Acting, acting_of
+from gateway.sign_in import AccessLevel
 
 ANONYMOUS = AnonymousUser()
 _BY_SESSION = SessionAuthentication()
@@ -106,7 +107,7 @@ async def identify_if_any(request: HttpRequest) -> Identity | None:
 async def _identify(request: HttpRequest) -> Identity:
     request.user = ANONYMOUS
     request.acting = None  # type: ignore[attr-defined]
-    request.level = FULL  # type: ignore[attr-defined]
+    request.level = AccessLevel.FULL  # type: ignore[attr-defined]
     callers = clusters_for(request).part(Callers)
     headers = {name: request.META[key] for key, name in _HEADERS if key in request.META}
     address = f"{request.META.get('REMOTE_ADDR', '')}:{request.META.get('REMOTE_PORT', '')}"

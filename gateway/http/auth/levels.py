@@ -5,31 +5,13 @@ judge would allow. It is closed by default: a call that changes something needs 
 less.
 """
 
-from enum import StrEnum
 from typing import Any
 
 from django.http import HttpRequest
 
 from engine.base.errors import Forbidden
 from gateway.http.auth.access import reads, rights_of
-
-
-class AccessLevel(StrEnum):
-    """A level, with its name in sessions and tokens."""
-
-    READ = "read"
-    """Calls that change nothing."""
-    OPERATE = "operate"
-    """Calls of the level read, and the daily operations: calls whose view states ``for_operators``."""
-    FULL = "full"
-    """All that the judge allows."""
-
-    def includes(self, needed: "AccessLevel") -> bool:
-        """Return whether a caller at this level may make a call that needs ``needed``."""
-        return _ORDER.index(self) >= _ORDER.index(needed)
-
-
-_ORDER = (AccessLevel.READ, AccessLevel.OPERATE, AccessLevel.FULL)
+from gateway.sign_in import AccessLevel
 
 
 class LevelRefusedError(Forbidden):

@@ -15,8 +15,8 @@ from engine.base.errors import Forbidden
 from gateway.access.payload_rules import PayloadRules, shows
 from gateway.clusters.registry import Clusters
 from gateway.http.auth.identity import SESSION, principal_of
-from gateway.http.auth.levels import AccessLevel
 from gateway.http.installed import app_attributes
+from gateway.sign_in import AccessLevel
 
 
 class PayloadsHiddenError(Forbidden):

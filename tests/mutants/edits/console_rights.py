@@ -171,8 +171,8 @@ EDITS = (
     Edit(
         "unknown-level-is-full",
         "gateway/access/issued_tokens.py::lower_of",
-        "level if level in LEVELS else READ",
-        "level if level in LEVELS else FULL",
+        "level if level in LEVELS else AccessLevel.READ",
+        "level if level in LEVELS else AccessLevel.FULL",
         (f"{TOKENS}::test_a_token_with_a_level_that_is_not_known_only_reads",),
     ),
     Edit(

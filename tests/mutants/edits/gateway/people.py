@@ -62,14 +62,14 @@ EDITS = (
     Edit(
         "a-superuser-who-only-reads-looks-as-others",
         "gateway/people/acting.py::is_superuser",
-        "return is_one and acting.level == FULL",
+        "return is_one and acting.level == AccessLevel.FULL",
         "return is_one",
         (f"{OWN_SESSION}::test_others_do_not_look_as_a_role",),
     ),
     Edit(
         "looking-as-a-role-may-change",
         "gateway/people/acting.py::acting_of",
-        "return Acting(viewed, READ, True, True)",
+        "return Acting(viewed, AccessLevel.READ, True, True)",
         "return Acting(viewed, current.level, True, True)",
         (f"{OWN_SESSION}::test_a_superuser_looks_as_a_role_and_only_reads",),
     ),
