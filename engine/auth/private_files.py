@@ -15,9 +15,9 @@ def write_private(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def replace_private(path: Path, data: bytes) -> None:
-    """Write a file for its owner alone, in place of one that exists: readers see the old or the new one, whole. Raises
-    OSError."""
-    draft = path.with_name(f".{path.name}.new")
+    """Write a file for its owner alone, in place of one that exists: readers see the old or the new one, whole, also
+    when several processes write it. Raises OSError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     write_private(draft, data)
     os.replace(draft, path)

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import hmac
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils.crypto import get_random_string
 
+from engine.auth.private_files import replace_private
 from engine.base.errors import Conflict, Forbidden
 from gateway.people.accounts import add_user
 from gateway.people.models import Person, SetUp
@@ -63,12 +63,7 @@ def announce(data_dir: Path) -> str:
         path.unlink(missing_ok=True)
         return ""
     text = code()
-    # Gateways that start together write the same file.
-    draft = data_dir / f"{FILE_NAME}.{os.getpid()}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text + "\n")
-    draft.replace(path)
+    replace_private(path, f"{text}\n".encode())
     log.warning("no person exists yet: create the first one at /set-up with the code %s", text)
     return text
 
