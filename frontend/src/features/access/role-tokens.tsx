@@ -4,16 +4,14 @@ import { useState } from "react";
 import { useSession } from "../../api/session/session";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
-import { dateTime } from "../../lib/format";
-import { Badge } from "../../ui/badge";
+import { endColumn, NAME, TIMES, type Token } from "../../shared/people/token-columns";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { NewTokenDialog, RevokeDialog } from "./token-dialogs";
-import { type Token, tokensQuery } from "./token-queries";
+import { tokensQuery } from "./token-queries";
 
 const TABLE_PX = 480;
-const at = (moment: number | null) => (moment === null ? "never" : dateTime(moment));
 
 /** The tokens of a role, for superusers. */
 export function RoleTokens({ role }: { role: string }) {
@@ -60,32 +58,20 @@ function Rows({ rows, onRevoke }: { rows: readonly Token[]; onRevoke: (token: To
       maxHeight={TABLE_PX}
       empty={<Empty title="The console has issued no token of this role" />}
       columns={[
-        { key: "name", header: "Name", grow: true, cell: ({ name }) => <span title={name}>{name}</span> },
+        NAME,
         { key: "level", header: "Level", cell: ({ level }) => level },
         { key: "by", header: "Created by", wide: true, cell: ({ created_by: name }) => name },
-        { key: "created", header: "Created", wide: true, cell: (token) => at(token.created_at) },
-        { key: "used", header: "Last used", wide: true, cell: (token) => at(token.used_at) },
-        { key: "expires", header: "Expires", wide: true, cell: (token) => at(token.expires_at) },
-        {
-          key: "end",
-          header: "Action",
-          headerHidden: true,
-          cell: (token) =>
-            token.revoked_at !== null ? (
-              <Badge>revoked</Badge>
-            ) : token.expires_at !== null && token.expires_at <= now ? (
-              <Badge>expired</Badge>
-            ) : (
-              <Button
-                size="compact-xs"
-                variant="default"
-                aria-label={`Revoke… ${token.name}`}
-                onClick={() => onRevoke(token)}
-              >
-                Revoke…
-              </Button>
-            ),
-        },
+        ...TIMES,
+        endColumn(now, (token) => (
+          <Button
+            size="compact-xs"
+            variant="default"
+            aria-label={`Revoke… ${token.name}`}
+            onClick={() => onRevoke(token)}
+          >
+            Revoke…
+          </Button>
+        )),
       ]}
     />
   );

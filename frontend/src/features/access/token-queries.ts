@@ -1,10 +1,10 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api } from "../../api/client";
 import type { components } from "../../api/schema";
+import type { Token } from "../../shared/people/token-columns";
 
 type Schemas = components["schemas"];
 
-export type Token = Schemas["TokenRow"];
 export type NewToken = Schemas["NewTokenBodyRequest"];
 
 const LISTED = 200;

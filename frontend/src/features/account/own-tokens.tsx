@@ -4,15 +4,15 @@ import { useState } from "react";
 import type { Person } from "../../api/session/calls";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
-import { count, dateTime, plural } from "../../lib/format";
+import { count, plural } from "../../lib/format";
 import { roleText } from "../../shared/people/level-words";
-import { Badge } from "../../ui/badge";
+import { endColumn, NAME, TIMES, type Token } from "../../shared/people/token-columns";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import styles from "./account.module.css";
 import { NewTokenDialog } from "./new-token-dialog";
-import { ownTokensQuery, revokeToken, type Token } from "./token-queries";
+import { ownTokensQuery, revokeToken } from "./token-queries";
 
 /** Tokens by which programs act for the person at the gateway. */
 export function OwnTokens({ person }: { person: Person }) {
@@ -85,42 +85,20 @@ function Rows({
       rowKey={({ id }) => id}
       empty={<Empty title="No personal token" />}
       columns={[
-        { key: "name", header: "Name", grow: true, cell: ({ name }) => <span title={name}>{name}</span> },
+        NAME,
         { key: "role", header: "Acts as", wide: true, cell: roleText },
-        { key: "created", header: "Created", wide: true, cell: ({ created_at: at }) => dateTime(at) },
-        {
-          key: "used",
-          header: "Last used",
-          wide: true,
-          cell: ({ used_at: at }) => (at === null ? "never" : dateTime(at)),
-        },
-        {
-          key: "expires",
-          header: "Expires",
-          wide: true,
-          cell: ({ expires_at: at }) => (at === null ? "never" : dateTime(at)),
-        },
-        {
-          key: "end",
-          header: "Action",
-          headerHidden: true,
-          cell: (token) =>
-            token.revoked_at !== null ? (
-              <Badge>revoked</Badge>
-            ) : token.expires_at !== null && token.expires_at <= now ? (
-              <Badge>expired</Badge>
-            ) : (
-              <Button
-                size="compact-xs"
-                variant="default"
-                loading={revoking === token.id}
-                aria-label={`Revoke ${token.name}`}
-                onClick={() => onRevoke(token.id)}
-              >
-                Revoke
-              </Button>
-            ),
-        },
+        ...TIMES,
+        endColumn(now, (token) => (
+          <Button
+            size="compact-xs"
+            variant="default"
+            loading={revoking === token.id}
+            aria-label={`Revoke ${token.name}`}
+            onClick={() => onRevoke(token.id)}
+          >
+            Revoke
+          </Button>
+        )),
       ]}
     />
   );

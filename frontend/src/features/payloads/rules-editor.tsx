@@ -1,8 +1,8 @@
-import { ActionIcon, Button, NativeSelect, TextInput } from "@mantine/core";
+import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useRef } from "react";
-import { CloseIcon } from "../../shared/people/icons";
 import { LEVELS } from "../../shared/people/level-words";
-import { ChevronIcon } from "../../ui/icons";
+import { orderedRows, RowButtons } from "../../shared/people/ordered-rows";
+import shared from "../../shared/people/people.module.css";
 import styles from "./payloads.module.css";
 import type { PayloadRule } from "./queries";
 import { isPattern, NEW_RULE } from "./rule-words";
@@ -27,20 +27,14 @@ export function RulesEditor({
   onChange: (rules: PayloadRule[]) => void;
 }) {
   const box = useRef<HTMLFieldSetElement>(null);
-  const put = (index: number, change: Partial<PayloadRule>) =>
-    onChange(value.map((rule, at) => (at === index ? { ...rule, ...change } : rule)));
-  const move = (from: number, to: number) => {
-    const rules = value.slice();
-    rules.splice(to, 0, ...rules.splice(from, 1));
-    onChange(rules);
-  };
+  const rows = orderedRows(value, onChange);
   const remove = (index: number) => {
-    onChange(value.filter((_, at) => at !== index));
+    rows.remove(index);
     // The button that had the focus is removed with its rule.
     box.current?.querySelector<HTMLElement>("[data-add]")?.focus();
   };
   return (
-    <fieldset ref={box} className={styles.editor} disabled={isDisabled}>
+    <fieldset ref={box} className={`${shared.editor} ${styles.editor}`} disabled={isDisabled}>
       <legend>Rules</legend>
       <p className={styles.dim}>The first rule that matches decides.</p>
       {value.map(({ role, level, namespace, shown }, index) => {
@@ -53,28 +47,25 @@ export function RulesEditor({
               aria-label={`Effect of ${name}`}
               value={shown ? "shown" : "hidden"}
               data={EFFECTS}
-              onChange={(event) => put(index, { shown: event.currentTarget.value === "shown" })}
+              onChange={(event) => rows.put(index, { shown: event.currentTarget.value === "shown" })}
             />
             <NativeSelect
               className={styles.level ?? ""}
               aria-label={`Level of ${name}`}
               value={level}
               data={[ANY_LEVEL, ...LEVELS]}
-              onChange={(event) => put(index, { level: event.currentTarget.value as PayloadRule["level"] })}
+              onChange={(event) =>
+                rows.put(index, { level: event.currentTarget.value as PayloadRule["level"] })
+              }
             />
-            <span className={styles.moves}>
-              <ActionIcon
-                className={styles.up ?? ""}
-                aria-label={`Move ${name} up`}
-                disabled={isDisabled || index === 0}
-                onClick={() => move(index, index - 1)}
-              >
-                <ChevronIcon size={14} />
-              </ActionIcon>
-              <ActionIcon aria-label={`Remove ${name}`} disabled={isDisabled} onClick={() => remove(index)}>
-                <CloseIcon size={14} />
-              </ActionIcon>
-            </span>
+            <RowButtons
+              name={name}
+              className={styles.moves}
+              mayMoveUp={!isDisabled && index > 0}
+              mayRemove={!isDisabled}
+              onMoveUp={() => rows.moveUp(index)}
+              onRemove={() => remove(index)}
+            />
             <TextInput
               className={styles.role ?? ""}
               aria-label={`Role of ${name}`}
@@ -83,7 +74,7 @@ export function RulesEditor({
               autoComplete="off"
               autoCapitalize="none"
               spellCheck={false}
-              onChange={(event) => put(index, { role: event.currentTarget.value })}
+              onChange={(event) => rows.put(index, { role: event.currentTarget.value })}
             />
             <TextInput
               className={styles.namespace ?? ""}
@@ -94,7 +85,7 @@ export function RulesEditor({
               autoCapitalize="none"
               spellCheck={false}
               error={error !== null && !isPattern(namespace.trim())}
-              onChange={(event) => put(index, { namespace: event.currentTarget.value })}
+              onChange={(event) => rows.put(index, { namespace: event.currentTarget.value })}
             />
           </div>
         );

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { type FormEvent, useRef, useState } from "react";
 import { CommandLines } from "../../shared/commands/command-lines";
 import { PEOPLE_COMMANDS } from "../../shared/commands/people-commands";
-import { OneTimeSecret } from "../../shared/people/one-time-secret";
+import { OneTimeSecretDialog } from "../../shared/people/one-time-secret";
 import { refusalsOf } from "../../shared/people/refusals";
 import { Dialog } from "../../ui/dialog";
 import styles from "../../ui/dialog.module.css";
@@ -42,24 +42,19 @@ export function NewPersonDialog({ known, onClose }: { known: readonly string[]; 
   const touch = () => create.error && create.reset();
   if (create.data)
     return (
-      <Dialog title="Done" onClose={onClose} closeOnClickOutside={false}>
-        <div className={styles.dialog}>
-          <div className={styles.preview} role="status">
-            <p>
-              <Link to="/people/$name" params={{ name: create.data.person.name }}>
-                {create.data.person.name}
-              </Link>{" "}
-              may sign in with this password, once, and chooses another then.
-            </p>
-          </div>
-          <OneTimeSecret what="one-time password" value={create.data.one_time_password} />
-          <div className={styles.buttons}>
-            <Button onClick={onClose} data-autofocus>
-              Close
-            </Button>
-          </div>
-        </div>
-      </Dialog>
+      <OneTimeSecretDialog
+        what="one-time password"
+        value={create.data.one_time_password}
+        onClose={onClose}
+        intro={
+          <p>
+            <Link to="/people/$name" params={{ name: create.data.person.name }}>
+              {create.data.person.name}
+            </Link>{" "}
+            may sign in with this password, once, and chooses another then.
+          </p>
+        }
+      />
     );
   return (
     <Dialog title="New person" onClose={onClose} closeOnClickOutside={!create.isPending}>

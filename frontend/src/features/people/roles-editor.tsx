@@ -1,9 +1,9 @@
-import { ActionIcon, Button, NativeSelect, TextInput } from "@mantine/core";
+import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { Fragment, useId, useRef } from "react";
 import type { ActingRole, Level } from "../../api/session/calls";
-import { CloseIcon } from "../../shared/people/icons";
 import { LEVEL_WORDS, LEVELS } from "../../shared/people/level-words";
-import { ChevronIcon } from "../../ui/icons";
+import { orderedRows, RowButtons } from "../../shared/people/ordered-rows";
+import shared from "../../shared/people/people.module.css";
 import styles from "./people.module.css";
 
 export const NEW_ROLE: ActingRole = { role: "", level: "read" };
@@ -26,19 +26,13 @@ export function RolesEditor({
 }) {
   const list = useId();
   const box = useRef<HTMLFieldSetElement>(null);
-  const put = (index: number, change: Partial<ActingRole>) =>
-    onChange(value.map((acting, at) => (at === index ? { ...acting, ...change } : acting)));
-  const move = (from: number, to: number) => {
-    const roles = value.slice();
-    roles.splice(to, 0, ...roles.splice(from, 1));
-    onChange(roles);
-  };
+  const rows = orderedRows(value, onChange);
   const remove = (index: number) => {
-    onChange(value.filter((_, at) => at !== index));
+    rows.remove(index);
     box.current?.querySelector("input")?.focus();
   };
   return (
-    <fieldset ref={box} className={styles.editor} disabled={isDisabled}>
+    <fieldset ref={box} className={`${shared.editor} ${styles.editor}`} disabled={isDisabled}>
       <legend>Roles</legend>
       <p className={styles.dim}>The person acts as the first, and may switch to the others.</p>
       <dl className={styles.levels}>
@@ -68,31 +62,21 @@ export function RolesEditor({
               autoCapitalize="none"
               spellCheck={false}
               error={error !== null && (role.trim() === "" || isTwice(role, value))}
-              onChange={(event) => put(index, { role: event.currentTarget.value })}
+              onChange={(event) => rows.put(index, { role: event.currentTarget.value })}
             />
             <NativeSelect
               aria-label={`Level of ${named}`}
               value={level}
               data={[...LEVELS]}
-              onChange={(event) => put(index, { level: event.currentTarget.value as Level })}
+              onChange={(event) => rows.put(index, { level: event.currentTarget.value as Level })}
             />
-            <span className={styles.moves}>
-              <ActionIcon
-                className={styles.up ?? ""}
-                aria-label={`Move ${named} up`}
-                disabled={isDisabled || index === 0}
-                onClick={() => move(index, index - 1)}
-              >
-                <ChevronIcon size={14} />
-              </ActionIcon>
-              <ActionIcon
-                aria-label={`Remove ${named}`}
-                disabled={isDisabled || value.length === 1}
-                onClick={() => remove(index)}
-              >
-                <CloseIcon size={14} />
-              </ActionIcon>
-            </span>
+            <RowButtons
+              name={named}
+              mayMoveUp={!isDisabled && index > 0}
+              mayRemove={!isDisabled && value.length > 1}
+              onMoveUp={() => rows.moveUp(index)}
+              onRemove={() => remove(index)}
+            />
           </div>
         );
       })}
