@@ -12,9 +12,10 @@ from gateway.clusters.cluster import Cluster
 from gateway.http import view as views
 from gateway.http.auth import access
 from gateway.http.auth.access import declared_rights, reads, rights_of
-from gateway.http.auth.levels import AccessLevel, needed_level
+from gateway.http.auth.levels import needed_level
 from gateway.rest.urls import table
 from gateway.services.engine_link import EngineLink
+from gateway.sign_in import AccessLevel
 from gateway.ws.paths import KINDS
 from tests.support.access.judges import DenyAll
 from tests.support.admin.gateway_client import Answer, Gateway

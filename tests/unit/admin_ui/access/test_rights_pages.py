@@ -15,8 +15,8 @@ from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.tenants import create_tenant
 from gateway.clusters.cluster import Cluster
 from gateway.http import view
-from gateway.http.auth.levels import AccessLevel
 from gateway.services.engine_link import Engine
+from gateway.sign_in import AccessLevel
 from tests.support.access.callers import SUPERUSER, bearer, by_token
 from tests.support.admin.gateway_client import Answer, Gateway, call, cluster, engine, gateway
 

@@ -19,8 +19,8 @@ from gateway.access import issued_tokens
 from gateway.access.issued_tokens import UsedTokens, lower_of
 from gateway.access.models import IssuedToken
 from gateway.clusters.cluster import Cluster
-from gateway.http.auth.levels import AccessLevel
 from gateway.people.models import Person
+from gateway.sign_in import AccessLevel
 from tests.support.access.browser import Browser
 from tests.support.access.callers import KEY, by_token
 from tests.support.admin.gateway_client import Gateway

@@ -12,9 +12,9 @@ from gateway.access.models import PayloadRule
 from gateway.access.payload_rules import PayloadRules, covers, shows
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import declared_rights, reads
-from gateway.http.auth.levels import AccessLevel
 from gateway.rest.urls import table
 from gateway.services.engine_link import EngineLink
+from gateway.sign_in import AccessLevel
 from tests.support.access.browser import Browser
 from tests.support.access.callers import bearer
 from tests.support.admin.gateway_client import Gateway
