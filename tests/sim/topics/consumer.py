@@ -79,6 +79,7 @@ class Consumer(Client):
         self._producers = producers
         self._permits = 0
         self._attached = False
+        self._leaving = False
         self._attached_at = 0.0
         self._acks: dict[int, list[tuple[str, int, Position]]] = {}
         self._acks_since: dict[int, float] = {}
@@ -185,7 +186,11 @@ class Consumer(Client):
         seeks = self.history.seeks
         self.history.given_up[self.full_name] = at = len(seeks)
         seeks.append(Sought(sent_at, float("inf"), self.full_name, EARLIEST))
-        await consumer.unsubscribe(force=self.kind != EXCLUSIVE)
+        self._leaving = True
+        try:
+            await consumer.unsubscribe(force=self.kind != EXCLUSIVE)
+        finally:
+            self._leaving = False
         seeks[at] = seeks[at]._replace(done_at=self.loop.now)
         self.cluster.count("unsubscribed")
         raise LostError("unsubscribed")
@@ -209,8 +214,8 @@ class Consumer(Client):
 
     @property
     def busy(self) -> bool:
-        """True while the consumer holds messages or waits for the confirmation of acknowledgements."""
-        return bool(self.held or self._acks)
+        """True while the consumer holds messages, waits for the confirmation of acknowledgements, or unsubscribes."""
+        return bool(self.held or self._acks or self._leaving)
 
     def _turn(self, consumer: RawConsumer, window: int) -> None:
         if self._permits <= window // 2:

@@ -83,7 +83,7 @@ def unload(o: Observer, n: Nemesis) -> None:
     if (served := _served(o, n)) is not None:
         topic, machine, broker = served
         assert machine.node is not None
-        n.cluster.loop.spawn(machine.node, _quietly(broker.running.registry.unload(topic)))
+        _administer(o, machine.node, broker.running.registry.unload(topic))
         n.cluster.count("unloads")
 
 
@@ -115,7 +115,7 @@ def clear_backlog(o: Observer, n: Nemesis) -> None:
             clearing = pass_over(o, topic, subscription, way)
         else:
             clearing = outlive(o, topic, n.rng.choice(AGES_MS) if way == "age" else None)
-        n.cluster.loop.spawn(node, _quietly(clearing))
+        _administer(o, node, clearing)
 
 
 async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: str) -> None:
@@ -247,13 +247,17 @@ def reset_cursor(o: Observer, n: Nemesis) -> None:
         confirmed(loop.now, topic.log.line.position(topic.log.line.base))
         n.cluster.count("cursors reset")
 
-    loop.spawn(node, _quietly(reset()))
+    _administer(o, node, reset())
 
 
-async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
-    """Await ``work``; an operation that is refused to an administrator is no failure of the run."""
-    with contextlib.suppress(MagnetarError):
-        await work
+def _administer(o: Observer, node: Node, work: Coroutine[Any, Any, Any]) -> None:
+    """Start ``work`` of an administrator on ``node``. An operation that is refused is no failure of the run."""
+
+    async def quietly() -> None:
+        with contextlib.suppress(MagnetarError):
+            await work
+
+    o.administered.append((node, o.cluster.loop.spawn(node, quietly())))
 
 
 def change_rates(o: Observer, n: Nemesis) -> None:
@@ -308,7 +312,7 @@ def split(o: Observer, n: Nemesis) -> None:
             parts = await running.operations.bundles.split_bundle(args)
             n.cluster.count("bundles split", len(parts) - 1)
 
-    n.cluster.loop.spawn(machine.node, _quietly(act()))
+    _administer(o, machine.node, act())
 
 
 SPLIT_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {"split": split}

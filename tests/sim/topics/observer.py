@@ -1,5 +1,7 @@
 """An observer of brokers from outside: which broker serves a topic, what is stored, what must never be."""
 
+import asyncio
+
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -19,6 +21,8 @@ class Observer:
         self.history = History()
         self._listed: dict[int, None] = {}
         """Ledgers that a topic or a cursor had at some time."""
+        self.administered: list[tuple[Node, asyncio.Task[None]]] = []
+        """What faults began as an administrator does, each with the process that performs it."""
 
     def look(self) -> None:
         self._listed.update(dict.fromkeys(listed_ledgers(self.cluster.tree)))
@@ -34,6 +38,10 @@ class Observer:
                     self.cluster.loop.spawn(
                         served[0], self._look_at_waking(topic.full, subscription)
                     )
+
+    def administration_ended(self) -> bool:
+        """Return whether all operations of administrators have ended, or died with their process."""
+        return all(node.dead or task.done() for node, task in self.administered)
 
     def wrong(self, text: str) -> None:
         self.history.anomalies.append(f"{text} at {self.cluster.loop.now:.3f}")
