@@ -49,13 +49,12 @@ check:
 unit:
 	PYTHONASYNCIODEBUG=1 $(PYTEST) -q -n $(JOBS) tests/unit tests/security tests/golden tests/contract tests/fuzz
 
-# The unit tests of the console's records, on PostgreSQL instead of SQLite. Without PostgreSQL on this machine it says so.
-# All tests that use the gateway: make postgresql RECORDS="tests/unit/gateway tests/unit/admin_ui tests/security".
-RECORDS ?= tests/unit/gateway/people tests/unit/gateway/access tests/unit/gateway/jobs tests/unit/admin_ui/audit \
-  tests/unit/gateway/http/auth tests/unit/gateway/test_audit_first.py tests/unit/gateway/test_console_api.py
+# All tests that use the gateway's database, on PostgreSQL instead of SQLite. Without PostgreSQL on this machine it says so.
+# The folders are those of tests/support/stores/gateway_database.py; `RECORDS=tests/unit/access` for fewer.
+RECORDS ?= tests/unit/gateway tests/unit/admin_ui tests/unit/access tests/security tests/golden/rest
 
 postgresql:
-	$(VENV)/python -m tests.support.stores.postgresql -q -n $(JOBS) $(RECORDS)
+	$(VENV)/python -m tests.support.stores.postgresql $(PYTEST) -q -rs -n $(JOBS) $(RECORDS)
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's bookies and
 # ledger client with ours. The tests of a file stay together, and so do files that share an instance

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.stores.gateway_database import check_folders, empty_tables, for_postgresql
+from tests.support.stores.postgresql import ALONE
 from tests.support.virtual_time import VirtualLoop
 from tests.support.zookeeper.process import ZooKeeperProcess, find_java, zookeeper_missing
 
@@ -111,17 +113,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     PostgreSQL, leave the others out."""
     from tests.support.instances.shared import LAST
 
+    check_folders(items)
     items.sort(key=lambda item: item.nodeid.startswith(LAST))
-    if os.environ.get("MAGNETAR_TESTS_OF_THE_DATABASE"):
-        items[:] = [item for item in items if uses_database(item)]
+    if os.environ.get(ALONE):
+        items[:] = for_postgresql(items)
 
 
-def uses_database(item: pytest.Item) -> bool:
-    """Return whether a test uses the gateway's database."""
-    names = getattr(item, "fixturenames", ())
-    return bool({"db", "transactional_db"} & set(names)) or (
-        item.get_closest_marker("django_db") is not None
-    )
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """The gateway's database, whose tables are emptied without Django's flush after each test."""
+    from django.test import TransactionTestCase
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)

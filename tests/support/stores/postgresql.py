@@ -1,7 +1,7 @@
 """A PostgreSQL of this machine for tests: a cluster of its own in a temporary folder, on a Unix socket alone.
 
-``python -m tests.support.stores.postgresql ARGUMENTS`` runs pytest with it as the gateway's database; of the tests it
-runs those that use the database. Where PostgreSQL is missing, it says so and ends well.
+``python -m tests.support.stores.postgresql COMMAND`` runs a command that runs pytest, with it as the gateway's
+database; of the tests those run that use the database. Where PostgreSQL is missing, it says so and ends well.
 """
 
 import os
@@ -127,24 +127,24 @@ def running_postgresql(*options: str) -> Iterator[PostgreSql]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main(arguments: list[str]) -> int:
-    """Run pytest on a server; return its exit status."""
+def main(command: list[str]) -> int:
+    """Run a command on a server; return its exit status."""
     if programs() is None:
         print(
             "SKIPPED: tests on PostgreSQL, since initdb and postgres are missing", file=sys.stderr
         )
         return 0
+    # Threads of tests end without closing their connections, which goes with the server at the end.
+    leaks = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
     with running_postgresql() as server:
         env = {
             **os.environ,
             "MAGNETAR_DATABASE_URL": server.url,
             "MAGNETAR_DATABASE_CONNECTIONS_MAX": "80",
             ALONE: "1",
+            "PYTEST_ADDOPTS": " ".join(["--reuse-db", *(f"-W {leak}" for leak in leaks)]),
         }
-        # Threads of tests end without closing their connections, which goes with the server at the end.
-        leaks = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-        options = ["--reuse-db", *(part for leak in leaks for part in ("-W", leak))]
-        return subprocess.call([sys.executable, "-m", "pytest", *options, *arguments], env=env)
+        return subprocess.call(command, env=env)
 
 
 if __name__ == "__main__":

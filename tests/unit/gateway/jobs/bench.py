@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.conf import settings as django_settings
+from django.db import connection, connections
 
 from gateway.jobs import outputs, services, spark, tasks
 from gateway.jobs.models import JobRun, RunState
@@ -33,7 +34,11 @@ class Killed(BaseException):
 
 @contextmanager
 def database(path: Path) -> Iterator[None]:
-    """Use the SQLite file ``path`` as the default database, for all threads."""
+    """Use the SQLite file ``path`` as the default database, for all threads: the tests' own is in memory, where a
+    writer refuses all readers. PostgreSQL does not, and its test database is used."""
+    if connection.vendor != "sqlite":
+        yield
+        return
     before, settings = connections["default"], connections.settings["default"]
     connections.settings["default"] = {**settings, "NAME": str(path)}
     del connections["default"]
@@ -43,6 +48,15 @@ def database(path: Path) -> Iterator[None]:
         connections["default"].close()
         connections.settings["default"] = settings
         connections["default"] = before
+
+
+def environment() -> dict[str, str]:
+    """Return the variables by which another process uses the test database; none for a SQLite file, which is in its
+    data directory."""
+    if connection.vendor == "sqlite":
+        return {}
+    url = django_settings.DATABASE.database_url.rpartition("/")[0]
+    return {"MAGNETAR_DATABASE_URL": f"{url}/{connection.settings_dict['NAME']}"}
 
 
 def until(check: Callable[[], object]) -> None:

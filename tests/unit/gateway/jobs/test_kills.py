@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.unit.gateway.jobs.bench import FILES, STEPS
+from tests.unit.gateway.jobs.bench import FILES, STEPS, environment
 
 ROOT = Path(__file__).parents[4]
 UNFINISHED = ("half", "seal", "finish")
@@ -15,7 +15,7 @@ UNFINISHED = ("half", "seal", "finish")
 
 
 def test_a_worker_killed_at_any_step_leaves_the_run_to_the_next(
-    tmp_path: Path, migrated: Path
+    tmp_path: Path, migrated: Path, transactional_db: None
 ) -> None:
     shutil.copy(migrated, tmp_path / "console.sqlite3")
     script = Path(__file__).with_name("killed_worker.py")
@@ -25,7 +25,7 @@ def test_a_worker_killed_at_any_step_leaves_the_run_to_the_next(
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **environment(), "PYTHONPATH": str(ROOT)},
         check=False,
     )
     assert done.returncode == 0, done.stderr
