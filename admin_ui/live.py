@@ -12,17 +12,14 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.db import DatabaseError
 
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
-from engine.auth.identity import Identity
 from engine.auth.rights import AUTHENTICATED, all_of
 from engine.base.errors import Forbidden, InvalidField, MagnetarError
 from engine.base.loop import from_any_thread
@@ -30,9 +27,7 @@ from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.access import authorize
-from gateway.http.auth.callers import Callers
-from gateway.http.auth.handshakes import identify_socket, is_signed_in
-from gateway.http.auth.identity import SESSION
+from gateway.http.auth.handshakes import identify_socket, watch_credentials
 from gateway.http.auth.open_access import OpenAccess
 from gateway.http.errors import describe
 from gateway.http.refusal import refuse
@@ -49,9 +44,6 @@ ID_CHARS_MAX = 64
 CLOSE_SLOW = 4008
 CLOSE_EXPIRED = 4001
 """The credentials of the socket's client have ended."""
-
-SESSION_CHECK_S = 4.0
-"""Interval at which the session of a socket's client is read."""
 PAUSE_S = 1.0
 """Pause after a beat that could not be made."""
 
@@ -119,7 +111,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.wake = asyncio.Event()
         self.cut_off = False
         self.access = OpenAccess()
-        self.unwatch_token: Callable[[], None] | None = None
+        self.unwatch: Callable[[], None] | None = None
         try:
             identity = self.access.identity = await identify_socket(self.scope)
             cluster = self.clusters.named(_cluster_name(self.scope))
@@ -133,9 +125,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         if identity.expires_at is not None:
             self.tasks.spawn("expire", self._expire(identity.expires_at))
         withdrawn = from_any_thread(asyncio.get_running_loop(), self._withdraw)
-        self.unwatch_token = self.clusters.part(Callers).watch(identity, withdrawn)
-        if identity.method == SESSION:
-            self.tasks.spawn("session", self._follow_session(identity))
+        self.unwatch = watch_credentials(self.scope, identity, withdrawn)
         self.beats = cluster.part(beats)
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
@@ -146,24 +136,14 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.close(code=CLOSE_EXPIRED)
 
     def _withdraw(self) -> None:
-        """Close the socket of a client whose token is no longer valid."""
+        """Close the socket of a client whose credentials count no more."""
         if not self.tasks.closed:
             self.tasks.spawn("withdraw", self.close(code=CLOSE_EXPIRED))
 
-    async def _follow_session(self, identity: Identity) -> None:
-        """Close the socket when the user signs out, may no longer sign in, or has another role."""
-        is_open = True
-        while is_open:
-            await asyncio.sleep(SESSION_CHECK_S)
-            # A database that does not answer says nothing about the session.
-            with suppress(DatabaseError):
-                is_open = await is_signed_in(self.scope, identity)
-        await self.close(code=CLOSE_EXPIRED)
-
     async def disconnect(self, code: int) -> None:
         """End the work and all watches of a socket that is closed."""
-        if self.unwatch_token is not None:
-            self.unwatch_token()
+        if self.unwatch is not None:
+            self.unwatch()
         await self.tasks.close()
         self.access.close()
         for beat in self.beats:

@@ -5,12 +5,22 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, checked, in_thread, query
+from admin_ui.calls import (
+    WINDOW,
+    Call,
+    ConsoleView,
+    Parameter,
+    actor_of,
+    checked,
+    in_thread,
+    query,
+)
 from admin_ui.params import window
 from admin_ui.people import selectors, shapes
 from admin_ui.shapes import PersonSessionsShape
 from engine.auth.rights import SUPERUSER
 from engine.base.errors import Conflict
+from gateway.access.issued_tokens import end_tokens_of
 from gateway.http.bodies import json_answer, no_content
 from gateway.people import accounts
 from gateway.people.acting import ActingRole
@@ -97,6 +107,7 @@ class PersonView(_PeopleView):
 
     async def delete(self, request: HttpRequest, name: str) -> HttpResponse:
         await in_thread(accounts.delete_person)(name)
+        await in_thread(end_tokens_of)(name, actor_of(request))
         return no_content()
 
 

@@ -150,7 +150,8 @@ class OwnTokensView(_OwnTokensBase):
             raise Forbidden("End the view as another role first: a token would have that role")
         if not AccessLevel(acting.level).includes(AccessLevel(body["level"])):
             raise InvalidField("level", f"must be at most your own, {acting.level}")
-        return await self.issued(request, NewToken(**body, role=acting.role, person=person))
+        new = NewToken(**body, role=acting.role, person=person, person_id=request.user.pk or 0)
+        return await self.issued(request, new)
 
 
 class OwnTokenView(_OwnTokensBase):

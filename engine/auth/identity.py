@@ -8,14 +8,15 @@ class Evidence(NamedTuple):
     """Evidence by which a token was accepted, and whose end withdraws it.
 
     ``token_id``: see ``jws.token_id``. ``key_id`` stands for the key that verified it and the rules of its claims;
-    empty for keys that an issuer publishes. ``level`` and ``person`` are claims of tokens for gateways alone, empty
-    otherwise.
+    empty for keys that an issuer publishes. ``level``, ``person`` and ``person_id`` are claims of tokens for gateways
+    alone, empty or 0 otherwise.
     """
 
     token_id: str
     key_id: str = ""
     level: str = ""
     person: str = ""
+    person_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

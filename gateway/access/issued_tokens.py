@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db import DatabaseError, connection
 
 from engine.auth.authenticators import jws
@@ -22,6 +21,7 @@ from engine.auth.authenticators.signing_keys import SigningKey
 from engine.auth.authenticators.token_provider import (
     GATEWAY_LEVEL,
     GATEWAY_PERSON,
+    GATEWAY_PERSON_ID,
     GATEWAY_ROLE,
 )
 from engine.auth.credentials import AuthenticationFailed
@@ -31,6 +31,7 @@ from engine.base.errors import Unprocessable
 from gateway.access.models import IssuedToken
 from gateway.clusters.registry import Clusters
 from gateway.people.acting import roles_of
+from gateway.people.held_people import Credential, HeldPeople, Known
 from gateway.services.clock import now_ms
 from gateway.sign_in import LEVELS, AccessLevel
 
@@ -46,13 +47,15 @@ PENDING_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token to issue. ``person``: owner of a personal token, which serves at gateways alone."""
+    """A token to issue. ``person``: owner of a personal token, which serves at gateways alone; ``person_id`` is that of
+    its user, which no later person of that name has."""
 
     role: str
     level: str
     name: str
     person: str
     expires_in_s: int | None
+    person_id: int = 0
 
 
 def obstacle() -> str:
@@ -99,7 +102,7 @@ def claims_of(new: NewToken, token_id: str, now_s: int) -> dict[str, Any]:
     if new.expires_in_s is not None:
         claims["exp"] = now_s + new.expires_in_s
     if new.person:
-        claims[GATEWAY_PERSON] = new.person
+        claims |= {GATEWAY_PERSON: new.person, GATEWAY_PERSON_ID: new.person_id}
     if new.person or new.level != AccessLevel.FULL:
         return claims | {GATEWAY_ROLE: new.role, GATEWAY_LEVEL: new.level}
     return claims | {settings.IDENTITY.token.values().auth_claim: new.role} | _audience()
@@ -135,7 +138,7 @@ def lower_of(one_level: str, other_level: str) -> str:
     return max(known, key=LEVELS.index)
 
 
-async def level_of_token(identity: Identity) -> str:
+async def level_of_token(identity: Identity, people: HeldPeople) -> str:
     """Return the level of a caller by credentials: a token's own, and of a personal token at most that which its person
     has in the role now. Raises AuthenticationFailed for a person without the role, and DatabaseError."""
     if not identity.evidence:
@@ -143,14 +146,28 @@ async def level_of_token(identity: Identity) -> str:
     evidence = identity.evidence[0]
     if not evidence.person:
         return lower_of(evidence.level or AccessLevel.FULL, AccessLevel.FULL)
-    users = get_user_model().objects.select_related("person")
-    user: Any = await users.filter(username=evidence.person).afirst()
-    if user is None or not user.is_active:
-        raise AuthenticationFailed("the person of the token may not sign in", "INVALID_PERSON")
-    for acting in roles_of(user):
+    level = personal_level(identity, await people.known(Credential(person=evidence.person)))
+    if level is None:
+        raise AuthenticationFailed("the person of the token has lost the role", "INVALID_PERSON")
+    return level
+
+
+def personal_level(identity: Identity, known: Known | None) -> str | None:
+    """Return the level that a personal token has by its person; None when the person may not sign in, lacks the role,
+    or is another one, who has the name of a person that was deleted (A30)."""
+    evidence = identity.evidence[0]
+    if known is None or known.user.pk != evidence.person_id:
+        return None
+    for acting in roles_of(known.user):
         if acting.role == identity.role:
             return lower_of(acting.level, evidence.level)
-    raise AuthenticationFailed("the person of the token has lost the role", "INVALID_PERSON")
+    return None
+
+
+def end_tokens_of(person: str, by: str) -> None:
+    """Mark the personal tokens of a person that was deleted as ended by ``by``. Uses the database, in a thread."""
+    tokens = IssuedToken.objects.filter(person=person, revoked_at_ms=None)
+    tokens.update(revoked_at_ms=now_ms(), revoked_by=by[:255])
 
 
 def person_of_token(identity: Identity) -> str:

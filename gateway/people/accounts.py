@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils.crypto import get_random_string
 
 from engine.base.errors import AlreadyExists, Conflict, InvalidField, NotFound
-from gateway.people.acting import ActingRole, is_superuser, person_of, roles_of
+from gateway.people.acting import ActingRole, is_superuser, may_act, person_of, roles_of
 from gateway.people.models import Person
 from gateway.people.sessions import end_sessions
 
@@ -119,7 +119,7 @@ def is_a_superuser(user: Any) -> bool:
 def _check_a_superuser_is_left() -> None:
     """Raise Conflict if no active person is a superuser any more. Two changes at once wait for each other."""
     active = users().filter(is_active=True).select_for_update(of=("self",))
-    if not any(is_a_superuser(user) for user in active):
+    if not any(is_a_superuser(user) for user in active if may_act(user)):
         raise Conflict("This person is the last superuser; give another person that role before")
 
 

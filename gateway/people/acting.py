@@ -65,6 +65,15 @@ def person_of(user: Any) -> Any:
         return None
 
 
+def may_act(user: Any) -> bool:
+    """Return whether a user may sign in, and what derives from an earlier sign-in counts: one that is active, and not
+    of a provider that the settings name no more (A30)."""
+    person = person_of(user)
+    provider = "" if person is None else person.provider
+    known = {item.name for item in settings.SIGN_IN.providers} | {""}
+    return user.is_active and provider in known
+
+
 def is_superuser(acting: ActingRole, user: Any) -> bool:
     """Return whether a role of a user is that of a superuser without restriction."""
     superusers = super_user_roles()

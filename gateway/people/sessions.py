@@ -19,10 +19,26 @@ ORIGIN = "origin"
 """Key of a session's data: values of its columns, from the sign-in."""
 
 
+class LastUse:
+    """The stored time of a session's last use, for all requests of the session."""
+
+    __slots__ = ("at_ms",)
+
+    def __init__(self, at_ms: int = 0) -> None:
+        self.at_ms = at_ms
+
+
 class SessionStore(DatabaseStore):
     """Django's store over ``PersonSession``."""
 
-    seen_at_ms = 0
+    def __init__(self, session_key: str | None = None) -> None:
+        super().__init__(session_key)
+        self.last_use = LastUse()
+
+    def hold(self, data: dict[str, Any], last_use: LastUse) -> None:
+        """Use data that was read already."""
+        self._session_cache = data
+        self.last_use = last_use
 
     @classmethod
     def get_model_class(cls) -> type[PersonSession]:
@@ -43,7 +59,7 @@ class SessionStore(DatabaseStore):
     def _loaded(self, row: PersonSession | None) -> dict[str, Any]:
         if row is None:
             return {}
-        self.seen_at_ms = row.seen_at_ms
+        self.last_use = LastUse(row.seen_at_ms)
         data: dict[str, Any] = self.decode(row.session_data)
         return data
 
@@ -60,8 +76,8 @@ class SessionStore(DatabaseStore):
     async def note_use(self) -> None:
         """Store that the session is used now, unless that was stored within the last minute."""
         now = now_ms()
-        if now - self.seen_at_ms >= SEEN_EVERY_MS and self.session_key:
-            self.seen_at_ms = now
+        if now - self.last_use.at_ms >= SEEN_EVERY_MS and self.session_key:
+            self.last_use.at_ms = now
             await PersonSession.objects.filter(pk=self.session_key).aupdate(seen_at_ms=now)
 
 

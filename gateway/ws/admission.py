@@ -5,6 +5,7 @@ A socket ends when its client loses a right that the socket needs, or when its c
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from engine.auth.identity import Identity
 from engine.base.clock import SystemClock
@@ -13,8 +14,8 @@ from engine.base.loop import from_any_thread
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import AccessRefusedError, Need, authorize_needs, judge_of, needs_of
-from gateway.http.auth.callers import Callers
 from gateway.http.auth.cluster_judge import ClusterJudge
+from gateway.http.auth.handshakes import watch_credentials
 from gateway.ws.rights import RIGHTS, Opening
 
 EXPIRED = "The credentials have ended"
@@ -27,12 +28,12 @@ class Admission:
 
     __slots__ = (
         *("_identity", "_needs", "_cluster", "_loop", "_reason", "_lost", "_tasks", "_unwatch"),
-        "_unwatch_token",
+        "_unwatch_credentials",
         *("_is_judging", "_changed_again", "_timer"),
     )
 
     def __init__(
-        self, identity: Identity, needs: Sequence[Need], cluster: Cluster, callers: Callers
+        self, identity: Identity, needs: Sequence[Need], cluster: Cluster, scope: dict[str, Any]
     ) -> None:
         self._identity = identity
         self._needs = needs
@@ -50,7 +51,7 @@ class Admission:
             notify = from_any_thread(self._loop, self._judge_soon)
             self._unwatch = judge.watch((resource for _, resource in needs), notify)
         withdrawn = from_any_thread(self._loop, lambda: self._end(WITHDRAWN))
-        self._unwatch_token = callers.watch(identity, withdrawn)
+        self._unwatch_credentials = watch_credentials(scope, identity, withdrawn)
         self._timer: asyncio.TimerHandle | None = None
         if identity.expires_at is not None:
             left_s = identity.expires_at - SystemClock().wall_ms() / 1000
@@ -65,7 +66,7 @@ class Admission:
     def close(self) -> None:
         """End the guard. Safe to call twice."""
         self._lost = None
-        self._unwatch_token()
+        self._unwatch_credentials()
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
@@ -110,7 +111,7 @@ class Admission:
 
 
 async def admit(
-    kind: str, opening: Opening, identity: Identity, cluster: Cluster, callers: Callers
+    kind: str, opening: Opening, identity: Identity, cluster: Cluster, scope: dict[str, Any]
 ) -> Admission:
     """Return the admission of a client that has the rights that an endpoint of this kind needs (A3), before a broker is
     asked; the caller closes it.
@@ -118,7 +119,7 @@ async def admit(
     Raises AccessRefusedError, and the retriable error of a judge that cannot know now.
     """
     # Its records are watched from before they are judged, so that no change is missed.
-    admission = Admission(identity, tuple(needs_of(RIGHTS[kind], opening)), cluster, callers)
+    admission = Admission(identity, tuple(needs_of(RIGHTS[kind], opening)), cluster, scope)
     try:
         await admission.judge()
     except BaseException:

@@ -18,7 +18,6 @@ from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http import refusal
 from gateway.http.auth.access import acting_role, needs_of
-from gateway.http.auth.callers import Callers
 from gateway.http.auth.handshakes import identify_socket
 from gateway.http.auth.levels import check_socket_level, level_of_socket
 from gateway.http.auth.payloads import check_payloads, is_ruled, record_reveal
@@ -100,8 +99,7 @@ async def run(
         identity = await identify_socket(scope)
         level, opening = level_of_socket(scope), names()
         check_socket_level(kind, level)
-        callers = clusters_of(scope).part(Callers)
-        admission = await admit(kind, opening, identity, cluster, callers)
+        admission = await admit(kind, opening, identity, cluster, scope)
         if kind != "producer" and is_ruled(identity, level):
             places = [place for _, place in needs_of(RIGHTS[kind], opening)]
             await check_payloads(clusters_of(scope), identity, level, places)

@@ -24,6 +24,7 @@ BEARER = "Bearer "
 GATEWAY_ROLE = "gateway_role"
 GATEWAY_LEVEL = "gateway_level"
 GATEWAY_PERSON = "gateway_person"
+GATEWAY_PERSON_ID = "gateway_person_id"
 """Claims of a token that serves at gateways alone. It states its role in none of the claims that brokers read."""
 LOWEST_LEVEL = "read"
 """Level of such a token that states none."""
@@ -97,7 +98,14 @@ class TokenProvider:
         person = claims.get(GATEWAY_PERSON)
         if person is not None:
             person = jws.role_of(claims, GATEWAY_PERSON)
-        evidence = Evidence(jws.token_id(token), self._key_id, level, person or "")
+        person_id = claims.get(GATEWAY_PERSON_ID)
+        evidence = Evidence(
+            jws.token_id(token),
+            self._key_id,
+            level,
+            person or "",
+            person_id if isinstance(person_id, int) else 0,
+        )
         return Authenticated(jws.role_of(claims, GATEWAY_ROLE), expires_at, evidence)
 
 

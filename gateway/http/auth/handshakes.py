@@ -1,21 +1,18 @@
 """The identity of the client of a WebSocket (A17)."""
 
-from importlib import import_module
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
-
-from django.conf import settings
-from django.contrib.auth import aget_user
 
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.http_credentials import AUTHORIZATION
 from engine.auth.identity import UNAUTHENTICATED, Identity
-from gateway.access.issued_tokens import level_of_token
+from gateway.access.issued_tokens import level_of_token, person_of_token, personal_level
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.callers import Callers
-from gateway.http.auth.identity import acting_in, identity_of, note_use
+from gateway.http.auth.identity import SESSION, acting_in, identity_of, note_use
 from gateway.http.connection import certificate_of
+from gateway.people.held_people import Credential, HeldPeople, Known
 from gateway.sign_in import AccessLevel
 
 
@@ -39,7 +36,7 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
     certificate = certificate_of(scope)
     identity = await callers.identity(headers, address, certificate, shown_only=True)
     if identity is not None:
-        scope["level"] = await level_of_token(identity)
+        scope["level"] = await level_of_token(identity, clusters_of(scope).part(HeldPeople))
         note_use(clusters_of(scope), identity)
         return identity
     user = scope.get("user")
@@ -51,14 +48,39 @@ async def identify_socket(scope: dict[str, Any]) -> Identity:
     return await callers.identity(headers, address, certificate) or UNAUTHENTICATED
 
 
-async def is_signed_in(scope: dict[str, Any], identity: Identity) -> bool:
-    """Return whether the session that a socket was opened with still stands for ``identity`` and the level that it had
-    then. Raises DatabaseError."""
-    # The session that the handshake has read is kept by its scope, and would not show that it has ended.
-    stored = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
-    user: Any = await aget_user(SimpleNamespace(session=stored))  # type: ignore[arg-type]
-    acting = acting_in(user, stored)
-    return acting is not None and identity_of(acting) == identity and acting.level == scope["level"]
+def watch_credentials(
+    scope: dict[str, Any], identity: Identity, ended: Callable[[], None]
+) -> Callable[[], None]:
+    """Call ``ended``, on any thread, once the credentials of a socket's client do not give this identity at this level
+    any more; return a function that ends this. Called on the socket's loop.
+
+    That is so within a second after the token is revoked (A24), the session is ended, or the person may not sign in,
+    loses the role or has it at another level (A20, A30).
+    """
+    unwatch_token = clusters_of(scope).part(Callers).watch(identity, ended)
+    level: str = scope["level"]
+    if identity.method == SESSION:
+        credential = Credential(session=scope["session"].session_key)
+    elif person := person_of_token(identity):
+        credential = Credential(person=person)
+    else:
+        return unwatch_token
+
+    def stands(known: Known | None) -> bool:
+        if identity.method != SESSION:
+            return personal_level(identity, known) == level
+        acting = None if known is None else acting_in(known.user, known.data)
+        if acting is None or identity_of(acting) != identity:
+            return False
+        return acting.level == level
+
+    unwatch_person = clusters_of(scope).part(HeldPeople).watch(credential, stands, ended)
+
+    def stop() -> None:
+        unwatch_token()
+        unwatch_person()
+
+    return stop
 
 
 def _token(scope: dict[str, Any]) -> str:

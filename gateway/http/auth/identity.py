@@ -1,14 +1,15 @@
 """The identity of a request's caller: by the credentials that it shows, else by a session of the console, else by the
 certificate of its connection (A17).
 
-Without a session cookie the database is not read; else the user is the one that Django's own middleware finds.
+Without a session cookie the database is not read. A request that changes nothing finds its session and user in memory
+(``gateway.people.held_people``); for any other one, Django's own middleware reads them.
 """
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from asgiref.sync import markcoroutinefunction
+from asgiref.sync import markcoroutinefunction, sync_to_async
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
@@ -16,6 +17,7 @@ from django.contrib.sessions.middleware import SessionMiddleware
 from django.db import DatabaseError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.cache import patch_vary_headers
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
 
@@ -27,7 +29,9 @@ from gateway.access.issued_tokens import UsedTokens, level_of_token, person_of_t
 from gateway.clusters.registry import Clusters, clusters_for
 from gateway.http.auth.callers import Callers
 from gateway.http.connection import certificate_of
-from gateway.people.acting import Acting, acting_of
+from gateway.http.security import SAFE_METHODS
+from gateway.people.acting import Acting, acting_of, may_act
+from gateway.people.held_people import Credential, HeldPeople, Known
 from gateway.sign_in import AccessLevel
 
 ANONYMOUS = AnonymousUser()
@@ -62,12 +66,43 @@ class UserMiddleware:
         self._by_session = by_session
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if "HTTP_COOKIE" in request.META and settings.SESSION_COOKIE_NAME in request.COOKIES:
-            answer: HttpResponseBase = await self._by_session(request)
-            return answer
-        request.user = ANONYMOUS
-        request.auser = _anonymous
-        return await self._get_response(request)
+        key = (
+            request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+            if "HTTP_COOKIE" in request.META
+            else None
+        )
+        if key is None:
+            request.user = ANONYMOUS
+            request.auser = _anonymous
+            return await self._get_response(request)
+        known = await _held(request, key) if request.method in SAFE_METHODS else None
+        if known is not None:
+            return await self._by_held(request, key, known)
+        answer: HttpResponseBase = await self._by_session(request)
+        return answer
+
+    async def _by_held(self, request: HttpRequest, key: str, known: Known) -> HttpResponseBase:
+        """Answer a request of a session that is in memory."""
+
+        async def user() -> Any:
+            return known.user
+
+        request.session = known.session(key)
+        request.auser = user
+        answer = await self._get_response(request)
+        if request.session.modified:
+            finish = sync_to_async(self._by_session.process_response)
+            changed: HttpResponseBase = await finish(request, answer)
+            return changed
+        patch_vary_headers(answer, ("Cookie",))
+        return answer
+
+
+async def _held(request: HttpRequest, key: str) -> Known | None:
+    """Return who a session makes known. While the database does not answer, that is left to who reads it."""
+    with suppress(DatabaseError):
+        return await clusters_for(request).part(HeldPeople).known(Credential(session=key))
+    return None
 
 
 async def identify(request: HttpRequest) -> Identity:
@@ -114,7 +149,7 @@ async def _identify(request: HttpRequest) -> Identity:
     certificate = certificate_of(request.scope)  # type: ignore[attr-defined]
     identity = await callers.identity(headers, address, certificate, shown_only=True)
     if identity is not None:
-        request.level = await level_of_token(identity)  # type: ignore[attr-defined]
+        request.level = await level_of_token(identity, clusters_for(request).part(HeldPeople))  # type: ignore[attr-defined]
         note_use(clusters_for(request), identity)
         return identity
     user: Any = await request.auser()
@@ -143,7 +178,7 @@ def enforce_csrf(request: HttpRequest) -> None:
 
 def acting_in(user: Any, session: Any) -> Acting | None:
     """Return how the user of a session acts; None for a caller without a session that stands."""
-    if not (user.is_authenticated and user.is_active):
+    if not (user.is_authenticated and may_act(user)):
         return None
     return acting_of(user, session)
 

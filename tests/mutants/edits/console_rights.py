@@ -146,10 +146,10 @@ EDITS = (
     ),
     Edit(
         "personal-token-outlives-the-role",
-        "gateway/access/issued_tokens.py::level_of_token",
+        "gateway/access/issued_tokens.py::personal_level",
         "return lower_of(acting.level, evidence.level)",
         "return evidence.level",
-        (f"{TOKENS}::test_a_personal_token_ends_with_the_role_and_the_person",),
+        (f"{TOKENS}::test_a_personal_token_has_no_more_than_the_level_of_its_person_now",),
     ),
     Edit(
         "personal-token-above-the-own-level",

@@ -5,6 +5,8 @@ from tests.mutants.edit import Edit
 CALLERS = "unit/gateway/http/auth/test_callers.py"
 IDENTITY = "unit/gateway/http/auth/test_identity.py"
 ADMISSION = "unit/gateway/ws/test_admission.py"
+DERIVED = "unit/gateway/people/test_derived_credentials.py"
+HELD = "unit/gateway/people/test_held_people.py"
 SOCKETS = "unit/access/test_socket_doors.py"
 
 EDITS = (
@@ -126,11 +128,65 @@ EDITS = (
     ),
     Edit(
         "live-feed-outlives-its-session",
-        "gateway/http/auth/handshakes.py::is_signed_in",
-        """import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)""",
-        """scope["session"]""",
-        ("unit/gateway/http/auth/test_open_sessions.py::test_a_live_feed_ends_with_its_session",),
+        "gateway/people/held_people.py::HeldPeople._follow",
+        "if watch.stands(known[watch.credential]):",
+        "if True:",
+        (
+            "unit/gateway/http/auth/test_open_sessions.py::test_a_live_feed_ends_with_its_session",
+            f"{DERIVED}::test_a_derived_credential_ends_with_what_it_derives_from",
+        ),
         "A20",
+    ),
+    Edit(
+        "socket-outlives-the-person-of-its-token",
+        "gateway/http/auth/handshakes.py::watch_credentials",
+        "elif person := person_of_token(identity):",
+        "elif person := False:",
+        (f"{DERIVED}::test_a_derived_credential_ends_with_what_it_derives_from",),
+        "A20",
+    ),
+    Edit(
+        "token-passes-to-a-later-person-of-the-name",
+        "gateway/access/issued_tokens.py::personal_level",
+        "if known is None or known.user.pk != evidence.person_id:",
+        "if known is None:",
+        (f"{DERIVED}::test_a_token_of_a_deleted_person_is_none_of_a_later_person_of_that_name",),
+        "A30",
+    ),
+    Edit(
+        "people-of-a-removed-provider-act-on",
+        "gateway/people/acting.py::may_act",
+        "return user.is_active and provider in known",
+        "return user.is_active",
+        (f"{DERIVED}::test_a_derived_credential_ends_with_what_it_derives_from",),
+        "A30",
+    ),
+    Edit(
+        "a-change-of-people-counts-later",
+        "gateway/people/held_people.py::HeldPeople._note_change",
+        "transaction.on_commit(self._forget, using=using)",
+        "pass",
+        (f"{HELD}::test_a_change_by_this_gateway_counts_at_once",),
+        "A31",
+    ),
+    Edit(
+        "a-read-before-a-change-counts-after-it",
+        "gateway/people/held_people.py::HeldPeople.known",
+        "held.revision == self._revision and ",
+        "",
+        (
+            f"{HELD}::test_a_change_by_this_gateway_counts_at_once",
+            f"{HELD}::test_a_read_that_begins_before_a_change_does_not_count_after_it",
+        ),
+        "A31",
+    ),
+    Edit(
+        "people-are-held-for-ever",
+        "gateway/people/held_people.py::HeldPeople.known",
+        " and time.monotonic() < held.until_s",
+        "",
+        (f"{HELD}::test_a_change_by_another_gateway_counts_within_a_second",),
+        "A31",
     ),
     Edit(
         "broker-starts-without-rights-of-its-own",

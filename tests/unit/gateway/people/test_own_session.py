@@ -1,11 +1,13 @@
 """The role that a session acts as, its password, and the list of a person's sessions."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.people import sessions
 from gateway.people.models import PersonSession
+from gateway.sign_in import ProviderSettings
 from tests.support.access.browser import PASSWORD, Browser
 from tests.unit.gateway.people.conftest import AddPerson
 
@@ -116,7 +118,11 @@ def test_guesses_at_the_current_password_are_throttled(
     assert browser("POST", "session/password", right).status == 429
 
 
-def test_a_person_of_a_provider_has_no_password_to_change(browser: Browser, add: AddPerson) -> None:
+def test_a_person_of_a_provider_has_no_password_to_change(
+    browser: Browser, add: AddPerson, settings: Any
+) -> None:
+    corp = ProviderSettings(name="corp", title="Corp")
+    settings.SIGN_IN = replace(settings.SIGN_IN, providers=(corp,))
     add("ann", "billing:full", provider="corp", subject="1")
     browser.sign_in("ann")
     assert browser.person["may_change_password"] is False
@@ -181,7 +187,9 @@ def test_a_session_ends_at_its_time_whatever_it_does(browser: Browser, add: AddP
     for role in ("ops", "billing"):
         browser("POST", "session/acting-role", {"role": role})
     assert browser.person["ends_at"] == ends_at
-    PersonSession.objects.update(expire_date="2020-01-01T00:00:00Z")
+    row = PersonSession.objects.get()
+    row.expire_date = row.expire_date.replace(year=2020)
+    row.save()
     assert browser.person is None
     browser.sign_in("ann")
     assert PersonSession.objects.count() == 1

@@ -1,5 +1,6 @@
 """An open live feed ends with the session that it was opened with."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from admin_ui import live
+from gateway.people import held_people
+from gateway.people.held_people import Credential, HeldPeople
 from gateway.people.models import Person, PersonSession
 from gateway.people.sessions import SessionStore
 from tests.support.access.callers import by_token
@@ -66,24 +69,24 @@ async def replace_key() -> None:
 async def test_a_live_feed_ends_with_its_session(
     end: Callable[[], Awaitable[None]], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = 0
-    is_signed_in = live.is_signed_in
-
-    async def counted(*args: Any) -> bool:
-        nonlocal checked
-        checked += 1
-        if checked == 3:
-            # The first checks have left the socket open.
-            await end()
-        return await is_signed_in(*args)
-
     settings.IDENTITY = by_token(super_user_roles="root")
-    monkeypatch.setattr(live, "is_signed_in", counted)
-    monkeypatch.setattr(live, "SESSION_CHECK_S", 0.0)
+    monkeypatch.setattr(held_people, "CHECK_S", 0.01)
     monkeypatch.setattr(live, "BEATS", [])
+    reads = asyncio.Queue[object]()
+    read = HeldPeople._read
+
+    def counted(held: HeldPeople, credentials: tuple[Credential, ...]) -> Any:
+        loop.call_soon_threadsafe(reads.put_nowait, credentials)
+        return read(held, credentials)
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(HeldPeople, "_read", counted)
     page = {"Cookie": await session(superuser=True), "Origin": "http://127.0.0.1:8080"}
     pair = await SocketPair(Client.application, "/api/v1/live", page).opened()
+    for _ in range(3):
+        await reads.get()
+    assert not pair.ended.is_set()
+    await end()
     await pair.ended.wait()
-    assert checked == 3
     assert pair.client.close_code == live.CLOSE_EXPIRED
     await pair.hang_up()
