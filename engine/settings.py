@@ -50,17 +50,32 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""
+        try:
+            bindings = self.node.bindings
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
         for secured in ("broker_service_port_tls", "broker_http_port_tls"):
             if getattr(self.node, secured) is not None:
                 self.tls.check(secured)
+        if any(address.scheme == "pulsar+ssl" for address in bindings):
+            self.tls.check("bind_addresses")
         tls = self.broker_client.broker_client_tls_enabled
-        if tls and self.node.broker_service_port_tls is None:
+        internal = next(iter(self.node.listeners.values()), None)
+        if internal is not None:
+            if not (internal.service_url_tls if tls else internal.service_url):
+                raise SettingsError(
+                    f"the internal listener of advertised_listeners must have an address for "
+                    f"{'pulsar+ssl' if tls else 'pulsar'}: a broker also connects to itself"
+                )
+        elif tls and self.node.broker_service_port_tls is None:
             raise SettingsError(
                 "broker_service_port_tls must be set where broker_client_tls_enabled is true: a broker also connects "
                 "to itself"
             )
         authenticated = self.authentication.authentication_enabled
         self.reach.check("bind_address", self.node.bind_address, authenticated=authenticated)
+        for address in bindings:
+            self.reach.check("bind_addresses", address.host, authenticated=authenticated)
         if is_wildcard(self.node.host):
             raise SettingsError(
                 f"advertised_address must name a host that clients can connect to, not {self.node.host!r}, which "

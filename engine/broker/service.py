@@ -49,7 +49,7 @@ class BrokerService:
         node, network = resources.node, resources.network
         self._listener = Listener(
             network,
-            self._accept,
+            partial(self._accept, ""),
             connections_max=node.broker_max_connections,
             per_address_max=node.broker_max_connections_per_ip,
             refusal=lambda reason: commands.error(
@@ -88,23 +88,31 @@ class BrokerService:
         address, tls = node.bind_address, _tls(base)
         self.http_port = await self._http.listen(address, node.broker_http_port)
         self.broker_port = await self._listener.start(address, node.broker_port)
-        service_url_tls = web_url_tls = ""
         if node.broker_service_port_tls is not None:
             self.broker_port_tls = await self._listener.start(
                 address, node.broker_service_port_tls, tls=tls
             )
-            service_url_tls = f"pulsar+ssl://{node.host}:{self.broker_port_tls}"
+        for binding in node.bindings:
+            await self._listener.start(
+                binding.host,
+                binding.port,
+                tls=tls if binding.scheme == "pulsar+ssl" else None,
+                make=partial(self._accept, binding.listener),
+            )
+        service_url, service_url_tls = self._service_urls()
+        web_url_tls = ""
         if node.broker_http_port_tls is not None:
             port = await self._http.listen(address, node.broker_http_port_tls, tls=tls)
             web_url_tls = f"https://{node.host}:{port}"
         self.record = BrokerRecord(
             id=f"{node.host}:{self.http_port}",
-            service_url=f"pulsar://{node.host}:{self.broker_port}",
+            service_url=service_url,
             web_url=f"http://{node.host}:{self.http_port}",
             started_ms=base.clock.wall_ms(),
             version=VERSION,
             service_url_tls=service_url_tls,
             web_url_tls=web_url_tls,
+            listeners=node.listeners,
             persistent=base.data_path.enable_persistent_topics,
             non_persistent=base.data_path.enable_non_persistent_topics,
         )
@@ -164,9 +172,9 @@ class BrokerService:
         )
         return int(path.rpartition("-")[2])
 
-    def _accept(self) -> Session | None:
+    def _accept(self, listener: str) -> Session | None:
         """Return a session for a new connection; None until the broker is started, and clients try again."""
-        return self._running.sessions.accept() if self._running is not None else None
+        return self._running.sessions.accept(listener) if self._running is not None else None
 
     async def _answer(self, request: Request) -> Response:
         if self._pages is None:
@@ -232,6 +240,17 @@ class BrokerService:
 
         self.running.registry.abandon_where(is_lost)
 
+    def _service_urls(self) -> tuple[str, str]:
+        """Return the URLs for other brokers and for clients that name no listener, without TLS and with."""
+        node = self._base.node
+        for internal in node.listeners.values():
+            return internal.service_url, internal.service_url_tls
+        port_tls = self.broker_port_tls
+        return (
+            f"pulsar://{node.host}:{self.broker_port}",
+            "" if port_tls is None else f"pulsar+ssl://{node.host}:{port_tls}",
+        )
+
     # The end
 
     async def drain(self) -> None:
@@ -291,6 +310,7 @@ class BrokerService:
 def _tls(base: BrokerResources) -> ssl.SSLContext | None:
     """Return the TLS context of the broker's ports; None when none has TLS. Raises TlsFileError."""
     node = base.node
-    if node.broker_service_port_tls is None and node.broker_http_port_tls is None:
+    bound = any(binding.scheme == "pulsar+ssl" for binding in node.bindings)
+    if not bound and node.broker_service_port_tls is None and node.broker_http_port_tls is None:
         return None
     return base.tls.context()

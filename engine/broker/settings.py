@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from engine.base.addresses import ServiceUrl
 from engine.base.settings import (
     count,
     flag,
@@ -20,6 +21,7 @@ from engine.broker.policies import (
     TopicPolicies,
 )
 from engine.managed.settings import LedgerConfig
+from engine.net.listener_urls import ListenerAddress, Listeners, parse_addresses, parse_listeners
 
 MIB = 1 << 20
 INTERCEPTORS = "org.apache.pulsar.common.intercept."
@@ -39,6 +41,21 @@ class NodeSettings:
     )
     advertised_address: str = text(
         "", "name sent to clients; empty: bind_address (advertisedAddress)"
+    )
+    advertised_listeners: str = text(
+        "",
+        "addresses sent to clients, by the listener that they name or connected by: "
+        "name:scheme://host:port,…; instead of advertised_address (advertisedListeners)",
+    )
+    internal_listener_name: str = text(
+        "",
+        "listener of other brokers, and of clients that name none; empty: the first of advertised_listeners "
+        "(internalListenerName)",
+    )
+    bind_addresses: str = text(
+        "",
+        "further addresses to listen on, each of a listener: name:scheme://host:port,… with pulsar or pulsar+ssl "
+        "(bindAddresses)",
     )
     broker_port: int = port(6650, "Pulsar's protocol (brokerServicePort)", low=0)
     broker_service_port_tls: int | None = maybe_port(
@@ -92,8 +109,38 @@ class NodeSettings:
     )
 
     @property
+    def listeners(self) -> Listeners:
+        """The listeners of ``advertised_listeners``, the internal one first. Raises ValueError."""
+        listeners = parse_listeners("advertised_listeners", self.advertised_listeners)
+        if listeners and self.advertised_address:
+            raise ValueError("advertised_address and advertised_listeners exclude each other")
+        internal = self.internal_listener_name or next(iter(listeners), "")
+        if internal not in listeners and self.internal_listener_name:
+            raise ValueError(
+                f"internal_listener_name: advertised_listeners has no listener {internal!r}"
+            )
+        return {name: listeners[name] for name in sorted(listeners, key=lambda n: n != internal)}
+
+    @property
+    def bindings(self) -> list[ListenerAddress]:
+        """The addresses of ``bind_addresses``. Raises ValueError."""
+        bindings, listeners = parse_addresses("bind_addresses", self.bind_addresses), self.listeners
+        for address in bindings:
+            if address.scheme not in ("pulsar", "pulsar+ssl"):
+                raise ValueError(
+                    f"bind_addresses: {address.url} must have the scheme pulsar or pulsar+ssl; gateways serve HTTP"
+                )
+            if address.listener not in listeners:
+                raise ValueError(
+                    f"bind_addresses: advertised_listeners has no listener {address.listener!r}"
+                )
+        return bindings
+
+    @property
     def host(self) -> str:
         """Name of this node in addresses given to others."""
+        for urls in self.listeners.values():
+            return ServiceUrl.parse(urls.service_url or urls.service_url_tls).host
         return self.advertised_address or self.bind_address
 
 

@@ -56,7 +56,7 @@ class Listener:
         self._emptied: asyncio.Event = asyncio.Event()
         self._connections: dict[Served, None] = {}
         self._from: Counter[str] = Counter()
-        self._handshakes = TlsHandshakes(network, self._admits, self._accept)
+        self._handshakes = TlsHandshakes(network, self._admits)
         self.connections_max = connections_max
         self.per_address_max = per_address_max
         self.refused = 0
@@ -71,11 +71,19 @@ class Listener:
         """The open connections, oldest first."""
         return list(self._connections)
 
-    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
-        """Bind another address, accept connections and return the port. Raises OSError when the address is in use."""
-        arrived: Arrived = self._accept
+    async def start(
+        self,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
+        make: Callable[[], Served | None] | None = None,
+    ) -> int:
+        """Bind another address, accept connections and return the port. ``make`` replaces the protocol factory for
+        this address. Raises OSError when the address is in use."""
+        arrived: Arrived = partial(self._accept, make or self._make)
         if tls is not None:
-            arrived = partial(self._handshakes.begin, tls)
+            arrived = partial(self._handshakes.begin, tls, arrived)
         server = await self._network.listen(host, port, lambda: Arrival(arrived))
         self._servers.append(server)
         return server.port
@@ -86,7 +94,9 @@ class Listener:
         self.refused += too_many
         return not too_many
 
-    def _accept(self, transport: asyncio.Transport) -> Served | None:
+    def _accept(
+        self, make: Callable[[], Served | None], transport: asyncio.Transport
+    ) -> Served | None:
         """Return the protocol that serves a connection from now on; None when it is closed."""
         address = address_of(transport)
         if reason := self._too_many(address):
@@ -95,7 +105,7 @@ class Listener:
                 transport.write(self._refusal(reason))
             transport.close()
             return None
-        connection = None if self._stopped else self._make()
+        connection = None if self._stopped else make()
         if connection is None:
             transport.close()
             return None

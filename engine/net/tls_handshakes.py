@@ -23,13 +23,12 @@ Arrived = Callable[[asyncio.Transport], Next | None]
 
 
 class TlsHandshakes:
-    """The TLS handshakes of a server. ``admits(address)``: whether another may begin, else the connection ends at once.
-    ``arrived`` is called after each handshake, which no longer counts then."""
+    """The TLS handshakes of a server. ``admits(address)``: whether another may begin, else the connection ends at
+    once."""
 
-    def __init__(self, network: Network, admits: Callable[[str], bool], arrived: Arrived) -> None:
+    def __init__(self, network: Network, admits: Callable[[str], bool]) -> None:
         self._network = network
         self._admits = admits
-        self._arrived = arrived
         self._addresses: dict[asyncio.Transport, str] = {}
         self._tasks = TaskScope("handshakes")
 
@@ -40,23 +39,25 @@ class TlsHandshakes:
         """Return the number of handshakes of an address."""
         return sum(peer == address for peer in self._addresses.values())
 
-    def begin(self, tls: ssl.SSLContext, transport: asyncio.Transport) -> None:
-        """Begin the handshake of an accepted connection."""
+    def begin(self, tls: ssl.SSLContext, arrived: Arrived, transport: asyncio.Transport) -> None:
+        """Begin the handshake of an accepted connection. ``arrived`` is called after it, when it no longer counts."""
         address = address_of(transport)
         if self._tasks.closed or not self._admits(address):
             transport.abort()
             return
         transport.pause_reading()  # until the handshake reads
         self._addresses[transport] = address
-        self._tasks.spawn("handshake", self._shake_hands(tls, transport))
+        self._tasks.spawn("handshake", self._shake_hands(tls, arrived, transport))
 
-    async def _shake_hands(self, tls: ssl.SSLContext, transport: asyncio.Transport) -> None:
-        def arrived(encrypted: asyncio.Transport) -> Next | None:
+    async def _shake_hands(
+        self, tls: ssl.SSLContext, arrived: Arrived, transport: asyncio.Transport
+    ) -> None:
+        def ended(encrypted: asyncio.Transport) -> Next | None:
             self._addresses.pop(transport, None)
-            return self._arrived(encrypted)
+            return arrived(encrypted)
 
         try:
-            await self._network.start_tls(transport, Arrival(arrived), tls)
+            await self._network.start_tls(transport, Arrival(ended), tls)
         except OSError as error:
             log.debug("TLS handshake failed: %s", error)
         finally:

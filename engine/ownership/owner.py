@@ -37,6 +37,13 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from engine.metadata.update import update
+from engine.net.listener_urls import (
+    NO_LISTENERS,
+    Listeners,
+    ListenerUrls,
+    decode_listeners,
+    encode_listeners,
+)
 from engine.ownership.registration import BrokerRecord, claim
 from engine.tenancy.bundles import BUNDLES_MAX, Bundles, encode_local_policies
 
@@ -58,11 +65,26 @@ class OwnerRecord(NamedTuple):
     """Service URL for TLS; empty when the owner does not listen for TLS."""
     http_url_tls: str = ""
     """URL of the owner's HTTP port with TLS; empty without one."""
+    listeners: Listeners = NO_LISTENERS
+    """Addresses by listener; empty where all clients receive the same."""
 
     @classmethod
     def of(cls, broker: BrokerRecord) -> "OwnerRecord":
         """Return the record of a bundle that this broker owns."""
-        return cls(broker.service_url, broker.web_url, broker.service_url_tls, broker.web_url_tls)
+        return cls(
+            broker.service_url,
+            broker.web_url,
+            broker.service_url_tls,
+            broker.web_url_tls,
+            broker.listeners,
+        )
+
+    def urls_of(self, listener: str) -> ListenerUrls | None:
+        """Return the addresses for clients of ``listener`` (empty: of none); None where the owner has no such
+        (T7)."""
+        if listener:
+            return self.listeners.get(listener)
+        return ListenerUrls(self.native_url, self.native_url_tls, self.http_url, self.http_url_tls)
 
     def encode(self) -> bytes:
         """Encode in Pulsar's key order."""
@@ -72,7 +94,7 @@ class OwnerRecord(NamedTuple):
             "httpUrl": self.http_url,
             **({"httpUrlTls": self.http_url_tls} if self.http_url_tls else {}),
             "disabled": False,
-            "advertisedListeners": {},
+            "advertisedListeners": encode_listeners(self.listeners),
         }
         return json.dumps(value, separators=(",", ":")).encode()
 
@@ -80,8 +102,13 @@ class OwnerRecord(NamedTuple):
     def decode(cls, value: bytes) -> "OwnerRecord":
         """Decode a stored record. Raises ValueError when it is not a JSON object."""
         record = decode_json(value or b"null", "bundle owner")
-        keys = ("nativeUrl", "httpUrl", "nativeUrlTls", "httpUrlTls")
-        return cls(*(str(record.get(key) or "") for key in keys))
+        return cls(
+            str(record.get("nativeUrl") or ""),
+            str(record.get("httpUrl") or ""),
+            str(record.get("nativeUrlTls") or ""),
+            str(record.get("httpUrlTls") or ""),
+            decode_listeners(record.get("advertisedListeners")),
+        )
 
 
 class BundleOwnership:

@@ -5,7 +5,7 @@ additional key ``adminRpcUrl``. The creator of ``/loadbalance/leader`` is the le
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.base.log import bound
@@ -17,6 +17,11 @@ from engine.metadata.store import (
     NodeExistsError,
     NoNodeError,
     StoreUnavailableError,
+)
+from engine.net.listener_urls import (
+    Listeners,
+    decode_listeners,
+    encode_listeners,
 )
 
 ATTEMPTS_MAX = 5
@@ -35,6 +40,8 @@ class BrokerRecord:
     """Service URL for TLS; empty when the broker does not listen for TLS."""
     web_url_tls: str = ""
     """URL of the HTTP port with TLS; empty without one."""
+    listeners: Listeners = field(default_factory=dict)
+    """Addresses by listener; empty where all clients receive the same."""
     persistent: bool = True
     """True if the broker serves persistent topics."""
     non_persistent: bool = True
@@ -70,7 +77,7 @@ class BrokerRecord:
             "lastBundleLosses": [],
             "brokerVersionString": self.version,
             "protocols": {},
-            "advertisedListeners": {},
+            "advertisedListeners": encode_listeners(self.listeners),
             "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
             "startTimestamp": self.started_ms,
             "maxResourceUsage": 0.0,
@@ -94,6 +101,7 @@ class BrokerRecord:
             str(report.get("brokerVersionString") or ""),
             str(report.get("pulsarServiceUrlTls") or ""),
             str(report.get("webServiceUrlTls") or ""),
+            decode_listeners(report.get("advertisedListeners")),
             persistent=report.get("persistentTopicsEnabled") is not False,
             non_persistent=report.get("nonPersistentTopicsEnabled") is not False,
         )

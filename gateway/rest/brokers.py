@@ -187,6 +187,9 @@ class OwnedNamespacesResource(AdminResource):
         )
 
 
+LISTENER_HEADER = "X-Pulsar-ListenerName"
+
+
 class LookupResource(AdminResource):
     """The broker that serves a topic."""
 
@@ -201,7 +204,8 @@ class LookupResource(AdminResource):
 
     async def get(self, request: HttpRequest, **names: str) -> HttpResponse:
         name = self.topic()
-        answer = await self.work(lambda engine: lookup.owner_of(engine, name))
+        listener = request.GET.get("listenerName") or request.headers.get(LISTENER_HEADER, "")
+        answer = await self.work(lambda engine: lookup.owner_of(engine, name, listener))
         answer["httpUrl"] = web_url(request)
         return json_answer(answer)
 

@@ -128,7 +128,7 @@ class _Server(Server):
         super().__init__(config)
         # One above the limit may complete the handshake, to be sent the reason; others are closed at once.
         self._handshakes = TlsHandshakes(
-            LoopNetwork(), lambda address: addresses.admits(address, spare=1), self._arrived
+            LoopNetwork(), lambda address: addresses.admits(address, spare=1)
         )
         addresses.handshakes = self._handshakes.of
         self._sockets = sockets
@@ -158,7 +158,7 @@ class _Server(Server):
         await super().startup(sockets)
         for sock in self._encrypted:
             assert self._tls is not None
-            begin = partial(self._handshakes.begin, self._tls)
+            begin = partial(self._handshakes.begin, self._tls, self._arrived)
             server = await asyncio.get_running_loop().create_server(
                 partial(Arrival, begin), sock=sock, backlog=ACCEPTS
             )

@@ -36,7 +36,7 @@ def test_every_invariant_has_one_row() -> None:
         "N": 2,
         "O": 3,
         "A": 31,
-        "T": 6,
+        "T": 7,
     }
     want = [f"{letter}{n}" for letter, count in counts.items() for n in range(1, count + 1)]
     want += [f"Z{n}" for n in range(1, 9)]

@@ -52,6 +52,49 @@ def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None
         ({"MAGNETAR_ADVERTISED_ADDRESS": "0.0.0.0"}, ["advertised_address", "every address"]),
         ({"MAGNETAR_ADVERTISED_ADDRESS": "::"}, ["advertised_address", "every address"]),
         (
+            {
+                "MAGNETAR_ADVERTISED_LISTENERS": "a:pulsar://h:1",
+                "MAGNETAR_ADVERTISED_ADDRESS": "h",
+            },
+            ["advertised_address and advertised_listeners exclude each other"],
+        ),
+        (
+            {
+                "MAGNETAR_ADVERTISED_LISTENERS": "a:pulsar://h:1",
+                "MAGNETAR_INTERNAL_LISTENER_NAME": "b",
+            },
+            ["internal_listener_name", "no listener 'b'"],
+        ),
+        (
+            {"MAGNETAR_ADVERTISED_LISTENERS": "a:pulsar+ssl://h:1"},
+            ["internal listener", "address for pulsar:"],
+        ),
+        (
+            {"MAGNETAR_BIND_ADDRESSES": "b:pulsar://127.0.0.1:1"},
+            ["bind_addresses", "no listener 'b'"],
+        ),
+        (
+            {
+                "MAGNETAR_ADVERTISED_LISTENERS": "a:pulsar://h:1",
+                "MAGNETAR_BIND_ADDRESSES": "a:http://127.0.0.1:1",
+            },
+            ["bind_addresses", "pulsar or pulsar+ssl"],
+        ),
+        (
+            {
+                "MAGNETAR_ADVERTISED_LISTENERS": "a:pulsar://h:1",
+                "MAGNETAR_BIND_ADDRESSES": "a:pulsar://10.0.0.1:1",
+            },
+            ["bind_addresses '10.0.0.1'", "loopback"],
+        ),
+        (
+            {
+                "MAGNETAR_ADVERTISED_LISTENERS": "a:pulsar://h:1",
+                "MAGNETAR_BIND_ADDRESSES": "a:pulsar+ssl://127.0.0.1:1",
+            },
+            ["tls_certificate_file_path", "bind_addresses"],
+        ),
+        (
             {"MAGNETAR_AUTHENTICATION_ENABLED": "true"},
             ["authentication_providers", "authentication_enabled"],
         ),

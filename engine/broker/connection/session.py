@@ -17,6 +17,7 @@ from engine.net import handshake, keepalive
 from engine.net.routing import Router, Routes, refused
 from engine.net.transport import Connection
 from engine.wire import frames
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.events import Acks, Command, CorruptSend, Event, Sends, Violation
 from engine.wire.peer import Peer
 from engine.wire.states import CommandType
@@ -86,12 +87,15 @@ class Session(Connection):
         schema_rules: SchemaRules,
         broker_budget: Budget,
         ended: Callable[["Session"], object],
+        listener: str = "",
     ) -> None:
-        """Create the session of a new connection. ``broker_budget`` bounds the unconfirmed entries of all connections
+        """Create the session of a new connection, which came in by an address of ``listener`` (empty: by one that
+        belongs to none). ``broker_budget`` bounds the unconfirmed entries of all connections
         together, without the first PUBLISH_SHARE_BYTES of each."""
         settings = context.settings
         super().__init__(settings.max_message_size + frames.FRAME_OVERHEAD)
         self.address = ""
+        self._listener = listener
         self._settings = settings
         self._ended = ended
         tasks = TaskScope("session", self._failed)
@@ -254,6 +258,8 @@ class Session(Connection):
             case Acks():
                 parts.consume.ack_run(event.consumer_id, event.positions)
             case Command():
+                if self._listener and event.command.type == pb.BaseCommand.LOOKUP:
+                    self._name_listener(event.command.lookupTopic)
                 parts.requests.handle(event.command)
             case CorruptSend():
                 parts.produce.corrupt(event)
@@ -261,3 +267,9 @@ class Session(Connection):
                 self.close(event.error)
             case _:
                 assert_never(event)
+
+    def _name_listener(self, lookup: pb.CommandLookupTopic) -> None:
+        """Name the listener of the connection in a lookup without one: its addresses are those that the client can
+        reach."""
+        if not lookup.advertised_listener_name:
+            lookup.advertised_listener_name = self._listener

@@ -42,8 +42,8 @@ class Sessions:
         """Number of connections that ended before CONNECT was answered."""
         self._publish_budget = Budget(context.settings.max_message_publish_buffer_size)
 
-    def accept(self) -> Session:
-        """Create the protocol of a new connection."""
+    def accept(self, listener: str = "") -> Session:
+        """Create the protocol of a new connection, which came in by an address of ``listener``."""
         self.accepted += 1
         session = Session(
             self._context,
@@ -54,6 +54,7 @@ class Sessions:
             self._schemas,
             self._publish_budget,
             self._ended,
+            listener,
         )
         self._open[session] = None
         return session

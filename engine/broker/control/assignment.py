@@ -7,6 +7,7 @@ from engine.base.names import BundleName, TopicName
 from engine.broker.errors import NotServedHere, ServiceNotReady, TopicNotFound, not_served
 from engine.broker.ports import LookupResult
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.net.listener_urls import ListenerUrls
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.placer import Placer
 from engine.ownership.registration import BrokerRecord, live_brokers
@@ -27,6 +28,14 @@ class BundlePlace(NamedTuple):
     here: bool
     chosen: bool = False
 
+    def urls_of(self, listener: str) -> ListenerUrls:
+        """Return the owner's addresses for clients of ``listener`` (T7). Raises ServiceNotReady, with Pulsar's text,
+        where the owner does not advertise it."""
+        urls = self.owner.urls_of(listener)
+        if urls is None:
+            raise ServiceNotReady(f"the broker do not have {listener} listener")
+        return urls
+
 
 class BundleAssignment:
     """Finds owners of bundles and acquires bundles, for one broker."""
@@ -46,13 +55,12 @@ class BundleAssignment:
         self._record = record
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
-        """Look up a topic, see Ownership. A named listener is refused with Pulsar's text: brokers advertise none."""
-        if listener:
-            raise ServiceNotReady(f"the broker do not have {listener} listener")
+        """Look up a topic, see Ownership."""
         place = await self.place(topic, authoritative=authoritative)
+        urls = place.urls_of(listener)
         return LookupResult(
-            broker_url=place.owner.native_url,
-            broker_url_tls=place.owner.native_url_tls,
+            broker_url=urls.service_url,
+            broker_url_tls=urls.service_url_tls,
             authoritative=True,
             redirect=place.chosen,
             proxy_through_service_url=place.here,

@@ -4,9 +4,10 @@ from typing import Any
 
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.topics import LOOKUP, PARTITIONS_TO_USE
-from engine.base.errors import NotFound
+from engine.base.errors import NotFound, NotReady, PreconditionFailed
 from engine.base.names import TopicName
 from engine.metadata import paths
+from engine.net.listener_urls import decode_listeners
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import bundles_beside, get_bundles
 from engine.tenancy.nodes import find_node
@@ -25,9 +26,10 @@ async def partitions_to_use(engine: Engine, name: TopicName) -> int:
         raise NotFound(f"Topic {name} not found") from error
 
 
-async def owner_of(engine: Engine, name: TopicName) -> Json:
-    """Return LookupData of the topic's owner in the metadata store; a bundle without one is acquired by a broker.
-    Raises NotFound for a topic that does not exist and is not created by its use."""
+async def owner_of(engine: Engine, name: TopicName, listener: str = "") -> Json:
+    """Return LookupData of the topic's owner in the metadata store, with its addresses for clients of ``listener``; a
+    bundle without one is acquired by a broker. Raises NotFound for a topic that does not exist and is not created by
+    its use, PreconditionFailed for a listener that the owner does not advertise."""
     namespace = name.namespace
     policies = await existence.require_namespace(engine, namespace)
     if (
@@ -40,10 +42,22 @@ async def owner_of(engine: Engine, name: TopicName) -> Json:
         except NotFound as error:
             raise NotFound(f"Topic not found {name}") from error
     bundle = (await bundles_beside(engine.store, namespace, policies)).of_topic(name)
-    owner = await find_node(engine.store, paths.bundle_owner(str(namespace), bundle.range))
+    path = paths.bundle_owner(str(namespace), bundle.range)
+    owner = await find_node(engine.store, path)
     if owner is None:
-        return await engine.call(LOOKUP, OnTopic(name))
-    url, url_tls = owner.get("nativeUrl") or "", owner.get("nativeUrlTls") or ""
+        answer = await engine.call(LOOKUP, OnTopic(name))
+        owner = await find_node(engine.store, path) if listener else None
+        if owner is None:
+            if listener:
+                raise NotReady(f"Bundle {bundle} has no owner now")
+            return answer
+    if listener:
+        urls = decode_listeners(owner.get("advertisedListeners")).get(listener)
+        if urls is None:
+            raise PreconditionFailed(f"the broker do not have {listener} listener")
+        url, url_tls = urls.service_url, urls.service_url_tls
+    else:
+        url, url_tls = owner.get("nativeUrl") or "", owner.get("nativeUrlTls") or ""
     return {
         "brokerUrl": url,
         "httpUrl": owner.get("httpUrl") or "",

@@ -7,6 +7,28 @@ BOUNDARIES = "unit/ownership/test_boundaries.py"
 
 EDITS = (
     Edit(
+        "internal-addresses-for-every-listener",
+        "engine/ownership/owner.py::OwnerRecord.urls_of",
+        "if listener:",
+        "if not listener:",
+        (
+            "unit/broker/control/test_assignment.py::"
+            "test_any_broker_answers_with_the_addresses_of_the_listener_that_a_client_names",
+        ),
+        "T7",
+    ),
+    Edit(
+        "listener-of-the-connection-forgotten",
+        "engine/broker/connection/session.py",
+        "lookup.advertised_listener_name = self._listener",
+        "pass",
+        (
+            "unit/broker/test_service.py::"
+            "test_a_client_receives_the_addresses_of_the_listener_that_it_names_or_connects_by",
+        ),
+        "T7",
+    ),
+    Edit(
         "owned-twice",
         "engine/ownership/registration.py::claim",
         "if stored != own:",

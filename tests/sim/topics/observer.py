@@ -22,7 +22,7 @@ class Observer:
         self._listed: dict[int, None] = {}
         """Ledgers that a topic or a cursor had at some time."""
         self.administered: list[tuple[Node, asyncio.Task[None]]] = []
-        """What faults began as an administrator does, each with the process that performs it."""
+        """Operations that faults began as an administrator does, each with the process that performs it."""
 
     def look(self) -> None:
         self._listed.update(dict.fromkeys(listed_ledgers(self.cluster.tree)))

@@ -24,12 +24,14 @@ from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
 from tests.support.admin.broker_instance import TOKEN, BrokerInstance
 from tests.support.net.certificates import Authority
+from tests.support.ports import free_ports
+from tests.support.raw_client import Wire
 
 TEXT = "Reached the maximum number of connections"
 
 
 @asynccontextmanager
-async def running(folder: Path, **settings: int) -> AsyncIterator[BrokerService]:
+async def running(folder: Path, **settings: int | str) -> AsyncIterator[BrokerService]:
     given = {"broker_port": 0, "broker_http_port": 0, **settings}
     environ = {f"MAGNETAR_{name.upper()}": str(value) for name, value in given.items()}
     store = MemoryServer().session()
@@ -123,6 +125,43 @@ async def test_without_a_cap_no_connection_is_refused(tmp_path: Path) -> None:
             await asyncio.sleep(0)
         for _, writer in held:
             writer.close()
+
+
+async def test_a_client_receives_the_addresses_of_the_listener_that_it_names_or_connects_by(
+    tmp_path: Path,
+) -> None:
+    inner, outer, other = free_ports(3)
+    advertised = f"inner:pulsar://127.0.0.1:{inner},outer:pulsar://broker.example.org:443"
+    async with running(
+        tmp_path,
+        broker_port=inner,
+        advertised_listeners=advertised,
+        bind_addresses=f"outer:pulsar://127.0.0.1:{outer},inner:pulsar://127.0.0.1:{other}",
+    ) as broker:
+        assert broker.record.id == f"127.0.0.1:{broker.http_port}"
+        assert broker.record.service_url == f"pulsar://127.0.0.1:{inner}"
+
+        def url_for(port: int, listener: str | None = None) -> str:
+            client = Wire(port).open()
+            named = {} if listener is None else {"advertised_listener_name": listener}
+            try:
+                answer = client.ask(
+                    "lookupTopic", topic="t", request_id=1, authoritative=True, **named
+                )
+                lookup = answer["lookupTopicResponse"]
+                return str(lookup.get("brokerServiceUrl") or lookup["message"])
+            finally:
+                client.close()
+
+        for port, name, url in (
+            (inner, None, f"pulsar://127.0.0.1:{inner}"),
+            (inner, "outer", "pulsar://broker.example.org:443"),
+            (outer, None, "pulsar://broker.example.org:443"),
+            (outer, "inner", f"pulsar://127.0.0.1:{inner}"),
+            (other, "", f"pulsar://127.0.0.1:{inner}"),
+            (outer, "moon", "the broker do not have moon listener"),
+        ):
+            assert await asyncio.to_thread(url_for, port, name) == url
 
 
 async def test_a_drain_hands_over_every_other_bundle_when_one_fails_unexpectedly(

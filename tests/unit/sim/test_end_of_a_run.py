@@ -1,4 +1,4 @@
-"""What a run of topics waits for before it checks that all is delivered and acknowledged."""
+"""The conditions for which a run of topics waits before it checks that all is delivered and acknowledged."""
 
 import asyncio
 from types import SimpleNamespace

@@ -8,6 +8,7 @@ from engine.base.names import BundleName, TopicName
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.errors import ServiceNotReady
 from engine.metadata.memory import MemoryServer
+from engine.net.listener_urls import NO_LISTENERS, Listeners, ListenerUrls
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer, Placer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
@@ -24,6 +25,7 @@ async def _broker(
     persistent: bool = True,
     non_persistent: bool = True,
     placer: Placer = BY_HASH,
+    listeners: Listeners = NO_LISTENERS,
 ) -> BundleAssignment:
     store = server.session()
     record = BrokerRecord(
@@ -33,6 +35,7 @@ async def _broker(
         0,
         "test",
         f"pulsar+ssl://{name}:6651",
+        listeners=listeners,
         persistent=persistent,
         non_persistent=non_persistent,
     )
@@ -82,6 +85,28 @@ async def test_a_topic_without_a_broker_of_its_kind_is_placed_on_any_broker() ->
     await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     only = await _broker(server, "one", persistent=False)
     assert (await only.place(TOPIC, authoritative=False)).here
+
+
+async def test_any_broker_answers_with_the_addresses_of_the_listener_that_a_client_names() -> None:
+    server = MemoryServer()
+    await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
+    outer = ListenerUrls("pulsar://outside:1", "pulsar+ssl://outside:2")
+    first, last = [
+        await _broker(
+            server, name, placer=LastPlacer(), listeners={"outer": outer} if name == "z" else {}
+        )
+        for name in ("a", "z")
+    ]
+    chosen = await first.lookup(TOPIC, authoritative=False, listener="outer")
+    assert (chosen.redirect, chosen.broker_url) == (True, "pulsar://outside:1")
+    for asked in (last, first):
+        owner = await asked.lookup(TOPIC, authoritative=False, listener="outer")
+        assert (owner.redirect, owner.broker_url) == (False, "pulsar://outside:1")
+        assert owner.broker_url_tls == "pulsar+ssl://outside:2"
+        inside = await asked.lookup(TOPIC, authoritative=False, listener="")
+        assert inside.broker_url == "pulsar://z:6650"
+        with pytest.raises(ServiceNotReady, match="the broker do not have other listener"):
+            await asked.lookup(TOPIC, authoritative=False, listener="other")
 
 
 class LastPlacer:
