@@ -22,6 +22,7 @@ from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
+from engine.ownership.load.settings import LoadBalanceSettings
 from engine.tenancy.settings import PolicySettings, TenantLimits
 
 
@@ -35,6 +36,7 @@ class Settings:
     policies: PolicySettings
     managed: ManagedSettings
     ledger: LedgerSettings
+    load_balance: LoadBalanceSettings = field(default_factory=LoadBalanceSettings)
     tenants: TenantLimits = field(default_factory=TenantLimits)
     broker_client: BrokerClientSettings = field(default_factory=BrokerClientSettings)
     metadata: MetadataSettings = field(default_factory=MetadataSettings)

@@ -1,5 +1,6 @@
 """The parts of a running broker, put together: tenancy, then topics, then administration."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -8,8 +9,10 @@ from engine.auth.own_role import check_own_role
 from engine.auth.settings import IdentitySettings
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
+from engine.base.loop import waited_s
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import contained
+from engine.broker.administration.bundle_loads import BundleLoads
 from engine.broker.administration.operations.admin_operations import (
     AdminOperations,
     Collaborators,
@@ -23,6 +26,7 @@ from engine.broker.control.authenticating import ClientAuthentication
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.control.isolation_keeper import IsolationKeeper
+from engine.broker.control.load.reporting import BusyShare, LoadReporter
 from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.policies import (
     TopicPolicies,
@@ -53,6 +57,7 @@ from engine.metadata.store import (
 )
 from engine.net.network import Network
 from engine.net.tls import TlsSettings
+from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
@@ -189,8 +194,15 @@ class Running:
         self.revocation = Revocation(
             self.access, access_changes, self.context.judge, loaded, self.sessions
         )
-        self._administer(base, record, incarnation=f"{record.id}-{instance}")
         self.registration = BrokerRegistration(base.store, record)
+        self.load_reporter = LoadReporter(
+            self.registration,
+            BundleLoads(self.registry, self.ownership),
+            BusyShare(partial(waited_s, asyncio.get_running_loop()), base.clock.monotonic_s),
+            base.clock,
+            lambda: self.dynamic.of(LoadBalanceSettings),
+        )
+        self._administer(base, record, incarnation=f"{record.id}-{instance}")
         self.isolation = IsolationKeeper(
             base.store,
             self.ownership,
@@ -266,6 +278,7 @@ class Running:
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=self.tenancy.schemas,
                 dynamic=self.dynamic,
+                load_reporter=self.load_reporter,
                 settings=base.data_path,
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,

@@ -1,16 +1,20 @@
 """Registration of a broker in the list of live brokers, renewed with each new session.
 
 The ephemeral node ``/loadbalance/brokers/<host:http-port>`` holds Pulsar's load report of a broker as JSON, and our
-additional key ``adminRpcUrl``. The creator of ``/loadbalance/leader`` is the leader; nothing depends on it so far.
+additional keys ``adminRpcUrl`` and ``hotTopics``. The creator of ``/loadbalance/leader`` is the leader, which plans
+where bundles should move (``engine.broker.control.load.leader``); nothing else depends on it.
 """
 
+import asyncio
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from engine.base.log import bound
 from engine.metadata import paths
-from engine.metadata.records import decode_json
+from engine.metadata.cached import derived, fresh
+from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -23,8 +27,11 @@ from engine.net.listener_urls import (
     decode_listeners,
     encode_listeners,
 )
+from engine.ownership.load.report import LoadReport, decode_report
 
 ATTEMPTS_MAX = 5
+LOAD_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+"""Load manager in the reports of Pulsar's brokers with default settings, and in ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,40 +58,32 @@ class BrokerRecord:
         """Return whether the broker serves topics of this kind."""
         return self.persistent if persistent else self.non_persistent
 
-    def encode(self) -> bytes:
-        """Encode as the load report of an idle broker, in Pulsar's key order."""
-        idle = {"usage": 0.0, "limit": 0.0}
-        report: dict[str, Any] = {
+    def encode(self, load: LoadReport | None = None) -> bytes:
+        """Encode as a load report in Pulsar's key order; without ``load`` nothing is known of it yet."""
+        return encode_json(self.document(LoadReport(self.id) if load is None else load))
+
+    def document(self, load: LoadReport) -> Document:
+        """Return Pulsar's LocalBrokerData with our additions at its end."""
+        usage = load.usage
+        return {
             "webServiceUrl": self.web_url,
             **({"webServiceUrlTls": self.web_url_tls} if self.web_url_tls else {}),
             "pulsarServiceUrl": self.service_url,
             **({"pulsarServiceUrlTls": self.service_url_tls} if self.service_url_tls else {}),
             "persistentTopicsEnabled": self.persistent,
             "nonPersistentTopicsEnabled": self.non_persistent,
-            **dict.fromkeys(("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"), idle),
-            "msgThroughputIn": 0.0,
-            "msgThroughputOut": 0.0,
-            "msgRateIn": 0.0,
-            "msgRateOut": 0.0,
-            "lastUpdate": self.started_ms,
-            "lastStats": {},
-            "numTopics": 0,
-            "numBundles": 0,
-            "numConsumers": 0,
-            "numProducers": 0,
-            "bundles": [],
-            "lastBundleGains": [],
-            "lastBundleLosses": [],
+            **load.document(),
             "brokerVersionString": self.version,
             "protocols": {},
             "advertisedListeners": encode_listeners(self.listeners),
-            "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
+            # Pulsar's own leader leaves out brokers with another load manager than its own.
+            "loadManagerClassName": LOAD_MANAGER,
             "startTimestamp": self.started_ms,
-            "maxResourceUsage": 0.0,
+            **({} if usage is None else {"maxResourceUsage": usage}),
             "loadReportType": "LocalBrokerData",
             "adminRpcUrl": self.web_url,
+            **load.additions(),
         }
-        return json.dumps(report, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, broker_id: str, value: bytes) -> "BrokerRecord":
@@ -133,32 +132,64 @@ async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | Non
     raise StoreUnavailableError(f"{path} keeps changing")
 
 
+class RegisteredBroker(NamedTuple):
+    """Addresses and load of a registered broker."""
+
+    record: BrokerRecord
+    load: LoadReport
+
+
 class BrokerRegistration:
     """Registration of one broker; ``renew`` must be called after the start and after each new session."""
 
     def __init__(self, store: MetadataStore, record: BrokerRecord) -> None:
         self._store = store
         self.record = record
+        self._load: LoadReport | None = None
+        """The newest report, which a registration under a new session has at once."""
+        self._lock = asyncio.Lock()
         self._log = bound(__name__, broker=record.id)
 
     async def renew(self) -> None:
         """List this broker under the current session, and try to become the leader. Raises the store's errors."""
-        path = paths.broker(self.record.id)
-        # Any other value was written by an earlier process of this broker, because the id is ours: it is replaced.
-        stored, listed = await self._stored(path)
-        if not listed:
-            if not await claim(self._store, path, self.record.encode(), mine=stored):
-                raise StoreUnavailableError(f"{path} is held by another session")
-            self._log.info("broker registered")
-        await self.stand()
+        async with self._lock:
+            path = paths.broker(self.record.id)
+            # Any other value was written by an earlier process of this broker, because the id is ours: it is replaced.
+            stored, listed, _ = await self._stored(path)
+            if not listed:
+                if not await claim(self._store, path, self._value(), mine=stored):
+                    raise StoreUnavailableError(f"{path} is held by another session")
+                self._log.info("broker registered")
+            await self.stand()
 
-    async def _stored(self, path: str) -> tuple[bytes | None, bool]:
-        """Return the value of our node, None without one, and whether the node belongs to the current session."""
+    def _value(self) -> bytes:
+        return self.record.encode(self._load)
+
+    async def report(self, load: LoadReport) -> bool:
+        """Write the load of this broker. Return False when the broker is not registered under the current session.
+
+        The registration that follows has the load, too. Raises the store's errors; cancel-safe.
+        """
+        self._load = load
+        async with self._lock:
+            path = paths.broker(self.record.id)
+            # The version is read each time: that of a node which a former session made is not ours to replace.
+            _, listed, version = await self._stored(path)
+            if not listed:
+                return False
+            try:
+                await self._store.put(path, self._value(), version)
+            except (NoNodeError, BadVersionError):
+                return False
+            return True
+
+    async def _stored(self, path: str) -> tuple[bytes | None, bool, int]:
+        """Return the value of our node, None without one, whether it belongs to the current session, its version."""
         try:
             value, stat = await self._store.get(path)
         except NoNodeError:
-            return None, False
-        return value, stat.ephemeral_owner == self._store.session_id
+            return None, False, 0
+        return value, stat.ephemeral_owner == self._store.session_id, stat.version
 
     async def stand(self) -> None:
         """Become the leader if there is none. Raises the store's errors."""
@@ -166,28 +197,49 @@ class BrokerRegistration:
         encoded = json.dumps(value, separators=(",", ":")).encode()
         await claim(self._store, paths.LOADBALANCE_LEADER, encoded)
 
+    async def leads(self) -> bool:
+        """Return whether this broker is the leader under its present, proven session. Raises the store's errors."""
+        try:
+            _, stat = await fresh(self._store, paths.LOADBALANCE_LEADER).get(
+                paths.LOADBALANCE_LEADER
+            )
+        except NoNodeError:
+            return False
+        return stat.ephemeral_owner == self._store.session_id and self._store.session_proven
+
     async def withdraw(self) -> None:
         """Remove this broker from the list, so that no client is redirected to it while it drains."""
-        for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
-            try:
-                _, stat = await self._store.get(path)
-                if stat.ephemeral_owner == self._store.session_id:
-                    await self._store.delete(path, stat.version)
-            except (NoNodeError, BadVersionError):
-                continue
+        async with self._lock:
+            for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
+                try:
+                    _, stat = await self._store.get(path)
+                    if stat.ephemeral_owner == self._store.session_id:
+                        await self._store.delete(path, stat.version)
+                except (NoNodeError, BadVersionError):
+                    continue
 
 
-async def live_brokers(store: MetadataStore) -> dict[str, BrokerRecord]:
-    """Return the registered brokers by id, in order of id. Raises ValueError for an unreadable report."""
+def _decode(value: bytes, path: str) -> RegisteredBroker:
+    broker_id = path.removeprefix(f"{paths.LOADBALANCE_BROKERS}/")
+    return RegisteredBroker(BrokerRecord.decode(broker_id, value), decode_report(broker_id, value))
+
+
+async def registered_brokers(store: MetadataStore) -> dict[str, RegisteredBroker]:
+    """Return the registered brokers with their loads by id, in order of id.
+
+    Raises ValueError for unreadable addresses, not for a load.
+    """
     try:
         ids = await store.children(paths.LOADBALANCE_BROKERS)
     except NoNodeError:
         return {}
-    brokers: dict[str, BrokerRecord] = {}
+    brokers: dict[str, RegisteredBroker] = {}
     for broker_id in ids:
-        try:
-            value, _ = await store.get(paths.broker(broker_id))
-        except NoNodeError:
-            continue
-        brokers[broker_id] = BrokerRecord.decode(broker_id, value)
+        with suppress(NoNodeError):
+            brokers[broker_id] = await derived(store, paths.broker(broker_id), _decode)
     return brokers
+
+
+async def live_brokers(store: MetadataStore) -> dict[str, BrokerRecord]:
+    """Return the registered brokers by id, in order of id. Raises ValueError for an unreadable report."""
+    return {name: broker.record for name, broker in (await registered_brokers(store)).items()}

@@ -55,7 +55,7 @@ def build_broker(
             factory=factory,
             groups=(
                 *(settings.node, settings.tls, settings.data_path, settings.policies),
-                settings.tenants,
+                *(settings.load_balance, settings.tenants),
                 *(settings.defaults, settings.managed, settings.metadata, settings.broker_client),
                 *(settings.authentication, settings.token, settings.second_token),
                 *(settings.basic, settings.open_id, settings.authorization),

@@ -1,4 +1,4 @@
-"""Statistics of a broker's topics: a topic's line in ``broker-stats/topics``, sums by namespace, the load report."""
+"""Statistics of a broker's topics: a topic's line in ``broker-stats/topics``, sums by namespace."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,7 +7,6 @@ from engine.admin.api.arguments import JsonObject
 from engine.admin.api.statistics import TopicStats
 from engine.broker.administration import reports
 from engine.broker.topics.topic import Topic
-from engine.ownership.registration import BrokerRecord
 
 _TOPIC = {
     "publishers": "publishers",
@@ -92,20 +91,6 @@ class _Sums:
             self.rate_out += messages
             self.bytes_out += size
 
-    @property
-    def bundle(self) -> JsonObject:
-        """Pulsar's NamespaceBundleStats."""
-        return {
-            "msgRateIn": self.rate_in,
-            "msgThroughputIn": self.bytes_in,
-            "msgRateOut": self.rate_out,
-            "msgThroughputOut": self.bytes_out,
-            "consumerCount": self.consumers,
-            "producerCount": self.producers,
-            "topics": self.topics,
-            "cacheSize": 0,
-        }
-
 
 def namespace_metrics(topics: Iterable[Topic]) -> list[JsonObject]:
     """Return Pulsar's Metrics of each namespace."""
@@ -131,41 +116,3 @@ def namespace_metrics(topics: Iterable[Topic]) -> list[JsonObject]:
         }
         for namespace, sums in sorted(by_namespace.items())
     ]
-
-
-def load_report(
-    record: BrokerRecord, bundles: Iterable[str], topics: Iterable[tuple[str, Topic]], now_ms: int
-) -> JsonObject:
-    """Return Pulsar's LocalBrokerData, without the machine's CPU, memory and network, which are not known here.
-    ``topics`` are pairs of a bundle and a topic in it."""
-    total, by_bundle = _Sums(), {bundle: _Sums() for bundle in bundles}
-    for bundle, topic in topics:
-        total.add(topic)
-        by_bundle.setdefault(bundle, _Sums()).add(topic)
-    return {
-        "webServiceUrl": record.web_url,
-        **({"webServiceUrlTls": record.web_url_tls} if record.web_url_tls else {}),
-        "pulsarServiceUrl": record.service_url,
-        **({"pulsarServiceUrlTls": record.service_url_tls} if record.service_url_tls else {}),
-        "persistentTopicsEnabled": record.persistent,
-        "nonPersistentTopicsEnabled": record.non_persistent,
-        "msgThroughputIn": total.bytes_in,
-        "msgThroughputOut": total.bytes_out,
-        "msgRateIn": total.rate_in,
-        "msgRateOut": total.rate_out,
-        "lastUpdate": now_ms,
-        "lastStats": {bundle: sums.bundle for bundle, sums in by_bundle.items()},
-        "numTopics": total.topics,
-        "numBundles": len(by_bundle),
-        "numConsumers": total.consumers,
-        "numProducers": total.producers,
-        "bundles": list(by_bundle),
-        "lastBundleGains": [],
-        "lastBundleLosses": [],
-        "brokerVersionString": record.version,
-        "protocols": {},
-        "advertisedListeners": {},
-        "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
-        "startTimestamp": record.started_ms,
-        "loadReportType": "LocalBrokerData",
-    }

@@ -72,6 +72,13 @@ class BundleLoad(NamedTuple):
         }
 
 
+def sum_of(loads: Iterable[BundleLoad]) -> BundleLoad:
+    """Return the sums of the traffic and the counts of several bundles."""
+    columns = zip(*(load[:-1] for load in loads), strict=True)
+    sums = [sum(column) for column in columns]
+    return BundleLoad._make((*sums, "")) if sums else BundleLoad()
+
+
 _NO_BUNDLES: Mapping[BundleName, BundleLoad] = MappingProxyType({})
 
 

@@ -149,7 +149,7 @@ def test_a_broker_that_has_not_received_a_value_is_listed_as_behind(
 
     async def write_without_watch(engine: Engine) -> None:
         await link.bench.broker.running.dynamic.close()
-        stored = b'{"maxTopicsPerNamespace":"9","loadBalancerEnabled":"no"}'
+        stored = b'{"maxTopicsPerNamespace":"9","loadBalancerDebugModeEnabled":"no"}'
         await engine.store.create(paths.CONFIGURATION, stored, make_parents=True)
 
     link.run(write_without_watch)
@@ -158,7 +158,7 @@ def test_a_broker_that_has_not_received_a_value_is_listed_as_behind(
     [behind] = late["behind"]
     assert (behind["broker"], "not received" in behind["reason"]) == (broker, True)
     others = call("GET", API).json["others"]
-    assert others == [{"name": "loadBalancerEnabled", "stored": "no"}]
+    assert others == [{"name": "loadBalancerDebugModeEnabled", "stored": "no"}]
 
 
 def test_a_value_that_a_broker_cannot_use_is_reported_with_the_reason(

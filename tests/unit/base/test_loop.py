@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from engine.base.loop import EventLoop, last_call
+from engine.base.loop import EventLoop, last_call, waited_s
 from tests.support.instance import ROOT
 
 
@@ -30,6 +30,27 @@ def test_last_callbacks_run_after_all_ready_ones_and_before_those_they_schedule(
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         runner.run(main())
     assert seen == ["this turn", "last", "last of the last", "next turn"]
+
+
+def test_the_loop_measures_the_time_in_which_it_waits() -> None:
+    async def main() -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+        before_s = waited_s(loop)
+        assert before_s is not None
+        await asyncio.sleep(0.05)
+        slept_s = (waited_s(loop) or 0.0) - before_s
+        until_s = loop.time() + 0.02
+        while loop.time() < until_s:
+            await asyncio.sleep(0)
+        return slept_s, (waited_s(loop) or 0.0) - before_s - slept_s
+
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        slept_s, busy_wait_s = runner.run(main())
+    assert slept_s > 0.04
+    assert busy_wait_s == 0.0
+    loop = asyncio.new_event_loop()
+    assert waited_s(loop) is None
+    loop.close()
 
 
 def test_a_failing_last_callback_is_reported_and_the_next_one_runs() -> None:

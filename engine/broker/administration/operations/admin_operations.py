@@ -21,6 +21,7 @@ from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.policies import (
     TopicPolicies,
 )
@@ -52,6 +53,7 @@ class Collaborators:
     resting: RestingLogs
     schemas: SchemaRegistry
     dynamic: DynamicSettings
+    load_reporter: LoadReporter
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     forget: ForgetTopic
@@ -83,7 +85,7 @@ class AdminOperations:
         )
         self.bundles = BundleOperations(store, parts.ownership, parts.assignment, registry)
         self.brokers = BrokerOperations(
-            store, registry, parts.ownership, parts.dynamic, parts.record, clock
+            store, registry, parts.ownership, parts.dynamic, parts.record, parts.load_reporter
         )
         self.settings = SettingOperations(parts.dynamic)
 

@@ -12,14 +12,13 @@ from engine.admin.api.brokers import (
     TOPICS_STATS,
     TopicsPage,
 )
-from engine.base.clock import Clock
 from engine.base.errors import MagnetarError, NotReady
 from engine.broker.administration.broker_stats import (
-    load_report,
     namespace_metrics,
     topic_line,
 )
 from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.metadata import paths
@@ -52,14 +51,14 @@ class BrokerOperations:
         ownership: BundleOwnership,
         dynamic: DynamicSettings,
         record: BrokerRecord,
-        clock: Clock,
+        load_reporter: LoadReporter,
     ) -> None:
         self._store = store
         self._registry = registry
         self._ownership = ownership
         self._dynamic = dynamic
         self._record = record
-        self._clock = clock
+        self._load_reporter = load_reporter
 
     @property
     def handlers(self) -> Handlers:
@@ -117,13 +116,7 @@ class BrokerOperations:
         return bundle.range if bundle is not None else ""
 
     async def load_report(self, args: NoArguments) -> JsonObject:
-        topics = [
-            (f"{topic.name.namespace}/{self._bundle(topic)}", topic)
-            for topic in self._registry
-            if not topic.closing
-        ]
-        bundles = [str(bundle) for bundle in self._ownership.owned()]
-        return load_report(self._record, bundles, topics, self._clock.wall_ms())
+        return self._record.document(await self._load_reporter.current())
 
     async def topics_stats(self, args: TopicsPage) -> JsonObject:
         following = [topic for topic in self._registry.topics() if topic.name.full > args.after]

@@ -135,7 +135,7 @@ async def test_stored_settings_are_applied_where_they_are_valid(
     store = instance.cluster.store
     await store.create(
         paths.CONFIGURATION,
-        b'{"maxTopicsPerNamespace":"abc","defaultNumPartitions":"3","loadBalancerEnabled":"no"}',
+        b'{"maxTopicsPerNamespace":"abc","defaultNumPartitions":"3","loadBalancerDebugModeEnabled":"no"}',
         make_parents=True,
     )
     with caplog.at_level(logging.WARNING):
@@ -144,7 +144,7 @@ async def test_stored_settings_are_applied_where_they_are_valid(
     assert runtime(broker, "maxTopicsPerNamespace") == "0"
     assert "dynamic setting not used name=maxTopicsPerNamespace" in caplog.text
     await change(instance, "maxTopicsPerNamespace", "4")
-    assert (await values(instance))["loadBalancerEnabled"] == "no"
+    assert (await values(instance))["loadBalancerDebugModeEnabled"] == "no"
     await store.put(paths.CONFIGURATION, b"[]")
     with pytest.raises(Failed, match="a JSON object is needed"):
         await values(instance)
