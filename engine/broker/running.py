@@ -166,7 +166,8 @@ class Running:
         cluster = base.node.cluster_name
         self.ownership = BundleOwnership(base.store, OwnerRecord.of(record), on_lost)
         self.assignment = BundleAssignment(
-            base.store, self.ownership, record, cluster, HashPlacer()
+            *(base.store, self.ownership, record, cluster, HashPlacer()),
+            considers_load=lambda: self.dynamic.of(LoadBalanceSettings).load_balancer_enabled,
         )
         self.identity = BrokerIdentity(cluster, record.id, instance)
         self.revoked = RevokedTokens(base.store, base.clock, self._withdraw, sweeps=True)

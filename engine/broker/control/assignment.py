@@ -1,16 +1,19 @@
 """Search for the broker that serves a topic, and its choice. Implements ``engine.broker.ports.Ownership``."""
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from engine.base.errors import Refusal
 from engine.base.names import BundleName, TopicName
 from engine.broker.errors import NotServedHere, ServiceNotReady, TopicNotFound, not_served
 from engine.broker.ports import LookupResult
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.net.listener_urls import ListenerUrls
+from engine.ownership.load.stored import placement_policies
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
-from engine.ownership.placer import Placer
-from engine.ownership.registration import BrokerRecord, live_brokers
+from engine.ownership.placer import Placer, Situation
+from engine.ownership.registration import BrokerRecord, RegisteredBroker, registered_brokers
 from engine.tenancy.resources.isolation import IsolationPolicies, isolation_of
 
 NO_NAMESPACE = "Namespace not found"
@@ -47,9 +50,12 @@ class BundleAssignment:
         record: BrokerRecord,
         cluster: str,
         placer: Placer,
+        considers_load: Callable[[], bool] = lambda: True,
     ) -> None:
+        """``considers_load``: whether brokers with much more load than the mean are asked last."""
         self._store = store
         self._placer = placer
+        self._considers_load = considers_load
         self._cluster = cluster
         self._ownership = ownership
         self._record = record
@@ -117,7 +123,8 @@ class BundleAssignment:
         policies = await self._isolation()
         if authoritative and not policies:
             return None
-        brokers = await live_brokers(self._store)
+        registered = await registered_brokers(self._store)
+        brokers = {broker_id: broker.record for broker_id, broker in registered.items()}
         places = policies.places(str(bundle.namespace), brokers)
         if brokers and not places:
             raise ServiceNotReady(
@@ -128,8 +135,27 @@ class BundleAssignment:
         if authoritative and (own in places or own not in brokers):
             return None
         able = [broker for broker in places if brokers[broker].serves(persistent=persistent)]
-        order = self._placer.order(bundle, able or places)
+        situation = await self._situation(bundle, policies, registered)
+        order = self._placer.order(bundle, able or places, situation)
         return brokers[order[0]] if order and order[0] != own else None
+
+    async def _situation(
+        self,
+        bundle: BundleName,
+        isolation: IsolationPolicies,
+        brokers: Mapping[str, RegisteredBroker],
+    ) -> Situation:
+        """Return what the placement of ``bundle`` considers besides its name."""
+        try:
+            policies = await placement_policies(
+                self._store, self._cluster, [bundle.namespace], isolation
+            )
+        except (ValueError, Refusal) as error:
+            raise ServiceNotReady(str(error)) from error
+        if not self._considers_load():
+            return Situation(policies=policies)
+        loads = {broker_id: broker.load.usage for broker_id, broker in brokers.items()}
+        return Situation(loads, policies)
 
     async def _isolation(self) -> IsolationPolicies:
         try:

@@ -4,15 +4,17 @@ from collections.abc import Iterable
 
 import pytest
 
-from engine.base.names import BundleName, TopicName
+from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.errors import ServiceNotReady
+from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.net.listener_urls import NO_LISTENERS, Listeners, ListenerUrls
+from engine.ownership.load.report import LoadReport, ResourceUsage
 from engine.ownership.owner import BundleOwnership, OwnerRecord
-from engine.ownership.placer import HashPlacer, Placer
+from engine.ownership.placer import NO_SITUATION, HashPlacer, Placer, Situation
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
-from engine.tenancy.namespaces import bootstrap
+from engine.tenancy.namespaces import bootstrap, create_namespace, set_anti_affinity
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 BY_HASH = HashPlacer()
@@ -112,7 +114,9 @@ async def test_any_broker_answers_with_the_addresses_of_the_listener_that_a_clie
 class LastPlacer:
     """Placer that ranks brokers by name in descending order."""
 
-    def order(self, bundle: BundleName, broker_ids: Iterable[str]) -> list[str]:
+    def order(
+        self, bundle: BundleName, broker_ids: Iterable[str], situation: Situation = NO_SITUATION
+    ) -> list[str]:
         return sorted(broker_ids, reverse=True)
 
 
@@ -123,3 +127,39 @@ async def test_the_placer_decides_which_broker_acquires_a_bundle() -> None:
     sent = await first.place(TOPIC, authoritative=False)
     assert (sent.chosen, sent.owner.native_url) == (True, "pulsar://z:6650")
     assert (await last.place(TOPIC, authoritative=False)).here
+
+
+async def test_a_bundle_goes_to_no_broker_with_much_more_load_than_the_mean() -> None:
+    server = MemoryServer()
+    await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
+    brokers = [await _broker(server, name) for name in ("one", "two")]
+    bundle = (await brokers[0]._ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+    first, second = BY_HASH.order(bundle, ["one:8081", "two:8081"])
+    store = server.session()
+    for broker_id, usage in ((first, 90.0), (second, 10.0)):
+        value, _ = await store.get(paths.broker(broker_id))
+        record = BrokerRecord.decode(broker_id, value)
+        load = LoadReport(broker_id, cpu=ResourceUsage(usage, 100.0))
+        await store.put(paths.broker(broker_id), record.encode(load))
+    places = [await broker.place(TOPIC, authoritative=False) for broker in brokers]
+    assert {place.owner.http_url for place in places} == {f"http://{second}"}
+    assert sum(place.here for place in places) == 1
+
+
+async def test_namespaces_of_an_anti_affinity_group_are_placed_on_different_brokers() -> None:
+    server = MemoryServer()
+    store = server.session()
+    await bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
+    brokers = [await _broker(server, name) for name in ("one", "two", "three", "four")]
+    names = [NamespaceName("public", f"n{number}") for number in range(4)]
+    for name in names:
+        await create_namespace(store, name, {}, cluster="standalone")
+        await set_anti_affinity(store, name, "g")
+    owners: dict[NamespaceName, set[str]] = {}
+    for name in names:
+        for number in range(10):
+            topic = TopicName.parse(f"persistent://{name}/t{number}")
+            places = [await broker.place(topic, authoritative=False) for broker in brokers]
+            owners.setdefault(name, set()).update(place.owner.native_url for place in places)
+    assert [len(urls) for urls in owners.values()] == [1, 1, 1, 1]
+    assert len(set().union(*owners.values())) == 4
