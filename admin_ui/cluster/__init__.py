@@ -1,6 +1,7 @@
-"""The parts of the cluster: brokers, the bundles that they own, and bookies."""
+"""The parts of the cluster: brokers with their addresses, the bundles that they own, and bookies."""
 
 from admin_ui.cluster.api import (
+    AddressesView,
     BookiesView,
     BrokersView,
     BundlesView,
@@ -14,6 +15,7 @@ from admin_ui.resource import Resource
 BUNDLE = "bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>"
 CLUSTER = Resource(
     routes={
+        "addresses": AddressesView,
         "brokers": BrokersView,
         "bundles": BundlesView,
         "bookies": BookiesView,

@@ -31,6 +31,18 @@ BUNDLE_PATH = (
 )
 
 
+class AddressesView(ClusterView):
+    """The addresses that brokers advertise to clients, each checked by a connection from this gateway."""
+
+    read_rights = AUTHENTICATED
+    calls = {"get": Call("listAddresses", shapes.AddressesAnswer)}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(
+            await self.work(lambda engine: selectors.addresses(self.cluster, engine))
+        )
+
+
 class BrokersView(ClusterView):
     """Brokers with their numbers and bundles."""
 

@@ -13,6 +13,7 @@ from engine.base.names import HASH_TOP, BundleName
 from engine.tenancy.resources.racks import get_racks
 from gateway.clusters.cluster import Cluster
 from gateway.services import bundles
+from gateway.services.addresses import AddressChecks
 from gateway.services.bundles import BundleMap, Owned
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.engine_link import Engine
@@ -33,6 +34,17 @@ _COLUMNS = [ROW_COLUMNS.index(name) for name in NUMBERS]
 def bundle_map(cluster: Cluster) -> BundleMap:
     """Return the bundles with the topics of the cluster's index, which are one of its parts."""
     return BundleMap(cluster.collector.topics)
+
+
+async def addresses(cluster: Cluster, engine: Engine) -> Body:
+    """Return the addresses that brokers advertise to all clients."""
+    rows = await cluster.part(address_checks).advertised(engine)
+    return {"rows": [row._asdict() for row in rows]}
+
+
+def address_checks(cluster: Cluster) -> AddressChecks:
+    """Return the checks of the brokers' addresses, which are one of the cluster's parts."""
+    return AddressChecks()
 
 
 async def brokers(viewer: Viewer, cluster: Cluster, engine: Engine) -> Body:

@@ -26,6 +26,22 @@ class BrokersAnswer(s.Serializer[object]):
     rows = BrokerWithBundles(many=True)
 
 
+class AdvertisedAddress(s.Serializer[object]):
+    broker = s.CharField(help_text="id of the broker")
+    listener = s.CharField(
+        help_text="listener whose clients receive the address; empty where the broker has none",
+        allow_blank=True,
+    )
+    url = s.CharField()
+    problem = s.CharField(
+        help_text="why this gateway cannot connect to it; empty where it can", allow_blank=True
+    )
+
+
+class AddressesAnswer(s.Serializer[object]):
+    rows = AdvertisedAddress(many=True)
+
+
 class BundleNumbers(BacklogOrUnknown):
     """Numbers of one bundle, or of several together."""
 

@@ -106,6 +106,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/addresses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The addresses that brokers advertise to clients, each checked by a connection from this gateway. */
+        get: operations["listAddresses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/bookies": {
         parameters: {
             query?: never;
@@ -1451,6 +1468,18 @@ export interface components {
             because: components["schemas"]["RightBasis"][];
         };
         AddPartitionsAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
+        AddressesAnswer: {
+            rows: components["schemas"]["AdvertisedAddress"][];
+        };
+        AdvertisedAddress: {
+            /** @description id of the broker */
+            broker: string;
+            /** @description listener whose clients receive the address; empty where the broker has none */
+            listener: string;
+            url: string;
+            /** @description why this gateway cannot connect to it; empty where it can */
+            problem: string;
+        };
         AffectedMessage: {
             /** @description ledger:entry */
             id: string;
@@ -4293,6 +4322,44 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listAddresses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddressesAnswer"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

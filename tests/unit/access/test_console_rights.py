@@ -48,6 +48,7 @@ CALLS = {
     "DELETE people/<seg:name>/sessions": "superuser",
     "DELETE people/<seg:name>/sessions/<seg:session_id>": "superuser",
     "GET environment": "authenticated",
+    "GET addresses": "authenticated",
     "GET health": "authenticated",
     "GET history": "lookup of topic, superuser of cluster",
     "GET overview": "authenticated",

@@ -46,6 +46,8 @@ OF_ALL = {
     },
     "admin_ui.cluster.selectors": {
         "bundle_map": "a part of the cluster",
+        "address_checks": "a part of the cluster",
+        "addresses": "addresses that brokers send to all clients",
         "combined": "bundles that a superuser chose",
         "broker_names": "names of brokers, of a change by a superuser",
         "broker_of": "names of brokers, of a change by a superuser",
@@ -78,6 +80,7 @@ OF_ALL = {
 }
 """Functions without a viewer, with what they are about."""
 VIEWS_OF_ALL = {
+    "AddressesView": "addresses that brokers send to all clients",
     "EnvironmentView": "names of clusters, and the address for clients",
     "HealthView": "states of the instance's parts, which name nothing of a tenant",
     "ViewsView": "the caller's own saved views",

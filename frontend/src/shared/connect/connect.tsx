@@ -10,6 +10,7 @@ import { CheckIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { TopicLink, useCluster } from "../topic-link";
+import { addressesQuery, urlsOfListeners } from "./addresses";
 import styles from "./connect.module.css";
 import { firstMessageQuery, listOf, look, NOT_LOOKED, rowOf } from "./first-message";
 import { LANGUAGES, problemOfTopic } from "./snippets";
@@ -36,6 +37,7 @@ function Steps({ environment }: { environment: Environment }) {
   const [text, setText] = useState(FIRST_TOPIC);
   const [topic, setTopic] = useState(FIRST_TOPIC);
   const problem = problemOfTopic(text);
+  const addresses = useQuery(addressesQuery(useCluster())).data?.rows ?? [];
   if (!language) return null;
   const { broker_url: brokerUrl, http_url: httpUrl, authentication } = environment;
   return (
@@ -43,6 +45,9 @@ function Steps({ environment }: { environment: Environment }) {
       <Panel title="Addresses of this instance">
         <dl className={styles.addresses}>
           <Address label="Clients" value={brokerUrl} />
+          {urlsOfListeners(addresses).map(({ listener, url }) => (
+            <Address key={`${listener} ${url}`} label={`Clients of listener ${listener}`} value={url} />
+          ))}
           <Address label="REST and console" value={httpUrl} />
           <Address label="WebSocket" value={`${httpUrl.replace(/^http/, "ws")}/ws/v2`} />
         </dl>
@@ -51,6 +56,17 @@ function Steps({ environment }: { environment: Environment }) {
             <p>No broker is registered: clients cannot connect. Start one first.</p>
           </Notice>
         )}
+        {addresses
+          .filter(({ problem }) => problem)
+          .map(({ broker, url, problem }) => (
+            <Notice key={`${broker} ${url}`} tone="warning">
+              <p>
+                Broker {broker} sends clients to <b>{url}</b>, where the gateway cannot connect: {problem}. If
+                clients cannot either, correct the broker's <code>advertised_address</code> or{" "}
+                <code>advertised_listeners</code>.
+              </p>
+            </Notice>
+          ))}
       </Panel>
       <Panel title="Send and receive a message">
         <div className={styles.send}>
