@@ -6,6 +6,8 @@ from typing import Any
 from admin_ui.params import Params
 from engine.auth.viewer import Viewer
 from gateway.clusters.cluster import Cluster
+from gateway.http.auth.access import rights_are_judged
+from gateway.http.auth.viewers import Viewers
 from gateway.services.attention.board import AttentionList
 from gateway.services.attention.part_items import Instance
 from gateway.services.clock import now_ms
@@ -44,7 +46,12 @@ def attention(viewer: Viewer, cluster: Cluster, snapshot: Snapshot) -> Attention
         cluster.name,
         at,
         known=bool(snapshot.brokers) and last_seen is not None and at - last_seen <= LATE_MS,
-        instance=Instance(cluster.collector.health.hops.bad, snapshot.brokers, snapshot.bookies),
+        instance=Instance(
+            cluster.collector.health.hops.bad,
+            snapshot.brokers,
+            snapshot.bookies,
+            cluster.part(Viewers).damaged() if rights_are_judged() else {},
+        ),
         start=start_command(cluster),
     )
 

@@ -21,7 +21,8 @@ from engine.broker.errors import NotAuthorized
 from engine.broker.policy_changes import ChangeQueue
 from engine.broker.topic_table import TopicTable
 from engine.broker.topics.topic import Topic
-from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.access_records import AccessRecords
+from engine.tenancy.access.stored_access import Recorded
 
 log = logging.getLogger(__name__)
 

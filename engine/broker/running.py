@@ -63,9 +63,10 @@ from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.schema.schema_registry import SchemaRegistry, schema_id
 from engine.tenancy import grants, topics
-from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.access_records import AccessRecords
 from engine.tenancy.access.policy_judge import create_judge
 from engine.tenancy.access.revoked_tokens import RevokedTokens
+from engine.tenancy.access.stored_access import Recorded
 from engine.tenancy.settings import PolicySettings
 
 

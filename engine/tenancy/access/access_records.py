@@ -13,7 +13,6 @@ from engine.auth.resource_names import TenantName
 from engine.base.errors import MagnetarError, NotReady
 from engine.base.names import NamespaceName
 from engine.base.tasks import TaskScope, UnderWay
-from engine.metadata import paths
 from engine.metadata.apart.routed import store_at, unavailable
 from engine.metadata.cached import fresh
 from engine.metadata.store import (
@@ -22,17 +21,19 @@ from engine.metadata.store import (
     SessionState,
     StoreUnavailableError,
 )
-from engine.tenancy.nodes import find_node
+from engine.tenancy.access.stored_access import (
+    Access,
+    Recorded,
+    path_of,
+    read_namespace,
+    read_tenant,
+)
 
 log = logging.getLogger(__name__)
 
 RECORDS_MAX = 20_000
 EVICTIONS_TRIED = 8
 """Number of records that are examined when the bound is exceeded. If all are in use, the bound is exceeded by one."""
-
-Recorded = TenantName | NamespaceName
-"""The name of a record: a tenant's or a namespace's."""
-Access = TenantAccess | NamespaceAccess | None
 
 
 def _nothing() -> None:
@@ -111,7 +112,7 @@ class AccessRecords(LastKnown):
         return record is not None and record.current and self._connected(name)
 
     def _connected(self, name: Recorded) -> bool:
-        return store_at(self._store, _path(name)).state is SessionState.CONNECTED
+        return store_at(self._store, path_of(name)).state is SessionState.CONNECTED
 
     # Reading
 
@@ -124,7 +125,7 @@ class AccessRecords(LastKnown):
     async def load(self, name: Recorded) -> None:
         """Read a record; concurrent callers share the read. Cancel-safe.
 
-        Raises NotReady when the store does not answer or the record is damaged; what was read before is kept.
+        Raises NotReady when the store does not answer; what was read before is kept. A damaged record is read (A32).
         """
         task = self._reads.of(name) or self._reads.begin(name, "read", self._read(name))
         error = await asyncio.shield(task)
@@ -135,21 +136,25 @@ class AccessRecords(LastKnown):
 
     async def _read(self, name: Recorded) -> Exception | None:
         """Read a record, and return the error if it cannot be read."""
-        path = _path(name)
+        path = path_of(name)
         record = self._records.get(name) or _Record()
         if name not in self._records:
             # Watched before the read, so that a change during it is noticed.
             record.stop = self._store.watch(path, lambda _: self._changed(name, record))
         changes = record.changes
         try:
-            document = await find_node(fresh(self._store, path), path)
-            kind = TenantAccess if isinstance(name, TenantName) else NamespaceAccess
-            record.access = None if document is None else kind.of(document)
-        except (MagnetarError, TypeError, AttributeError) as error:
+            store = fresh(self._store, path)
+            if isinstance(name, TenantName):
+                record.access = await read_tenant(store, name.name)
+            else:
+                record.access = await read_namespace(store, str(name))
+        except MagnetarError as error:
             if not isinstance(error, StoreUnavailableError | SessionExpiredError):
                 log.error("record not readable path=%s: %s", path, error)
             return error
         else:
+            if record.access is not None and record.access.damage:
+                log.error("record damaged, gives no right path=%s: %s", path, record.access.damage)
             record.current = record.changes == changes
             self._records[name] = record
             self._make_room()
@@ -179,9 +184,3 @@ class AccessRecords(LastKnown):
         for record in self._records.values():
             record.stop()
         self._records.clear()
-
-
-def _path(name: Recorded) -> str:
-    if isinstance(name, TenantName):
-        return paths.tenant(name.name)
-    return paths.namespace_policies(str(name))

@@ -16,7 +16,8 @@ from engine.auth.resource_names import Resource, TenantName
 from engine.auth.settings import IdentitySettings
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName
-from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.access_records import AccessRecords
+from engine.tenancy.access.stored_access import Recorded
 
 READS_MAX = 8
 """Reads of records for one verdict: a tenant and a namespace, again where they change meanwhile."""

@@ -10,8 +10,9 @@ from engine.auth.authorization.evaluator import namespace_of, tenant_of
 from engine.auth.identity import Identity
 from engine.auth.judge import Judge, Judgement, Verdict
 from engine.auth.resource_names import Resource, TenantName
-from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.access_records import AccessRecords
 from engine.tenancy.access.policy_judge import create_judge
+from engine.tenancy.access.stored_access import Recorded
 from gateway.clusters.cluster import Cluster
 from gateway.services.engine_link import CALL_TIMEOUT_S
 

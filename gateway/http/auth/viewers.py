@@ -5,10 +5,9 @@ as far as they give rights.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
-from typing import Any
 
 from django.conf import settings
 
@@ -17,20 +16,26 @@ from engine.auth.authorization.evaluator import AccessRules, judge
 from engine.auth.authorization.policy_view import NamespaceAccess, TenantAccess
 from engine.auth.authorization.viewer_of_roles import viewer_for
 from engine.auth.identity import Identity
-from engine.auth.resource_names import CLUSTER
+from engine.auth.resource_names import CLUSTER, TenantName
 from engine.auth.viewer import ALL, Viewer
 from engine.base.errors import InvalidNameError, MagnetarError
 from engine.base.names import NamespaceName
 from engine.base.tasks import TaskScope
 from engine.metadata import paths
-from engine.metadata.cached import derived, follow
-from engine.metadata.records import RecordFormatError, decode_json
-from engine.metadata.store import MetadataStore, NoNodeError
+from engine.metadata.cached import follow
+from engine.metadata.store import MetadataStore
+from engine.tenancy.access.stored_access import (
+    Access,
+    Recorded,
+    path_of,
+    read_namespace,
+    read_tenant,
+)
 from engine.tenancy.nodes import children
 from engine.tenancy.tenants import list_tenants
 from gateway.clusters.cluster import Cluster
 from gateway.services.catalog import each
-from gateway.services.engine_link import CALL_TIMEOUT_S
+from gateway.services.engine_link import CALL_TIMEOUT_S, FAILURES
 
 CHECK_S = 0.25
 """Interval at which open sockets follow changes of policies."""
@@ -117,14 +122,13 @@ class HeldPolicies:
         return dict.fromkeys(new)
 
     async def _tenant(self, name: str) -> TenantAccess | None:
-        access: TenantAccess | None = await self._derived(paths.tenant(name), _tenant_access)
-        return access
+        return await read_tenant(self._store, name)
 
     async def _read(self, scope: str) -> None:
         below = await children(self._store, paths.namespace_policies(scope))
         namespaces: Namespaces = {}
         for name in (scope, *(f"{scope}/{local}" for local in below)):
-            access = await self._derived(paths.namespace_policies(name), _namespace_access)
+            access = await read_namespace(self._store, name)
             # A node whose name is none of a namespace gives no rights.
             with suppress(InvalidNameError):
                 if access is not None:
@@ -133,20 +137,16 @@ class HeldPolicies:
             self._scopes[scope] = namespaces
             self.version += 1
 
-    async def _derived(self, path: str, make: Any) -> Any:
-        """Return what a node says; None without one, and for a damaged record, which gives no rights."""
-        try:
-            return await derived(self._store, path, make)
-        except (NoNodeError, RecordFormatError):
-            return None
-
-
-def _tenant_access(value: bytes, path: str) -> TenantAccess:
-    return TenantAccess.of(decode_json(value, path))
-
-
-def _namespace_access(value: bytes, path: str) -> NamespaceAccess:
-    return NamespaceAccess.of(decode_json(value, path))
+    @property
+    def damaged(self) -> Mapping[str, str]:
+        """The damaged records, which give no right (A32), by their path: why they cannot be read."""
+        accesses: Iterable[tuple[Recorded, Access]] = chain(
+            ((TenantName(name), access) for name, access in self._tenants.items()),
+            chain.from_iterable(scope.items() for scope in self._scopes.values()),
+        )
+        return {
+            path_of(name): access.damage for name, access in accesses if access and access.damage
+        }
 
 
 class Viewers:
@@ -160,6 +160,8 @@ class Viewers:
         self._known: dict[Identity, Viewer] = {}
         self._watchers: dict[Callable[[], None], int] = {}
         self._ticker: TaskScope | None = None
+        self._reading = False
+        self._damaged: tuple[int, Mapping[str, str]] = (-1, {})
 
     async def of(self, identity: Identity) -> Viewer:
         """Return what a caller may see now. Raises the errors of the link and the store, and TimeoutError."""
@@ -221,6 +223,29 @@ class Viewers:
                         self._watchers[changed] = version
                         changed()
             version = policies.version
+
+    def damaged(self) -> Mapping[str, str]:
+        """Return the damaged records as they are known now, by path; on the link's loop. They are read behind the call,
+        also where all callers are superusers: brokers refuse the clients that need them."""
+        policies = self._policies
+        is_current = policies is not None and policies.is_current
+        if not (is_current or self._reading):
+            self._reading = True
+            self._link.start(self._read_for_damage)
+        if policies is None:
+            return {}
+        if self._damaged[0] != policies.version:
+            self._damaged = policies.version, policies.damaged
+        return self._damaged[1]
+
+    async def _read_for_damage(self) -> None:
+        try:
+            await self._refreshed()
+        except FAILURES:
+            # The next call tries again.
+            pass
+        finally:
+            self._reading = False
 
     async def policies(self) -> HeldPolicies:
         """Return the access parts of all tenants and namespaces as they are now; awaited on the link's loop. Raises as

@@ -3,7 +3,8 @@ many clients. Pure."""
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict
 
 from gateway.services.attention.outages import Outage
@@ -48,11 +49,13 @@ class Item(TypedDict):
 
 
 class Instance(NamedTuple):
-    """State of the parts. ``hops``: those that do not answer or are late; rows have the overview's form."""
+    """State of the parts. ``hops``: those that do not answer or are late; rows have the overview's form. ``damaged``:
+    damaged records by path."""
 
     hops: Sequence[Hop] = ()
     brokers: Sequence[dict[str, Any]] = ()
     bookies: Sequence[dict[str, Any]] = ()
+    damaged: Mapping[str, str] = MappingProxyType({})
 
     @property
     def down(self) -> list[Hop]:
@@ -138,6 +141,8 @@ def part_items(
     full = [bookie for bookie in instance.bookies if bookie["state"] == "read-only"]
     if full:
         items.append(_read_only(full, f"{place}bookies"))
+    if instance.damaged:
+        items.append(_damaged(instance.damaged))
     return items
 
 
@@ -277,6 +282,23 @@ def _read_only(full: Sequence[dict[str, Any]], link: str) -> Item:
         f"Free space or add a disk. The bookie becomes writable automatically{threshold}.",
         since=min((bookie["since"] for bookie in full if bookie.get("since")), default=None),
         link=link,
+    )
+
+
+def _damaged(records: Mapping[str, str]) -> Item:
+    path = min(records)
+    subject = (
+        "1 record of a tenant or namespace is"
+        if len(records) == 1
+        else f"{len(records):,} records of tenants or namespaces are"
+    )
+    return item(
+        "record-damaged",
+        "error",
+        f"{subject} damaged and give{'s' if len(records) == 1 else ''} no rights",
+        f"{path}: {records[path]}",
+        "Correct the record in the metadata store, or restore it from a backup. Until then only superusers and, for a"
+        " namespace, the tenant's administrators have rights there.",
     )
 
 

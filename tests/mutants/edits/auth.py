@@ -203,4 +203,24 @@ EDITS = (
         (f"{CHANGED}::test_a_key_that_moves_to_the_second_provider_withdraws_nothing",),
         "A25",
     ),
+    Edit(
+        "a-text-counts-as-a-list-of-roles",
+        "engine/auth/authorization/policy_view.py::_texts",
+        "if not isinstance(stored, list | tuple | set | frozenset):",
+        "if not isinstance(stored, list | tuple | set | frozenset | str):",
+        (
+            "unit/gateway/http/auth/test_damaged_records.py::test_viewers_and_the_judge_answer_alike_about_a_damaged_record",
+        ),
+        "A32",
+    ),
+    Edit(
+        "a-damaged-record-keeps-its-rights",
+        "engine/tenancy/access/stored_access.py::namespace_access",
+        "return NamespaceAccess.damaged(str(error))",
+        "raise",
+        (
+            "unit/tenancy/access/test_policy_judge.py::test_a_record_that_is_damaged_gives_no_right_and_its_repair_gives_them_again",
+        ),
+        "A32",
+    ),
 )

@@ -16,9 +16,10 @@ from engine.broker.revocation import Revocation, _Open
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.publishers import Publishers
 from engine.broker.topics.topic import Topic
-from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.access_records import AccessRecords
 from engine.tenancy.access.policy_judge import PolicyJudge, _Call
 from engine.tenancy.access.revoked_tokens import RevokedTokens
+from engine.tenancy.access.stored_access import Recorded
 from tests.sim.plants.planting import Patches
 
 

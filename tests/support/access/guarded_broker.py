@@ -16,8 +16,9 @@ from engine.broker.revocation import Revocation
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import Stat, StoreUnavailableError, Watch
 from engine.tenancy import grants, tenants
-from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.access_records import AccessRecords
 from engine.tenancy.access.policy_judge import PolicyJudge
+from engine.tenancy.access.stored_access import Recorded
 from engine.tenancy.namespaces import bootstrap, create_namespace
 from engine.wire import client_commands
 from engine.wire import pulsar_pb2 as pb

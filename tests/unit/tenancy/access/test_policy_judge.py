@@ -20,8 +20,9 @@ from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import SessionState
 from engine.tenancy import grants, tenants
 from engine.tenancy.access import access_records
-from engine.tenancy.access.access_records import AccessRecords, Recorded
+from engine.tenancy.access.access_records import AccessRecords
 from engine.tenancy.access.policy_judge import PolicyJudge, create_judge
+from engine.tenancy.access.stored_access import Recorded
 from engine.tenancy.namespaces import bootstrap
 
 pytestmark = pytest.mark.virtual_time
@@ -191,11 +192,19 @@ async def test_a_change_during_the_read_of_a_record_is_not_lost(bench: Bench) ->
     assert not (await bench.verdict(APP)).allowed
 
 
-async def test_a_damaged_record_is_not_ready(bench: Bench) -> None:
-    for damaged in (b"{", b'{"auth_policies": 3}'):
-        await bench.writer.put(paths.namespace_policies(str(NS)), damaged)
-        with pytest.raises(NotReady, match="cannot be read"):
-            await bench.verdict(APP)
+async def test_a_record_that_is_damaged_gives_no_right_and_its_repair_gives_them_again(
+    bench: Bench,
+) -> None:
+    path = paths.namespace_policies(str(NS))
+    whole, _ = await bench.writer.get(path)
+    assert await bench.verdict(APP) == ALLOWED
+    await bench.writer.put(path, b"{")
+    await bench.notified(NS)
+    assert not (await bench.verdict(APP)).allowed
+    assert await bench.verdict(ADMIN) == ALLOWED, "the tenant's record is whole"
+    await bench.writer.put(path, whole)
+    await bench.notified(NS)
+    assert await bench.verdict(APP) == ALLOWED
 
 
 async def test_records_that_are_in_use_are_not_forgotten(

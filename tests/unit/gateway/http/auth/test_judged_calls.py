@@ -114,7 +114,8 @@ def test_an_unknown_right_while_the_store_is_unavailable_is_no_refusal(
     assert engine.opened is not None
     for name in ("get", "exists", "children"):
         monkeypatch.setattr(engine.opened.store, name, away)
-    monkeypatch.setattr("engine.tenancy.access.access_records.find_node", away)
+    for name in ("read_tenant", "read_namespace"):
+        monkeypatch.setattr(f"engine.tenancy.access.access_records.{name}", away)
     answer = judged("GET", TTL.replace("/t/n/", "/o/n/"), headers=bearer("app"))
     assert answer.status == 503, opened
     assert "metadata store" in answer.json["reason"]
