@@ -11,7 +11,7 @@ from engine.metadata import paths
 from engine.metadata.cached import derived, forget
 from engine.metadata.records import decode_json
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.net.listener_urls import NO_LISTENERS, Listeners, decode_listeners
+from engine.net.listener_urls import ListenerUrls, decode_listeners
 from engine.net.network import Network
 from engine.net.tls import ContextSource
 from engine.rpc.client import RpcClient
@@ -29,8 +29,8 @@ class BrokerAddress(NamedTuple):
     """Start time in its registration, epoch milliseconds; 0 when it has none."""
     service_url_tls: str = ""
     """Service URL in TLS; empty without one."""
-    listeners: Listeners = NO_LISTENERS
-    """Addresses by listener; empty where all clients receive the same."""
+    listeners: tuple[tuple[str, ListenerUrls], ...] = ()
+    """Names of listeners with their addresses; empty where all clients receive the same."""
 
 
 class AdminClient:
@@ -119,7 +119,7 @@ def _address(value: bytes, path: str) -> BrokerAddress:
         record.get("pulsarServiceUrl", ""),
         started if isinstance(started, int) else 0,
         record.get("pulsarServiceUrlTls") or "",
-        decode_listeners(record.get("advertisedListeners")),
+        tuple(decode_listeners(record.get("advertisedListeners")).items()),
     )
 
 

@@ -31,7 +31,7 @@ class Advertised(NamedTuple):
 
 
 class AddressChecks:
-    """Connections to all advertised addresses of a cluster, made when somebody asks; one of the cluster's parts. Not
+    """Connections to all advertised addresses of a cluster, made on request; one of the cluster's parts. Not
     for several event loops."""
 
     def __init__(self, network: Network | None = None) -> None:
@@ -64,7 +64,7 @@ class AddressChecks:
 
 def _rows(broker: BrokerAddress) -> Iterator[Advertised]:
     own = ListenerUrls(broker.service_url, broker.service_url_tls)
-    for name, urls in (broker.listeners or {"": own}).items():
+    for name, urls in broker.listeners or (("", own),):
         for url in (urls.service_url, urls.service_url_tls):
             if url:
                 yield Advertised(broker.id, name, url, "")

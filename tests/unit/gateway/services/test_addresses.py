@@ -35,7 +35,7 @@ async def test_each_address_of_each_listener_is_checked() -> None:
     calls = Calls(
         BrokerAddress("a", "", there),
         BrokerAddress(
-            "b", "", there, 0, gone, {"in": ListenerUrls(there), "out": ListenerUrls("", gone)}
+            "b", "", there, 0, gone, (("in", ListenerUrls(there)), ("out", ListenerUrls("", gone)))
         ),
     )
     assert await AddressChecks().advertised(calls.engine) == [
