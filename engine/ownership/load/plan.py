@@ -20,6 +20,7 @@ CLUSTER = "cluster"
 """Subject of a skip that concerns all brokers."""
 IDLE_RATIO = 0.5
 """Part of the mean load below which a broker is idle."""
+ROUNDING = 1e-9
 CLOCK_AHEAD_MAX_MS = 60_000
 """Milliseconds by which a report may be newer than the leader's clock."""
 GAIN_MIN = 0.01
@@ -56,10 +57,14 @@ class Transfer(NamedTuple):
 
 
 class MoveSkip(NamedTuple):
-    """A bundle, broker or the cluster (``subject``) that is left as it is."""
+    """A bundle, broker or the cluster (``subject``) that is left as it is.
+
+    ``kind`` of the reason remains the same while only numbers in the ``reason`` change.
+    """
 
     subject: str
     reason: str
+    kind: str
 
 
 _NEVER: Mapping[BundleName, int] = MappingProxyType({})
@@ -179,7 +184,7 @@ class _Planner:
             count = self._recent.imbalances + 1 if imbalance else 0
             self._recent = replace(self._recent, imbalances=count)
             if not imbalance:
-                self._skip(CLUSTER, f"balanced: {self._balance()}")
+                self._skip(CLUSTER, "balanced", f"balanced: {self._balance()}")
             elif self._is_due(imbalance):
                 self._move()
                 if self._transfers:
@@ -188,8 +193,8 @@ class _Planner:
             self._recent = replace(self._recent, imbalances=0)
         return Plan(tuple(self._transfers), tuple(self._skips), self._recent, shown, spread)
 
-    def _skip(self, subject: object, reason: str) -> None:
-        self._skips.append(MoveSkip(str(subject), reason))
+    def _skip(self, subject: object, kind: str, reason: str) -> None:
+        self._skips.append(MoveSkip(str(subject), reason, kind))
 
     def _read_loads(self) -> dict[str, float | None]:
         """Fill ``_loads`` with the brokers that take part; return the loads of all."""
@@ -200,7 +205,7 @@ class _Planner:
             shown[broker_id] = None if reason else report.usage
             reason = reason or self._policies.excluded.get(broker_id, "")
             if reason:
-                self._skip(broker_id, f"takes no part: {reason}")
+                self._skip(broker_id, "no part", f"takes no part: {reason}")
             elif report.usage is not None:
                 self._loads[broker_id] = report.usage
                 count = report.owned_count
@@ -210,9 +215,11 @@ class _Planner:
     def _may_decide(self) -> bool:
         brokers, usable = len(self._reports), len(self._loads)
         if brokers < 2:
-            self._skip(CLUSTER, "there is one broker only")
+            self._skip(CLUSTER, "alone", "there is one broker only")
         elif usable < 2 or usable * 2 < brokers:
-            self._skip(CLUSTER, f"no decision: {usable} of {brokers} brokers can take part")
+            self._skip(
+                CLUSTER, "no decision", f"no decision: {usable} of {brokers} brokers can take part"
+            )
         else:
             return True
         return False
@@ -246,7 +253,9 @@ class _Planner:
         checks, limits = self._recent.imbalances, self._limits
         if checks < limits.checks:
             self._skip(
-                CLUSTER, f"imbalance found {checks} times, acts at {limits.checks}: {imbalance}"
+                CLUSTER,
+                "imbalance",
+                f"imbalance found {checks} times, acts at {limits.checks}: {imbalance}",
             )
             return False
         cycle_ms = self._recent.cycle_ms
@@ -254,6 +263,7 @@ class _Planner:
         if 0 <= since_ms < limits.quiet_ms:
             self._skip(
                 CLUSTER,
+                "quiet",
                 f"quiet for {(limits.quiet_ms - since_ms) / 1000:.0f} s more after the last moves: {imbalance}",
             )
             return False
@@ -306,7 +316,7 @@ class _Planner:
             moved_bytes += self._reports[source].bundles[bundle].bytes
         if moved < limits.share_min and moved_bytes < limits.bytes_min:
             self._loads, self._counts = before
-            self._skip(source, self._not_worth_it(len(planned), moved, moved_bytes))
+            self._skip(source, "not worth it", self._not_worth_it(len(planned), moved, moved_bytes))
             return False
         self._transfers += planned
         self._moved.update(dict.fromkeys((move.bundle for move in planned), self._now_ms))
@@ -334,7 +344,9 @@ class _Planner:
             if bundle in self._moved:
                 ago_s = (self._now_ms - self._moved[bundle]) / 1000
                 wait_s = self._limits.bundle_quiet_ms / 1000
-                self._skip(bundle, f"moved {ago_s:.0f} s ago, not again for {wait_s:.0f} s")
+                self._skip(
+                    bundle, "moved", f"moved {ago_s:.0f} s ago, not again for {wait_s:.0f} s"
+                )
             elif share > 0:
                 bundles.append((bundle, share))
         return bundles
@@ -357,20 +369,22 @@ class _Planner:
         places = self._policies.preferred(bundle, places)
         usable = [name for name in places if name in self._loads and name not in self._sources]
         if not usable:
-            self._skip(bundle, "isolation policies or anti-affinity leave no other broker")
+            self._skip(
+                bundle, "no place", "isolation policies or anti-affinity leave no other broker"
+            )
             return None
         destination = min(usable, key=lambda broker_id: (self._loads[broker_id], broker_id))
         if receivers is not None and destination not in receivers:
-            self._skip(bundle, f"the idle {', '.join(receivers[:3])} may not serve it")
+            self._skip(bundle, "no place", f"the idle {', '.join(receivers[:3])} may not serve it")
             return None
         load = self._loads[destination]
         rest = self._half(source, load)
-        if share <= rest:
+        if share <= rest + ROUNDING:
             return destination if rest >= GAIN_MIN else None
         if not may_exceed:
             return None
         if load + share > self._loads[source] - GAIN_MIN:
-            self._skip(bundle, self._too_large(source, destination, bundle, share))
+            self._skip(bundle, "too large", self._too_large(source, destination, bundle, share))
             return None
         return destination
 

@@ -7,7 +7,7 @@ when there are fewer brokers than members, and a failure domain only when there 
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -40,6 +40,10 @@ class PlacementPolicies:
     groups: Mapping[NamespaceName, AntiAffinity] = field(default_factory=lambda: _NO_GROUPS)
     domains: Mapping[str, str] = field(default_factory=lambda: _NONE)
     excluded: Mapping[str, str] = field(default_factory=lambda: _NONE)
+
+    def without(self, excluded: Mapping[str, str]) -> "PlacementPolicies":
+        """Return these policies with ``excluded`` brokers."""
+        return replace(self, excluded=excluded)
 
     def places(self, bundle: BundleName, broker_ids: Collection[str]) -> list[str]:
         """Return the ones of ``broker_ids`` that isolation lets serve the bundle."""
