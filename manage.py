@@ -16,13 +16,17 @@ def programs() -> "list[Program[Any]]":
     """All that read settings; no package knows all of them."""
     from bookie.settings import PROGRAM as BOOKIE
     from engine.metadata.server.settings import PROGRAM as METADATA
+    from engine.proxy.settings import PROGRAM as PROXY
     from engine.settings import PROGRAM as BROKER
     from gateway.environment import PROGRAM as GATEWAY
     from gateway.sign_in import provider_program
     from gateway.standalone.settings import PROGRAM as STANDALONE
     from spark_jobs.pulsar_source.access import PROGRAM as ANALYSES
 
-    return [STANDALONE, BROKER, BOOKIE, METADATA, GATEWAY, provider_program("NAME"), ANALYSES]
+    return [
+        *(STANDALONE, BROKER, BOOKIE, METADATA, PROXY, GATEWAY),
+        *(provider_program("NAME"), ANALYSES),
+    ]
 
 
 def settings_reference(arguments: list[str]) -> int:

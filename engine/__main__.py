@@ -3,7 +3,7 @@ that ends by itself."""
 
 import sys
 
-PROGRAMS = ("broker", "metadata", "metadata copy")
+PROGRAMS = ("broker", "proxy", "metadata", "metadata copy")
 COMMANDS = (
     *("initialize-cluster-metadata", "initialize-namespace"),
     *("initialize-transaction-coordinator-metadata", "delete-cluster-metadata"),
@@ -21,6 +21,10 @@ def main(arguments: list[str]) -> int:
         from engine.programs.program import run
 
         return run(BROKER)
+    if arguments == ["proxy"]:
+        from engine.programs.proxy import main as proxy
+
+        return proxy()
     if arguments[:2] == ["metadata", "copy"]:
         from engine.programs.metadata_copy import main as copy
 

@@ -36,7 +36,12 @@ PRIVATE: Mapping[str, bool] = {"private": True}
 """Metadata of a private group in a program's dataclass."""
 HIDDEN = "********"
 """Shown instead of the value of a secret setting, unless that is empty."""
-PRIVATE_VARIABLES = ("MAGNETAR_BOOKIE_", "MAGNETAR_METADATA_SERVER_", "MAGNETAR_PROVIDER_")
+PRIVATE_VARIABLES = (
+    "MAGNETAR_BOOKIE_",
+    "MAGNETAR_METADATA_SERVER_",
+    "MAGNETAR_PROVIDER_",
+    "MAGNETAR_PROXY_",
+)
 """Prefixes of variables that only one program reads."""
 
 _NO_VALUES: Mapping[str, Any] = {}

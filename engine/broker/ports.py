@@ -8,6 +8,7 @@ from typing import Protocol
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.policies import TopicPolicies
 from engine.metadata.store import Found
+from engine.wire.commands import SERVER_VERSION
 
 
 class TopicMode(IntEnum):
@@ -125,4 +126,4 @@ class BrokerIdentity:
     cluster: str
     broker_id: str
     instance: int
-    server_version: str = "Pulsar Server4.0.8"
+    server_version: str = SERVER_VERSION

@@ -22,7 +22,6 @@ from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.control.assignment import BundleAssignment
-from engine.broker.control.authenticating import ClientAuthentication
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.control.isolation_keeper import IsolationKeeper
@@ -61,6 +60,7 @@ from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.rpc.client_authentication import ClientAuthentication
 from engine.schema.schema_registry import SchemaRegistry, schema_id
 from engine.tenancy import grants, topics
 from engine.tenancy.access.access_records import AccessRecords

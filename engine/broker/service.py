@@ -33,8 +33,6 @@ from engine.tenancy.namespaces import bootstrap
 from engine.wire import commands
 from engine.wire.errors import ServerError
 
-VERSION = "4.0.8"
-"""Apache Pulsar release whose protocol this broker implements; it is sent to clients."""
 CLOSE_DEADLINE_S = 1.0
 """Seconds in which connections may end after everything they used is closed."""
 
@@ -65,7 +63,7 @@ class BrokerService:
         self._serving = False
         self._session_id = 0
         self._changed = asyncio.Event()
-        self.record = BrokerRecord("", "", "", 0, VERSION)
+        self.record = BrokerRecord("", "", "", 0, commands.PULSAR_VERSION)
         self._running: Running | None = None
         self._pages: RpcPages | None = None
         self.broker_port = 0
@@ -109,7 +107,7 @@ class BrokerService:
             service_url=service_url,
             web_url=f"http://{node.host}:{self.http_port}",
             started_ms=base.clock.wall_ms(),
-            version=VERSION,
+            version=commands.PULSAR_VERSION,
             service_url_tls=service_url_tls,
             web_url_tls=web_url_tls,
             listeners=node.listeners,

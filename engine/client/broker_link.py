@@ -34,6 +34,9 @@ Body = Any
 Credentials = Callable[[bytes], tuple[str, bytes]]
 """Returns (method name, data) for a broker's challenge, which is empty for the first credentials."""
 
+OriginalCredentials = Callable[[], tuple[str, bytes]]
+"""Returns (method name, data) of a proxy's client, as accepted last."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinkSettings:
@@ -48,6 +51,10 @@ class LinkSettings:
     tls: ContextSource | None = None
     original_principal: str | None = None
     """The role that the client acts for, as a proxy (A22); None for itself."""
+    original_credentials: OriginalCredentials | None = None
+    """Returns the credentials of the client that a proxy acts for, where it forwards them."""
+    proxy_version: str | None = None
+    """Version of the proxy, whose client the link serves; None for other clients."""
 
 
 class LinkUser(Protocol):
@@ -86,6 +93,8 @@ class BrokerLink(Connection):
         self.consumers: dict[int, AttachedConsumer] = {}
         self.max_message_size = frames.MESSAGE_BYTES_MAX
         self.server_version = ""
+        self.features = pb.FeatureFlags()
+        """The broker's feature flags, by CONNECTED."""
         self._settings = settings
         self._proxy_to = proxy_to
         self._peer = ClientPeer(self.frame_max)
@@ -173,19 +182,26 @@ class BrokerLink(Connection):
     # --- received --------------------------------------------------------------------------------
 
     def opened(self) -> None:
+        settings = self._settings
         method, data, features = None, None, None
-        if self._settings.credentials is not None:
-            method, data = self._settings.credentials(b"")
+        if settings.credentials is not None:
+            method, data = settings.credentials(b"")
             features = {"supports_auth_refresh": True}
+        original_method, original_data = None, None
+        if settings.original_credentials is not None:
+            original_method, original_data = settings.original_credentials()
         self._peer.sent_connect()
         self.send(
             say.connect(
-                self._settings.client_version,
+                settings.client_version,
                 auth_method_name=method,
                 auth_data=data,
                 proxy_to_broker_url=self._proxy_to,
-                original_principal=self._settings.original_principal,
+                original_principal=settings.original_principal,
+                original_auth_method=original_method,
+                original_auth_data=original_data,
                 feature_flags=features,
+                proxy_version=settings.proxy_version,
             )
         )
 
@@ -278,6 +294,7 @@ class BrokerLink(Connection):
 
     def _complete_handshake(self, body: pb.CommandConnected) -> None:
         self.server_version = body.server_version
+        self.features = body.feature_flags
         if body.HasField("max_message_size"):
             self.max_message_size = body.max_message_size
             self.frame_max = body.max_message_size + frames.FRAME_OVERHEAD
@@ -287,9 +304,14 @@ class BrokerLink(Connection):
             self._connected.set_result(None)
 
     def _answer_challenge(self, challenge: bytes) -> None:
-        if self._settings.credentials is None:
+        settings = self._settings
+        if settings.original_credentials is not None and self._connected.done():
+            # Brokers renew those credentials that they check, which are the client's where a proxy forwards them.
+            method, data = settings.original_credentials()
+        elif settings.credentials is None:
             raise PeerError("the broker requires credentials, none are configured")
-        method, data = self._settings.credentials(challenge)
+        else:
+            method, data = settings.credentials(challenge)
         self._peer.sent_auth_response()
         self.send(say.auth_response(method, data, self._settings.client_version))
 

@@ -92,6 +92,11 @@ class PulsarClient:
         """
         return await self._ask_any(lambda url: self._links.owner(topic, url))
 
+    async def owner_url(self, topic: str) -> str:
+        """Return the service URL of the broker that serves ``topic``. Raises as ``owner``."""
+        url, _ = await self._ask_any(lambda at: self._links.place(topic, at))
+        return url
+
     async def partitions(self, topic: str) -> int:
         """Return the number of a topic's partitions; 0 when it is not partitioned. Raises as ``owner``."""
         return await self._ask_any(lambda url: self._links.partitions(topic, url))
@@ -108,6 +113,17 @@ class PulsarClient:
             answer = await link.request(request_id, say.get_schema(topic, request_id, version))
             schema: pb.Schema = answer.schema
             return schema
+
+        return await self._ask_any(ask)
+
+    async def answer_of_any(self, frame: Callable[[BrokerLink, int], bytes]) -> Any:
+        """Return the body of any broker's answer to a request, whose frame ``frame`` makes of the connection and the
+        request's id. It must be safe to repeat. Raises what ``frame`` raises, and as ``owner``."""
+
+        async def ask(url: str) -> Any:
+            link = await self._links.get(url)
+            request_id = link.new_id()
+            return await link.request(request_id, frame(link, request_id))
 
         return await self._ask_any(ask)
 

@@ -72,7 +72,11 @@ class Links(Generic[L]):
 
     async def owner(self, topic: str, service_url: str) -> L:
         """Return a connection to the broker that serves ``topic``, looked up at any broker or proxy: in TLS when
-        ``service_url`` is.
+        ``service_url`` is. Raises as ``place``. Cancel-safe."""
+        return await self.get(*await self.place(topic, service_url))
+
+    async def place(self, topic: str, service_url: str) -> tuple[str, str | None]:
+        """Return the arguments of ``get`` for the broker that serves ``topic``.
 
         Raises RedirectedError, and as ``get`` and ``BrokerLink.request``. Cancel-safe.
         """
@@ -94,7 +98,7 @@ class Links(Generic[L]):
             else:
                 url, proxy_to = target, None
             if answer.response == answer.Connect:
-                return await self.get(url, proxy_to)
+                return url, proxy_to
         raise RedirectedError(f"no owner of {topic} after {REDIRECTS_MAX} redirects")
 
     async def partitions(self, topic: str, service_url: str) -> int:

@@ -84,7 +84,8 @@ class Handshake:
     is not complete within ``deadline_s`` of ``start`` ends the connection. ``connected`` is called at its end.
 
     Afterwards commands are handled as usual while new credentials are awaited or checked. There is one timer per
-    connection: the deadline of the handshake, then that of credentials that expire, and otherwise none.
+    connection: the deadline of the handshake, then that of credentials that expire, and otherwise none. Without
+    ``max_message_size`` CONNECTED states none.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Handshake:
         *,
         clock: Clock,
         server_version: str,
-        max_message_size: int,
+        max_message_size: int | None,
         feature_flags: dict[str, bool],
         connected: Callable[[], None],
     ) -> None:
@@ -173,7 +174,7 @@ class Handshake:
         try:
             verdict = self._authenticate(credentials)
         except Refused as error:
-            self._refuse(error)
+            self.refuse(error)
             return
         if not isawaitable(verdict):
             self._answer(verdict, credentials)
@@ -199,7 +200,7 @@ class Handshake:
         try:
             result = await verdict
         except Refused as error:
-            self._refuse(error)
+            self.refuse(error)
             return False
         self._answer(result, credentials)
         return True
@@ -208,11 +209,12 @@ class Handshake:
         if isinstance(verdict, Challenge):
             self._challenge(verdict, credentials)
         elif self.client.connected:
-            self._replace_identity(verdict, credentials)
+            self.renew(verdict, credentials)
         else:
-            self._complete(verdict, credentials)
+            self.complete(verdict, credentials)
 
-    def _complete(self, identity: Identity, credentials: Credentials) -> None:
+    def complete(self, identity: Identity, credentials: Credentials) -> None:
+        """Answer CONNECT after its credentials were accepted. A subclass may answer later."""
         self.client.identity = identity
         self._peer.sent_connected()
         self.client.connected = True
@@ -239,7 +241,8 @@ class Handshake:
         """The protocol version that both sides understand."""
         return max(0, min(self.client.protocol_version, commands.PROTOCOL_VERSION))
 
-    def _refuse(self, error: MagnetarError) -> None:
+    def refuse(self, error: MagnetarError) -> None:
+        """Send the reason and close the connection."""
         code = ServerError.AuthenticationError
         if isinstance(error, CodedError):
             code = error.code
@@ -250,7 +253,7 @@ class Handshake:
 
     # Expiry
 
-    def _replace_identity(self, identity: Identity, credentials: Credentials) -> None:
+    def renew(self, identity: Identity, credentials: Credentials) -> None:
         """Use the identity by new credentials, which must have the roles of the old ones: what the client has opened
         was permitted to those."""
         before = self.client.identity
@@ -260,7 +263,7 @@ class Handshake:
             return
         self.client.identity = identity
         if identity.expires_at is not None and identity.expires_at <= self._now:
-            self._end()
+            self.end()
         else:
             self._watch_expiry(credentials)
 
@@ -271,7 +274,7 @@ class Handshake:
             return
         early = expires_at - REFRESH_EARLY_S
         at = early if self._now < early else expires_at
-        self._call_at(at, lambda: self._expire(credentials, expires_at))
+        self.call_at(at, lambda: self._expire(credentials, expires_at))
 
     def _expire(self, credentials: Credentials, expires_at: float) -> None:
         """Ask for new credentials, or close the connection when the client cannot send any."""
@@ -280,13 +283,14 @@ class Handshake:
         if self.client.refreshes and forwarded:
             method = original_method or credentials.method
             self._challenge(Challenge(method, commands.AUTH_REFRESH), credentials)
-            self._call_at(max(self._now, expires_at) + REFRESH_GRACE_S, self._end)
+            self.call_at(max(self._now, expires_at) + REFRESH_GRACE_S, self.end)
         elif self._now < expires_at:
-            self._call_at(expires_at, self._end)
+            self.call_at(expires_at, self.end)
         else:
-            self._end()
+            self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Close the connection, because the client's credentials have expired."""
         self._connection.close(HandshakeError("the client's credentials have expired"))
 
     @property
@@ -294,16 +298,18 @@ class Handshake:
         """Seconds since the Unix epoch."""
         return self._clock.wall_ms() / 1000
 
-    def _call_at(self, wall_s: float, callback: Callable[[], None]) -> None:
+    def call_at(self, wall_s: float, callback: Callable[[], None]) -> None:
+        """Make ``callback`` the timer of the connection, at ``wall_s`` seconds since the Unix epoch."""
         left_s = wall_s - self._now
         if left_s <= 0:
             callback()
             return
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(min(left_s, RECHECK_S), self._call_at, wall_s, callback)
+        self._timer = loop.call_later(min(left_s, RECHECK_S), self.call_at, wall_s, callback)
 
 
 ROUTES: Routes = {
-    CommandType.CONNECT: Route(Handshake.connect, PUBLIC),
-    CommandType.AUTH_RESPONSE: Route(Handshake.auth_response, PUBLIC),
+    # By name, so that a subclass is served.
+    CommandType.CONNECT: Route(lambda handshake, body: handshake.connect(body), PUBLIC),
+    CommandType.AUTH_RESPONSE: Route(lambda handshake, body: handshake.auth_response(body), PUBLIC),
 }

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from engine.net.network import Network, Server
+from engine.net.proxy_header import ProxyHeaders
 from engine.net.tls_handshakes import Arrival, Arrived, TlsHandshakes, address_of
 
 REASON = "Reached the maximum number of connections"
@@ -47,7 +48,10 @@ class Listener:
         connections_max: int,
         per_address_max: int = 0,
         refusal: Callable[[str], bytes] | None = None,
+        behind_balancer: bool = False,
     ) -> None:
+        """``behind_balancer``: each connection begins with a header of the PROXY protocol, whose address counts; one
+        without it is closed."""
         self._network = network
         self._make = make
         self._refusal = refusal
@@ -57,6 +61,8 @@ class Listener:
         self._connections: dict[Served, None] = {}
         self._from: Counter[str] = Counter()
         self._handshakes = TlsHandshakes(network, self._admits)
+        self._headers = ProxyHeaders(self._has_room)
+        self._behind_balancer = behind_balancer
         self.connections_max = connections_max
         self.per_address_max = per_address_max
         self.refused = 0
@@ -84,9 +90,22 @@ class Listener:
         arrived: Arrived = partial(self._accept, make or self._make)
         if tls is not None:
             arrived = partial(self._handshakes.begin, tls, arrived)
+        if self._behind_balancer:
+            arrived = partial(self._headers.begin, arrived)
         server = await self._network.listen(host, port, lambda: Arrival(arrived))
         self._servers.append(server)
         return server.port
+
+    def _has_room(self) -> bool:
+        """Return whether another header may be read; count a refusal."""
+        full = 0 < self.connections_max <= self._open
+        self.refused += full
+        return not full
+
+    @property
+    def _open(self) -> int:
+        """Number of connections, also of those that are not served yet."""
+        return len(self._connections) + len(self._handshakes) + len(self._headers)
 
     def _admits(self, address: str) -> bool:
         """Return whether another TLS handshake may begin; count a refusal."""
@@ -119,7 +138,7 @@ class Listener:
     def _too_many(self, address: str, spare: int = 0) -> str | None:
         """Return why another connection from ``address`` is refused; None when it is accepted, as long as the limits
         are exceeded by less than ``spare``."""
-        if 0 < self.connections_max <= len(self._connections) + len(self._handshakes) - spare:
+        if 0 < self.connections_max <= self._open - spare:
             return REASON
         of_address = self._from[address] + self._handshakes.of(address)
         if 0 < self.per_address_max <= of_address - spare:
@@ -138,6 +157,7 @@ class Listener:
         """Close the listening sockets; connections stay open. Safe to repeat."""
         self._stopped = True
         self._handshakes.stop()
+        self._headers.stop()
         for server in self._servers:
             server.close()
 

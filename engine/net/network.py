@@ -12,6 +12,8 @@ PARTS_MAX = 1024
 """Parts of one vectored write at most, a limit of Linux."""
 JOINED_BYTES_MAX = 64 * 1024
 """Bytes up to which parts are joined before a write to a TLS transport."""
+READ_BYTES_MAX = 256 * 1024
+"""Bytes that a transport of a plain socket reads at once, asyncio's own limit."""
 TLS_HANDSHAKE_TIMEOUT_S = 10.0
 """Time in which a peer must complete a TLS handshake."""
 
@@ -192,6 +194,12 @@ def raise_socket_limit() -> None:
 def read_at_most(transport: asyncio.Transport, size: int) -> None:
     """Limit how many bytes a transport of a plain socket reads at once. Other transports are not affected."""
     transport.max_size = size  # type: ignore[attr-defined]
+
+
+def name_peer(transport: asyncio.Transport, host: str, port: int) -> None:
+    """Make ``get_extra_info("peername")`` of a transport this address, which a load balancer stated, also for the TLS
+    transport that may follow it."""
+    transport._extra["peername"] = (host, port)  # type: ignore[attr-defined]
 
 
 def write_parts(transport: asyncio.Transport, parts: Sequence[bytes | memoryview]) -> None:

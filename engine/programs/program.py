@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -73,14 +74,10 @@ class EngineProgram(Generic[S]):
     ports: Callable[[S], str]
 
 
-async def serve(program: EngineProgram[S], settings: S) -> int:
-    """Run the server until SIGTERM or SIGINT and return 0. Raises StartError."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    urls, access = settings.metadata.stores, settings.metadata.access
-    timeout_s = program.session_timeout_s(settings)
+@asynccontextmanager
+async def connected(settings: MetadataSettings, timeout_s: float) -> AsyncIterator[MetadataStore]:
+    """Yield the metadata stores under a session of ``timeout_s``, and close them. Raises StartError."""
+    urls, access = settings.stores, settings.access
     try:
         store = await connect_stores(urls, access=access, session_timeout_s=timeout_s)
     except (OtherStoreUnavailableError, TlsFileError) as error:
@@ -88,25 +85,36 @@ async def serve(program: EngineProgram[S], settings: S) -> int:
     except StoreUnavailableError as error:
         raise StartError(f"cannot reach the metadata store {urls.metadata}: {error}") from error
     try:
-        server = program.build(
-            settings,
-            clock=SystemClock(),
-            entropy=RandomEntropy(),
-            network=LoopNetwork(),
-            store=store,
-        )
-        try:
-            await server.start()
-            shorten_collections()
-            await stop.wait()
-        finally:
-            await server.drain()
-    except (TokenError, TlsFileError, ProviderError, LayoutError) as error:
-        raise StartError(str(error)) from error
-    except OSError as error:
-        raise StartError(f"cannot listen on {program.ports(settings)}: {error}") from error
+        yield store
     finally:
         await store.close()
+
+
+async def serve(program: EngineProgram[S], settings: S) -> int:
+    """Run the server until SIGTERM or SIGINT and return 0. Raises StartError."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with connected(settings.metadata, program.session_timeout_s(settings)) as store:
+        try:
+            server = program.build(
+                settings,
+                clock=SystemClock(),
+                entropy=RandomEntropy(),
+                network=LoopNetwork(),
+                store=store,
+            )
+            try:
+                await server.start()
+                shorten_collections()
+                await stop.wait()
+            finally:
+                await server.drain()
+        except (TokenError, TlsFileError, ProviderError, LayoutError) as error:
+            raise StartError(str(error)) from error
+        except OSError as error:
+            raise StartError(f"cannot listen on {program.ports(settings)}: {error}") from error
     return 0
 
 

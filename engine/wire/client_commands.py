@@ -25,9 +25,12 @@ def connect(
     auth_data: bytes | None = None,
     proxy_to_broker_url: str | None = None,
     original_principal: str | None = None,
-    feature_flags: Mapping[str, bool] | None = None,
+    original_auth_method: str | None = None,
+    original_auth_data: bytes | None = None,
+    feature_flags: Mapping[str, bool] | pb.FeatureFlags | None = None,
+    proxy_version: str | None = None,
 ) -> bytes:
-    """Build CONNECT, the first command of a connection."""
+    """Build CONNECT, the first command of a connection. Of a proxy, ``original_…`` is its client's."""
     return command_frame(
         "connect",
         client_version=client_version,
@@ -36,7 +39,10 @@ def connect(
         auth_data=auth_data,
         proxy_to_broker_url=proxy_to_broker_url,
         original_principal=original_principal,
-        feature_flags=None if feature_flags is None else dict(feature_flags),
+        original_auth_method=original_auth_method,
+        original_auth_data=original_auth_data,
+        feature_flags=dict(feature_flags) if isinstance(feature_flags, Mapping) else feature_flags,
+        proxy_version=proxy_version,
     )
 
 

@@ -7,7 +7,7 @@ field's default. Commands that a client sends are in ``client_commands``. ``erro
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from engine.base.errors import PeerError
 from engine.base.ids import Position
@@ -18,6 +18,10 @@ from engine.wire.varints import UINT64_MAX
 
 PROTOCOL_VERSION = 21
 """The newest version of Pulsar's protocol that Magnetar supports."""
+PULSAR_VERSION = "4.0.8"
+"""Apache Pulsar release whose protocol is implemented; it is sent to clients and brokers."""
+SERVER_VERSION = f"Pulsar Server{PULSAR_VERSION}"
+"""Version of the server in CONNECTED."""
 NO_REQUEST = UINT64_MAX
 """Request id (-1) of an ERROR or CLOSE that answers no request."""
 NOWHERE = Position(-1, -1)
@@ -85,6 +89,13 @@ def message_id(
     }
 
 
+def with_body(kind: int, body: Message) -> bytes:
+    """Build the frame of a command whose body exists already; fields that are not known here are kept."""
+    command = pb.BaseCommand(type=kind)  # type: ignore[arg-type]
+    getattr(command, FIELD_OF_TYPE[kind]).CopyFrom(body)
+    return frames.frame(command.SerializeToString())
+
+
 def key_values(properties: Mapping[str, str]) -> list[dict[str, str]]:
     """Return the KeyValue list of a mapping, in its order."""
     return [{"key": key, "value": value} for key, value in properties.items()]
@@ -97,7 +108,7 @@ def connected(
     *,
     server_version: str,
     protocol_version: int,
-    max_message_size: int = frames.MESSAGE_BYTES_MAX,
+    max_message_size: int | None = frames.MESSAGE_BYTES_MAX,
     feature_flags: Mapping[str, bool] | None = None,
 ) -> bytes:
     """Build the answer to CONNECT. ``protocol_version`` is the lower of both sides' versions."""

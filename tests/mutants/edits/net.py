@@ -8,7 +8,7 @@ KERNELS_TEST = "unit/wire/test_kernels.py"
 EDITS = (
     Edit(
         "new-credentials-may-change-the-role",
-        "engine/net/handshake.py::Handshake._replace_identity",
+        "engine/net/handshake.py::Handshake.renew",
         "if (identity.role, identity.original) != (before.role, before.original):",
         "if False:",
         ("unit/net/test_handshake.py::test_wrong_answers_end_the_connection",),
@@ -16,7 +16,7 @@ EDITS = (
     ),
     Edit(
         "expired-credentials-stay-valid",
-        "engine/net/handshake.py::Handshake._end",
+        "engine/net/handshake.py::Handshake.end",
         """self._connection.close(HandshakeError("the client's credentials have expired"))""",
         "pass",
         ("unit/net/test_handshake.py::test_a_client_that_does_not_answer_is_disconnected",),

@@ -17,9 +17,9 @@ from engine.auth.settings import (
     TokenSettings,
 )
 from engine.base.clock import SystemClock
-from engine.broker.control.authenticating import ClientAuthentication
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
+from engine.rpc.client_authentication import ClientAuthentication
 
 SECRET = bytes(32)
 RSA = rsa.generate_private_key(65537, 2048)

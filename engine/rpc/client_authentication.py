@@ -1,4 +1,4 @@
-"""Authentication of a broker's clients, of the binary protocol and by HTTP."""
+"""Authentication of a server's clients, of the binary protocol and by HTTP."""
 
 from collections.abc import Awaitable, Callable, Container
 

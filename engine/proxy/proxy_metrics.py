@@ -1,0 +1,104 @@
+"""The ``/metrics`` page of the proxy, in Prometheus' text format under the names of Apache's proxy."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+from engine.auth.authentication import Outcomes
+from engine.proxy.proxy_counters import KINDS, Counters
+
+Sample = tuple[Mapping[str, str], float]
+
+REQUESTS = {
+    "lookup": "topic lookup requests",
+    "partitions_metadata": "partitions metadata requests",
+    "get_topics": "getTopics requests",
+    "get_schema": "getSchema requests",
+}
+
+
+def family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> str:
+    """Return the lines of one family of metrics."""
+    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+    for labels, value in samples:
+        written = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        lines.append(f"{name}{{{written}}} {value}" if written else f"{name} {value}")
+    return "\n".join([*lines, ""])
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+async def metrics_page(
+    counters: Counters,
+    active: int,
+    refused: int,
+    reads: int,
+    copied_bytes: int,
+    brokers: int,
+    outcomes: Outcomes,
+) -> AsyncIterator[bytes]:
+    """Yield the page. ``refused``: connections above a limit. ``reads`` and ``copied_bytes`` are those of connections
+    that are open as well. ``brokers``: number of known brokers."""
+    numbers: list[tuple[str, str, str, float]] = [
+        ("pulsar_proxy_active_connections", "gauge", "Connections of clients.", active),
+        (
+            "pulsar_proxy_new_connections",
+            "counter",
+            "Connections since the start.",
+            counters.opened,
+        ),
+        (
+            "pulsar_proxy_rejected_connections",
+            "counter",
+            "Connections above a limit since the start.",
+            refused,
+        ),
+        ("pulsar_proxy_binary_ops", "counter", "Pieces of bytes that were copied.", reads),
+        ("pulsar_proxy_binary_bytes", "counter", "Bytes that were copied.", copied_bytes),
+        ("magnetar_proxy_known_brokers", "gauge", "Brokers that clients can reach.", brokers),
+        (
+            "magnetar_proxy_refused_targets",
+            "counter",
+            "Connections whose target is no broker.",
+            counters.refused_targets,
+        ),
+        (
+            "magnetar_proxy_requests_in_flight",
+            "gauge",
+            "Requests that wait for brokers.",
+            counters.in_flight,
+        ),
+    ]
+    for kind in KINDS:
+        text = f"{REQUESTS[kind]}."
+        name = f"pulsar_proxy_{kind}_requests"
+        numbers.append((name, "counter", f"Number of {text}", counters.requests[kind]))
+        name = f"pulsar_proxy_rejected_{kind}_requests"
+        numbers.append((name, "counter", f"Number of refused {text}", counters.rejected[kind]))
+    parts = []
+    for name, form, text, value in numbers:
+        full = f"{name}_total" if form == "counter" else name
+        parts.append(family(full, form, text, [({}, value)]))
+    parts.append(
+        family(
+            "pulsar_authentication_success_total",
+            "counter",
+            "Clients whose credentials were accepted, by provider.",
+            [
+                ({"provider_name": name, "auth_method": method}, number)
+                for (name, method), number in outcomes.succeeded.items()
+            ],
+        )
+    )
+    parts.append(
+        family(
+            "pulsar_authentication_failures_total",
+            "counter",
+            "Clients whose credentials were refused, by provider and kind of reason.",
+            [
+                ({"provider_name": name, "auth_method": method, "reason": reason}, number)
+                for (name, method, reason), number in outcomes.failed.items()
+            ],
+        )
+    )
+    yield "".join(parts).encode()
