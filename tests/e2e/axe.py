@@ -20,13 +20,16 @@ LOOKS: list[Look] = [
     ("light", 360, ALL_RULES),
     ("dark", 1440, COLOURS),
 ]
-SETTLED = """
-() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(
-  document.getAnimations().every(({effect, playState}) =>
-    playState !== "running" || effect.getComputedTiming().endTime === Infinity)
-))))
+SETTLE = """
+async () => {
+  const isStill = ({effect, playState}) =>
+    playState !== "running" || effect.getComputedTiming().endTime === Infinity;
+  do {
+    for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+  } while (!document.getAnimations().every(isStill));
+}
 """
-"""JavaScript: the page was drawn with its new width and colours, and no transition is under way."""
+"""JavaScript: wait until the page was drawn with its new width and colours, and no transition is under way."""
 # Preloaded style sheets and media are for rules that judge neither this console nor any of these tags.
 AXE = """
 ([where, options]) => axe.run(where, {...options, resultTypes: ["violations"], preload: false})
@@ -40,7 +43,7 @@ def violations(page: Page, name: str, within: str, looks: Sequence[Look] = LOOKS
     for scheme, width, rules in looks:
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function(SETTLED)
+        page.evaluate(SETTLE)
         where = f"{name} {scheme} {width} px"
         for rule, nodes in page.evaluate(AXE, [within, rules]):
             problems.append(f"{where} {rule}: {[node[:160] for node in nodes]}")
