@@ -13,8 +13,9 @@ export function ActionButton({
 }: ButtonProps & {
   /** The missing right and who can give it; null while the action is allowed. */
   why: string | null;
-  onClick: () => void;
+  onClick?: () => void;
   children: ReactNode;
+  type?: "submit";
   "aria-label"?: string;
 }) {
   const isRefused = why !== null && !rest.disabled;
@@ -29,7 +30,7 @@ export function ActionButton({
       <Button
         {...rest}
         {...(isRefused ? { "data-disabled": true, "aria-disabled": true } : {})}
-        onClick={(event: MouseEvent) => (isRefused ? event.preventDefault() : onClick())}
+        onClick={(event: MouseEvent) => (isRefused ? event.preventDefault() : onClick?.())}
       >
         {children}
       </Button>

@@ -49,7 +49,10 @@ SPARK_FILES = (
     "tests/e2e/test_wire.py",  # it opens the pages of analyses, which start Spark
 )
 """Browser tests that start Spark, in a process with an instance of their own: they wait most of their time."""
-SECURE_FILES = ("tests/e2e/test_sign_in.py",)
+SECURE_FILES = (
+    "tests/e2e/test_sign_in.py",
+    "tests/e2e/test_what_people_see.py",
+)
 """Browser tests of an instance where people sign in, in the order in which they run."""
 LAST = (
     FILES["shared_instance"][-1],

@@ -100,7 +100,7 @@ export function RolePage() {
           !failure && <Loading label="Loading the rights" rows={4} />
         )}
       </Panel>
-      {answer && !answer.pattern && <RoleTokens role={role} />}
+      {answer && !answer.pattern && <RoleTokens cluster={cluster} role={role} />}
     </Page>
   );
 }

@@ -33,6 +33,7 @@ function open(path: string, person: object = PERSON) {
       sent.push([url.pathname, await request.json()]);
       return Response.json({ ...session.view.session, person: { ...person, viewing_as: "app" } });
     }
+    if (url.pathname.endsWith("/may")) return Response.json({ actions: {} });
     if (url.pathname === "/api/v1/tokens") return Response.json({ obstacle: "", total: 0, rows: [] });
     if (url.pathname.endsWith("/roles/app"))
       return Response.json({

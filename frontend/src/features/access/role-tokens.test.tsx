@@ -41,7 +41,7 @@ function show(superuser = true, obstacle = "") {
   render(
     <MantineProvider env="test">
       <QueryClientProvider client={new QueryClient()}>
-        <RoleTokens role={ROW.role} />
+        <RoleTokens cluster="standalone" role={ROW.role} />
       </QueryClientProvider>
     </MantineProvider>,
   );

@@ -1,10 +1,11 @@
-import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSession } from "../../api/session/session";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
+import { useWhyNot } from "../../shared/access/may";
 import { endColumn, NAME, TIMES, type Token } from "../../shared/people/token-columns";
+import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -14,11 +15,12 @@ import { tokensQuery } from "./token-queries";
 const TABLE_PX = 480;
 
 /** The tokens of a role, for superusers. */
-export function RoleTokens({ role }: { role: string }) {
+export function RoleTokens({ cluster, role }: { cluster: string; role: string }) {
   const person = useSession().session?.person;
   const isFor = Boolean(person?.superuser && person.viewing_as === null);
   const list = useQuery({ ...tokensQuery(role), enabled: isFor });
   const [open, setOpen] = useState<"new" | Token | null>(null);
+  const whyNot = useWhyNot(cluster, {}, isFor);
   if (!isFor) return null;
   const failure = failureOf(list);
   const answer = list.data;
@@ -28,9 +30,14 @@ export function RoleTokens({ role }: { role: string }) {
       note="Issued by the console"
       flush
       actions={
-        <Button variant="default" disabled={answer?.obstacle !== ""} onClick={() => setOpen("new")}>
+        <ActionButton
+          variant="default"
+          disabled={answer?.obstacle !== ""}
+          why={whyNot("issueToken")}
+          onClick={() => setOpen("new")}
+        >
           New token…
-        </Button>
+        </ActionButton>
       }
     >
       {answer?.obstacle && <Notice tone="info">{answer.obstacle}.</Notice>}
@@ -38,7 +45,7 @@ export function RoleTokens({ role }: { role: string }) {
         <ErrorNotice error={failure} title="The tokens could not be listed" onRetry={list.refetch} />
       )}
       {answer ? (
-        <Rows rows={answer.rows} onRevoke={setOpen} />
+        <Rows rows={answer.rows} why={whyNot("revokeToken")} onRevoke={setOpen} />
       ) : (
         !failure && <Loading label="Loading tokens" rows={2} />
       )}
@@ -48,7 +55,15 @@ export function RoleTokens({ role }: { role: string }) {
   );
 }
 
-function Rows({ rows, onRevoke }: { rows: readonly Token[]; onRevoke: (token: Token) => void }) {
+function Rows({
+  rows,
+  why,
+  onRevoke,
+}: {
+  rows: readonly Token[];
+  why: string | null;
+  onRevoke: (token: Token) => void;
+}) {
   const now = useServerNow();
   return (
     <Table
@@ -63,14 +78,15 @@ function Rows({ rows, onRevoke }: { rows: readonly Token[]; onRevoke: (token: To
         { key: "by", header: "Created by", wide: true, cell: ({ created_by: name }) => name },
         ...TIMES,
         endColumn(now, (token) => (
-          <Button
+          <ActionButton
             size="compact-xs"
             variant="default"
+            why={why}
             aria-label={`Revoke… ${token.name}`}
             onClick={() => onRevoke(token)}
           >
             Revoke…
-          </Button>
+          </ActionButton>
         )),
       ]}
     />

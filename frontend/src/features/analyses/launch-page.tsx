@@ -1,10 +1,11 @@
-import { Button } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useDeferredValue, useMemo, useRef, useState } from "react";
 import type { Analysis } from "../../api/types";
 import { ApiError, failureOf } from "../../lib/errors";
+import { useWhyNot } from "../../shared/access/may";
 import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -85,6 +86,7 @@ export function LaunchForm({
   const fields = useMemo(() => fieldsOf(analysis.parameters_schema), [analysis]);
   const [values, setValues] = useState<FormValues>(() => initialValues(fields, given));
   const [tried, setTried] = useState(false);
+  const why = useWhyNot(useCluster(), {})("startRun");
   const launch = useMutation({
     mutationFn: () => startRun(analysis.id, toParameters(fields, values)),
     onSuccess: (run) => {
@@ -107,7 +109,7 @@ export function LaunchForm({
     setTried(true);
     const [first] = Object.keys(problems);
     if (first) form.current?.querySelector<HTMLElement>(`[name="${CSS.escape(first)}"]`)?.focus();
-    else if (!launch.isPending) launch.mutate();
+    else if (!launch.isPending && why === null) launch.mutate();
   };
 
   return (
@@ -134,9 +136,9 @@ export function LaunchForm({
           <ErrorNotice error={launch.error} title="The run was not started" />
         )}
         <div>
-          <Button type="submit" size="sm" loading={launch.isPending}>
+          <ActionButton type="submit" size="sm" loading={launch.isPending} why={why}>
             Start
-          </Button>
+          </ActionButton>
         </div>
       </form>
     </Panel>

@@ -9,6 +9,9 @@ import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { bytes, dateTime, duration } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
+import { useWhyNot } from "../../shared/access/may";
+import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { DownloadIcon } from "../../ui/icons";
@@ -66,6 +69,7 @@ function Content({ run }: { run: Run }) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const over = isOver(run);
+  const whyNot = useWhyNot(useCluster(), {});
   const { target } = run;
   const cancel = useMutation({
     mutationFn: () => cancelRun(run.id),
@@ -90,14 +94,15 @@ function Content({ run }: { run: Run }) {
         actions={
           <>
             {!over && (
-              <Button
+              <ActionButton
                 variant="default"
+                why={whyNot("cancelRun")}
                 loading={cancel.isPending}
                 disabled={cancel.isSuccess || run.cancelling}
                 onClick={() => cancel.mutate()}
               >
                 Cancel run
-              </Button>
+              </ActionButton>
             )}
             {over && (
               <Button

@@ -50,6 +50,7 @@ export function AuditPage() {
     navigate({ search: (before) => ({ ...before, ...change }), replace });
   const isFiltered = Object.keys(filter).length > 0;
   const [isVerifying, setVerifying] = useState(false);
+  const isUnread = list.error !== null && list.total === undefined;
   const since = list.head?.searched_since ?? null;
   return (
     <Page shape="wide">
@@ -68,24 +69,28 @@ export function AuditPage() {
             <Button variant="default" onClick={list.renew}>
               Read again
             </Button>
-            <Button variant="default" onClick={() => setVerifying(true)}>
-              Verify
-            </Button>
-            <Button
-              component="a"
-              variant="default"
-              leftSection={<DownloadIcon size={14} />}
-              href={exportPath(filter)}
-              download="audit.csv"
-            >
-              CSV
-            </Button>
+            {!isUnread && (
+              <>
+                <Button variant="default" onClick={() => setVerifying(true)}>
+                  Verify
+                </Button>
+                <Button
+                  component="a"
+                  variant="default"
+                  leftSection={<DownloadIcon size={14} />}
+                  href={exportPath(filter)}
+                  download="audit.csv"
+                >
+                  CSV
+                </Button>
+              </>
+            )}
           </>
         }
       />
       {isVerifying && <VerificationDialog onClose={() => setVerifying(false)} />}
       <Filters search={search} isFiltered={isFiltered} show={show} />
-      {list.error !== null && list.total === undefined ? (
+      {isUnread ? (
         <ErrorNotice error={list.error} title="The audit log could not be read" onRetry={list.renew} />
       ) : list.total === undefined ? (
         <Loading label="Loading the audit log" rows={12} />

@@ -1,11 +1,12 @@
-import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { failureOf } from "../../lib/errors";
 import { bytes, count, time } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
 import { figureColumn } from "../../shared/figure";
 import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
+import { ActionButton } from "../../ui/action-button";
 import { Meter } from "../../ui/charts/meter";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
@@ -26,6 +27,7 @@ export function BookiesPage() {
   const navigate = useNavigate({ from: "/c/$cluster/bookies" });
   const client = useQueryClient();
   const found = useQuery(bookiesQuery(cluster));
+  const whyNot = useWhyNot(cluster, {});
   const rows = found.data?.rows;
   const opened = rows?.find(({ id }) => id === rack);
   return (
@@ -103,14 +105,15 @@ export function BookiesPage() {
                 header: "Change",
                 headerHidden: true,
                 cell: (row) => (
-                  <Button
+                  <ActionButton
                     size="compact-xs"
                     variant="default"
+                    why={whyNot("changeRack")}
                     aria-label={`Rack… ${row.id}`}
                     onClick={() => navigate({ search: { rack: row.id } })}
                   >
                     Rack…
-                  </Button>
+                  </ActionButton>
                 ),
               },
             ]}

@@ -1,11 +1,12 @@
-import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
 import { figureColumn } from "../../shared/figure";
 import { Unloading } from "../../shared/unloading/unloading";
+import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -19,6 +20,7 @@ const HEIGHT_PX = 560;
 export function BrokersPage() {
   const { cluster } = route.useParams();
   const found = useQuery(brokersQuery(cluster));
+  const whyNot = useWhyNot(cluster, {});
   const rows = found.data?.rows;
   const unowned = found.data?.unowned ?? null;
   const [unloading, setUnloading] = useState<string | null>(null);
@@ -109,16 +111,16 @@ export function BrokersPage() {
                 header: "Changes",
                 headerHidden: true,
                 cell: (row) => (
-                  <Button
+                  <ActionButton
                     size="compact-xs"
                     variant="default"
                     disabled={row.bundles === 0}
+                    why={whyNot("unloadBroker")}
                     aria-label={`Unload… all bundles of ${row.id}`}
-                    title="Unload all its bundles"
                     onClick={() => setUnloading(row.id)}
                   >
                     Unload…
-                  </Button>
+                  </ActionButton>
                 ),
               },
             ]}

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { byteRate, count, known, plural, rate } from "../../lib/format";
+import { useMayRead } from "../../shared/access/may";
 import { BacklogFigure } from "../../shared/backlog/backlog-figures";
 import { Figure } from "../../shared/figure";
 import { Unloading } from "../../shared/unloading/unloading";
@@ -30,7 +31,8 @@ export function BundlesPage() {
   const client = useQueryClient();
   const filter = useMemo(() => ({ cluster, q, broker, sort }), [cluster, q, broker, sort]);
   const list = useBundleWindow(filter);
-  const brokers = useQuery(brokersQuery(cluster));
+  const mayPick = useMayRead(cluster, "listBrokers");
+  const brokers = useQuery({ ...brokersQuery(cluster), enabled: mayPick });
   const show = useCallback(
     (next: { q?: string; broker?: string; sort?: SortOrder; change?: string }, replace = false) =>
       navigate({ search: (before) => ({ ...before, ...next }), replace }),
@@ -54,11 +56,13 @@ export function BundlesPage() {
           value={q ?? ""}
           write={(value, replace) => show({ q: value }, replace)}
         />
-        <OwnerPicker
-          value={broker ?? ""}
-          ids={brokers.data?.rows.map(({ id }) => id) ?? []}
-          onPick={(id) => show({ broker: id })}
-        />
+        {mayPick && (
+          <OwnerPicker
+            value={broker ?? ""}
+            ids={brokers.data?.rows.map(({ id }) => id) ?? []}
+            onPick={(id) => show({ broker: id })}
+          />
+        )}
         <output className={styles.dim} aria-live="polite">
           {list.total !== undefined && plural(list.total, "bundle")}
         </output>
@@ -76,7 +80,11 @@ export function BundlesPage() {
           <Loading label="Loading bundles" rows={12} />
         )
       ) : list.total === 0 ? (
-        <Empty title="No bundle matches">Clear or loosen the filters.</Empty>
+        q || broker ? (
+          <Empty title="No bundle matches">Clear or loosen the filters.</Empty>
+        ) : (
+          <Empty title="No bundle that you may see" />
+        )
       ) : (
         <div className={styles.grid}>
           {list.error !== null && (

@@ -1,9 +1,11 @@
-import { Button, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
+import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -24,6 +26,7 @@ export function SettingsPage() {
   const navigate = useNavigate({ from: "/c/$cluster/settings" });
   const client = useQueryClient();
   const found = useQuery(settingsQuery(cluster));
+  const whyNot = useWhyNot(cluster, {});
   const rows = found.data?.rows;
   const [filter, setFilter] = useState("");
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
@@ -109,23 +112,25 @@ export function SettingsPage() {
                 headerHidden: true,
                 cell: (row) => (
                   <span className={styles.actions}>
-                    <Button
+                    <ActionButton
                       size="compact-xs"
                       variant="default"
+                      why={whyNot("changeSetting")}
                       aria-label={`Set… ${row.name}`}
                       onClick={() => navigate({ search: { change: row.name } })}
                     >
                       Set…
-                    </Button>
+                    </ActionButton>
                     {row.stored !== null && (
-                      <Button
+                      <ActionButton
                         size="compact-xs"
                         variant="default"
+                        why={whyNot("changeSetting")}
                         aria-label={`Remove… ${row.name}`}
                         onClick={() => navigate({ search: { remove: row.name } })}
                       >
                         Remove…
-                      </Button>
+                      </ActionButton>
                     )}
                   </span>
                 ),

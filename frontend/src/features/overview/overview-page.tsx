@@ -7,6 +7,7 @@ import { useLive, usePolling } from "../../api/live";
 import type { Overview, TopicRow } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
+import { useMayRead } from "../../shared/access/may";
 import { BacklogAmount, BacklogFigure } from "../../shared/backlog/backlog-figures";
 import { backlogWords, weightOf } from "../../shared/backlog/backlog-words";
 import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figure";
@@ -62,7 +63,8 @@ export function OverviewPage() {
 /** An instance without topics shows the first steps until the user leaves the page. */
 function Begun({ overview }: { overview: Overview }) {
   const [isFirstRun, setFirstRun] = useState(isUnused(overview));
-  if (!isFirstRun) return <Content overview={overview} />;
+  const seesAll = useMayRead(overview.cluster, "listBrokers");
+  if (!isFirstRun || !seesAll) return <Content overview={overview} />;
   return (
     <Suspense fallback={<Loading label="Loading the first steps" rows={8} />}>
       <p>There is no topic yet. Send and receive a first message:</p>
@@ -82,6 +84,7 @@ function isUnused({ totals, attention }: Overview): boolean {
 }
 
 const TOTALS = {};
+const NO_TOPIC_SEEN = "You may see no topic: an administrator of a tenant can grant your role one.";
 const KEPT_MINUTES = 1440;
 const TRENDS = ["msg_rate_in", "msg_rate_out", "backlog"] as const;
 
@@ -98,7 +101,11 @@ function Content({ overview }: { overview: Overview }) {
     overview.at,
     TRENDS.map((name) => (name === "backlog" && totals.unknown > 0 ? null : totals[name])),
   );
-  const history = usePast(overview.cluster, TOTALS, useMinutes(KEPT_MINUTES), live, TRENDS);
+  // The recorded totals are those of the whole cluster.
+  const isRecorded = useMayRead(overview.cluster, "getHistory");
+  const history = usePast(overview.cluster, TOTALS, useMinutes(KEPT_MINUTES), live, TRENDS, isRecorded);
+  const seesBrokers = useMayRead(overview.cluster, "listBrokers");
+  const seesBookies = useMayRead(overview.cluster, "listBookies");
   return (
     <>
       <div className={styles.first}>
@@ -144,7 +151,7 @@ function Content({ overview }: { overview: Overview }) {
             {
               label: "Topics",
               value: count(totals.topics),
-              detail: plural(overview.brokers.length, "broker"),
+              detail: seesBrokers ? plural(overview.brokers.length, "broker") : "that you may see",
             },
             {
               label: "Clients",
@@ -155,20 +162,22 @@ function Content({ overview }: { overview: Overview }) {
         />
       </div>
       <Columns>
-        <TopBacklogs overview={overview} />
-        <Panel title="Messages per second" actions={<RangePicker longest={KEPT_MINUTES} />}>
+        <TopBacklogs overview={overview} seesAll={seesBrokers} />
+        <Panel title="Messages per second" actions={isRecorded && <RangePicker longest={KEPT_MINUTES} />}>
           <RateChart points={history} totals={totals} />
         </Panel>
       </Columns>
-      <Columns even>
-        <Brokers overview={overview} />
-        <Bookies overview={overview} />
-      </Columns>
+      {(seesBrokers || seesBookies) && (
+        <Columns even>
+          {seesBrokers && <Brokers overview={overview} />}
+          {seesBookies && <Bookies overview={overview} />}
+        </Columns>
+      )}
     </>
   );
 }
 
-function TopBacklogs({ overview }: { overview: Overview }) {
+function TopBacklogs({ overview, seesAll }: { overview: Overview; seesAll: boolean }) {
   const rows = overview.top_backlogs;
   const top = Math.max(1, ...rows.flatMap((row) => weightOf(row) ?? []));
   return (
@@ -188,9 +197,11 @@ function TopBacklogs({ overview }: { overview: Overview }) {
         rowKey={(row) => row.name}
         empty={
           <Empty title="No topic has a backlog">
-            {overview.totals.topics === 0
-              ? "Publish to any topic and it appears here."
-              : "Consumers keep up everywhere."}
+            {overview.totals.topics > 0
+              ? "Consumers keep up everywhere."
+              : seesAll
+                ? "Publish to any topic and it appears here."
+                : NO_TOPIC_SEEN}
           </Empty>
         }
         columns={[

@@ -1,9 +1,11 @@
-import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { environmentQuery } from "../../api/environment";
 import { failureOf } from "../../lib/errors";
 import { count } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
+import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
@@ -19,6 +21,7 @@ export function PayloadRulesPage() {
   const stored = useQuery(rulesQuery());
   const [isEditing, setEditing] = useState(false);
   const failure = failureOf(stored);
+  const whyNot = useWhyNot(useCluster(), {});
   const rules = stored.data;
   return (
     <Page>
@@ -26,9 +29,9 @@ export function PayloadRulesPage() {
         title="Payload rules"
         badges={rules && <span className={styles.dim}>{count(rules.length)}</span>}
         actions={
-          <Button disabled={!rules} onClick={() => setEditing(true)}>
+          <ActionButton disabled={!rules} why={whyNot("setPayloadRules")} onClick={() => setEditing(true)}>
             Edit rules…
-          </Button>
+          </ActionButton>
         }
       />
       {environment?.authentication === false && (

@@ -1,8 +1,11 @@
-import { Button, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, plural } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
+import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { SearchIcon } from "../../ui/icons";
 import { Page, PageHead, Panel } from "../../ui/panel";
@@ -22,6 +25,7 @@ export function PeoplePage() {
   const { q = "", act } = route.useSearch();
   const navigate = useNavigate({ from: "/people" });
   const list = useQuery(peopleQuery(q));
+  const whyNot = useWhyNot(useCluster(), {});
   const rows = list.data?.rows;
   const setCreating = (open: boolean) =>
     navigate({ search: { q: q || undefined, act: open ? "create" : undefined }, replace: !open });
@@ -31,7 +35,11 @@ export function PeoplePage() {
       <PageHead
         title="People"
         badges={list.data && <span className={styles.dim}>{count(list.data.total)}</span>}
-        actions={<Button onClick={() => setCreating(true)}>New person…</Button>}
+        actions={
+          <ActionButton disabled={!rows} why={whyNot("createPerson")} onClick={() => setCreating(true)}>
+            New person…
+          </ActionButton>
+        }
       />
       <Panel
         title="All people"
@@ -65,7 +73,9 @@ export function PeoplePage() {
           </p>
         )}
       </Panel>
-      {act === "create" && <NewPersonDialog known={rolesOf(rows ?? [])} onClose={() => setCreating(false)} />}
+      {act === "create" && rows && (
+        <NewPersonDialog known={rolesOf(rows)} onClose={() => setCreating(false)} />
+      )}
     </Page>
   );
 }

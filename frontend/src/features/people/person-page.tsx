@@ -1,10 +1,12 @@
-import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { dateTime } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
 import { LEVEL_WORDS } from "../../shared/people/level-words";
+import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
 import { Fact } from "../../ui/fact";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
@@ -56,19 +58,20 @@ export function PersonPage() {
 }
 
 function Actions({ person, onAct }: { person: PersonRow; onAct: (act: Act) => void }) {
+  const whyNot = useWhyNot(useCluster(), {});
   return (
     <>
       {person.provider === "" && (
-        <Button variant="default" onClick={() => onAct("reset")}>
+        <ActionButton variant="default" why={whyNot("resetPassword")} onClick={() => onAct("reset")}>
           Reset password…
-        </Button>
+        </ActionButton>
       )}
-      <Button variant="default" onClick={() => onAct("active")}>
+      <ActionButton variant="default" why={whyNot("changePerson")} onClick={() => onAct("active")}>
         {person.active ? "Deactivate…" : "Activate…"}
-      </Button>
-      <Button variant="default" onClick={() => onAct("delete")}>
+      </ActionButton>
+      <ActionButton variant="default" why={whyNot("deletePerson")} onClick={() => onAct("delete")}>
         Delete…
-      </Button>
+      </ActionButton>
     </>
   );
 }
@@ -82,6 +85,7 @@ function Acting({ act, person, onClose }: { act: Act; person: PersonRow; onClose
 }
 
 function Details({ person, onEdit }: { person: PersonRow; onEdit: () => void }) {
+  const whyNot = useWhyNot(useCluster(), {});
   return (
     <>
       <Panel title="Sign-in">
@@ -98,9 +102,9 @@ function Details({ person, onEdit }: { person: PersonRow; onEdit: () => void }) 
         note={person.provider ? `By its groups at ${person.provider}` : "In the order of choice"}
         flush
         actions={
-          <Button variant="default" onClick={onEdit}>
+          <ActionButton variant="default" why={whyNot("changePerson")} onClick={onEdit}>
             Edit…
-          </Button>
+          </ActionButton>
         }
       >
         <Table

@@ -1,7 +1,9 @@
-import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { failureOf } from "../../lib/errors";
+import { useWhyNot } from "../../shared/access/may";
 import { SessionRows } from "../../shared/people/session-rows";
+import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading } from "../../ui/states";
 import { endSession, endSessions, refreshPeople, sessionsQuery } from "./queries";
@@ -13,6 +15,7 @@ export function PersonSessions({ name }: { name: string }) {
   const client = useQueryClient();
   const list = useQuery(sessionsQuery(name));
   const failure = failureOf(list);
+  const whyNot = useWhyNot(useCluster(), {});
   const end = useMutation({
     mutationFn: (id: string) => (id === ALL ? endSessions(name) : endSession(name, id)),
     onSettled: () => refreshPeople(client),
@@ -24,13 +27,14 @@ export function PersonSessions({ name }: { name: string }) {
       actions={
         list.data &&
         list.data.length > 1 && (
-          <Button
+          <ActionButton
             variant="default"
             loading={end.isPending && end.variables === ALL}
+            why={whyNot("endSessions")}
             onClick={() => end.mutate(ALL)}
           >
             Sign out everywhere
-          </Button>
+          </ActionButton>
         )
       }
     >
@@ -43,6 +47,7 @@ export function PersonSessions({ name }: { name: string }) {
           caption="Sessions"
           rows={list.data}
           ending={end.isPending ? end.variables : null}
+          why={whyNot("endSession")}
           onEnd={end.mutate}
         />
       ) : (

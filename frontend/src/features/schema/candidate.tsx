@@ -4,7 +4,10 @@ import { lazy, Suspense, useState } from "react";
 import type { Candidate, Rehearsal, SchemaKind, SchemaVersions, Verdict } from "../../api/types";
 import { asApiError } from "../../lib/errors";
 import { count } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
 import type { TopicId } from "../../shared/topic/queries";
+import { nameOf } from "../../shared/topic/use-topic";
+import { ActionButton } from "../../ui/action-button";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { judge, rehearse, versionQuery } from "./queries";
@@ -59,6 +62,7 @@ export function CandidatePanel({
     onSuccess: ({ type, definition, properties }) =>
       setForm({ type, definition, properties: linesOf(properties) }),
   });
+  const why = useWhyNot(id.cluster, { topic: nameOf(id) })("registerSchema");
   const refused = attempt.error ? asApiError(attempt.error).field : null;
   return (
     <Panel
@@ -140,13 +144,16 @@ export function CandidatePanel({
             <Button type="submit" loading={attempt.isPending} disabled={!candidate || !isNumber}>
               Try it
             </Button>
-            <Button
+            <ActionButton
               variant="default"
-              disabled={!isCurrent || !tried.verdict.compatible || tried.verdict.version !== null}
+              why={why}
+              disabled={
+                why === null && (!isCurrent || !tried.verdict.compatible || tried.verdict.version !== null)
+              }
               onClick={() => setRegistering(true)}
             >
               Register…
-            </Button>
+            </ActionButton>
           </div>
         </form>
         {attempt.isPending && <Loading label="Trying the schema on the last messages" rows={4} />}

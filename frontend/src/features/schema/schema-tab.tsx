@@ -1,11 +1,12 @@
-import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useLive, usePolling } from "../../api/live";
 import type { SchemaVersions, TopicDetail } from "../../api/types";
 import { failureOf } from "../../lib/errors";
-import { useTopic, useTopicId } from "../../shared/topic/use-topic";
+import { useWhyNot } from "../../shared/access/may";
+import { nameOf, useTopic, useTopicId } from "../../shared/topic/use-topic";
+import { ActionButton } from "../../ui/action-button";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { CandidatePanel } from "./candidate";
@@ -58,6 +59,7 @@ function Content({
   const id = useTopicId();
   const search = route.useSearch();
   const [deleting, setDeleting] = useState(false);
+  const whyNot = useWhyNot(id.cluster, { topic: nameOf(id) });
   const users = useMemo(() => usersOf(topic), [topic]);
   const shown = search.version ?? (newest.newest >= 0 ? newest.newest : null);
   return (
@@ -78,9 +80,14 @@ function Content({
             shown={shown}
             actions={
               newest.total > 0 && (
-                <Button variant="default" size="compact-xs" onClick={() => setDeleting(true)}>
+                <ActionButton
+                  variant="default"
+                  size="compact-xs"
+                  why={whyNot("deleteSchemas")}
+                  onClick={() => setDeleting(true)}
+                >
                   Delete…
-                </Button>
+                </ActionButton>
               )
             }
           />

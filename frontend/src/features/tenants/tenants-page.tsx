@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { bytes, count, rate } from "../../lib/format";
-import { useWhyNot } from "../../shared/access/may";
+import { useMayRead, useWhyNot } from "../../shared/access/may";
 import { backlogText } from "../../shared/backlog/backlog-words";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
@@ -25,6 +25,7 @@ export function TenantsPage() {
     navigate({ search: { q: q || undefined, act: open ? "create" : undefined }, replace: !open });
   const rows = list.data?.rows ?? [];
   const whyNot = useWhyNot(cluster, {});
+  const seesAll = useMayRead(cluster, "listBrokers");
   return (
     <Page>
       <PageHead
@@ -52,7 +53,11 @@ export function TenantsPage() {
             caption="Tenants"
             rows={rows}
             rowKey={(row) => row.name}
-            empty={<Empty title={q ? "No tenant matches" : "No tenant yet"} />}
+            empty={
+              <Empty
+                title={q ? "No tenant matches" : seesAll ? "No tenant yet" : "No tenant that you may see"}
+              />
+            }
             columns={[
               {
                 key: "name",

@@ -4,6 +4,7 @@ import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useR
 import type { ListedRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
+import { useMayRead } from "../../shared/access/may";
 import { BacklogFigure, OldestAge } from "../../shared/backlog/backlog-figures";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
@@ -159,9 +160,7 @@ export function TopicsPage() {
           {filtered ? (
             <Empty title="No topic matches">Clear or loosen the filters.</Empty>
           ) : (
-            <Empty title="No topic yet">
-              Publish to any name, e.g. public/default/hello, and it appears here.
-            </Empty>
+            <None cluster={cluster} />
           )}
         </div>
       ) : (
@@ -262,6 +261,18 @@ const NUMBERS: Record<
   subscriptions: [108, (row) => row.subscriptions, count],
   partitions: [86, (row) => row.partitions, count],
 };
+
+function None({ cluster }: { cluster: string }) {
+  if (!useMayRead(cluster, "listBrokers"))
+    return (
+      <Empty title="No topic that you may see">
+        An administrator of a tenant can grant your role its topics.
+      </Empty>
+    );
+  return (
+    <Empty title="No topic yet">Publish to any name, e.g. public/default/hello, and it appears here.</Empty>
+  );
+}
 
 function useColumns(
   cluster: string,

@@ -46,3 +46,17 @@ export function useWhyNot(cluster: string, place: Place, isNeeded = true): WhyNo
     return answer && !answer.allowed ? answer.why || "It is not allowed." : null;
   };
 }
+
+/**
+ * Whether the user may read something of the whole cluster: to others the gateway shows their own part, where an empty
+ * list does not prove that there is nothing. False until the gateway answers.
+ */
+export function useMayRead(
+  cluster: string,
+  operation: "listBrokers" | "listBookies" | "getHistory",
+): boolean {
+  const { session } = useSession();
+  const isJudged = Boolean(session?.authorization && session.person);
+  const { data } = useQuery({ ...mayQuery(cluster, {}), enabled: isJudged });
+  return !isJudged || data?.[operation]?.allowed === true;
+}

@@ -28,14 +28,18 @@ export function historyQuery(cluster: string, subject: Subject, minutes: number)
   });
 }
 
-/** The last `minutes` of a subject, continued by the live points, whose values are `columns`. */
+/**
+ * The last `minutes` of a subject, continued by the live points, whose values are `columns`; without `isRecorded` the
+ * live points alone.
+ */
 export function usePast(
   cluster: string,
   subject: Subject,
   minutes: number,
   live: readonly Point[],
   columns: readonly string[],
+  isRecorded = true,
 ): readonly Point[] {
-  const recorded = useQuery(historyQuery(cluster, subject, minutes)).data;
+  const recorded = useQuery({ ...historyQuery(cluster, subject, minutes), enabled: isRecorded }).data;
   return useMemo(() => joined(recorded, live, columns, minutes), [recorded, live, columns, minutes]);
 }

@@ -1,6 +1,6 @@
-import { Button } from "@mantine/core";
 import type { OpenSession } from "../../api/session/calls";
 import { dateTime } from "../../lib/format";
+import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
 import { Empty } from "../../ui/states";
@@ -11,12 +11,15 @@ export function SessionRows({
   caption,
   rows,
   ending,
+  why = null,
   onEnd,
 }: {
   caption: string;
   rows: readonly OpenSession[];
   /** Id of the session that is being ended. */
   ending: string | null;
+  /** The missing right to end one, and who can give it. */
+  why?: string | null;
   onEnd: (id: string) => void;
 }) {
   return (
@@ -53,15 +56,16 @@ export function SessionRows({
             row.current ? (
               <Badge tone="accent">This session</Badge>
             ) : (
-              <Button
+              <ActionButton
                 size="compact-xs"
                 variant="default"
                 loading={ending === row.id}
                 aria-label={`Sign out there: ${browserText(row.browser)} at ${row.address}`}
+                why={why}
                 onClick={() => onEnd(row.id)}
               >
                 Sign out there
-              </Button>
+              </ActionButton>
             ),
         },
       ]}

@@ -5,9 +5,11 @@ import { answerOf, api } from "../../api/client";
 import type { components } from "../../api/schema";
 import { ApiError } from "../../lib/errors";
 import { parseNamespace } from "../../lib/url-state";
+import { ActionButton } from "../../ui/action-button";
 import { Dialog } from "../../ui/dialog";
 import styles from "../../ui/dialog.module.css";
 import { ErrorNotice } from "../../ui/states";
+import { useWhyNot } from "../access/may";
 import { CommandLines } from "../commands/command-lines";
 import { COMMANDS } from "../commands/commands";
 import { propertiesOf } from "../properties/property-lines";
@@ -31,12 +33,16 @@ export function NewTopicDialog({
   const client = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
   const [place, setPlace] = useState(scope);
+  const [judged, setJudged] = useState(scope);
   const [topic, setTopic] = useState("");
   const [domain, setDomain] = useState<Given["domain"]>("persistent");
   const [partitions, setPartitions] = useState<string | number>(0);
   const [notes, setNotes] = useState("");
   const [tried, setTried] = useState(false);
   const { tenant, namespace } = parseNamespace(place.trim());
+  const isPlace = tenant !== "" && namespace !== "" && judged === place.trim();
+  const whyNot = useWhyNot(cluster, { tenant, namespace }, isPlace);
+  const why = isPlace ? whyNot("createTopic") : null;
   const read = propertiesOf(notes);
   const given: Given = {
     domain,
@@ -71,7 +77,7 @@ export function NewTopicDialog({
     event.preventDefault();
     setTried(true);
     if (first) form.current?.querySelector<HTMLElement>(`[name=${first}]`)?.focus();
-    else if (!make.isPending) make.mutate();
+    else if (!make.isPending && why === null) make.mutate();
   };
   const touch = () => make.error && make.reset();
   return (
@@ -86,6 +92,7 @@ export function NewTopicDialog({
           spellCheck={false}
           error={tried ? problems.place : null}
           data-autofocus={scope === "" || undefined}
+          onBlur={() => setJudged(place.trim())}
           onChange={(event) => {
             setPlace(event.currentTarget.value);
             touch();
@@ -156,9 +163,9 @@ export function NewTopicDialog({
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={make.isPending}>
+          <ActionButton type="submit" loading={make.isPending} why={why}>
             Create topic
-          </Button>
+          </ActionButton>
         </div>
       </form>
     </Dialog>

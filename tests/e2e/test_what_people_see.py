@@ -1,0 +1,218 @@
+"""Every page and dialog of the console as six people of two tenants: nothing of another tenant, nothing that fails or
+waits for ever, and each refused action with the missing right."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.walk.walk import MENUS, Shown, Walk
+from tests.support.access.two_tenants import CLUSTER, TENANTS, canary, topic_of
+from tests.support.instances.canaries import (
+    ADMINS,
+    OVERSEER,
+    PEOPLE,
+    Visitor,
+    fill,
+    run_of,
+)
+from tests.support.instances.secure import PASSWORD, SecureInstance
+
+TABS = (
+    "",
+    "/overview",
+    "/subscriptions",
+    "/partitions",
+    "/schema",
+    "/policies",
+    "/manage",
+    "/access",
+)
+PATHS = {
+    "/": "/",
+    "/connect": "/connect",
+    "/c/$cluster": "/c/{cluster}",
+    "/c/$cluster/topics": "/c/{cluster}/topics",
+    **{
+        f"/c/$cluster/t/$tenant/$namespace/$topic{tab}": f"/c/{{cluster}}/t/{{place}}/{{topic}}{tab}"
+        for tab in TABS
+    },
+    "/c/$cluster/tenants": "/c/{cluster}/tenants",
+    "/c/$cluster/tenants/$tenant": "/c/{cluster}/tenants/{tenant}",
+    "/c/$cluster/tenants/$tenant/$namespace": "/c/{cluster}/tenants/{place}",
+    "/c/$cluster/brokers": "/c/{cluster}/brokers",
+    "/c/$cluster/bundles": "/c/{cluster}/bundles",
+    "/c/$cluster/bookies": "/c/{cluster}/bookies",
+    "/c/$cluster/settings": "/c/{cluster}/settings",
+    "/c/$cluster/roles": "/c/{cluster}/roles",
+    "/c/$cluster/roles/$role": "/c/{cluster}/roles/{role}",
+    "/analyses": "/analyses",
+    "/analyses/$template/new": "/analyses/topic-profile/new?topic={name}",
+    "/analyses/runs/$id": "/analyses/runs/{run}",
+    "/account": "/account",
+    "/people": "/people",
+    "/people/$name": "/people/{person}",
+    "/payload-rules": "/payload-rules",
+    "/audit": "/audit",
+    "/audit/$id": "/audit/{entry}",
+    "/sign-in": "/sign-in",
+    "/set-up": "/set-up",
+}
+"""A path of each route of the front end, with names of a tenant."""
+WHY = re.compile(
+    r"lacks .+ can grant it|is no .+ (makes|can make) it|needs level \w+; a superuser can give it"
+)
+"""Texts of a missing right, with who gives it."""
+SHOWN_OF_A_TENANT = {
+    *("tenant", "ns", "topic", "parts", "subscription", "key", "value", "property", "doc"),
+    *("annotation", "role", "writer", "reader", "admin"),
+}
+"""Canary texts that pages show to the administrator of a tenant and to superusers, ..."""
+SHOWN_OF_SUPERUSERS = {"person", "run", "parameter", "error"}
+"""... and those that they show to superusers alone."""
+OWN = {"Change password…", "New token…"}
+"""Actions of an account, which every level permits."""
+
+
+@pytest.fixture(scope="module")
+def entries(secure: SecureInstance) -> dict[int, int]:
+    """Fill the instance; return the id of an entry of the audit log of each tenant."""
+    fill(secure)
+    path = "/api/v1/audit?tenant="
+    return {
+        tenant: secure.call("GET", path + canary(tenant, "tenant"))["rows"][0]["id"]
+        for tenant in TENANTS
+    }
+
+
+@pytest.fixture
+def walk(browser: Browser, secure: SecureInstance) -> Iterator[Walk]:
+    context = browser.new_context(
+        base_url=secure.url,
+        ignore_https_errors=True,
+        reduced_motion="reduce",
+        viewport={"width": 1440, "height": 900},
+    )
+    walk = Walk(context)
+    yield walk
+    context.close()
+    assert walk.errors == []
+
+
+def paths(tenant: int, entries: dict[int, int]) -> dict[str, str]:
+    """Return the path of each route with names of a tenant."""
+    names = {
+        "cluster": CLUSTER,
+        **{what: canary(tenant, what) for what in ("tenant", "topic", "person")},
+        "place": f"{canary(tenant, 'tenant')}/{canary(tenant, 'ns')}",
+        "role": canary(tenant, "admin"),
+        "name": topic_of(tenant),
+        "run": run_of(tenant),
+        "entry": entries[tenant],
+    }
+    return {route: path.format(**names) for route, path in PATHS.items()}
+
+
+def unseen(shown: Shown, seen: tuple[int, ...]) -> dict[str, set[str]]:
+    """Return the canary texts of tenants that a person does not see, by their origin."""
+    own = tuple(f"canary-t{tenant}-" for tenant in seen)
+    others = {
+        origin: {text for text in texts if not text.startswith(own)}
+        for origin, texts in shown.not_named().items()
+    }
+    return {origin: texts for origin, texts in others.items() if texts}
+
+
+def hidden(shown: Shown) -> list[str]:
+    """Return the refused calls of which the page does not show the reason."""
+    return [
+        f"{refusal.call}: {refusal.status} {refusal.body}"
+        for refusal in shown.refused
+        if refusal.status not in (403, 404) or refusal.reason not in shown.text
+    ]
+
+
+class Visit:
+    """All pages as one person; ``problems`` has what is wrong, with the page where it is."""
+
+    def __init__(self, walk: Walk, visitor: Visitor) -> None:
+        self.walk = walk
+        self.visitor = visitor
+        self.kinds: set[str] = set()
+        self.problems: list[str] = []
+
+    def page(self, path: str) -> None:
+        """Go to a page and judge it."""
+        self._judge(self.walk.go(path), path)
+
+    def dialogs(self, path: str) -> None:
+        """Open each dialog and each menu of the present page and judge it, or the reason why it does not open."""
+        walk = self.walk
+        for number in range(walk.page.locator(MENUS).count()):
+            walk.page.locator(MENUS).nth(number).click()
+            self._judge(walk.look(path), f"{path} menu {number}")
+            walk.close()
+        for text in walk.opening():
+            why = walk.why_not(button := walk.button(text))
+            if why is None:
+                button.click()
+                self._dialog(path, text)
+            elif why and not WHY.search(why):
+                self.problems.append(f"{path} {text} is refused without a right: {why}")
+
+    def _dialog(self, path: str, text: str) -> None:
+        walk, where = self.walk, f"{path} {text}"
+        dialog = walk.page.get_by_role("dialog")
+        if text == "Run again…":  # a link to the form
+            walk.go(path)
+            return
+        expect(dialog).to_be_visible()
+        typed = ""
+        if text == "New topic…":
+            typed = f"{canary(1, 'tenant')}/{canary(1, 'ns')}"
+            dialog.get_by_label("Namespace").fill(typed)
+            dialog.get_by_label("Name", exact=True).fill("later")
+        self._judge(walk.look(path + typed), where)
+        confirm = dialog.get_by_role("button").last
+        why = walk.why_not(confirm)
+        is_refused = bool(WHY.search(why or "") or (why == "" and WHY.search(dialog.inner_text())))
+        may_change = self.visitor.level == "full" and self.visitor.tenants
+        if not may_change and text not in OWN and not is_refused:
+            self.problems.append(f"{where} opens, and is not refused")
+        walk.close()
+
+    def _judge(self, shown: Shown, where: str) -> None:
+        own = set().union(*shown.not_named().values())
+        self.kinds |= {text.split("-", 2)[2] for text in own}
+        if others := unseen(shown, self.visitor.tenants):
+            self.problems.append(f"{where} has texts of another tenant: {others}")
+        self.problems += [f"{where} hides a refusal: {text}" for text in hidden(shown)]
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("visitor", PEOPLE, ids=lambda visitor: visitor.name)
+def test_a_person_is_shown_its_own_tenants_and_each_refusal_with_its_right(
+    visitor: Visitor, walk: Walk, entries: dict[int, int]
+) -> None:
+    walk.begin(visitor.name, PASSWORD)
+    assert walk.routes() == set(PATHS), "each route of the front end needs a path here"
+    visit = Visit(walk, visitor)
+    own, *others = sorted(TENANTS, key=lambda tenant: tenant not in visitor.tenants)
+    for route, path in paths(own, entries).items():
+        visit.page(path)
+        # The other dialogs of tenants are those of the first administrator and of its reader.
+        if visitor != ADMINS[1] and (len(visitor.tenants) < 2 or "$tenant" not in route):
+            visit.dialogs(path)
+    walk.page.keyboard.press("Control+k")
+    walk.page.get_by_role("textbox", name="Open a topic or a place").fill("canary")
+    visit._judge(walk.look(""), "palette")
+    walk.close()
+    wanted = SHOWN_OF_A_TENANT if visitor.tenants else set()
+    superusers = SHOWN_OF_SUPERUSERS if visitor.role == OVERSEER.role else set()
+    assert visit.kinds >= wanted | superusers
+    for tenant in others:
+        for route, path in paths(tenant, entries).items():
+            if "canary" in path or "$id" in route:
+                visit.page(path)
+    assert not visit.problems, "\n".join(visit.problems)
