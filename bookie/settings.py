@@ -33,7 +33,8 @@ class BookieSettings:
         3181, "port of BookKeeper's protocol; 0: the system chooses (bookiePort)", high=PORT_MAX
     )
     listening_host: str = text(
-        "127.0.0.1", "address to listen on; other than loopback only with insecure_anywhere"
+        "127.0.0.1",
+        "address to listen on; other than loopback only with authorized_roles, or insecure_anywhere",
     )
     advertised_address: str = text(
         "", "host that clients connect to; empty: listening_host (advertisedAddress)"

@@ -65,7 +65,8 @@ def load(
 
 async def serve(settings: MetadataProgramSettings) -> int:
     """Run until a signal or a failure and return the exit status. Raises StartError."""
-    if warning := settings.reach.warning("host", settings.server.host, authenticated=False):
+    host, authenticated = settings.server.host, settings.server.authenticates
+    if warning := settings.reach.warning("host", host, authenticated=authenticated):
         log.warning("%s", warning)
     with _locked(settings.server.data_dir):
         server = MetadataServer(

@@ -31,7 +31,7 @@ class MetadataServerSettings:
     )
     host: str = text(
         "127.0.0.1",
-        "address to listen on; other than loopback only with insecure_anywhere (clientPortAddress)",
+        "address to listen on; beyond loopback only with tls_client_names, or insecure_anywhere (clientPortAddress)",
     )
     tls_port: int | None = maybe_port("port for TLS; none: no TLS (secureClientPort)", low=0)
     tls_certificate_path: str = text("", "PEM file of the certificate, leaf first")
@@ -111,6 +111,11 @@ class MetadataServerSettings:
         return frozenset(name.strip() for name in self.tls_client_names.split(",") if name.strip())
 
     @property
+    def authenticates(self) -> bool:
+        """True where every client shows a certificate of one of ``tls_client_names``, which needs ``tls_only``."""
+        return bool(self.client_names)
+
+    @property
     def session_timeouts_ms(self) -> tuple[int, int]:
         """Bounds of the timeout that a client may have."""
         low = self.session_timeout_ms_min or SESSION_TICKS_MIN * self.tick_time_ms
@@ -127,7 +132,7 @@ class MetadataProgramSettings:
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""
-        self.reach.check("host", self.server.host, authenticated=False)
+        self.reach.check("host", self.server.host, authenticated=self.server.authenticates)
 
 
 PROGRAM = Program("metadata_server", MetadataProgramSettings)

@@ -36,3 +36,16 @@ def test_an_open_listener_needs_consent() -> None:
     with pytest.raises(SettingsError, match="without authentication only loopback is served"):
         MetadataProgramSettings(server)
     MetadataProgramSettings(server, reach=ReachSettings(True))
+
+
+def test_a_listener_for_certificates_of_named_clients_alone_needs_no_consent() -> None:
+    secured = {
+        "host": "0.0.0.0",
+        "tls_port": 2281,
+        "tls_only": True,
+        "tls_client_certificate_required": True,
+        **dict.fromkeys(("tls_certificate_path", "tls_key_path", "tls_trust_path"), "a.pem"),
+    }
+    MetadataProgramSettings(MetadataServerSettings(**secured, tls_client_names="broker"))
+    with pytest.raises(SettingsError, match="without authentication only loopback is served"):
+        MetadataProgramSettings(MetadataServerSettings(**secured))
