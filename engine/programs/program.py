@@ -1,8 +1,10 @@
-"""A server of the engine as a process: its session with the metadata store, a drain on SIGTERM and SIGINT."""
+"""A server of the engine as a process: its session with the metadata store, a drain on SIGTERM and SIGINT, which a
+second signal ends."""
 
 import asyncio
+import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +24,11 @@ from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.net.network import LoopNetwork, Network
 from engine.net.tls import TlsFileError
 from engine.programs.process import LoggedSettings, StartError, run_process
+
+log = logging.getLogger(__name__)
+
+REPEATED_S = 1.0
+"""Seconds after the first signal within which others are not counted."""
 
 
 class EngineSettings(LoggedSettings, Protocol):
@@ -74,6 +81,48 @@ class EngineProgram(Generic[S]):
     ports: Callable[[S], str]
 
 
+class Signals:
+    """SIGTERM and SIGINT of this process: the first ends the service, a later one ends the drain, too.
+
+    Signals within REPEATED_S of the first count as one: some are sent to a process and to its parent, which forwards
+    them.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.stop = asyncio.Event()
+        self._drain: asyncio.Timeout | None = None
+        self._clock = clock
+        self._first_s = 0.0
+
+    def listen(self) -> None:
+        """Handle the signals on the running event loop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.received)
+
+    def received(self) -> None:
+        """Note a signal."""
+        now_s = self._clock.monotonic_s()
+        if not self.stop.is_set():
+            self._first_s = now_s
+            self.stop.set()
+        elif now_s - self._first_s >= REPEATED_S and self._drain is not None:
+            self._drain.reschedule(asyncio.get_running_loop().time())
+
+    async def drained(self, drain: Awaitable[None]) -> None:
+        """Await ``drain`` until a second signal, which cancels it. Raises what it raises."""
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._drain = limit
+                await drain
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            log.warning("stops at once: a second signal ended the drain")
+        finally:
+            self._drain = None
+
+
 @asynccontextmanager
 async def connected(settings: MetadataSettings, timeout_s: float) -> AsyncIterator[MetadataStore]:
     """Yield the metadata stores under a session of ``timeout_s``, and close them. Raises StartError."""
@@ -92,10 +141,8 @@ async def connected(settings: MetadataSettings, timeout_s: float) -> AsyncIterat
 
 async def serve(program: EngineProgram[S], settings: S) -> int:
     """Run the server until SIGTERM or SIGINT and return 0. Raises StartError."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    signals = Signals(SystemClock())
+    signals.listen()
     async with connected(settings.metadata, program.session_timeout_s(settings)) as store:
         try:
             server = program.build(
@@ -108,9 +155,9 @@ async def serve(program: EngineProgram[S], settings: S) -> int:
             try:
                 await server.start()
                 shorten_collections()
-                await stop.wait()
+                await signals.stop.wait()
             finally:
-                await server.drain()
+                await signals.drained(server.drain())
         except (TokenError, TlsFileError, ProviderError, LayoutError) as error:
             raise StartError(str(error)) from error
         except OSError as error:

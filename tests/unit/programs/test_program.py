@@ -75,6 +75,37 @@ def test_a_signal_drains_the_server(process: list[float]) -> None:
     assert (server.calls, process) == (["start", "drain"], [3.0])
 
 
+class SlowServer(Server):
+    """A server whose drain receives signals, one after the other."""
+
+    def __init__(self, signals: int) -> None:
+        super().__init__()
+        self.signals = signals
+
+    async def drain(self) -> None:
+        self.calls.append("drain")
+        for _ in range(self.signals):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.01)
+        self.calls.append("drained")
+
+
+def test_a_second_signal_ends_the_drain(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(program, "REPEATED_S", 0.0)
+    server = SlowServer(100)
+    assert run(of(server)) == 0
+    assert server.calls == ["start", "drain"]
+    assert "a second signal ended the drain" in caplog.text
+
+
+def test_a_signal_that_is_sent_twice_ends_no_drain() -> None:
+    server = SlowServer(2)
+    assert run(of(server)) == 0
+    assert server.calls == ["start", "drain", "drained"]
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
