@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from engine.admin.client import AdminClient
 from engine.auth.own_role import check_own_role
 from engine.auth.settings import IdentitySettings
 from engine.base.clock import Clock
@@ -166,6 +167,9 @@ class Running:
         self._cache = base.factory.cache
         cluster = base.node.cluster_name
         self.ownership = BundleOwnership(base.store, OwnerRecord.of(record), on_lost)
+        self.brokers = AdminClient(
+            base.store, base.network, base.token, tls=base.broker_client.tls()
+        )
         self.assignment = BundleAssignment(
             *(base.store, self.ownership, record, cluster, HashPlacer()),
             considers_load=lambda: self.dynamic.of(LoadBalanceSettings).load_balancer_enabled,
@@ -284,6 +288,7 @@ class Running:
                 settings=base.data_path,
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,
+                brokers=self.brokers,
             )
         )
 
@@ -314,4 +319,5 @@ class Running:
         ):
             with contained(f"end of {part}"):
                 await close()
+        self.brokers.close()
         self.catalog.close()

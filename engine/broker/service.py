@@ -253,7 +253,8 @@ class BrokerService:
     # The end
 
     async def drain(self) -> None:
-        """Withdraw the registration, unload all bundles, and close, within ``broker_shutdown_timeout_ms``.
+        """Withdraw the registration, move all bundles to other brokers, and close, within
+        ``broker_shutdown_timeout_ms``.
 
         Failures are logged and stop neither the hand-over of other bundles nor the later steps. The store stays open:
         it belongs to the caller.
@@ -279,18 +280,9 @@ class BrokerService:
             await running.policy_log.close()
         try:
             await running.registration.withdraw()
-            await asyncio.gather(
-                *(self._release(running, bundle) for bundle in running.ownership.owned())
-            )
         except (StoreUnavailableError, SessionExpiredError) as error:
             self._log.warning("drained without the metadata store: %s", error)
-
-    async def _release(self, running: Running, bundle: BundleName) -> None:
-        with contained(f"hand-over of {bundle}"):
-            try:
-                await running.ownership.release(bundle, running.operations.bundles.unload_topics)
-            except (StoreUnavailableError, SessionExpiredError) as error:
-                self._log.warning("not handed over bundle=%s error=%s", bundle, error)
+        await running.operations.bundles.transfers.drain()
 
     async def _close(self) -> None:
         if self._running is not None:

@@ -1,8 +1,9 @@
 """A client of a cluster: shared connections of producers and consumers, and retries of transient failures."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
@@ -16,6 +17,7 @@ from engine.client.errors import (
     LostError,
     NoAnswerError,
     NoBrokerError,
+    SentAwayError,
     UnreachableError,
 )
 from engine.client.lookup import Links
@@ -23,6 +25,8 @@ from engine.net.network import Network
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import RefusedError, ServerError
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Brokers = Callable[[], Awaitable[Sequence[str]]]
@@ -40,6 +44,18 @@ _BUSY: Final = frozenset(
         ServerError.TooManyRequests,
     }
 )
+
+
+class Reassigned(NamedTuple):
+    """The end of a producer or consumer by its broker, and the connection on which that arrived."""
+
+    link: BrokerLink
+    sent_away: SentAwayError
+
+
+def reassigned_by(error: MagnetarError, link: BrokerLink) -> Reassigned | None:
+    """Return how the client was sent away; None when its producer or consumer ended for another reason."""
+    return Reassigned(link, error) if isinstance(error, SentAwayError) else None
 
 
 def is_final_at_first(error: MagnetarError) -> bool:
@@ -85,11 +101,20 @@ class PulsarClient:
             raise LostError("the client is closed")
         return self._tasks.spawn(name, work)
 
-    async def owner(self, topic: str) -> BrokerLink:
+    async def owner(self, topic: str, moved: Reassigned | None = None) -> BrokerLink:
         """Return a connection to the broker that serves ``topic``, looked up at any broker that answers. Cancel-safe.
+
+        ``moved``: how the previous broker sent the client away. The broker that it named is taken without a lookup when
+        it can be reached.
 
         Raises RefusedError; NoBrokerError, UnreachableError, LostError or NoAnswerError when no broker answers.
         """
+        if moved is not None and (moved.sent_away.url or moved.sent_away.url_tls):
+            try:
+                async with asyncio.timeout(IMPATIENT_S):
+                    return await self._links.assigned(*moved)
+            except (MagnetarError, ValueError, TimeoutError) as error:
+                log.debug("%s is looked up: %s", topic, error)
         return await self._ask_any(lambda url: self._links.owner(topic, url))
 
     async def owner_url(self, topic: str) -> str:

@@ -51,7 +51,15 @@ class LostError(ClientError):
 
 
 class SentAwayError(ClientError):
-    """The broker closed the producer or consumer: look the topic up again."""
+    """The broker closed the producer or consumer: attach it again.
+
+    ``url`` and ``url_tls`` are those of the broker that serves the topic now; empty when it has to be looked up.
+    """
+
+    def __init__(self, text: str, url: str = "", url_tls: str = "") -> None:
+        super().__init__(text)
+        self.url = url
+        self.url_tls = url_tls
 
 
 class RedirectedError(ClientError):

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from engine.base.addresses import ServiceUrl
 from engine.base.tasks import TaskScope, UnderWay
 from engine.client.broker_link import BrokerLink, LinkSettings
-from engine.client.errors import LostError, RedirectedError
+from engine.client.errors import LostError, RedirectedError, SentAwayError
 from engine.net.network import Network
 from engine.wire import client_commands as say
 
@@ -100,6 +100,24 @@ class Links(Generic[L]):
             if answer.response == answer.Connect:
                 return url, proxy_to
         raise RedirectedError(f"no owner of {topic} after {REDIRECTS_MAX} redirects")
+
+    async def assigned(self, link: BrokerLink, sent_away: SentAwayError) -> L:
+        """Return a connection to the broker that the broker of ``link`` named, made as ``link`` was: in TLS, behind a
+        proxy.
+
+        Raises RedirectedError when there is no such address, and as ``get``.
+        """
+        made = next((key for key, other in self._open.items() if other is link), None)
+        if made is None:
+            raise RedirectedError("the connection on which the address arrived is closed")
+        url, proxy_to = made
+        target = sent_away.url_tls if ServiceUrl.parse(url).encrypted else sent_away.url
+        if not target:
+            raise RedirectedError("the broker named no address that is reached as it is")
+        # A broker that is alone answers that it is reached through the address that was asked, as a proxy does.
+        if proxy_to is None or proxy_to == ServiceUrl.parse(url).authority:
+            return await self.get(target)
+        return await self.get(url, ServiceUrl.parse(target).authority)
 
     async def partitions(self, topic: str, service_url: str) -> int:
         """Return the number of a topic's partitions; 0 when it is not partitioned. Raises as ``get`` and

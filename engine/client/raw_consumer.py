@@ -193,7 +193,8 @@ class RawConsumer:
 
     def on_command(self, kind: int, body: Body) -> None:
         if kind == CommandType.CLOSE_CONSUMER:
-            self.lost(SentAwayError("the broker closed the consumer"))
+            url, url_tls = body.assignedBrokerServiceUrl, body.assignedBrokerServiceUrlTls
+            self.lost(SentAwayError("the broker closed the consumer", url, url_tls))
         else:
             self._on_event(kind, body)
 

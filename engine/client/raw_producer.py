@@ -177,7 +177,8 @@ class RawProducer:
         if kind == CommandType.SEND_ERROR:
             self._refused(body.sequence_id, refusal(body.error, body.message))
         elif kind == CommandType.CLOSE_PRODUCER:
-            self._end(SentAwayError(f"the broker closed producer {self.name}"))
+            url, url_tls = body.assignedBrokerServiceUrl, body.assignedBrokerServiceUrlTls
+            self._end(SentAwayError(f"the broker closed producer {self.name}", url, url_tls))
 
     def _refused(self, sequence_id: int, error: RefusedError) -> None:
         own = self._on_refused(sequence_id, error)

@@ -329,11 +329,12 @@ class BundleOwnership:
         except NoNodeError:
             return None
         if value == self._record.encode():
-            return None  # left by an earlier process of this broker, or by a claim whose answer was lost
+            return None  # left by an earlier process of this broker or for it, or by a claim whose answer was lost
         return OwnerRecord.decode(value)
 
     async def left_behind(self, bundle: BundleName) -> bool:
-        """Return whether an earlier process of this broker left a node for ``bundle``, which sends clients here.
+        """Return whether a node for ``bundle`` sends clients here: an earlier process of this broker left it, or the
+        previous owner named this broker in it.
 
         Cancel-safe.
         """
@@ -472,10 +473,17 @@ class BundleOwnership:
             )
 
     async def release(
-        self, bundle: BundleName, unload: Callable[[BundleName], Any] | None = None
+        self,
+        bundle: BundleName,
+        unload: Callable[[BundleName], Any] | None = None,
+        *,
+        successor: OwnerRecord | None = None,
     ) -> None:
         """Release ``bundle``: stop serving it, close its topics with ``await unload(bundle)``, remove its node
         (O3).
+
+        With a ``successor`` the node remains and names that broker, which alone may replace it (O4); call
+        ``forget_successor`` unless the successor has acquired the bundle.
 
         A bundle that is not held is ignored. Raises StoreUnavailableError or SessionExpiredError when the removal of
         the node is not confirmed: the removal is repeated in the background, the bundle is not served meanwhile, and a
@@ -497,9 +505,12 @@ class BundleOwnership:
                 self._on_node(bundle)
                 raise
             try:
-                await self._remove_node(bundle)
+                if successor is None:
+                    await self._remove_node(bundle)
+                else:
+                    await self._name_successor(bundle, successor)
             except BaseException:
-                # The node may be removed although the answer was lost, and another broker may serve the bundle.
+                # The node may be changed although the answer was lost, and another broker may serve the bundle.
                 if not self._tasks.closed:
                     task_name = f"give up {bundle}"
                     work = partial(self._give_up, bundle)
@@ -517,6 +528,39 @@ class BundleOwnership:
                 self._log.info("bundle not released yet bundle=%s reason=%s", bundle, error)
             await asyncio.sleep(RETRY_S)
         self._released(bundle)
+
+    async def _name_successor(self, bundle: BundleName, successor: OwnerRecord) -> None:
+        """Put the successor's record into the node of a bundle whose topics are closed."""
+        try:
+            _, stat = await self._store.get(_path(bundle))
+            if stat.ephemeral_owner == self._store.session_id:
+                await self._store.put(_path(bundle), successor.encode(), stat.version)
+        except (NoNodeError, BadVersionError):
+            return  # no longer this broker's node
+
+    def forget_successor(self, bundle: BundleName) -> "asyncio.Task[None] | None":
+        """Remove the node of a released bundle whose successor may not have acquired it, so that any broker may.
+
+        The returned task continues until the removal is confirmed or the session ends; None during the shutdown, after
+        which the node is deleted with the session. A node that another broker has created is not removed.
+        """
+        if self._tasks.closed:
+            return None
+        task_name = f"forget successor {bundle}"
+        work = partial(self._remove_left, bundle)
+        return self._tasks.spawn(task_name, restarting(task_name, work))
+
+    async def _remove_left(self, bundle: BundleName) -> None:
+        while True:
+            async with self._lock(bundle):
+                if bundle in self._owned:
+                    return  # acquired here again
+                try:
+                    await self._remove_node(bundle)
+                    return
+                except (StoreUnavailableError, SessionExpiredError) as error:
+                    self._log.info("successor not forgotten bundle=%s reason=%s", bundle, error)
+            await asyncio.sleep(RETRY_S)
 
     def _released(self, bundle: BundleName) -> None:
         if bundle in self._owned:

@@ -109,9 +109,10 @@ class BrokerRecord:
 async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | None = None) -> bool:
     """Create the ephemeral ``path`` for this session; return False when another owner holds it (O1).
 
-    A node that an earlier process of this broker left under an older session (its value is ``mine``, default ``value``)
-    is replaced at once: that process has ended, because this one listens on its address. Raises StoreUnavailableError
-    when the node keeps changing. After cancellation the node may exist.
+    A node of another session with the value ``mine`` (default ``value``) is replaced at once. Either an earlier process
+    of this broker left it, which has ended, because this one listens on its address; or the previous owner wrote it
+    when it had stopped, to name this broker as the next one (O4). Raises StoreUnavailableError when the node keeps
+    changing. After cancellation the node may exist.
     """
     own = value if mine is None else mine
     for _ in range(ATTEMPTS_MAX):
@@ -123,7 +124,8 @@ async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | Non
         try:
             stored, stat = await store.get(path)
             if stat.ephemeral_owner == store.session_id:
-                return True
+                # Another value was written by this broker, which passed the node on to the broker that the value names.
+                return stored in (value, own)
             if stored != own:
                 return False
             await store.delete(path, stat.version)

@@ -20,6 +20,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.outlet import Moved
 from engine.broker.policies import (
     TopicPolicies,
 )
@@ -133,6 +134,7 @@ class Client:
 
     client_version = "test"
     address = "test:1"
+    listener = ""
     protocol_version = 20
     takes_broker_metadata = False
     identity = UNAUTHENTICATED
@@ -192,10 +194,10 @@ class Client:
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
         self.answers.append(asyncio.ensure_future(answer))
 
-    def drop_consumer(self, consumer_id: int) -> None:
+    def drop_consumer(self, consumer_id: int, moved: Moved | None = None) -> None:
         self.dropped.append(consumer_id)
 
-    def drop_producer(self, producer_id: int) -> None:
+    def drop_producer(self, producer_id: int, moved: Moved | None = None) -> None:
         self.dropped.append(producer_id)
 
 

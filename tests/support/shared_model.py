@@ -6,6 +6,7 @@ from engine.base.ids import Position
 from engine.base.ranges import bits_of, words_of
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer
+from engine.broker.outlet import Moved
 from engine.broker.policies import (
     TopicPolicies,
 )
@@ -47,7 +48,7 @@ class Reader(Client):
             )
             at = stop
 
-    def drop_consumer(self, consumer_id: int) -> None:
+    def drop_consumer(self, consumer_id: int, moved: Moved | None = None) -> None:
         self.model.readers.remove(self)
 
 

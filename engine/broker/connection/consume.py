@@ -33,7 +33,7 @@ from engine.broker.errors import (
     ServiceNotReady,
     TooManyRequests,
 )
-from engine.broker.outlet import ClientConnection
+from engine.broker.outlet import ClientConnection, Moved, next_addresses
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -62,6 +62,11 @@ class Attached:
     consumer: Consumer
     subscription: Subscription
     topic: Topic
+
+    def check_present(self) -> None:
+        """Raise ServiceNotReady when the consumer was detached and its close is withheld until its topic has moved."""
+        if not self.consumer.attached and self.topic.closing:
+            raise ServiceNotReady(f"Topic {self.topic.name} is being unloaded")
 
 
 class ConsumeCommands:
@@ -105,7 +110,9 @@ class ConsumeCommands:
 
     async def _subscribe(self, body: pb.CommandSubscribe) -> bytes:
         consumer_id = body.consumer_id
-        if consumer_id in self.consumers:
+        present = self.consumers.get(consumer_id)
+        if present is not None:
+            present.check_present()
             return commands.success(body.request_id)
         if consumer_id in self._pending:
             raise ServiceNotReady("Consumer is already present on the connection")
@@ -289,7 +296,11 @@ class ConsumeCommands:
         return attached if attached is not None and attached.consumer.attached else None
 
     def _find(self, consumer_id: int) -> Attached:
-        """Return the attached consumer of an id. Raises MetadataError when there is none."""
+        """Return the attached consumer of an id. Raises ServiceNotReady while its topic is being moved, MetadataError
+        when there is none."""
+        present = self.consumers.get(consumer_id)
+        if present is not None:
+            present.check_present()
         attached = self._attached(consumer_id)
         if attached is None:
             raise MetadataError("Consumer not found")
@@ -407,10 +418,16 @@ class ConsumeCommands:
             self._pending[body.consumer_id] = True
         return commands.success(body.request_id)
 
-    def drop(self, consumer_id: int) -> None:
+    def drop(self, consumer_id: int, moved: Moved | None = None) -> None:
         """Close a consumer on behalf of the broker, which has detached it already."""
-        if self.consumers.pop(consumer_id, None) is not None:
-            self._connection.send(commands.close_consumer(consumer_id))
+        attached = self.consumers.get(consumer_id)
+        if attached is None or (moved is not None and attached.consumer is not moved.client):
+            return
+        del self.consumers[consumer_id]
+        url, url_tls = next_addresses(self._connection, moved)
+        self._connection.send(
+            commands.close_consumer(consumer_id, broker_url=url, broker_url_tls=url_tls)
+        )
 
     def wake(self) -> None:
         """Resume dispatch to the consumers when the connection is writable again."""

@@ -23,7 +23,7 @@ from engine.broker.errors import (
     ServiceNotReady,
     TooManyRequests,
 )
-from engine.broker.outlet import ClientConnection
+from engine.broker.outlet import ClientConnection, Moved, next_addresses
 from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
@@ -70,6 +70,8 @@ class ProduceCommands:
         existing = self.producers.get(producer_id)
         # A client raises the epoch at each new attempt, so a request that does not is a repeat of an earlier one.
         if existing is not None and not body.epoch > existing.epoch:
+            if existing.closed:  # its close is withheld until its topic has moved
+                raise ServiceNotReady(f"Topic {body.topic} is being unloaded")
             return commands.producer_success(
                 body.request_id, existing.name, schema_version=existing.schema_version
             )
@@ -266,13 +268,18 @@ class ProduceCommands:
         if waiting is not None:
             waiting.leave()
 
-    def drop(self, producer_id: int) -> None:
+    def drop(self, producer_id: int, moved: Moved | None = None) -> None:
         """Close a producer on behalf of the broker."""
+        if moved is not None and self.producers.get(producer_id) is not moved.client:
+            return
         self.producers.pop(producer_id, None)
         self._closed[producer_id] = None
         if len(self._closed) > CLOSED_REMEMBERED_MAX:
             del self._closed[next(iter(self._closed))]
-        self._connection.send(commands.close_producer(producer_id))
+        url, url_tls = next_addresses(self._connection, moved)
+        self._connection.send(
+            commands.close_producer(producer_id, broker_url=url, broker_url_tls=url_tls)
+        )
 
     def disconnected(self) -> None:
         """Detach all producers after the connection has ended."""

@@ -11,6 +11,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.connection import consume, lookups, produce, schemas, watches
 from engine.broker.context import Context
 from engine.broker.control.topic_lists import TopicLists
+from engine.broker.outlet import Moved
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.net import handshake, keepalive
@@ -95,7 +96,7 @@ class Session(Connection):
         settings = context.settings
         super().__init__(settings.max_message_size + frames.FRAME_OVERHEAD)
         self.address = ""
-        self._listener = listener
+        self.listener = listener
         self._settings = settings
         self._ended = ended
         tasks = TaskScope("session", self._failed)
@@ -223,13 +224,13 @@ class Session(Connection):
         if self._live is not None:
             self._live.requests.answer_later(answer, request_id, again)
 
-    def drop_consumer(self, consumer_id: int) -> None:
+    def drop_consumer(self, consumer_id: int, moved: Moved | None = None) -> None:
         if self._live is not None:
-            self._live.consume.drop(consumer_id)
+            self._live.consume.drop(consumer_id, moved)
 
-    def drop_producer(self, producer_id: int) -> None:
+    def drop_producer(self, producer_id: int, moved: Moved | None = None) -> None:
         if self._live is not None:
-            self._live.produce.drop(producer_id)
+            self._live.produce.drop(producer_id, moved)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -258,7 +259,7 @@ class Session(Connection):
             case Acks():
                 parts.consume.ack_run(event.consumer_id, event.positions)
             case Command():
-                if self._listener and event.command.type == pb.BaseCommand.LOOKUP:
+                if self.listener and event.command.type == pb.BaseCommand.LOOKUP:
                     self._name_listener(event.command.lookupTopic)
                 parts.requests.handle(event.command)
             case CorruptSend():
@@ -272,4 +273,4 @@ class Session(Connection):
         """Name the listener of the connection in a lookup without one: its addresses are those that the client can
         reach."""
         if not lookup.advertised_listener_name:
-            lookup.advertised_listener_name = self._listener
+            lookup.advertised_listener_name = self.listener

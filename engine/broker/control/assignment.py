@@ -1,15 +1,23 @@
 """Search for the broker that serves a topic, and its choice. Implements ``engine.broker.ports.Ownership``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from engine.base.errors import Refusal
+from engine.admin.api.bundles import INACTIVE
+from engine.base.errors import Conflict, Refusal
 from engine.base.names import BundleName, TopicName
 from engine.broker.errors import NotServedHere, ServiceNotReady, TopicNotFound, not_served
 from engine.broker.ports import LookupResult
-from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.metadata import paths
+from engine.metadata.store import (
+    MetadataStore,
+    NoNodeError,
+    SessionExpiredError,
+    StoreUnavailableError,
+)
 from engine.net.listener_urls import ListenerUrls
+from engine.ownership.load.plan import targets
 from engine.ownership.load.stored import placement_policies
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.placer import Placer, Situation
@@ -59,6 +67,10 @@ class BundleAssignment:
         self._cluster = cluster
         self._ownership = ownership
         self._record = record
+        self._follows = False
+        self._alone: bool | None = None
+        """True when no other broker is registered; None when that may have changed."""
+        self._changes = 0
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
         """Look up a topic, see Ownership."""
@@ -69,8 +81,31 @@ class BundleAssignment:
             broker_url_tls=urls.service_url_tls,
             authoritative=True,
             redirect=place.chosen,
-            proxy_through_service_url=place.here,
+            # The address by which the client came may be the only one that reaches a single broker. Of several brokers
+            # it must be the advertised one: a client keeps what it was answered, also when it is sent to another.
+            proxy_through_service_url=place.here and await self._is_alone(),
         )
+
+    async def _is_alone(self) -> bool:
+        """Return whether no other broker is registered, from memory until that changes; False while it is unknown."""
+        if not self._follows:
+            self._follows = True
+            self._store.watch(paths.LOADBALANCE_BROKERS, self._forget_brokers)
+        if self._alone is None:
+            changes = self._changes
+            try:
+                ids = await self._store.children(paths.LOADBALANCE_BROKERS)
+            except (NoNodeError, StoreUnavailableError, SessionExpiredError):
+                return False
+            alone = set(ids) <= {self._record.id}
+            if changes != self._changes:
+                return alone
+            self._alone = alone
+        return self._alone
+
+    def _forget_brokers(self, path: str) -> None:
+        self._alone = None
+        self._changes += 1
 
     async def place(self, topic: TopicName, *, authoritative: bool) -> BundlePlace:
         """Return the owner of the topic's bundle; acquire a bundle without an owner when this broker is the choice.
@@ -106,12 +141,64 @@ class BundleAssignment:
             owner = await self._ownership.owner(bundle)
             if owner is not None:
                 return BundlePlace(owner, here=self._ownership.owns(bundle))
-            elsewhere = await self._elsewhere(bundle, authoritative, persistent)
+            # A node that names this broker sends clients here, whatever the order of brokers.
+            named = await self._ownership.left_behind(bundle) or self._ownership.owns(bundle)
+            chosen = authoritative or named
+            elsewhere = await self._elsewhere(bundle, chosen, persistent)
             if elsewhere is not None:
                 return BundlePlace(OwnerRecord.of(elsewhere), False, chosen=True)
             if await self._ownership.acquire(bundle):
                 return BundlePlace(mine, here=True)
         raise NotServedHere(f"Owner of bundle {bundle} keeps changing")
+
+    async def take(self, bundle: BundleName) -> None:
+        """Acquire a bundle that its previous owner released for this broker (O4).
+
+        Raises ServiceNotReady when isolation policies forbid it, another broker holds the bundle, or the store fails;
+        cancel-safe, and the bundle may be acquired after a cancellation.
+        """
+        try:
+            await self.check_place(bundle)
+            if not await self._ownership.acquire(bundle):
+                raise ServiceNotReady(f"Bundle {bundle} is held by another broker")
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            raise ServiceNotReady(f"Bundle {bundle} cannot be acquired now: {error}") from error
+
+    async def check_destination(self, bundle: BundleName, destination: str) -> OwnerRecord:
+        """Return the record of the broker ``destination`` as the next owner of ``bundle``.
+
+        Raises Conflict when it is not registered or isolation policies forbid the bundle there, and the store's errors.
+        """
+        brokers = await registered_brokers(self._store)
+        if destination not in brokers:
+            raise Conflict(INACTIVE)
+        policies = await self._isolation()
+        if destination not in policies.places(str(bundle.namespace), brokers):
+            raise Conflict(f"Isolation policies forbid {bundle.namespace} on {destination}")
+        return OwnerRecord.of(brokers[destination].record)
+
+    async def targets(self, bundles: Iterable[BundleName]) -> dict[BundleName, str]:
+        """Return the id of the broker that should own each bundle of this broker when it stops.
+
+        A bundle without an allowed broker is left out. Raises the store's errors, ServiceNotReady.
+        """
+        given = list(bundles)
+        brokers = await registered_brokers(self._store)
+        namespaces = {bundle.namespace: None for bundle in given}
+        try:
+            policies = await placement_policies(
+                self._store, self._cluster, list(namespaces), await self._isolation()
+            )
+        except (ValueError, Refusal) as error:
+            raise ServiceNotReady(str(error)) from error
+        reports = {broker_id: broker.load for broker_id, broker in brokers.items()}
+        return targets(given, self._record.id, reports, policies)
+
+    async def check_place(self, bundle: BundleName) -> None:
+        """Raise ServiceNotReady unless isolation policies permit ``bundle`` here. Raises the store's errors."""
+        elsewhere = await self._elsewhere(bundle, authoritative=True, persistent=True)
+        if elsewhere is not None:
+            raise ServiceNotReady(f"Isolation policies place {bundle} on other brokers")
 
     async def _elsewhere(
         self, bundle: BundleName, authoritative: bool, persistent: bool

@@ -9,8 +9,9 @@ from engine.base.slices import View
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.redelivery import PendingAcks
-from engine.broker.outlet import Outlet
+from engine.broker.outlet import Moved, Outlet
 from engine.broker.settings import DataPathSettings
+from engine.ownership.owner import OwnerRecord
 from engine.wire import commands
 from engine.wire.kernels import bare, build_messages
 
@@ -234,6 +235,10 @@ class Consumer:
     def detach(self) -> None:
         """Mark the consumer as detached, after it left or was disconnected."""
         self.attached = False
+
+    def moved(self, next_owner: OwnerRecord | None) -> None:
+        """Send the close of a consumer that was detached when its topic was closed."""
+        self.outlet.drop_consumer(self.consumer_id, Moved(self, next_owner))
 
     def began(self, epoch: int) -> None:
         """Mark entries sent from now on with ``epoch``, by which the client of an ordered type ignores earlier ones."""

@@ -13,8 +13,9 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.errors import BrokerError
-from engine.broker.outlet import Outlet
+from engine.broker.outlet import Moved, Outlet, WithheldCloses
 from engine.managed.errors import AppendFailedError
+from engine.ownership.owner import OwnerRecord
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ServerError
@@ -186,11 +187,21 @@ class Producer:
         self.closed = True
         self.topic.remove_producer(self)
 
-    def disconnect(self) -> None:
-        """Remove the producer and notify the client, which connects again and resends what has no receipt."""
-        if not self.closed:
-            self.leave()
+    def disconnect(self, withheld: WithheldCloses | None = None) -> None:
+        """Remove the producer and notify the client, which connects again and resends what has no receipt.
+
+        With ``withheld`` the client is notified when that is sent.
+        """
+        if self.closed:
+            return
+        self.leave()
+        if withheld is None:
             self.outlet.drop_producer(self.producer_id)
+        else:
+            withheld.add(self._moved)
+
+    def _moved(self, next_owner: OwnerRecord | None) -> None:
+        self.outlet.drop_producer(self.producer_id, Moved(self, next_owner))
 
 
 class Publish:

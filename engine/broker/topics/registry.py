@@ -17,6 +17,7 @@ from engine.broker.errors import (
     ServiceNotReady,
     TopicNotFound,
 )
+from engine.broker.outlet import WithheldCloses
 from engine.broker.policies import (
     TopicPolicies,
 )
@@ -320,8 +321,11 @@ class TopicRegistry:
                     raise
                 await asyncio.sleep(BOOKIES_RETRY_S)
 
-    async def unload(self, name: TopicName) -> bool:
-        """Close the topic gracefully; its clients look it up again. Return False when it was not loaded."""
+    async def unload(self, name: TopicName, withheld: WithheldCloses | None = None) -> bool:
+        """Close the topic gracefully; its clients look it up again. Return False when it was not loaded.
+
+        With ``withheld`` the clients are notified when that is sent.
+        """
         # A load in progress would otherwise list the topic after this call.
         loading = self._loading.of(name.full)
         if loading is not None:
@@ -329,7 +333,7 @@ class TopicRegistry:
         topic = self._loaded.get(name.full)
         if topic is None:
             return False
-        await asyncio.shield(self._begin_unload(topic))
+        await asyncio.shield(self._begin_unload(topic, withheld))
         return True
 
     def reload(self, topic: Topic) -> None:
@@ -337,30 +341,35 @@ class TopicRegistry:
         if self._loaded.get(topic.name.full) is topic and not self._scope.closed:
             self._begin_unload(topic)
 
-    def _begin_unload(self, topic: Topic) -> "asyncio.Task[None]":
+    def _begin_unload(
+        self, topic: Topic, withheld: WithheldCloses | None = None
+    ) -> "asyncio.Task[None]":
         full = topic.name.full
         task = self._unloads.get(full)
         if task is None:
-            task = self._scope.spawn(f"unload {full}", self._unload(topic))
+            task = self._scope.spawn(f"unload {full}", self._unload(topic, withheld))
             self._unloads[full] = task
         return task
 
-    async def _unload(self, topic: Topic) -> None:
+    async def _unload(self, topic: Topic, withheld: WithheldCloses | None) -> None:
         full = topic.name.full
         # First, so that no client is attached while the topic is closed: requests are refused until it is.
         self._loaded.remove(topic)
         self.counters.begin_unload(topic)
         topic.touched()
         try:
-            await topic.close()
+            await topic.close(withheld)
         finally:
             self.counters.end_unload(topic)
             self._unloads.pop(full, None)
 
-    async def unload_where(self, chosen: Callable[[TopicName], bool]) -> int:
+    async def unload_where(
+        self, chosen: Callable[[TopicName], bool], withheld: WithheldCloses | None = None
+    ) -> int:
         """Unload the topics that ``chosen`` accepts, UNLOAD_PARALLEL at a time, and return their number.
 
-        Raises the first failure after all the others are unloaded.
+        With ``withheld`` their clients are notified when that is sent. Raises the first failure after all the others
+        are unloaded.
         """
         loading = [
             task for name, task in self._loading.tasks.items() if chosen(TopicName.parse(name))
@@ -372,7 +381,7 @@ class TopicRegistry:
 
         async def unload(name: TopicName) -> None:
             async with gate:
-                await self.unload(name)
+                await self.unload(name, withheld)
 
         errors = await asyncio.gather(*(unload(name) for name in names), return_exceptions=True)
         for error in errors:

@@ -19,6 +19,7 @@ from engine.broker.errors import (
     ServiceNotReady,
     TopicTerminated,
 )
+from engine.broker.outlet import WithheldCloses
 from engine.broker.policies import TopicPolicies
 from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.deduplication import Deduplication
@@ -319,17 +320,18 @@ class Topic:
         if self.closing:
             raise ServiceNotReady(f"Topic {self.name} is being unloaded")
 
-    async def close(self) -> None:
+    async def close(self, withheld: WithheldCloses | None = None) -> None:
         """Disconnect every client (they look the topic up again), persist cursors, close the ledger.
 
         Producers are disconnected last: pending entries are confirmed before that, so that they are not sent twice.
+        With ``withheld`` the clients are notified when that is sent.
         """
         self.closing = True
         self._stop_listening()
         self.publishers.refuse_waiting(ServiceNotReady(f"Topic {self.name} is being unloaded"))
         for subscription in list(self.subscriptions.values()):
             with contained(f"end of {subscription.name} of {self.name}"):
-                subscription.disconnect()
+                subscription.disconnect(withheld=withheld)
                 subscription.dispatch.stop()
         for stop in (self.compaction.stop, self.deduplication.take_snapshot, self.rates.end):
             with contained(f"end of {self.name}"):
@@ -337,7 +339,7 @@ class Topic:
         closing = self.scope.spawn("close ledger", self.log.close())
         await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
         for producer in list(self.producers.values()):
-            producer.disconnect()
+            producer.disconnect(withheld)
         try:
             await closing
         finally:

@@ -11,7 +11,7 @@ from engine.base.errors import MagnetarError, MisuseError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import TopicName
 from engine.client.broker_link import Body
-from engine.client.client import PulsarClient
+from engine.client.client import PulsarClient, Reassigned, reassigned_by
 from engine.client.consuming import chunked
 from engine.client.consuming.chunked import ChunkBytes, Chunks
 from engine.client.consuming.incoming import Incoming, encrypted, messages_due, open_entry, unpack
@@ -147,6 +147,8 @@ class Attachment:
         self._inclusive = settings.inclusive
         self._behind: MessageId | None = None
         self._raw: RawConsumer | None = None
+        self._moved: Reassigned | None = None
+        """Address to which the broker sent this consumer, until that was tried."""
         self._reattaching: asyncio.Task[None] | None = None
         self._closed = False
         self._permits = 0
@@ -191,7 +193,8 @@ class Attachment:
     async def attach(self) -> None:
         """Attach once, to the broker that serves the topic now. Raises MagnetarError; cancel-safe."""
         settings = self._settings
-        link = await self._client.owner(self.topic)
+        moved, self._moved = self._moved, None  # a refusal there is followed by a lookup
+        link = await self._client.owner(self.topic, moved)
         start = None
         if not settings.durable and self._persistent:
             start = (self.given or self._start or MessageId(EARLIEST)).position
@@ -233,6 +236,7 @@ class Attachment:
 
     def _ended(self, error: MagnetarError) -> None:
         if self._raw is not None:
+            self._moved = reassigned_by(error, self._raw.link)
             self._detach()
             self._start_reattaching()
 

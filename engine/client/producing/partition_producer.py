@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
-from engine.client.client import PulsarClient
+from engine.client.client import PulsarClient, Reassigned, reassigned_by
 from engine.client.errors import (
     ClientError,
     LostError,
@@ -145,6 +145,8 @@ class PartitionProducer:
         self._next_sequence = -1
         self._epoch = -1
         self._raw: RawProducer | None = None
+        self._moved: Reassigned | None = None
+        """Address to which the broker sent this producer, until that was tried."""
         self._bytes_max: int | None = None
         """The limit of an entry at the broker that it was last attached to."""
         self._attaching: asyncio.Task[None] | None = None
@@ -169,7 +171,8 @@ class PartitionProducer:
     # --- attaching --------------------------------------------------------------------------------
 
     async def _attach(self) -> None:
-        link = await self._client.owner(self.topic)
+        moved, self._moved = self._moved, None  # a refusal there is followed by a lookup
+        link = await self._client.owner(self.topic, moved)
         self._epoch += 1
         raw = await RawProducer.open(
             link,
@@ -227,6 +230,7 @@ class PartitionProducer:
             self._fail(error)
             return
         leaving = ended if isinstance(error, RefusedError) else None
+        self._moved = reassigned_by(error, ended.link)
         self._attaching = self._spawn("attach", self._reattach(leaving))
 
     def _spawn(

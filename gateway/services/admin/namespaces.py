@@ -5,7 +5,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from engine.admin.api.arguments import OnBundle, OnSubscription, OnTopic
-from engine.admin.api.bundles import SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
+from engine.admin.api.bundles import (
+    INACTIVE,
+    SPLIT_BUNDLE,
+    TRANSFER_BUNDLE,
+    UNLOAD_BUNDLE,
+    SplitBundle,
+    TransferBundle,
+)
 from engine.admin.api.cursors import CLEAR_BACKLOG
 from engine.admin.api.subscriptions import DELETE_SUBSCRIPTION, SUBSCRIPTIONS, DeleteSubscription
 from engine.admin.api.topics import DELETE_TOPIC, DeleteTopic
@@ -15,6 +22,7 @@ from engine.base.errors import (
     InvalidNameError,
     NotBuilt,
     NotFound,
+    NotReady,
     PreconditionFailed,
 )
 from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName, TopicName
@@ -86,14 +94,23 @@ async def unload(engine: Engine, namespace: NamespaceName) -> None:
 async def unload_bundle(
     engine: Engine, namespace: NamespaceName, bundle: str, destination: str | None = None
 ) -> None:
-    """Have the owner of one bundle unload it. Raises NotBuilt for a ``destination``: the next owner cannot be
-    chosen."""
+    """Have the owner of one bundle unload it, or move it to the broker with the id ``destination``.
+
+    Raises Conflict when that is not registered or isolation policies forbid it, and NotReady when the bundle was only
+    unloaded, because the destination failed.
+    """
     await existence.require_namespace(engine, namespace)
     bundle = await one_bundle(engine, namespace, bundle)
     if destination is not None:
         if destination not in [broker.id for broker in await engine.admin.brokers()]:
-            raise Conflict("Not allowed unload namespace bundle to inactive destination broker")
-        raise NotBuilt("destinationBroker: choosing the next owner is not built yet")
+            raise Conflict(INACTIVE)
+        args = TransferBundle(namespace, bundle, destination)
+        result = await engine.call(TRANSFER_BUNDLE, args)
+        if not result["moved"]:
+            raise NotReady(
+                f"Bundle {namespace}/{bundle} was unloaded and not moved: {result['reason']}"
+            )
+        return
     await engine.call(UNLOAD_BUNDLE, OnBundle(namespace, bundle))
 
 

@@ -4,6 +4,9 @@ from tests.mutants.edit import Edit
 
 OWNER = "unit/ownership/test_owner.py"
 BOUNDARIES = "unit/ownership/test_boundaries.py"
+TRANSFERS = "unit/ownership/test_transfers.py"
+WITHHELD = "unit/broker/connection/test_withheld_closes.py"
+MOVES = "engine/broker/administration/operations/transfers.py::BundleTransfers"
 
 EDITS = (
     Edit(
@@ -20,7 +23,7 @@ EDITS = (
     Edit(
         "listener-of-the-connection-forgotten",
         "engine/broker/connection/session.py",
-        "lookup.advertised_listener_name = self._listener",
+        "lookup.advertised_listener_name = self.listener",
         "pass",
         (
             "unit/broker/test_service.py::"
@@ -172,5 +175,80 @@ EDITS = (
         """if decode_json(value, f"policies of {namespace}").get("deleted"):""",
         "if False:",
         (f"{BOUNDARIES}::test_no_boundaries_are_stored_for_a_namespace_being_deleted",),
+    ),
+    Edit(
+        "name-in-a-node-taken-as-a-right",
+        "engine/ownership/registration.py::claim",
+        "return stored in (value, own)",
+        "return True",
+        (f"{TRANSFERS}::test_only_the_named_broker_acquires_a_released_bundle",),
+        "O4",
+    ),
+    Edit(
+        "node-of-the-next-owner-removed",
+        "engine/ownership/owner.py::BundleOwnership._remove_node",
+        "if stat.ephemeral_owner == self._store.session_id:",
+        "if stat.ephemeral_owner:",
+        (f"{TRANSFERS}::test_only_the_named_broker_acquires_a_released_bundle",),
+        "O4",
+    ),
+    Edit(
+        "passed-on-before-topics-are-closed",
+        "engine/ownership/owner.py::BundleOwnership.release",
+        """
+        if unload is not None:
+            await unload(bundle)
+        """,
+        """
+        if successor is not None:
+            await self._name_successor(bundle, successor)
+        if unload is not None:
+            await unload(bundle)
+        """,
+        (f"{TRANSFERS}::test_a_bundle_is_passed_on_after_its_topics_are_closed",),
+        "O4",
+    ),
+    Edit(
+        "failed-successor-stays-named",
+        "engine/ownership/owner.py::BundleOwnership._remove_left",
+        "await self._remove_node(bundle)",
+        "pass",
+        (f"{TRANSFERS}::test_a_destination_that_does_not_acquire_leaves_the_bundle_to_any_broker",),
+        "O4",
+    ),
+    Edit(
+        "clients-notified-before-the-release",
+        f"{MOVES}.transfer",
+        "self._unload(leaving, withheld)",
+        "self._unload(leaving, None)",
+        (f"{TRANSFERS}::test_a_destination_that_does_not_acquire_leaves_the_bundle_to_any_broker",),
+    ),
+    Edit(
+        "moved-clients-look-up",
+        "engine/client/client.py::PulsarClient.owner",
+        "if moved is not None and (moved.sent_away.url or moved.sent_away.url_tls):",
+        "if False:",
+        (f"{TRANSFERS}::test_clients_follow_a_moved_bundle_without_a_lookup",),
+    ),
+    Edit(
+        "drained-bundles-are-only-unloaded",
+        f"{MOVES}._leave",
+        "if destination is not None:",
+        "if False:",
+        (f"{TRANSFERS}::test_a_broker_that_stops_moves_its_bundles_and_clients_look_nothing_up",),
+    ),
+    Edit(
+        "late-close-of-a-client-that-closed-itself",
+        "engine/broker/connection/produce.py::ProduceCommands.drop",
+        "if moved is not None and self.producers.get(producer_id) is not moved.client:",
+        "if False:",
+        (f"{WITHHELD}::test_a_client_that_closes_meanwhile_is_not_notified",),
+    ),
+    Edit(
+        "second-signal-waits-for-the-drain",
+        "engine/programs/program.py::Signals.received",
+        "self._drain.reschedule(asyncio.get_running_loop().time())",
+        "pass",
+        ("unit/programs/test_program.py::test_a_second_signal_ends_the_drain",),
     ),
 )

@@ -64,10 +64,15 @@ class SeveralBrokers:
         await self._stores.pop(broker).close()
         await broker.drain()
 
+    async def stop(self, broker: BrokerService) -> None:
+        """Stop a broker gracefully."""
+        self.brokers.remove(broker)
+        await broker.drain()
+        await self._stores.pop(broker).close()
+
     async def close(self) -> None:
-        for broker in self.brokers:
-            await broker.drain()
-            await self._stores[broker].close()
+        for broker in list(self.brokers):
+            await self.stop(broker)
         await self.cluster.close()
 
 

@@ -33,7 +33,8 @@ WORDS = {TopicName: "topic", SubscriptionName: "subscription", NamespaceName: "n
 TABLE = {
     "superuser": """
         broker_metrics bundle_cuts change_setting check_quotas dynamic_settings live_settings load_report owned_bundles
-        replication runtime_settings split_bundle subscription_rows topic_rows topics_at_rest topics_stats unload_bundle
+        prepare_bundle replication runtime_settings split_bundle subscription_rows take_bundle topic_rows topics_at_rest
+        topics_stats transfer_bundle unload_bundle
     """,
     "authenticated": "health",
     "tenant admin of topic": """

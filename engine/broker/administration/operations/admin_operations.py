@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.admin.client import AdminClient
 from engine.base.clock import Clock
 from engine.broker.administration.operations.brokers import BrokerOperations
 from engine.broker.administration.operations.bundles import BundleOperations
@@ -57,6 +58,8 @@ class Collaborators:
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     forget: ForgetTopic
+    brokers: AdminClient
+    """Client of the other brokers' operations."""
 
 
 class AdminOperations:
@@ -83,7 +86,10 @@ class AdminOperations:
         self.policies = PolicyOperations(
             store, owned, parts.catalog, parts.settings, parts.ledger_config, clock
         )
-        self.bundles = BundleOperations(store, parts.ownership, parts.assignment, registry)
+        self.bundles = BundleOperations(
+            *(store, parts.ownership, parts.assignment, registry, parts.catalog),
+            *(parts.brokers, parts.record.id),
+        )
         self.brokers = BrokerOperations(
             store, registry, parts.ownership, parts.dynamic, parts.record, parts.load_reporter
         )

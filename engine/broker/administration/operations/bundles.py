@@ -9,14 +9,23 @@ from engine.admin.api.arguments import NoArguments, OnBundle
 from engine.admin.api.bundles import (
     BUNDLE_CUTS,
     OWNED_BUNDLES,
+    PREPARE_BUNDLE,
     SPLIT_BUNDLE,
+    TAKE_BUNDLE,
+    TRANSFER_BUNDLE,
     UNLOAD_BUNDLE,
     SplitBundle,
+    TransferBundle,
+    Transferred,
 )
+from engine.admin.client import AdminClient
 from engine.base.errors import Conflict
 from engine.base.names import BundleName, TopicName
+from engine.broker.administration.operations.transfers import BundleTransfers
 from engine.broker.administration.reports import rate_out
 from engine.broker.control.assignment import BundleAssignment
+from engine.broker.control.catalog import Catalog
+from engine.broker.outlet import WithheldCloses
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.metadata.store import MetadataStore, NoNodeError
@@ -36,7 +45,14 @@ class BundleOperations:
         ownership: BundleOwnership,
         assignment: BundleAssignment,
         registry: TopicRegistry,
+        catalog: Catalog,
+        brokers: AdminClient,
+        own_id: str,
     ) -> None:
+        """``brokers`` calls the other brokers; ``own_id`` is the id of this one."""
+        self._catalog = catalog
+        self._own_id = own_id
+        self.transfers = BundleTransfers(ownership, assignment, brokers, self.unload_topics)
         self._store = store
         self._ownership = ownership
         self._assignment = assignment
@@ -51,6 +67,9 @@ class BundleOperations:
                 bind(UNLOAD_BUNDLE, self.unload_bundle),
                 bind(SPLIT_BUNDLE, self.split_bundle),
                 bind(BUNDLE_CUTS, self.bundle_cuts),
+                bind(TRANSFER_BUNDLE, self.transfer_bundle),
+                bind(PREPARE_BUNDLE, self.prepare_bundle),
+                bind(TAKE_BUNDLE, self.take_bundle),
             ]
         )
 
@@ -73,9 +92,31 @@ class BundleOperations:
         if owner is not None and not self._ownership.owns(bundle):
             raise MovedError(owner.http_url, owner.http_url_tls)
 
-    async def unload_topics(self, bundle: BundleName) -> None:
-        """Close every loaded topic of ``bundle``."""
-        await self._registry.unload_where(_within(bundle))
+    async def unload_topics(
+        self, bundle: BundleName, withheld: WithheldCloses | None = None
+    ) -> None:
+        """Close every loaded topic of ``bundle``; with ``withheld`` its clients are notified when that is sent."""
+        await self._registry.unload_where(_within(bundle), withheld)
+
+    async def transfer_bundle(self, args: TransferBundle) -> Transferred:
+        bundle = BundleName.parse(args.namespace, args.bundle or "")
+        owned = self._ownership.owns(bundle)
+        if not owned:
+            await self._check_not_elsewhere(bundle)
+        if args.destination != self._own_id:
+            return await self.transfers.transfer(bundle, args.destination)
+        if not owned:
+            await self._assignment.take(bundle)
+        return Transferred(moved=True, reason="")
+
+    async def prepare_bundle(self, args: OnBundle) -> None:
+        bundle = BundleName.parse(args.namespace, args.bundle or "")
+        await self._assignment.check_place(bundle)
+        await self._catalog.namespace(args.namespace)
+        await self._ownership.bundles(args.namespace)
+
+    async def take_bundle(self, args: OnBundle) -> None:
+        await self._assignment.take(BundleName.parse(args.namespace, args.bundle or ""))
 
     async def split_bundle(self, args: SplitBundle) -> list[str]:
         algorithm = check_algorithm(args.algorithm, args.positions)

@@ -12,6 +12,7 @@ from engine.broker.errors import (
     ConsumerBusy,
     ServiceNotReady,
 )
+from engine.broker.outlet import WithheldCloses
 from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
 from engine.broker.topics.subscriptions.subscription_counters import SubscriptionCounters
@@ -219,10 +220,17 @@ class Subscription:
             self.counters.left_ms = self._context.clock.wall_ms()
         self._host.touched()
 
-    def disconnect(self, *, moving: bool = False) -> None:
-        """Disconnect all consumers; their clients connect again. ``moving``: the cursor is moved before they do."""
+    def disconnect(self, *, moving: bool = False, withheld: WithheldCloses | None = None) -> None:
+        """Disconnect all consumers; their clients connect again. ``moving``: the cursor is moved before they do.
+
+        With ``withheld`` the clients are notified when that is sent.
+        """
         for consumer in list(self.consumers):
-            self._drop(consumer)
+            if withheld is None:
+                self._drop(consumer)
+            else:
+                self._detach(consumer)
+                withheld.add(consumer.moved)
         if not moving:
             self._owner.abandoned(self)
         elif not self.durable:

@@ -32,7 +32,7 @@ EDITS = (
     ),
     Edit(
         "one-bundles-failure-ends-the-hand-over",
-        "engine/broker/service.py::BrokerService._release",
+        "engine/broker/administration/operations/transfers.py::BundleTransfers.drain",
         'with contained(f"hand-over of {bundle}"):',
         "if True:",
         (
