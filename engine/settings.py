@@ -128,6 +128,7 @@ ELSEWHERE = frozenset(
         *("audit_days", "audit_entries_max", "run_days", "runs_max"),
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),
         *("broker_http_tls_port", "broker_tls_port", "https_port"),
+        *("proxy_port", "proxy_tls_port", "proxy_http_port"),
         *("redis_port", "spark_port"),
     }
 )

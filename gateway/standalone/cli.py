@@ -67,6 +67,7 @@ def main(argv: Sequence[str]) -> int:
         action="store_true",
         help="with TLS, authentication and authorization, by files that the first start makes",
     )
+    run.add_argument("--proxy", action="store_true", help="with a proxy in front of the brokers")
     run.add_argument("--clusters", help="not built yet: several clusters in one instance")
     verbs.add_parser("status", help="list the children of the running instance")
     verbs.add_parser(
@@ -153,6 +154,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         settings=settings,
         bookies=args.bookies,
         brokers=args.brokers,
+        proxy=args.proxy,
         spark_remote=os.environ.get("SPARK_REMOTE", ""),
         metadata=args.metadata,
         secure=_secure_files(data_dir) if args.secure else None,
@@ -350,6 +352,7 @@ def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # t
                 if options.secure
                 else ()
             ),
+            *_proxy_lines(host, ports.get("proxy")),
             *_set_up_lines(options.data_dir, host, all_ports["HTTP"]),
             f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}",
             f"  logs and data             {options.data_dir}",
@@ -358,6 +361,13 @@ def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # t
         return "\n".join(lines)
 
     return text
+
+
+def _proxy_lines(host: str, ports: Mapping[str, int] | None) -> list[str]:
+    if ports is None:
+        return []
+    tls = f" and pulsar+ssl://{host}:{ports['pulsar+ssl']}" if "pulsar+ssl" in ports else ""
+    return [f"  through the proxy         pulsar://{host}:{ports['pulsar']}{tls}"]
 
 
 def _set_up_lines(data_dir: Path, host: str, port: int) -> list[str]:

@@ -108,6 +108,8 @@ class InstanceOptions:
     host: str = HOST
     bookies: int = 1
     brokers: int = 1
+    proxy: bool = False
+    """True: the instance also has a proxy in front of its brokers."""
     spark_remote: str = ""
     metadata: str = METADATA[0]
     secure: "SecureFiles | None" = None
@@ -235,6 +237,7 @@ def children(
         ),
         *_bookies(options, ports["BOOKIE"], ports["BOOKIE_HTTP"], shared),
         *_brokers(options, ports, shared),
+        *([_proxy(options, ports, shared)] if options.proxy else []),
         *gateways,
         _worker(options, redis_port, [child.name for child in gateways], shared),
     ]
@@ -330,6 +333,26 @@ def _brokers(
         name = f"broker-{i + 1}"
         out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env, stop_timeout_s=20))
     return out
+
+
+def _proxy(options: InstanceOptions, ports: Mapping[str, int], shared: Mapping[str, str]) -> Child:
+    own_ports = {"pulsar": ports["PROXY"], "http": ports["PROXY_HTTP"]}
+    env = {
+        **shared,
+        **MALLOC,
+        "MAGNETAR_PROXY_BIND_ADDRESS": options.host,
+        "MAGNETAR_PROXY_SERVICE_PORT": str(own_ports["pulsar"]),
+        "MAGNETAR_PROXY_WEB_SERVICE_PORT": str(own_ports["http"]),
+    }
+    if options.secure:
+        own_ports["pulsar+ssl"] = ports["PROXY_TLS"]
+        env |= {
+            **options.secure.of_proxy(),
+            "MAGNETAR_PROXY_SERVICE_PORT_TLS": str(own_ports["pulsar+ssl"]),
+        }
+    argv = (sys.executable, "-m", "engine", "proxy")
+    ready = Ready("http", own_ports["http"], "/ready")
+    return Child("proxy", argv, own_ports, ready, ("zookeeper",), env)
 
 
 def _worker(

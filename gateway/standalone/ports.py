@@ -16,6 +16,9 @@ DEFAULTS = {
     "GATEWAY_HTTP": 8401,
     "SPARK": 15002,
     "REDIS": 16379,
+    "PROXY": 6640,
+    "PROXY_TLS": 6641,
+    "PROXY_HTTP": 8079,
 }
 BROKER_STEP = 10
 """Difference between the ports of two brokers."""

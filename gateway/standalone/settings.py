@@ -25,6 +25,9 @@ class InstanceSettings:
     broker_tls_port: int | None = _port(
         "BROKER_TLS", "Pulsar's protocol by TLS with --secure; the next brokers' in steps of 10"
     )
+    proxy_port: int | None = _port("PROXY", "Pulsar's protocol through the proxy, with --proxy")
+    proxy_tls_port: int | None = _port("PROXY_TLS", "the same by TLS with --secure")
+    proxy_http_port: int | None = _port("PROXY_HTTP", "the proxy's metrics and statistics")
     http_port: int | None = _port("HTTP", "console, REST, WebSocket endpoints")
     https_port: int | None = _port("HTTPS", "the same by TLS with --secure")
     broker_http_port: int | None = _port("BROKER_HTTP", "brokers' metrics; in steps of 10")

@@ -19,6 +19,7 @@ FILES = {
     "killed_instance": (
         "tests/crash/test_kill.py",
         "tests/integration/test_cursor_changes.py",
+        "tests/integration/test_killed_proxy.py",
         "tests/integration/websocket/test_faults.py",
         "tests/interop/schemas/test_programs.py",
         "tests/interop/test_bad_schemas.py",
@@ -37,6 +38,7 @@ FILES = {
     ),
     "secured_instance": (
         "tests/interop/identity/test_client_cases.py",
+        "tests/interop/identity/test_proxy.py",
         "tests/interop/identity/test_secure_instance.py",
     ),
 }

@@ -12,13 +12,14 @@ from gateway.standalone.settings import PROGRAM
 HERE = Path("/nowhere")
 
 
-def plan(metadata: str = "embedded", **settings: str) -> dict[str, Child]:
+def plan(metadata: str = "embedded", *, proxy: bool = False, **settings: str) -> dict[str, Child]:
     counts = {key: int(settings.pop(key)) for key in ("bookies", "brokers") if key in settings}
     options = InstanceOptions(
         data_dir=HERE,
         settings=PROGRAM.load(settings, HERE),
         spark_remote=settings.get("SPARK_REMOTE", ""),
         metadata=metadata,
+        proxy=proxy,
         **counts,
     )
     made = children(options, java_home=HERE, classpath="", redis="redis-server")
@@ -32,9 +33,17 @@ def test_children_have_the_names_of_the_interface_contract() -> None:
 
 
 def test_no_two_ports_are_equal_in_the_largest_instance() -> None:
-    made = plan(bookies="16", brokers="16", MAGNETAR_GATEWAYS="16")
+    made = plan(bookies="16", brokers="16", MAGNETAR_GATEWAYS="16", proxy=True)
     ports = [port for child in made.values() for port in child.ports.values()]
     assert len(ports) == len(set(ports))
+
+
+def test_a_proxy_runs_where_it_is_asked_for() -> None:
+    child = plan(proxy=True)["proxy"]
+    assert child.ports == {"pulsar": 6640, "http": 8079}
+    assert child.env["MAGNETAR_PROXY_BIND_ADDRESS"] == "127.0.0.1"
+    assert child.needs == ("zookeeper",)
+    assert "proxy" not in plan()
 
 
 def test_several_gateways_share_a_port_and_have_one_each() -> None:

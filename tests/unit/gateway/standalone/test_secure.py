@@ -9,6 +9,7 @@ from cryptography import x509
 
 from bookie.settings import PROGRAM as BOOKIE
 from engine.metadata.server.settings import PROGRAM as METADATA_SERVER
+from engine.programs.proxy import load as load_proxy
 from engine.settings import load as load_broker
 from gateway.environment import load as load_gateway
 from gateway.standalone.plan import (
@@ -19,7 +20,7 @@ from gateway.standalone.plan import (
     PlanError,
     children,
 )
-from gateway.standalone.secure import GATEWAY, SecureError, SecureFiles
+from gateway.standalone.secure import GATEWAY, PROXY, SecureError, SecureFiles
 from gateway.standalone.settings import PROGRAM
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -104,7 +105,8 @@ def test_tokens_follow_the_key_that_signs_them(start: Start) -> None:
     start.files.token_key.write_bytes(bytes(32))
     later = start.at(NOW)
     tokens = {"superuser.token", "superuser.header", "magnetar-broker.token"}
-    assert changed(made, later) == tokens | {"magnetar-gateway.token", "token-secret.key"}
+    others = {"magnetar-gateway.token", "magnetar-proxy.token", "token-secret.key"}
+    assert changed(made, later) == tokens | others
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_a_file_that_cannot_be_used_stops_the_start(
 def plan(data_dir: Path, **environ: str) -> dict[str, Child]:
     files = SecureFiles(data_dir)
     files.prepare(NOW, lambda line: None)
-    options = InstanceOptions(data_dir, PROGRAM.load(environ, data_dir), secure=files)
+    options = InstanceOptions(data_dir, PROGRAM.load(environ, data_dir), secure=files, proxy=True)
     made = children(options, java_home=data_dir, classpath="", redis="redis-server")
     return {child.name: child for child in made}
 
@@ -134,11 +136,13 @@ def test_each_child_accepts_its_secure_settings(tmp_path: Path) -> None:
     BOOKIE.load(made["bookie-1"].env, tmp_path, {"data_dir": str(tmp_path)})
     assert (broker.node.broker_service_port_tls, broker.node.broker_http_port_tls) == (6651, 8082)
     assert gateway.environment.https_port == 8443
-    for identity in (broker.identity, gateway.identity):
+    proxy = load_proxy(made["proxy"].env, tmp_path)
+    assert (proxy.proxy.service_port_tls, proxy.encrypted) == (6641, True)
+    for identity in (broker.identity, gateway.identity, proxy.identity):
         assert identity.general.providers == ("token", "tls")
         assert identity.authorization.authorization_enabled
         assert identity.general.authenticate_metrics_endpoint
-        assert identity.general.proxy_roles == GATEWAY
+        assert identity.general.proxy_roles == f"{GATEWAY},{PROXY}"
     assert broker.node.bind_address == "127.0.0.1"
     assert broker.ledger.bookie_tls_provider
     server = METADATA_SERVER.load(made["zookeeper"].env, tmp_path, {"data_dir": str(tmp_path)})
