@@ -17,7 +17,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db import OperationalError
+from django.db import DatabaseError
 from django.urls import get_resolver
 
 from engine.base import log as logs
@@ -27,6 +27,7 @@ from engine.base.loop import EventLoop, shorten_collections
 from engine.base.settings import SettingsError
 from engine.net.network import raise_socket_limit
 from engine.net.tls import TlsFileError
+from gateway.database.refusals import reason_of
 
 log = logging.getLogger("gateway")
 
@@ -65,12 +66,15 @@ def _migrating(connection: Any) -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
+        # Another gateway may migrate for longer than a statement may take else, and so may this one.
+        connection.connection.limit(bounded=False)
         # It ends with the session, in any way that the process ends.
         cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         try:
             yield
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+            connection.connection.limit(bounded=True)
 
 
 def announce_set_up() -> None:
@@ -143,8 +147,8 @@ def main() -> None:
     try:
         migrate()
         announce_set_up()
-    except OperationalError as error:
-        log.critical("cannot start: the console's database does not answer: %s", error)
+    except DatabaseError as error:
+        log.critical("cannot start: %s: %s", reason_of(error).partition(";")[0], error)
         sys.exit(1)  # The supervisor starts it again.
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
     own = listen_or_exit(args.host, port)

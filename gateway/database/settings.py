@@ -14,6 +14,7 @@ FILE_SCHEME = "file://"
 CONNECT_S = 3
 WAIT_S = 5.0
 """Time for which a call waits for a connection of the pool; then the database counts as away."""
+RECONNECT_S = 2.0
 _URL = re.compile(
     r"postgresql://(?P<user>[^:@/?#]+)@(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]|(?:%2F|%2f)[^:@/?#]*)"
     r"(?::(?P<port>[0-9]{1,5}))?/(?P<name>[^/?#]+)"
@@ -129,7 +130,17 @@ class DatabaseSettings:
                 },
             }
         known = self.parameters()
-        pool = {"min_size": 1, "max_size": self.database_connections_max, "timeout": WAIT_S}
+        # Without PostgreSQL its client need not be installed.
+        from gateway.database.postgresql.bounded import BoundedConnection
+
+        pool = {
+            "min_size": 1,
+            "max_size": self.database_connections_max,
+            "timeout": WAIT_S,
+            # The pool doubles the time between its attempts; after this time the next caller begins anew.
+            "reconnect_timeout": RECONNECT_S,
+            "connection_class": BoundedConnection,
+        }
         return {
             "ENGINE": "gateway.database.postgresql",
             "NAME": known.pop("dbname"),

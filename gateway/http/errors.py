@@ -40,6 +40,7 @@ from engine.metadata.store import (
     SessionExpiredError,
     StoreUnavailableError,
 )
+from gateway.database.refusals import reason_of
 from gateway.http import container
 from gateway.http.auth.access import RefusedAsError
 from gateway.http.exchange import BODY_TIMEOUT_S, EncodedBodyError, SlowBodyError
@@ -75,7 +76,7 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (SlowBodyError, 408, f"The request body did not arrive within {BODY_TIMEOUT_S:g} s"),
     (EncodedBodyError, 415, "Content-Encoding: the request body must not be compressed"),
     (DisallowedHost, 400, "Host header is not one this gateway answers to"),
-    (DatabaseError, 503, "The console's database does not answer; try again"),
+    (DatabaseError, 503, None),  # gateway.database.refusals
     (AuthenticationFailed, 401, "Authentication required"),
     (RolesRefused, 401, None),
     (exceptions.PermissionDenied, 403, None),
@@ -140,6 +141,8 @@ def describe(error: BaseException, *, changing: bool = False) -> tuple[int, str]
         return error.status, str(error)
     for kind, status, reason in TABLE:
         if isinstance(error, kind):
+            if kind is DatabaseError:
+                return status, reason_of(error)
             if isinstance(error, UNKNOWN_OUTCOME):
                 advice = LOOK_FIRST if changing else TRY_AGAIN
                 return status, f"{reason or error}{advice}"

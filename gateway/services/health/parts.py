@@ -179,19 +179,24 @@ class DatabaseServer:
         """Return the error of a query, as ``Database._lock``; a server that only reads is one."""
         import psycopg
 
+        from gateway.database.postgresql.bounded import BoundedConnection
+
         try:
             if self._connection is None:
                 limit = f"-c statement_timeout={int(ANSWER_S * 500)}"
-                self._connection = psycopg.connect(
+                self._connection = BoundedConnection.connect(
                     **self._parameters(), autocommit=True, options=limit
                 )
-            row = self._connection.execute("SELECT pg_is_in_recovery()").fetchone()
+                self._connection.limit_s = ANSWER_S
+            # A standby only reads, and so does a server whose operator or host made it so, as where its disk is full.
+            row = self._connection.execute("SELECT current_setting('transaction_read_only')")
+            only_reads = row.fetchone()[0] == "on"
         except (psycopg.Error, OSError) as error:
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
             return error
-        return RuntimeError("the server only reads") if row[0] else None
+        return RuntimeError("the server only reads") if only_reads else None
 
 
 async def check_gateway(checks: Checks) -> None:

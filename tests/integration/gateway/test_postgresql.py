@@ -164,5 +164,5 @@ def test_a_gateway_whose_database_is_away_says_so_and_ends(
     gateway = Process(tmp_path / "3", "uvicorn", url, free_ports(1)[0])
     assert gateway.process.wait(START_S) == 1
     text = gateway.log.read_text()
-    assert "cannot start: the console's database does not answer" in text
+    assert "cannot start: The console's database does not answer" in text
     assert "Traceback" not in text

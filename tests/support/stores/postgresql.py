@@ -97,6 +97,21 @@ class PostgreSql:
         if self._process is not None:
             self._end(signal.SIGINT)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all of the server's processes for a while, as a machine that stands still."""
+        assert self._process is not None
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        pids = [pid, *map(int, children)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
     def _end(self, how: int) -> None:
         assert self._process is not None
         self._process.send_signal(how)

@@ -7,6 +7,7 @@ OWN_SESSION = "unit/gateway/people/test_own_session.py"
 PEOPLE = "unit/gateway/people/test_people.py"
 PROVIDERS = "unit/gateway/people/test_providers.py"
 DATABASE = "unit/gateway/people/test_database_settings.py"
+OUTAGES = "integration/gateway/test_database_outages.py"
 FAILING = "unit/gateway/people/test_failing_database.py"
 SET_UP = "unit/gateway/people/test_set_up.py"
 OPEN_SESSIONS = "unit/gateway/http/auth/test_open_sessions.py"
@@ -209,9 +210,42 @@ EDITS = (
     Edit(
         "a-connection-stays-broken",
         "gateway/database/postgresql/base.py::DatabaseWrapper.ensure_connection",
-        "            if not self.is_usable():\n                self.close()\n",
-        "",
+        "            if not self.is_usable():\n",
+        "            if False:\n",
         (f"{DATABASE}::test_after_an_error_a_connection_that_serves_no_more_is_replaced",),
+    ),
+    Edit(
+        "each-call-waits-for-a-database-that-is-away",
+        "gateway/database/postgresql/base.py::DatabaseWrapper.get_new_connection",
+        "        if self.alias in self._away_until_s:\n            self._reach()\n",
+        "",
+        (
+            f"{OUTAGES}::test_calls_are_refused_at_once_while_the_server_is_away_and_served_when_it_is_back",
+        ),
+        "A35",
+    ),
+    Edit(
+        "a-database-that-stands-still-holds-a-thread",
+        "gateway/database/postgresql/bounded.py::BoundedConnection._bounded",
+        "time.monotonic() > ends_at_s",
+        "False",
+        (
+            f"{OUTAGES}::test_a_server_that_stands_still_costs_one_call_its_limit_and_the_next_nothing",
+        ),
+    ),
+    Edit(
+        "a-statement-waits-for-a-lock-for-ever",
+        "gateway/database/postgresql/base.py::DatabaseWrapper._configure_connection",
+        "            connection.limit(bounded=True)\n",
+        "            pass\n",
+        (f"{OUTAGES}::test_a_statement_that_waits_for_a_lock_is_ended_by_the_server",),
+    ),
+    Edit(
+        "a-gateway-ends-while-another-migrates",
+        "gateway/serve.py::_migrating",
+        "        connection.connection.limit(bounded=False)\n",
+        "",
+        (f"{OUTAGES}::test_gateways_wait_for_one_that_migrates_for_long",),
     ),
     Edit(
         "the-database-of-another-host",

@@ -119,6 +119,7 @@ def test_after_an_error_a_connection_that_serves_no_more_is_replaced(
     monkeypatch.setattr(wrapper, "connect", connect)
     monkeypatch.setattr(wrapper, "close", close)
     monkeypatch.setattr(wrapper, "is_usable", lambda: wrapper.connection.serves)
+    monkeypatch.setattr(wrapper, "_reach", lambda: None)
     with django_db_blocker.unblock():
         wrapper.connection = old
         wrapper.ensure_connection()
