@@ -7,6 +7,7 @@ from admin_ui import confirming
 from admin_ui.confirming import Json
 from admin_ui.grants.shapes import ADMIN, USE
 from admin_ui.rights import KINDS, parts_of
+from engine.admin.api.losses import ChangedRecords
 from engine.auth.authorization.evaluator import AccessRules, namespace_of
 from engine.auth.authorization.policy_view import NamespaceAccess, TenantAccess
 from engine.auth.authorization.reasons import RoleAccess, any_topic, roles_at
@@ -18,7 +19,7 @@ from engine.tenancy import grants
 from engine.tenancy.checks import ACTIONS
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.tenants import get_tenant, set_administrators
-from gateway.services.admin import existence
+from gateway.services.admin import existence, losses
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
@@ -160,7 +161,9 @@ async def preview(
         await existence.require_any(engine, grant.place)
     records = await _read(engine, grant.place)
     before = _words(grant, role, records)
-    effects = _effects(grant, records, _after(grant, role, words, records), rules)
+    changed = _after(grant, role, words, records)
+    effects = _effects(grant, records, changed, rules)
+    lost = await losses.open_losses(engine, _asked(grant, changed))
     content = _about(grant, user) | {"role": role, "before": before, "after": words}
     return {
         "token": confirming.sign(engine.cluster, KIND, content),
@@ -169,7 +172,7 @@ async def preview(
         "after": words,
         "effects": effects,
         "own_loss": any(row["role"] == own_role and row["lost"] for row in effects),
-        "connections": None,
+        "connections": losses.would_close(lost),
         "within_s": WITHIN_S,
     }
 
@@ -200,7 +203,9 @@ async def apply(engine: Engine, grant: Grant, user: str, token: str) -> Json:
     """Make the change that was previewed. Raises Conflict when the grant has changed since, NotFound."""
     content = confirming.read(engine.cluster, KIND, token, _about(grant, user))
     role, before, after = content["role"], content["before"], content["after"]
-
+    records = await _read(engine, grant.place)
+    asked = _asked(grant, _after(grant, role, after, records))
+    lost = await losses.open_losses(engine, asked)
     namespace = namespace_of(grant.place)
     if namespace is None:
         await _set_administrator(engine, grant, role, before, after)
@@ -218,7 +223,13 @@ async def apply(engine: Engine, grant: Grant, user: str, token: str) -> Json:
         "subscription": grant.subscription,
         "before": before,
         "after": after,
+        "closed": await losses.closed_since(engine, asked, lost),
     }
+
+
+def _asked(grant: Grant, records: _Records) -> ChangedRecords:
+    tenant, namespace = _tenant(grant.place), namespace_of(grant.place)
+    return losses.changed_records(tenant, records.administrators, namespace, records.policies)
 
 
 async def _set_administrator(

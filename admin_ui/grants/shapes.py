@@ -58,6 +58,19 @@ class AccessChange(s.Serializer[object]):
     lost = s.ListField(child=s.ChoiceField(choices=CHANGED))
 
 
+class ClosedClients(s.Serializer[object]):
+    """Clients of brokers that were closed."""
+
+    producers = s.IntegerField()
+    consumers = s.IntegerField()
+
+
+class LostClients(ClosedClients):
+    """Open clients of brokers that would lose their right."""
+
+    by_proxy = s.IntegerField(help_text="of them, clients of WebSockets and proxies")
+
+
 class GrantPreview(s.Serializer[object]):
     """The effect of a change. ``token`` confirms exactly this change."""
 
@@ -67,8 +80,8 @@ class GrantPreview(s.Serializer[object]):
     after = s.ListField(child=s.CharField())
     effects = AccessChange(many=True, help_text="by the judge's rules, at this place")
     own_loss = s.BooleanField(help_text="whether the caller's own role loses something")
-    connections = s.IntegerField(
-        allow_null=True, help_text="connections that would be closed; null: not known"
+    connections = LostClients(
+        allow_null=True, help_text="open clients that would be closed; null: not known"
     )
     within_s = s.FloatField(help_text="longest time until brokers have applied it")
 
@@ -81,3 +94,4 @@ class GrantReceipt(s.Serializer[object]):
     subscription = s.CharField()
     before = s.ListField(child=s.CharField())
     after = s.ListField(child=s.CharField())
+    closed = ClosedClients(allow_null=True, help_text="null: not known")

@@ -289,6 +289,7 @@ class Running:
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,
                 brokers=self.brokers,
+                losses=self.revocation.losses,
             )
         )
 

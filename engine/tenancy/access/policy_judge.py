@@ -51,8 +51,14 @@ class PolicyJudge:
             return self._judge_when_read(call, missing)
         return verdict if verdict.allowed else self._certain(call, verdict)
 
+    def verdict_by(
+        self, identity: Identity, action: Action, resource: Resource, view: PolicyView
+    ) -> Verdict:
+        """Return the verdict by other records than the stored ones. Raises what ``view`` raises."""
+        return judge(identity, action, resource, view, self._rules)
+
     def _verdict(self, call: "_Call", view: PolicyView) -> Verdict:
-        return judge(call.identity, call.action, call.resource, view, self._rules)
+        return self.verdict_by(*call, view)
 
     def _certain(self, call: "_Call", refusal: Verdict) -> Verdict:
         """Return a refusal. Raises NotReady if a record that it depends on may have changed without notice."""

@@ -1908,6 +1908,11 @@ export interface components {
             name: string;
             address: string;
         };
+        /** @description Clients of brokers that were closed. */
+        ClosedClients: {
+            producers: number;
+            consumers: number;
+        };
         ConnectedConsumer: {
             name: string;
             address: string;
@@ -2130,8 +2135,8 @@ export interface components {
             effects: components["schemas"]["AccessChange"][];
             /** @description whether the caller's own role loses something */
             own_loss: boolean;
-            /** @description connections that would be closed; null: not known */
-            connections: number | null;
+            /** @description open clients that would be closed; null: not known */
+            connections: components["schemas"]["LostClients"] | null;
             /**
              * Format: double
              * @description longest time until brokers have applied it
@@ -2145,6 +2150,8 @@ export interface components {
             subscription: string;
             before: string[];
             after: string[];
+            /** @description null: not known */
+            closed: components["schemas"]["ClosedClients"] | null;
         };
         /** @description The grants of a role at a place, as the words that were granted there. */
         GrantRow: {
@@ -2401,6 +2408,13 @@ export interface components {
             entries: number;
             messages: number | null;
             exact: boolean;
+        };
+        /** @description Open clients of brokers that would lose their right. */
+        LostClients: {
+            producers: number;
+            consumers: number;
+            /** @description of them, clients of WebSockets and proxies */
+            by_proxy: number;
         };
         MadeTopic: {
             /** @description full name */

@@ -18,6 +18,7 @@ NAIVE = f"{MODEL}::test_the_verdict_is_that_of_a_naive_reading"
 AUTHORIZATION = "engine/auth/authorization"
 JUDGE = "unit/tenancy/access/test_policy_judge.py"
 REVOKED = "unit/broker/test_revocation.py"
+LOSSES = "unit/broker/test_losses.py"
 
 EDITS = (
     Edit(
@@ -53,8 +54,8 @@ EDITS = (
     ),
     Edit(
         "revoked-consumer-stays",
-        "engine/broker/revocation.py::Revocation._judge_topic",
-        "subscription.disconnect_one(consumer)",
+        "engine/broker/revocation.py::_OpenConsumer.close",
+        "self.subscription.disconnect_one(self.consumer)",
         "pass",
         (f"{REVOKED}::test_a_revoked_consumer_receives_nothing_more",),
         "A19",
@@ -312,5 +313,31 @@ EDITS = (
         "watch.resume()",
         "pass",
         (f"{REVOKED}::test_a_revoked_watcher_is_suspended_and_nothing_else_of_its_connection",),
+    ),
+    Edit(
+        "a-preview-counts-clients-that-stay",
+        "engine/broker/revocation.py::Revocation.losses",
+        "if not self._judge.verdict_by(*client.right, view).allowed:",
+        "if True:",
+        (f"{LOSSES}::test_a_change_closes_the_clients_that_its_preview_counts",),
+        "A36",
+    ),
+    Edit(
+        "a-preview-judges-by-the-stored-policies",
+        "engine/broker/revocation.py::_Changed.namespace",
+        "return self._namespace if is_changed else",
+        "return",
+        (f"{LOSSES}::test_a_change_closes_the_clients_that_its_preview_counts",),
+        "A36",
+    ),
+    Edit(
+        "a-receipt-states-clients-that-are-still-open",
+        "gateway/services/admin/losses.py::closed_since",
+        'if not now["producers"] and not now["consumers"]:',
+        "if True:",
+        (
+            "unit/gateway/services/test_closed_clients.py::test_the_receipt_waits_until_none_is_open_any_more",
+        ),
+        "A36",
     ),
 )

@@ -56,6 +56,7 @@ NEEDS: dict[str, set[str]] = {
     "authenticated": MAY["authenticated only"],
     "superuser": MAY["superuser"],
     "tenant admin of topic": MAY["tenant admin"],
+    "tenant admin of tenant": MAY["tenant admin"],
     "tenant admin of namespace": MAY["tenant admin"],
     "lookup of topic": MAY["produce or consume"],
     "lookup of namespace": MAY["produce or consume (namespace)"],
@@ -66,7 +67,12 @@ NEEDS: dict[str, set[str]] = {
     "consume of subscription": MAY["consume"],
 }
 """Callers with the rights of a row of the tables, on what is in the tenant ``t``."""
-KINDS = {"TopicName": "topic", "NamespaceName": "namespace", "SubscriptionName": "subscription"}
+KINDS = {
+    "TopicName": "topic",
+    "NamespaceName": "namespace",
+    "SubscriptionName": "subscription",
+    "TenantName": "tenant",
+}
 HANDLED, REFUSED, UNIDENTIFIED = "handled", "refused", "unidentified"
 
 
@@ -208,6 +214,7 @@ VALUES: dict[Any, Any] = {
     bool: False,
     Any: "x",
     list[int]: [1],
+    list[str]: [],
     list[TopicName]: [TOPIC],
     dict[str, str]: {},
 }
@@ -215,6 +222,7 @@ OPTIONAL = {
     "reset_cursor": {"timestamp_ms": 1},
     "preview_change": {"count": 1},
     "topics": {"namespace": "t/n"},
+    "losses": {"tenant": "t"},
     "split_bundle": {"bundle": "0x0_0x1"},
     "bundle_cuts": {"bundle": "0x0_0x1"},
 }
@@ -327,6 +335,8 @@ def foreign(name: str) -> Iterator[dict[str, Any]]:
             yield {**arguments, "topic": f"persistent://{namespace}/p"}
         elif "namespace" in arguments:
             yield {**arguments, "namespace": namespace}
+        elif "tenant" in arguments:
+            yield {**arguments, "tenant": namespace.partition("/")[0]}
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))

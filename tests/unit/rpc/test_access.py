@@ -12,13 +12,14 @@ import pytest
 from engine.admin import api
 from engine.admin.api.arguments import JsonObject, NoArguments, OnBundle, OnSubscription, OnTopic
 from engine.admin.api.cursors import CLEAR_BACKLOG
+from engine.admin.api.losses import LOSSES, ChangedRecords
 from engine.admin.api.rights import ADMIN
 from engine.admin.api.rows import TOPICS, LoadedTopics
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Identity
 from engine.auth.internal import INTERNAL_METHOD, INTERNAL_ROLE, TOKEN_HEADER
 from engine.auth.judge import Judgement, Verdict
-from engine.auth.resource_names import CLUSTER, SubscriptionName
+from engine.auth.resource_names import CLUSTER, SubscriptionName, TenantName
 from engine.auth.rights import SUPERUSER, Right, all_of
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.store import StoreUnavailableError
@@ -29,7 +30,12 @@ from tests.support.access.judges import REASON, DenyAll
 
 TOKEN = "a-token-of-some-length"
 NAME = TopicName.parse("persistent://a/b/t")
-WORDS = {TopicName: "topic", SubscriptionName: "subscription", NamespaceName: "namespace"}
+WORDS = {
+    TopicName: "topic",
+    SubscriptionName: "subscription",
+    NamespaceName: "namespace",
+    TenantName: "tenant",
+}
 TABLE = {
     "superuser": """
         broker_metrics bundle_cuts change_setting check_quotas dynamic_settings live_settings load_report owned_bundles
@@ -41,6 +47,7 @@ TABLE = {
         change_properties check_schema compact compaction_status create_topic delete_schema delete_topic
         forget_partitioned policy_effect set_topic_policy terminate trim truncate unload
     """,
+    "tenant admin of tenant": "losses",
     "tenant admin of namespace": "namespace_policies topics_with_policy",
     "lookup of topic": """
         find_schema holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata schema_page
@@ -91,8 +98,11 @@ def test_the_resource_is_the_one_that_the_arguments_name() -> None:
                 args = OnTopic(NAME)
             elif issubclass(operation.arguments, OnBundle):
                 args = OnBundle(NAME.namespace)
+            elif operation is LOSSES:
+                args = ChangedRecords("a", [])
+            named = (NAME, SubscriptionName(NAME, "s"), NAME.namespace, TenantName("a"), CLUSTER)
             for resource in right.of(args):
-                assert resource in (NAME, SubscriptionName(NAME, "s"), NAME.namespace, CLUSTER)
+                assert resource in named
                 assert type(resource) is (right.kind or type(CLUSTER))
 
 

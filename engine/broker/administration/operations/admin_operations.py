@@ -1,8 +1,10 @@
 """All administrative operations of a broker: the handlers of those that the modules of ``engine.admin.api`` declare."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from engine.admin.api.arguments import JsonObject
+from engine.admin.api.losses import LOSSES, ChangedRecords
 from engine.admin.client import AdminClient
 from engine.base.clock import Clock
 from engine.broker.administration.operations.brokers import BrokerOperations
@@ -34,7 +36,7 @@ from engine.managed.stored.resting import RestingLogs
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
-from engine.rpc.operation import Handlers
+from engine.rpc.operation import Handlers, bind
 from engine.schema.schema_registry import SchemaRegistry
 
 
@@ -60,6 +62,7 @@ class Collaborators:
     forget: ForgetTopic
     brokers: AdminClient
     """Client of the other brokers' operations."""
+    losses: Callable[[ChangedRecords], Awaitable[JsonObject]]
 
 
 class AdminOperations:
@@ -94,6 +97,7 @@ class AdminOperations:
             store, registry, parts.ownership, parts.dynamic, parts.record, parts.load_reporter
         )
         self.settings = SettingOperations(parts.dynamic)
+        self._losses = dict([bind(LOSSES, parts.losses)])
 
     @property
     def handlers(self) -> Handlers:
@@ -110,4 +114,5 @@ class AdminOperations:
             | self.bundles.handlers
             | self.brokers.handlers
             | self.settings.handlers
+            | self._losses
         )

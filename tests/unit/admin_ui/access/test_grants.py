@@ -111,6 +111,8 @@ def test_a_change_is_made_as_it_was_previewed_and_undone_by_its_receipt(
     assert preview.status == 200, preview.body
     shown = [row for row in preview.json["effects"] if row["role"] != "other"]
     assert shown == effects
+    no_broker = {"producers": 0, "consumers": 0}
+    assert preview.json["connections"] == {**no_broker, "by_proxy": 0}
     assert rows(served, place) == before, "a preview changes nothing"
     assert not AuditEntry.objects.exists()
     subscription = {key: change[key] for key in ("subscription",) if key in change}
@@ -118,6 +120,7 @@ def test_a_change_is_made_as_it_was_previewed_and_undone_by_its_receipt(
     assert made.status == 200, made.body
     receipt = made.json
     assert (receipt["role"], receipt["after"]) == (change["role"], change["words"])
+    assert receipt["closed"] == no_broker
     (entry,) = AuditEntry.objects.all()
     assert (entry.actor, entry.operation, entry.tenant) == ("ann", "changeGrant", "t1")
     assert '"before"' in entry.changes

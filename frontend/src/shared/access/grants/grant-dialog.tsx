@@ -7,7 +7,14 @@ import { ChangeDialog } from "../../changes/change-dialog";
 import { ACCESS_COMMANDS, type GrantPlace } from "../../commands/access-commands";
 import styles from "../access.module.css";
 import type { Place } from "../may";
-import { applyGrant, type GrantBody, type GrantPreview, type GrantWord, previewGrant } from "../queries";
+import {
+  applyGrant,
+  type GrantBody,
+  type GrantPreview,
+  type GrantReceipt,
+  type GrantWord,
+  previewGrant,
+} from "../queries";
 
 /** The change that a dialog makes: of a new grant, of the words of one, or of exactly these words. */
 export type GrantAsked =
@@ -136,7 +143,8 @@ export function GrantDialog({
           <p>
             {receipt.after.length > 0
               ? `${body.role} is granted ${receipt.after.join(", ")} now.`
-              : `Nothing is granted to ${body.role} here now.`}
+              : `Nothing is granted to ${body.role} here now.`}{" "}
+            {closedText(receipt.closed)}
           </p>
           <p>
             <Button
@@ -169,6 +177,30 @@ export function GrantDialog({
   );
 }
 
+const clients = (counts: { producers: number; consumers: number }) =>
+  [
+    counts.producers > 0 && plural(counts.producers, "producer"),
+    counts.consumers > 0 && plural(counts.consumers, "consumer"),
+  ]
+    .filter(Boolean)
+    .join(" and ");
+
+/** The clients that a change would close, or that it is not known. */
+function losesText(connections: GrantPreview["connections"]): string {
+  if (connections === null)
+    return "It is not known how many clients would be closed: a broker does not answer.";
+  const text = clients(connections);
+  if (!text) return "No open client would be closed.";
+  const proxies = connections.by_proxy;
+  return `${text} would be closed${proxies > 0 ? `, ${proxies.toLocaleString("en")} of them of WebSockets and proxies` : ""}.`;
+}
+
+function closedText(closed: GrantReceipt["closed"]): string {
+  if (closed === null) return "It is not known how many clients were closed.";
+  const text = clients(closed);
+  return text ? `${text} closed.` : "";
+}
+
 function Effects({ body, preview }: { body: GrantBody; preview: GrantPreview }) {
   const { before, after, effects, own_loss, connections, within_s } = preview;
   if (preview.token === null)
@@ -197,7 +229,7 @@ function Effects({ body, preview }: { body: GrantBody; preview: GrantPreview }) 
         </ul>
       )}
       {own_loss && <Notice tone="warning">Your own role loses a right by it.</Notice>}
-      {connections !== null && connections > 0 && <p>{plural(connections, "connection")} would be closed.</p>}
+      <p>{losesText(connections)}</p>
       <p className={styles.dim}>Brokers apply it within {plural(within_s, "second")}.</p>
     </>
   );

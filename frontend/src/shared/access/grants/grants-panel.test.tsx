@@ -34,11 +34,16 @@ function show(why: string | null = null, place: Place = PLACE) {
     if (body.preview)
       return Response.json({
         ...{ token: "t", at: 1, before: granted, after: body.words, own_loss: true },
-        ...{ connections: 2, within_s: 1, effects: [{ role: "app", gained: ["consume"], lost: [] }] },
+        ...{
+          connections: { producers: 2, consumers: 1, by_proxy: 1 },
+          within_s: 1,
+          effects: [{ role: "app", gained: ["consume"], lost: [] }],
+        },
       });
     const before = granted;
     granted = ["produce", "consume"];
-    return Response.json({ at: 2, role: "app", subscription: "", before, after: granted });
+    const closed = { producers: 2, consumers: 0 };
+    return Response.json({ at: 2, role: "app", subscription: "", before, after: granted, closed });
   });
   window.scrollTo = () => {};
   const router = createRouter({
@@ -65,9 +70,11 @@ test("a grant is changed as previewed, and the receipt leads to the way back", a
   await within(dialog).findByText("produce → produce, consume", { exact: false });
   expect(dialog.textContent).toContain("app gains consume");
   expect(dialog.textContent).toContain("Your own role loses a right by it.");
-  expect(dialog.textContent).toContain("2 connections would be closed.");
+  expect(dialog.textContent).toContain(
+    "2 producers and 1 consumer would be closed, 1 of them of WebSockets and proxies.",
+  );
   await user.click(within(dialog).getByRole("button", { name: "Change" }));
-  await screen.findByText("app is granted produce, consume now.");
+  await screen.findByText("app is granted produce, consume now. 2 producers closed.");
   expect(sent.at(-1)?.body).toEqual({ token: "t" });
   expect(sent.at(-1)?.url.search).toBe("?tenant=acme&namespace=billing");
   await user.click(screen.getByRole("button", { name: "Undo…" }));
