@@ -35,8 +35,11 @@ COOKIE_PATH = "/sign-in/"
 SALT = "gateway.sign-in"
 TIME_S = 600
 """Time within which the person must come back from the provider."""
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign-in failed</title></head>
-<body><h1>Sign-in failed</h1><p>{reason}</p><p><a href="/sign-in">Back to the sign-in page</a></p></body></html>
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign-in failed</title>
+<meta name="viewport" content="width=device-width">
+<style>:root {{ color-scheme: light dark; background: Canvas; font: 16px/1.5 system-ui }}</style></head>
+<body><main><h1>Sign-in failed</h1><p>{reason}</p><p><a href="/sign-in">Back to the sign-in page</a></p></main></body>
+</html>
 """
 AWAY = "{title} does not answer. Try again later, or sign in another way."
 REFUSED = "{title} has not confirmed who you are. Try again."

@@ -135,33 +135,6 @@ def test_a_one_time_password_is_replaced_at_the_first_sign_in(
 
 
 @pytest.mark.usefixtures("people")
-def test_two_people_at_once_see_and_are_sent_their_own_tenants(
-    browser: Browser, secure: SecureInstance
-) -> None:
-    with visitor(browser, secure) as of_alice, visitor(browser, secure) as of_bob:
-        pages = {"acme": of_alice.new_page(), "globex": of_bob.new_page()}
-        pushed: dict[str, list[str]] = {tenant: [] for tenant in TENANTS}
-        for (tenant, page), name in zip(pages.items(), (ALICE, BOB), strict=True):
-            texts = pushed[tenant]
-            page.on(
-                "websocket",
-                lambda socket, texts=texts: socket.on(
-                    "framereceived", lambda frame: texts.append(str(frame))
-                ),
-            )
-            page.goto(TOPICS)
-            sign_in(page, name)
-            expect(topic(page, tenant)).to_be_visible()
-        for tenant in TENANTS:
-            secure.call("PUT", f"/admin/v2/persistent/{tenant}/shop/{tenant}-new")
-        for (tenant, page), other in zip(pages.items(), reversed(TENANTS), strict=True):
-            expect(page.get_by_role("link", name=f"{tenant}-new")).to_be_visible()
-            expect(page.get_by_role("link", name=re.compile(other))).to_have_count(0)
-            assert any(f"{tenant}-new" in text for text in pushed[tenant])
-            assert not any(other in text for text in pushed[tenant])
-
-
-@pytest.mark.usefixtures("people")
 def test_another_acting_role_shows_what_that_role_sees(page: Page) -> None:
     page.goto(TOPICS)
     sign_in(page, ALICE)

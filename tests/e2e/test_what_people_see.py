@@ -1,8 +1,10 @@
 """Every page and dialog of the console as six people of two tenants: nothing of another tenant, nothing that fails or
 waits for ever, and each refused action with the missing right."""
 
+import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -15,6 +17,7 @@ from tests.support.instances.canaries import (
     PEOPLE,
     Visitor,
     fill,
+    publish,
     run_of,
 )
 from tests.support.instances.secure import PASSWORD, SecureInstance
@@ -71,6 +74,10 @@ SHOWN_OF_A_TENANT = {
 """Canary texts that pages show to the administrator of a tenant and to superusers, ..."""
 SHOWN_OF_SUPERUSERS = {"person", "run", "parameter", "error"}
 """... and those that they show to superusers alone."""
+PUSHED = "pushed "
+"""Beginning of the request of pushes."""
+MANY = 20
+"""Number of messages that are no few ones: without a consumer they need attention after seconds."""
 OWN = {"Change password…", "New token…"}
 """Actions of an account, which every level permits."""
 
@@ -86,8 +93,9 @@ def entries(secure: SecureInstance) -> dict[int, int]:
     }
 
 
-@pytest.fixture
-def walk(browser: Browser, secure: SecureInstance) -> Iterator[Walk]:
+@contextmanager
+def walking(browser: Browser, secure: SecureInstance, visitor: Visitor) -> Iterator[Walk]:
+    """Yield a walk of a person who is signed in; its pages must have no uncaught errors."""
     context = browser.new_context(
         base_url=secure.url,
         ignore_https_errors=True,
@@ -95,6 +103,7 @@ def walk(browser: Browser, secure: SecureInstance) -> Iterator[Walk]:
         viewport={"width": 1440, "height": 900},
     )
     walk = Walk(context)
+    walk.begin(visitor.name, PASSWORD)
     yield walk
     context.close()
     assert walk.errors == []
@@ -182,6 +191,24 @@ class Visit:
             self.problems.append(f"{where} opens, and is not refused")
         walk.close()
 
+    def everything(self, entries: dict[int, int]) -> None:
+        """Visit all pages with names of a seen tenant, the palette, and the pages that name another tenant."""
+        walk, seen = self.walk, self.visitor.tenants
+        own, *others = sorted(TENANTS, key=lambda tenant: tenant not in seen)
+        for route, path in paths(own, entries).items():
+            self.page(path)
+            # The other dialogs of tenants are those of the first administrator and of its reader.
+            if self.visitor != ADMINS[1] and (len(seen) < 2 or "$tenant" not in route):
+                self.dialogs(path)
+        walk.page.keyboard.press("Control+k")
+        walk.page.get_by_role("textbox", name="Open a topic or a place").fill("canary")
+        self._judge(walk.look(""), "palette")
+        walk.close()
+        for tenant in others:
+            for route, path in paths(tenant, entries).items():
+                if "canary" in path or "$id" in route:
+                    self.page(path)
+
     def _judge(self, shown: Shown, where: str) -> None:
         own = set().union(*shown.not_named().values())
         self.kinds |= {text.split("-", 2)[2] for text in own}
@@ -193,26 +220,51 @@ class Visit:
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("visitor", PEOPLE, ids=lambda visitor: visitor.name)
 def test_a_person_is_shown_its_own_tenants_and_each_refusal_with_its_right(
-    visitor: Visitor, walk: Walk, entries: dict[int, int]
+    visitor: Visitor, browser: Browser, secure: SecureInstance, entries: dict[int, int]
 ) -> None:
-    walk.begin(visitor.name, PASSWORD)
-    assert walk.routes() == set(PATHS), "each route of the front end needs a path here"
-    visit = Visit(walk, visitor)
-    own, *others = sorted(TENANTS, key=lambda tenant: tenant not in visitor.tenants)
-    for route, path in paths(own, entries).items():
-        visit.page(path)
-        # The other dialogs of tenants are those of the first administrator and of its reader.
-        if visitor != ADMINS[1] and (len(visitor.tenants) < 2 or "$tenant" not in route):
-            visit.dialogs(path)
-    walk.page.keyboard.press("Control+k")
-    walk.page.get_by_role("textbox", name="Open a topic or a place").fill("canary")
-    visit._judge(walk.look(""), "palette")
-    walk.close()
+    with walking(browser, secure, visitor) as walk:
+        assert walk.routes() == set(PATHS), "each route of the front end needs a path here"
+        visit = Visit(walk, visitor)
+        visit.everything(entries)
     wanted = SHOWN_OF_A_TENANT if visitor.tenants else set()
     superusers = SHOWN_OF_SUPERUSERS if visitor.role == OVERSEER.role else set()
     assert visit.kinds >= wanted | superusers
-    for tenant in others:
-        for route, path in paths(tenant, entries).items():
-            if "canary" in path or "$id" in route:
-                visit.page(path)
     assert not visit.problems, "\n".join(visit.problems)
+
+
+def test_two_people_at_once_are_pushed_the_changes_of_their_own_tenant(
+    browser: Browser, secure: SecureInstance, entries: dict[int, int]
+) -> None:
+    """Topics, what needs attention, a topic's figures and history, and the state of the instance's parts."""
+    later = {tenant: topic_of(tenant).replace("-topic", "-later") for tenant in TENANTS}
+    with (
+        walking(browser, secure, ADMINS[0]) as first,
+        walking(browser, secure, ADMINS[1]) as second,
+    ):
+        walks = dict(zip(TENANTS, (first, second), strict=True))
+        for walk in walks.values():
+            walk.go(f"/c/{CLUSTER}/topics")
+        for topic in later.values():
+            path = f"/admin/v2/{topic.replace('://', '/')}"
+            secure.call("PUT", path)
+            secure.call("PUT", f"{path}/subscription/late")
+        for tenant, walk in walks.items():
+            row = walk.page.get_by_role("link", name=canary(tenant, "later"))
+            expect(row).to_be_visible()
+            walk.go("/")
+        publish(secure, later, MANY)
+        for tenant, walk in walks.items():
+            needs = walk.page.get_by_role("region", name="Needs attention")
+            expect(needs).to_contain_text(canary(tenant, "later"))
+            names = later[tenant].removeprefix("persistent://")
+            walk.go(f"/c/{CLUSTER}/t/{names}/overview")
+        publish(secure, later, MANY)
+        for tenant, walk in walks.items():
+            expect(walk.page.locator("main")).to_contain_text(f"{2 * MANY} messages")
+            walk.look("")
+            texts = set().union(*walk.received.values())
+            assert not [text for text in texts if not text.startswith(f"canary-t{tenant}-")]
+            requests = [text.removeprefix(PUSHED) for text in walk.received if PUSHED in text]
+            # Beats answer no request. They have the state of the instance's parts, and nothing of a tenant.
+            assert "" not in requests
+            assert {json.loads(text)["channel"] for text in requests} >= {"topics", "overview"}

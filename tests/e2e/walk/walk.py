@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from playwright.sync_api import BrowserContext, Locator, expect
+from playwright.sync_api import BrowserContext, Error, Locator, Request, expect
 
 from gateway.http.front_end import HASHED_DIR
 from gateway.settings import FRONT_END_DIR
@@ -96,14 +96,22 @@ class Walk:
         context.add_init_script(RECORDER)
         self.page = context.new_page()
         self.errors: list[str] = []
+        self.received: dict[str, set[str]] = {}
+        """Canary texts of all answers and pushes by request; of pushes it is that of their channel."""
         self.page.on("pageerror", lambda error: self.errors.append(f"uncaught: {error}"))
         self.page.on("console", self._record)
+        self.page.on("requestfailed", self._record_failure)
 
     def _record(self, line: Any) -> None:
         # Chromium logs refused calls as errors, too; the page has to show those itself.
         of_api = line.text.startswith("Failed to load") and "/api/v1/" in line.location["url"]
         if line.type == "error" and not of_api:
             self.errors.append(f"console: {line.text}")
+
+    def _record_failure(self, request: Request) -> None:
+        # The console itself aborts calls whose answers no part of the page needs any more.
+        if request.failure != "net::ERR_ABORTED" or HASHED_DIR in request.url:
+            self.errors.append(f"{request.url}: {request.failure}")
 
     def begin(self, name: str, password: str) -> None:
         """Sign in, and forget what the page did before: it knows no caller then, and is refused."""
@@ -113,7 +121,10 @@ class Walk:
         self.page.get_by_role("button", name="Sign in", exact=True).click()
         expect(self.page.get_by_role("navigation", name="Main")).to_be_visible()
         scripts = (FRONT_END_DIR / "assets").glob("*.js")
-        self.page.evaluate(IMPORT, [f"{HASHED_DIR}{path.name}" for path in scripts])
+        try:
+            self.page.evaluate(IMPORT, [f"{HASHED_DIR}{path.name}" for path in scripts])
+        except Error as error:
+            raise AssertionError(f"{error}: {self.errors}") from error
         self.look("/")
         self.errors.clear()
 
@@ -134,6 +145,8 @@ class Walk:
         self.page.evaluate(DOWNLOAD)
         taken = self.page.evaluate("() => window.received.take()")
         received = {request: set(texts) for request, texts in taken["texts"]}
+        for request, texts in received.items():
+            self.received.setdefault(request, set()).update(texts)
         refused = [Refusal(*refusal) for refusal in taken["refused"]]
         return Shown(path, text, set(canaries), received, refused)
 

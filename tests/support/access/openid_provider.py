@@ -1,5 +1,5 @@
 """A small provider of OpenID Connect: discovery, authorization by code with PKCE, tokens, keys, user info, end of
-sessions. It confirms at once the person that the test has set."""
+sessions. It confirms at once the person that the test has set. It can end at any request, and begin again."""
 
 import base64
 import hashlib
@@ -35,6 +35,8 @@ class OpenIdProvider:
         self.refuses = False
         self.breaks: str = ""
         """Path that is answered with 500."""
+        self.dies: str = ""
+        """Path at whose request the provider ends without an answer."""
         self.hangs: threading.Event | None = None
         """An event that token requests wait for; None for none."""
         self.asked: list[str] = []
@@ -51,6 +53,10 @@ class OpenIdProvider:
                 self._answer(self.rfile.read(int(self.headers.get("content-length", "0"))))
 
             def _answer(self, body: bytes) -> None:
+                if urlsplit(self.path).path == provider.dies:
+                    provider.stop()
+                    self.close_connection = True
+                    return
                 status, headers, content = provider._answer(self.path, dict(self.headers), body)
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(content))}.items():
@@ -61,12 +67,22 @@ class OpenIdProvider:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.issuer = f"http://127.0.0.1:{self.server.server_address[1]}"
-        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
+        self._handler = Handler
+        self.server = self._listening(0)
+        self.port: int = self.server.server_address[1]
+        self.issuer = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread()
+
+    def _listening(self, port: int) -> ThreadingHTTPServer:
+        server = ThreadingHTTPServer(("127.0.0.1", port), self._handler)
+        server.daemon_threads = True
+        return server
 
     def start(self) -> None:
+        """Listen; after ``stop`` at the same port."""
+        if self.server.socket.fileno() < 0:
+            self.server = self._listening(self.port)
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
         self._thread.start()
 
     def stop(self) -> None:
@@ -91,6 +107,8 @@ class OpenIdProvider:
                 return self._authorize(query)
             case "/token":
                 return self._token(form, headers)
+            case "/end":
+                return 302, {"Location": query["post_logout_redirect_uri"]}, b""
             case "/me":
                 return _json({"sub": self.person["sub"], **self.user_info})
         return 404, {}, b""

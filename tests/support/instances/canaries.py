@@ -59,11 +59,12 @@ def fill(secure: SecureInstance) -> None:
         for tenant in TENANTS
     ]
     secure.call("PUT", "/api/v1/payload-rules", {"rules": rules, "expected": []})
-    _publish(secure)
+    publish(secure, {tenant: topic_of(tenant) for tenant in TENANTS}, 1)
     _record_runs(secure)
 
 
-def _publish(secure: SecureInstance) -> None:
+def publish(secure: SecureInstance, topics: dict[int, str], count: int) -> None:
+    """Publish messages to a topic of each tenant."""
     files = SecureFiles(secure.instance.data_dir)
     client = pulsar.Client(
         f"pulsar+ssl://127.0.0.1:{secure.instance.ports['BROKER_TLS']}",
@@ -71,15 +72,14 @@ def _publish(secure: SecureInstance) -> None:
         tls_trust_certs_file_path=str(files.authority),
         logger=QUIET,
     )
-    for tenant in TENANTS:
-        producer = client.create_producer(
-            topic_of(tenant), producer_name=canary(tenant, "producer")
-        )
-        producer.send(
-            canary(tenant, "payload").encode(),
-            {"k": canary(tenant, "header")},
-            partition_key=canary(tenant, "key"),
-        )
+    for tenant, topic in topics.items():
+        producer = client.create_producer(topic, producer_name=canary(tenant, "producer"))
+        for _ in range(count):
+            producer.send(
+                canary(tenant, "payload").encode(),
+                {"k": canary(tenant, "header")},
+                partition_key=canary(tenant, "key"),
+            )
     client.close()
 
 

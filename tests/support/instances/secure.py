@@ -1,4 +1,4 @@
-"""A secure instance with people, for browser tests of the console: one for all their files."""
+"""A secure instance with people and a provider of sign-ins, for browser tests of the console: one for all files."""
 
 import json
 import ssl
@@ -11,21 +11,36 @@ from pathlib import Path
 from typing import Any
 
 from gateway.standalone.secure import SecureFiles
+from tests.support.access.openid_provider import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    OpenIdProvider,
+    running_provider,
+)
 from tests.support.instance import Instance, complaints
 
 PASSWORD = "correct-horse-7"
 """Password of all people of an instance."""
 FAILURES_MAX = 3
 """Failed sign-ins of a name from an address before the gateway lets it wait."""
-PROVOKED = (r"no person exists yet", r"sign-in refused")
+PROVIDER = "Corporate"
+"""Title of the provider of sign-ins."""
+GROUPS_ROLES = "ops=acme-admin:operate; billing=globex-admin:full"
+"""Roles of the provider's groups, in their order."""
+PROVOKED = (
+    r"no person exists yet",
+    r"sign-in (refused|failed)",
+    r"path=/api/v1/session/sign-in error=OperationalError\('database is locked'\)",
+)
 """Log lines of what the tests do on purpose."""
 
 
 class SecureInstance:
     """An instance with TLS, authentication and authorization; ``url`` is that of its console."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, provider: OpenIdProvider) -> None:
         self.instance = instance
+        self.provider = provider
         self.url = f"https://127.0.0.1:{instance.ports['HTTPS']}"
         files = SecureFiles(instance.data_dir)
         self._tls = ssl.create_default_context(cafile=str(files.authority))
@@ -82,12 +97,24 @@ class SecureInstance:
 @contextmanager
 def secure_instance(data_dir: Path) -> Iterator[SecureInstance]:
     """Yield an instance to which no harm is done; fail at the end if a part complained of anything else."""
-    limits = {"MAGNETAR_SIGN_IN_FAILURES_MAX": str(FAILURES_MAX)}
-    instance = Instance(data_dir, secure=True, **limits)
-    instance.start()
-    try:
-        yield SecureInstance(instance)
-    finally:
-        instance.stop()
+    with running_provider() as provider:
+        instance = Instance(data_dir, secure=True, **_environment(provider))
+        instance.start()
+        try:
+            yield SecureInstance(instance, provider)
+        finally:
+            instance.stop()
     if lines := complaints(data_dir, PROVOKED):
         raise AssertionError("parts of a healthy instance complained:\n" + "\n".join(lines[:50]))
+
+
+def _environment(provider: OpenIdProvider) -> dict[str, str]:
+    of_provider = {
+        **{"TITLE": PROVIDER, "ISSUER": provider.issuer, "GROUPS_ROLES": GROUPS_ROLES},
+        **{"CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET},
+    }
+    return {
+        "MAGNETAR_SIGN_IN_FAILURES_MAX": str(FAILURES_MAX),
+        "MAGNETAR_SIGN_IN_PROVIDERS": "corp",
+        **{f"MAGNETAR_PROVIDER_CORP_{name}": value for name, value in of_provider.items()},
+    }

@@ -53,6 +53,7 @@ SPARK_FILES = (
 """Browser tests that start Spark, in a process with an instance of their own: they wait most of their time."""
 SECURE_FILES = (
     "tests/e2e/test_sign_in.py",
+    "tests/e2e/test_sign_in_by_provider.py",
     "tests/e2e/test_what_people_see.py",
 )
 """Browser tests of an instance where people sign in, in the order in which they run."""

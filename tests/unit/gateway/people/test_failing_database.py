@@ -1,56 +1,20 @@
 """A database that fails at any query of a sign-in: the answer says so, and nothing is half made."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.contrib.auth import get_user_model
-from django.db import OperationalError
-from django.db.backends.utils import CursorWrapper
 
 from gateway.people import set_up
 from gateway.people.models import Person, PersonSession
 from tests.support.access.browser import PASSWORD, Browser
+from tests.support.access.failing_database import away
 from tests.support.admin.gateway_client import Answer
 from tests.unit.gateway.people.conftest import AddPerson
 
 QUERIES_MAX = 60
 AWAY = "The console's database does not answer; try again"
-
-
-class Away:
-    """A database that is away from its ``from_query``-th query on."""
-
-    def __init__(self, from_query: int) -> None:
-        self.left = from_query
-        self.failed = False
-
-    def check(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            self.failed = True
-            raise OperationalError("the server closed the connection unexpectedly")
-
-
-@contextmanager
-def away(from_query: int) -> Iterator[Away]:
-    state = Away(from_query)
-    patch = pytest.MonkeyPatch()
-    for name in ("execute", "executemany"):
-        real = getattr(CursorWrapper, name)
-
-        def checked(cursor: Any, *args: Any, real: Any = real, **named: Any) -> Any:
-            state.check()
-            return real(cursor, *args, **named)
-
-        patch.setattr(CursorWrapper, name, checked)
-    try:
-        yield state
-    finally:
-        patch.undo()
 
 
 def refused(answer: Answer) -> None:

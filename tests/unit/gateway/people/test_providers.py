@@ -15,6 +15,7 @@ from admin_ui.session.redirects import safe_path
 from gateway.people.models import Person, PersonSession
 from gateway.sign_in import ProviderSettings
 from tests.support.access.browser import PASSWORD, Browser
+from tests.support.access.failing_database import away
 from tests.support.access.openid_provider import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -24,6 +25,7 @@ from tests.support.access.openid_provider import (
 from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.gateway.people.conftest import AddPerson
 
+QUERIES_MAX = 60
 RULES = "admins=root:full; ops=root:operate; cn=Billing,dc=x=billing:full; ops=ops:operate"
 
 
@@ -289,17 +291,51 @@ def test_a_provider_that_fails_is_named_and_passwords_still_serve(
     assert came_back(browser).status == 302
 
 
-def test_a_provider_that_goes_away_during_sign_in_leaves_nothing(
-    browser: Browser, add: AddPerson, provider: OpenIdProvider
+@pytest.mark.parametrize(
+    "step", ["/.well-known/openid-configuration", "/authorize", "/token", "/keys", "/me"]
+)
+def test_a_provider_that_ends_at_any_step_leaves_nothing_and_serves_when_it_is_back(
+    step: str, browser: Browser, add: AddPerson, provider: OpenIdProvider
 ) -> None:
     add("bob", "billing:full")
-    back = confirmed(begun(browser).headers["location"])
-    provider.stop()
-    assert browser("GET", back).status == 503
-    assert begun(Browser(browser.gateway)).status == 302
+    provider.user_info["groups"] = provider.person.pop("groups")
+    provider.dies = step
+    answer = begun(browser)
+    if step == "/authorize":
+        # The browser itself reports this; nothing comes back.
+        with pytest.raises(OSError, match="closed connection"):
+            build_opener(Stay).open(answer.headers["location"], timeout=10)
+    else:
+        if answer.status == 302:
+            answer = browser("GET", confirmed(answer.headers["location"]))
+            assert "sign-in" not in browser.cookies
+        assert (answer.status, b"Corporate does not answer" in answer.body) == (503, True), answer
     assert Person.objects.count() == 1
     assert not PersonSession.objects.exists()
-    assert browser.sign_in("bob").status == 200
+    assert browser.person is None
+    assert Browser(browser.gateway).sign_in("bob").status == 200
+    provider.dies = ""
+    provider.start()
+    assert came_back(browser).status == 302
+    assert browser.person["name"] == "ann"
+
+
+def test_a_sign_in_by_a_provider_is_whole_or_not_at_all_when_the_database_fails(
+    browser: Browser,
+) -> None:
+    for query in range(QUERIES_MAX):
+        back = confirmed(begun(browser).headers["location"])
+        with away(query) as database:
+            answer = browser("GET", back)
+        if answer.status == 302:
+            break
+        assert database.failed
+        assert (answer.status, b"database does not answer" in answer.body) == (503, True), answer
+        assert not Person.objects.exists()
+        assert not PersonSession.objects.exists()
+        assert browser.person is None
+    assert 4 < query < QUERIES_MAX - 1
+    assert browser.person["name"] == "ann"
 
 
 def test_a_provider_that_hangs_holds_up_a_bounded_time_and_no_other_call(
