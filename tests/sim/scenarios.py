@@ -95,6 +95,18 @@ def splits(rng: random.Random) -> Scenario:
     return replace(made, shape=replace(made.shape, brokers=2), faults={**made.faults, **changes})
 
 
+def transfers(rng: random.Random) -> Scenario:
+    """Draw topics of three brokers whose bundles administrators move, and which are stopped one after the other."""
+    made = topics(rng)
+    changes = {
+        "transfer": rng.choice((0.5, 2.0, 5.0)),
+        "drain": rng.choice((0.0, 0.1, 0.3)),
+        "split": rng.choice((0.0, 0.0, 0.5)),
+    }
+    changes = {name: rate for name, rate in changes.items() if rate}
+    return replace(made, shape=replace(made.shape, brokers=3), faults={**made.faults, **changes})
+
+
 def passing(rng: random.Random) -> Scenario:
     """Draw brokers, bookies and clients of a non-persistent topic."""
     return Scenario(
@@ -270,6 +282,7 @@ SCENARIOS: dict[str, Draw] = {
     "delays": delays,
     "rates": rates,
     "splits": splits,
+    "transfers": transfers,
     "passing": passing,
     "vacant": vacant,
     "doors": doors,
@@ -296,6 +309,7 @@ TURNS = (
     "rights",
     "rates",
     "splits",
+    "transfers",
     "metadata",
     "apart",
 )

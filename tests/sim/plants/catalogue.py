@@ -14,6 +14,7 @@ from tests.sim.plants import (
     rights,
     rivals,
     splits,
+    transfers,
     vacant,
 )
 from tests.sim.plants.planting import Plant, applied
@@ -102,6 +103,12 @@ _MISTAKES = {
         splits.parts_are_taken_by_nobody,
         splits.bundle_is_let_go_before_it_is_split,
         splits.boundaries_of_others_are_left_out,
+    ),
+    "transfers": (
+        transfers.name_in_a_node_is_taken_as_a_right,
+        transfers.bundle_is_taken_before_it_is_released,
+        transfers.late_removal_takes_the_node_of_the_next_owner,
+        transfers.clients_to_be_notified_are_forgotten,
     ),
     "apart": (
         metadata.end_of_another_session_is_taken_for_the_own,

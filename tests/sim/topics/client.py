@@ -10,7 +10,7 @@ import random
 
 from engine.base.errors import PeerError
 from engine.client.broker_link import Body, BrokerLink, LinkSettings
-from engine.client.errors import ClientError
+from engine.client.errors import ClientError, SentAwayError
 from engine.client.lookup import Links
 from engine.net.keepalive import SilentPeerError
 from engine.wire.errors import RefusedError
@@ -76,6 +76,8 @@ class Client:
         """Set when the faults are over: the client makes no trouble of its own any more."""
         self.stopping = False
         self.broker = ""
+        self.sent_to = ""
+        """URL of the broker to which the client was sent; empty when it has to look the topic up."""
         self._links: Links | None = None
         self._network = SimNetwork(cluster.world)
         self.task: asyncio.Task[None] | None = None
@@ -99,6 +101,7 @@ class Client:
                 self.loop.note(self.name, type(error).__name__)
                 log.debug("client reconnects: %s %s", type(error).__name__, error)
                 self.cluster.count("client reconnects")
+                self.sent_to = error.url if isinstance(error, SentAwayError) else ""
                 self._check(error)
             finally:
                 self.cut()
@@ -119,7 +122,12 @@ class Client:
         """Return a connection to the topic's owner. Raises ClientError, RefusedError."""
         host = self.rng.choice(self.cluster.brokers).name
         links = self._links = Links(self._network, self.settings, Link)
-        link = await links.owner(self.topic, f"pulsar://{host}:{BROKER_PORT}")
+        url, self.sent_to = self.sent_to, ""
+        if url:
+            self.cluster.count("clients sent on")
+            link = await links.get(url)
+        else:
+            link = await links.owner(self.topic, f"pulsar://{host}:{BROKER_PORT}")
         self.link = link
         self.broker = self.cluster.machines[link.pipe.peer.node.name].incarnation
         return link

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject
-from engine.admin.api.bundles import SplitBundle
+from engine.admin.api.bundles import SplitBundle, TransferBundle
 from engine.admin.api.cursors import MoveCursor, PreviewChange
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST
@@ -23,7 +23,7 @@ from engine.broker.service import BrokerService
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.ownership.division import WHERE_ASKED
-from tests.sim.kit.cluster import Machine
+from tests.sim.kit.cluster import HTTP_PORT, Machine
 from tests.sim.kit.loop import Node
 from tests.sim.kit.nemesis import Nemesis
 from tests.sim.topics.consumer import KINDS
@@ -315,6 +315,36 @@ def split(o: Observer, n: Nemesis) -> None:
     _administer(o, machine.node, act())
 
 
+def transfer(o: Observer, n: Nemesis) -> None:
+    """Move a topic's bundle to some broker, which may be down, hang, or be the owner itself."""
+    if (served := _served(o, n)) is None:
+        return
+    topic, machine, broker = served
+    running = broker.running
+    bundle = running.ownership.known_bundle(topic)
+    if bundle is None or machine.node is None:
+        return
+    destination = f"{n.rng.choice(o.cluster.brokers).name}:{HTTP_PORT}"
+    args = TransferBundle(bundle.namespace, bundle.range, destination)
+
+    async def act() -> None:
+        result = await running.operations.bundles.transfer_bundle(args)
+        n.cluster.count("bundles moved" if result["moved"] else "bundles not moved")
+
+    _administer(o, machine.node, act())
+
+
+def drain(o: Observer, n: Nemesis) -> None:
+    """Stop a broker as SIGTERM does, and start a new one."""
+    machine = n.machine("broker")
+    if machine is not None and machine.stop is not None and machine.ready:
+        machine.stop.set()
+        n.cluster.count("drains")
+
+
+TRANSFER_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {
+    act.__name__: act for act in (transfer, drain)
+}
 SPLIT_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {"split": split}
 RATE_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {"change_rates": change_rates}
 TOPIC_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {

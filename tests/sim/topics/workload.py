@@ -17,7 +17,14 @@ from tests.sim.kit.scenario import Run, first_of
 from tests.sim.topics import checkers
 from tests.sim.topics.administrator import Administrator
 from tests.sim.topics.consumer import FAILOVER, SHARING, Consumer
-from tests.sim.topics.faults import RATE_FAULTS, SPLIT_FAULTS, TOPIC_FAULTS, WAYS, pass_over
+from tests.sim.topics.faults import (
+    RATE_FAULTS,
+    SPLIT_FAULTS,
+    TOPIC_FAULTS,
+    TRANSFER_FAULTS,
+    WAYS,
+    pass_over,
+)
 from tests.sim.topics.listed import listed_ledgers
 from tests.sim.topics.observer import Observer
 from tests.sim.topics.producer import Producer
@@ -131,7 +138,7 @@ class TopicsWorkload:
         self._growing: asyncio.Task[None] | None = None
         for i, (topic, crowd) in enumerate(zip(topics, plan.crowds, strict=True)):
             self._gather(topic, f"t{i}", crowd)
-        faults = TOPIC_FAULTS | RATE_FAULTS | SPLIT_FAULTS
+        faults = TOPIC_FAULTS | RATE_FAULTS | SPLIT_FAULTS | TRANSFER_FAULTS
         run.faults |= {name: partial(act, self.observer) for name, act in faults.items()}
         shape = run.scenario.shape
         run.limits += [
