@@ -31,7 +31,7 @@ def name_in_a_node_is_taken_as_a_right() -> Patches:
 
 
 def bundle_is_taken_before_it_is_released() -> Patches:
-    """Write the node of a bundle anew when its owner announces the move, which still serves it."""
+    """Replace the node of a bundle when its owner announces the move, which still serves it."""
 
     async def check_place(self: BundleAssignment, bundle: BundleName) -> None:
         await real(self, bundle)
@@ -54,7 +54,7 @@ def bundle_is_taken_before_it_is_released() -> Patches:
 
 
 def late_removal_takes_the_node_of_the_next_owner() -> Patches:
-    """Remove the node of a bundle whose successor may have failed, whoever has created it; the successor does not
+    """Remove the node of a bundle whose successor may have failed, also one that it has created; the successor does not
     watch it."""
 
     async def remove_left(self: BundleOwnership, bundle: BundleName) -> None:
@@ -81,7 +81,7 @@ def late_removal_takes_the_node_of_the_next_owner() -> Patches:
 
 
 def clients_to_be_notified_are_forgotten() -> Patches:
-    """Never send the closes that a failed move withheld: clients wait for a broker that serves them no longer."""
+    """Forget the closes that a failed move withheld: clients wait for a broker that serves them no longer."""
 
     def send(self: WithheldCloses, next_owner: OwnerRecord | None = None) -> None:
         if next_owner is not None:
