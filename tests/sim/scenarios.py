@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 from engine.tenancy.policies.values import WHEN_CAUGHT_UP, WHEN_NO_SUBSCRIPTIONS
+from tests.sim.balance.workload import Balancing
 from tests.sim.compacting.workload import Compacting
 from tests.sim.doors.workload import Doors
 from tests.sim.kit.cluster import Shape
@@ -260,6 +261,16 @@ def metadata(rng: random.Random) -> Scenario:
     )
 
 
+def balance(rng: random.Random) -> Scenario:
+    """Draw brokers without topics, in fast motion, between which bundles are balanced."""
+    return Scenario(
+        shape=replace(Shape.draw(rng), brokers=0, bookies=0, quorum=(0, 0, 0)),
+        workloads=(Balancing.draw(rng),),
+        faults={},
+        duration_s=rng.choice((40.0, 60.0)),
+    )
+
+
 def _bookies(rng: random.Random) -> Shape:
     """Draw machines without brokers: three runs in ten use one bookie or stripe over more than they write to."""
     quorum = rng.choice(((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (5, 3, 2), (1, 1, 1)))
@@ -293,6 +304,7 @@ SCENARIOS: dict[str, Draw] = {
     "compacting": compacting,
     "metadata": metadata,
     "apart": apart,
+    "balance": balance,
 }
 TURNS = (
     "topics",
@@ -312,5 +324,6 @@ TURNS = (
     "transfers",
     "metadata",
     "apart",
+    "balance",
 )
 """Scenarios that the seeds of a campaign play in turn, unless one is named."""

@@ -8,6 +8,7 @@ it counts as unknown and is named in ``faults``.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -301,9 +302,17 @@ class _Reader:
         return tuple(bundle for bundle in bundles if bundle is not None)
 
     def _bundle(self, name: str, text: object) -> BundleName | None:
-        try:
-            namespace, _, range_text = str(text).rpartition("/")
-            return BundleName.parse(NamespaceName.parse(namespace), range_text)
-        except InvalidNameError:
+        bundle = _parse(str(text))
+        if bundle is None:
             self._fault(name, text)
-            return None
+        return bundle
+
+
+@lru_cache(maxsize=20_000)
+def _parse(text: str) -> BundleName | None:
+    """Return the bundle of this name, None for no such name. Every report repeats the names of the previous one."""
+    try:
+        namespace, _, range_text = text.rpartition("/")
+        return BundleName.parse(NamespaceName.parse(namespace), range_text)
+    except InvalidNameError:
+        return None

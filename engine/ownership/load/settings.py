@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from engine.base.settings import count, flag, live, number
-from engine.ownership.load.plan import PlanLimits
+from engine.ownership.load.planned import PlanLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from tests.sim.plants import (
+    balance,
     compacting,
     delays,
     dispatch,
@@ -125,6 +126,18 @@ _MISTAKES = {
         *(metadata.torn_group_is_taken, metadata.failed_sync_is_tried_again),
         metadata.snapshot_is_captured_before_its_segment_begins,
         metadata.last_group_is_believed_at_a_start,
+    ),
+    "balance": (
+        *(balance.former_leader_moves_bundles, balance.moves_are_unknown_to_the_next_leader),
+        *(balance.quiet_time_is_forgotten, balance.quiet_time_of_bundles_is_forgotten),
+        *(balance.busiest_and_idlest_are_swapped, balance.a_moment_is_an_imbalance),
+        *(balance.old_reports_are_believed, balance.clocks_of_others_are_believed),
+        *(balance.any_number_is_a_load, balance.unknown_load_is_none),
+        *(balance.ended_brokers_are_remembered, balance.isolation_does_not_count_for_moves),
+        *(balance.anti_affinity_does_not_count, balance.the_whole_difference_moves),
+        *(balance.every_broker_gives_at_once, balance.nothing_is_said_about_what_stays),
+        *(balance.crowded_brokers_are_not_asked_last, balance.unknown_load_is_crowded),
+        *(balance.leader_stops_at_a_failure, balance.loads_of_idle_brokers_do_not_count),
     ),
     "schemas": (
         registry.version_listed_over_another,

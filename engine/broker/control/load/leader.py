@@ -23,8 +23,9 @@ from engine.metadata.store import (
     NodeExistsError,
     NoNodeError,
 )
-from engine.ownership.load.moves import RecentMoves
-from engine.ownership.load.plan import CLUSTER, MoveSkip, Plan, Transfer, owners_of, plan
+from engine.ownership.load.plan import owners_of, plan
+from engine.ownership.load.planned import CLUSTER, MoveSkip, Plan, Transfer
+from engine.ownership.load.recent_moves import RecentMoves
 from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.load.stored import placement_policies
 from engine.ownership.registration import (
@@ -74,7 +75,7 @@ class LoadLeader:
         self._clock = clock
         self._settings = settings
         self._move = move
-        self._imbalances = 0
+        self._imbalances: Mapping[str, int] = {}
         self._logged: dict[tuple[str, str], None] = {}
         self.balance = Balance()
         self._log = bound(__name__, broker=registration.record.id)
@@ -98,13 +99,13 @@ class LoadLeader:
     async def check(self) -> None:
         """Plan and move, if this broker leads. Raises the store's errors and ValueError; cancel-safe."""
         if not await self._registration.leads():
-            self._imbalances = 0
+            self._imbalances = {}
             self._logged.clear()
             self.balance = Balance()
             return
         settings = self._settings()
         if not (settings.load_balancer_enabled and settings.load_balancer_shedding_enabled):
-            self._imbalances = 0
+            self._imbalances = {}
             names = "loadBalancerEnabled", "loadBalancerSheddingEnabled"
             off = names[settings.load_balancer_enabled]
             reason = f"{off} is false: no bundle is moved"
@@ -156,7 +157,7 @@ class LoadLeader:
         moves = moves.plus(self._registration.record.id, made.transfers, now_ms)
         written = await self._write_moves(moves, version)
         if written is None:
-            self._imbalances = 0
+            self._imbalances = {}
             self._log.warning("no bundle moved reason=another broker leads")
             self.balance = Balance()
             return

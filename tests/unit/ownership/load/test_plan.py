@@ -6,23 +6,16 @@ from dataclasses import replace
 import pytest
 
 from engine.base.names import BundleName, NamespaceName
-from engine.ownership.load.plan import (
-    CLUSTER,
-    Plan,
-    PlanLimits,
-    Recent,
-    owners_of,
-    plan,
-    spread_of,
-    targets,
-)
+from engine.ownership.load.plan import owners_of, plan, targets
+from engine.ownership.load.planned import CLUSTER, Plan, PlanLimits, Recent
 from engine.ownership.load.policies import AntiAffinity, PlacementPolicies
+from engine.ownership.load.pool import spread_of
 from engine.ownership.load.report import BundleLoad, LoadReport, ResourceUsage
 from engine.tenancy.resources.isolation import decode_isolation
 
 NAMESPACE = NamespaceName("t", "n")
 NOW_MS = 10_000_000
-READY = Recent(imbalances=9)
+READY = Recent(imbalances=dict.fromkeys("abcdef", 9) | {"a0": 9})
 ANYWHERE = PlacementPolicies()
 
 
@@ -75,7 +68,7 @@ def test_half_of_the_difference_moves_from_the_busiest_to_the_idlest_broker() ->
     made = planned(BUSY, IDLE)
     assert moves(made) == [(0, "a", "b")]
     assert "load 80.0 % of a, 10.0 % of b; the bundle causes 30.0 %" in made.transfers[0].reason
-    assert made.recent == Recent({bundle(0): NOW_MS}, NOW_MS, 0)
+    assert made.recent == Recent({bundle(0): NOW_MS}, NOW_MS)
 
 
 def test_only_an_imbalance_that_lasts_moves_bundles() -> None:
@@ -85,7 +78,7 @@ def test_only_an_imbalance_that_lasts_moves_bundles() -> None:
         assert not made.transfers
         assert f"imbalance found {check} times, acts at 3" in reason(made)
         recent = made.recent
-    assert planned(BUSY, BUSY, recent=recent).recent.imbalances == 0
+    assert planned(BUSY, BUSY, recent=recent).recent.imbalances == {}
     assert planned(BUSY, IDLE, recent=recent).transfers
 
 
@@ -104,7 +97,7 @@ def test_a_broker_without_bundles_gets_some_although_the_spread_is_small() -> No
 
 def test_no_second_cycle_and_no_second_move_of_a_bundle_in_their_quiet_times() -> None:
     first = planned(BUSY, IDLE)
-    soon = replace(first.recent, imbalances=9)
+    soon = replace(first.recent, imbalances=READY.imbalances)
     made = planned(BUSY, IDLE, recent=soon, now_ms=NOW_MS + 179_000)
     assert not made.transfers
     assert "quiet for 1 s more after the last moves" in reason(made)
@@ -181,7 +174,7 @@ def test_isolation_and_excluded_brokers_are_respected() -> None:
     assert {move.destination for move in made.transfers} == {"c"}
     made = planned(BUSY, IDLE, policies=PlacementPolicies(isolation))
     assert not made.transfers
-    assert "isolation policies or anti-affinity" in reason(made, bundle(0))
+    assert "isolation policies let no other broker relieve it" in reason(made, "a")
     made = planned(BUSY, IDLE, third, policies=PlacementPolicies(excluded={"b": "it drains"}))
     assert {move.destination for move in made.transfers} == {"c"}
     assert "takes no part: it drains" in reason(made, "b")
@@ -196,7 +189,8 @@ def test_an_idle_broker_that_may_not_serve_a_bundle_moves_it_to_no_other() -> No
     others = report("a", [10, 10, 10, 10]), report("c", [10, 10], first=100)
     made = planned(*others, report("b", []), policies=PlacementPolicies(isolation))
     assert not made.transfers
-    assert "the idle b may not serve it" in reason(made, bundle(0))
+    assert "isolation policies let no other broker relieve it" in reason(made, "b")
+    assert "balanced" in reason(made, "a, c")
 
 
 def test_an_anti_affinity_group_keeps_a_namespace_on_its_brokers() -> None:

@@ -11,8 +11,8 @@ from engine.base.names import BundleName, NamespaceName
 from engine.broker.control.load import leader as module
 from engine.broker.control.load.leader import LoadLeader
 from engine.metadata.memory import MemoryServer
-from engine.ownership.load.moves import RecentMoves
-from engine.ownership.load.plan import Transfer
+from engine.ownership.load.planned import Transfer
+from engine.ownership.load.recent_moves import RecentMoves
 from engine.ownership.load.report import BundleLoad, LoadReport, ResourceUsage
 from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.registration import BrokerRecord, BrokerRegistration

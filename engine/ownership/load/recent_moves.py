@@ -4,14 +4,14 @@ A leader writes it by compare-and-set before it asks for any move. A broker that
 has read an older version, so its write fails and it moves nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from engine.base.errors import InvalidNameError
 from engine.base.names import BundleName, NamespaceName
 from engine.metadata.records import Document, RecordFormatError, decode_json, encode_json
-from engine.ownership.load.plan import Recent, Transfer
+from engine.ownership.load.planned import Recent, Transfer
 
 MOVES_MAX = 500
 """Moves in the record, about 200 KB."""
@@ -44,8 +44,8 @@ class RecentMoves:
     cycle_ms: int | None = None
     moves: tuple[BundleMove, ...] = ()
 
-    def recent(self, imbalances: int) -> Recent:
-        """Return what a plan must know. ``imbalances``: checks of this leader in a row that found one."""
+    def recent(self, imbalances: Mapping[str, int]) -> Recent:
+        """Return what a plan must know. ``imbalances``: see Recent."""
         moved: dict[BundleName, int] = {}
         for move in self.moves:
             bundle = move.transfer.bundle

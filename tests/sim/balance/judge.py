@@ -1,0 +1,162 @@
+"""Promises of load balance, checked at each plan, at each call of an owner and at each placement.
+
+The judge computes from loads that brokers reported and from the truth of the run. It does not use the code that plants
+change: the few shipped functions that it calls are bound when this module is imported.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from engine.base.names import BundleName
+from engine.ownership.load.planned import Plan, Transfer
+from engine.ownership.load.policies import PlacementPolicies
+from engine.ownership.placer import HashPlacer
+
+MINUTE_MS = 60_000
+BUNDLE_QUIET_MS = 29 * MINUTE_MS
+"""The time of the rule, which begins with a plan, less the time in which the plan's calls are made."""
+QUIET_MS = 3 * MINUTE_MS
+CHECKS = 3
+SPREAD_MAX = 0.25
+GRACE_MS = 2 * MINUTE_MS
+"""Time for which a plan may still rely on a report or a registration that was right when it was read."""
+SLACK = 0.06
+"""Difference between reported loads, which are smoothed, and those of the truth."""
+
+_preferred = PlacementPolicies.preferred
+_places = PlacementPolicies.places
+_order = HashPlacer.order
+
+
+def spread(loads: Collection[float]) -> float:
+    """Return the standard deviation of loads, 0 for none."""
+    if not loads:
+        return 0.0
+    mean = sum(loads) / len(loads)
+    return float((sum((load - mean) ** 2 for load in loads) / len(loads)) ** 0.5)
+
+
+def is_imbalanced(loads: Mapping[str, float], counts: Mapping[str, int]) -> bool:
+    """Return whether a plan may move bundles at these loads and numbers of bundles by broker."""
+    if len(loads) < 2:
+        return False
+    mean = sum(loads.values()) / len(loads)
+    idle = any(load < mean / 2 or not counts.get(name, 0) for name, load in loads.items())
+    return idle or spread(loads.values()) > SPREAD_MAX
+
+
+class Judge:
+    """Checker of one run. Times are milliseconds of the truth; violations begin with the name of the promise."""
+
+    def __init__(self, sources_max: int) -> None:
+        """``sources_max``: brokers that may give bundles in one cycle."""
+        self._sources_max = sources_max
+        self.violations: list[str] = []
+        self.moved: dict[BundleName, int] = {}
+        """Time of the last call for each bundle."""
+        self.calls: list[tuple[int, BundleName]] = []
+        self.cycle_ms: int | None = None
+        self._plan: Plan | None = None
+        self._imbalanced: dict[str, int] = {}
+        """Checks in a row, by leader, at which the loads that it knew were imbalanced."""
+
+    def wrong(self, promise: str, text: str) -> None:
+        self.violations.append(f"{promise}: {text}")
+
+    def checked(
+        self,
+        leader: str,
+        plan: Plan,
+        counts: Mapping[str, int],
+        pools: Sequence[Collection[str]],
+        now_ms: int,
+    ) -> None:
+        """Judge a plan when it is made, before its first call. Bundles move in ``pools`` of brokers only."""
+        known = {name: load for name, load in plan.loads.items() if load is not None}
+        imbalanced = any(
+            is_imbalanced({name: known[name] for name in pool if name in known}, counts)
+            for pool in pools
+        )
+        self._imbalanced[leader] = self._imbalanced.get(leader, 0) + 1 if imbalanced else 0
+        if not plan.transfers:
+            if not plan.skips:
+                self.wrong("L4", f"{leader} moves nothing and gives no reason")
+            return
+        if self._imbalanced[leader] < CHECKS:
+            seen = self._imbalanced[leader]
+            self.wrong("L6", f"{leader} moves bundles after {seen} checks with an imbalance")
+        if self.cycle_ms is not None and now_ms - self.cycle_ms < QUIET_MS:
+            self.wrong("L2", f"cycles {now_ms - self.cycle_ms} ms apart")
+        self.cycle_ms = now_ms
+        sources = {transfer.source for transfer in plan.transfers}
+        if len(sources) > self._sources_max:
+            self.wrong("L2", f"{len(sources)} brokers give bundles in one cycle")
+
+    def projected(self, plan: Plan, costs: Mapping[BundleName, float]) -> None:
+        """Judge what the loads will be after the moves of a plan."""
+        after = {name: load for name, load in plan.loads.items() if load is not None}
+        largest: dict[str, float] = {}
+        for transfer in plan.transfers:
+            if transfer.source not in after or transfer.destination not in after:
+                self.wrong("L3", f"{transfer} between brokers whose load is unknown")
+                return
+            cost = costs[transfer.bundle]
+            after[transfer.source] -= cost
+            after[transfer.destination] += cost
+            largest[transfer.source] = max(cost, largest.get(transfer.source, 0.0))
+        for transfer in plan.transfers:
+            before = plan.loads[transfer.source] or 0.0
+            if after[transfer.destination] > before + SLACK:
+                self.wrong("L6", f"{transfer} makes the destination busier than the source was")
+            limit = after[transfer.source] + largest[transfer.source] + 3 * SLACK
+            if after[transfer.destination] > limit:
+                self.wrong("L6", f"{transfer}: more than half of the difference moves")
+
+    def called(self, transfer: Transfer, now_ms: int, *, leads: bool) -> None:
+        """Judge the call of an owner."""
+        if not leads:
+            self.wrong("L1", f"a broker that does not lead asks for {transfer}")
+        before = self.moved.get(transfer.bundle)
+        if before is not None and now_ms - before < BUNDLE_QUIET_MS:
+            self.wrong("L2", f"{transfer.bundle} moves again after {now_ms - before} ms")
+        self.moved[transfer.bundle] = now_ms
+        self.calls.append((now_ms, transfer.bundle))
+
+    def destination(
+        self,
+        bundle: BundleName,
+        destination: str,
+        policies: PlacementPolicies,
+        registered: Sequence[str],
+    ) -> None:
+        """Judge where a bundle is moved to, by its policies."""
+        places = _places(policies, bundle, registered)
+        if destination not in places:
+            self.wrong("L5", f"{bundle} moves to {destination}, which isolation forbids")
+        elif destination not in _preferred(policies, bundle, places):
+            self.wrong("L5", f"{bundle} moves to {destination} against anti-affinity")
+
+    def placed(
+        self,
+        bundle: BundleName,
+        chosen: str,
+        places: Sequence[str],
+        loads: Mapping[str, float | None],
+        policies: PlacementPolicies,
+    ) -> None:
+        """Judge the placement of a bundle without an owner."""
+        preferred = _preferred(policies, bundle, places)
+        known = [load for name in places if (load := loads.get(name)) is not None]
+        mean = sum(known) / len(known) if known else 0.0
+        limit = max(mean * 1.25, mean + 0.05) if len(known) > 1 else float("inf")
+
+        def fits(name: str) -> bool:
+            load = loads.get(name)
+            return load is None or load <= limit
+
+        better = [name for name in preferred if fits(name)]
+        if chosen not in preferred and preferred:
+            self.wrong("L5", f"{bundle} is placed on {chosen} against anti-affinity")
+        elif better and chosen not in better:
+            self.wrong("L7", f"{bundle} is placed on {chosen} with a load of {loads.get(chosen)}")
+        elif better and chosen != next(iter(_order(HashPlacer(), bundle, better))):
+            self.wrong("L7", f"{bundle} is placed on {chosen}, which is not the first that fits")
