@@ -26,6 +26,7 @@ from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.control.isolation_keeper import IsolationKeeper
+from engine.broker.control.load.leader import LoadLeader, move_by_owner
 from engine.broker.control.load.reporting import BusyShare, LoadReporter
 from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.policies import (
@@ -208,6 +209,11 @@ class Running:
             base.clock,
             lambda: self.dynamic.of(LoadBalanceSettings),
         )
+        self.load_leader = LoadLeader(
+            *(base.store, self.registration, cluster, base.clock),
+            lambda: self.dynamic.of(LoadBalanceSettings),
+            move_by_owner(self.brokers),
+        )
         self._administer(base, record, incarnation=f"{record.id}-{instance}")
         self.isolation = IsolationKeeper(
             base.store,
@@ -285,6 +291,7 @@ class Running:
                 schemas=self.tenancy.schemas,
                 dynamic=self.dynamic,
                 load_reporter=self.load_reporter,
+                load_leader=self.load_leader,
                 settings=base.data_path,
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,

@@ -24,6 +24,7 @@ from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.load.leader import LoadLeader
 from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.policies import (
     TopicPolicies,
@@ -57,6 +58,7 @@ class Collaborators:
     schemas: SchemaRegistry
     dynamic: DynamicSettings
     load_reporter: LoadReporter
+    load_leader: LoadLeader
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     forget: ForgetTopic
@@ -94,7 +96,12 @@ class AdminOperations:
             *(parts.brokers, parts.record.id),
         )
         self.brokers = BrokerOperations(
-            store, registry, parts.ownership, parts.dynamic, parts.record, parts.load_reporter
+            store,
+            registry,
+            parts.ownership,
+            parts.dynamic,
+            parts.record,
+            *(parts.load_reporter, parts.load_leader),
         )
         self.settings = SettingOperations(parts.dynamic)
         self._losses = dict([bind(LOSSES, parts.losses)])

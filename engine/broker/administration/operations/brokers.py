@@ -7,6 +7,7 @@ from engine.admin.api.brokers import (
     BROKER_METRICS,
     CHECK_QUOTAS,
     HEALTH,
+    LOAD_BALANCE,
     LOAD_REPORT,
     REPLICATION,
     TOPICS_STATS,
@@ -18,6 +19,7 @@ from engine.broker.administration.broker_stats import (
     topic_line,
 )
 from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.load.leader import LoadLeader
 from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
@@ -52,6 +54,7 @@ class BrokerOperations:
         dynamic: DynamicSettings,
         record: BrokerRecord,
         load_reporter: LoadReporter,
+        load_leader: LoadLeader,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -59,6 +62,7 @@ class BrokerOperations:
         self._dynamic = dynamic
         self._record = record
         self._load_reporter = load_reporter
+        self._load_leader = load_leader
 
     @property
     def handlers(self) -> Handlers:
@@ -67,6 +71,7 @@ class BrokerOperations:
                 bind(CHECK_QUOTAS, self.check_quotas),
                 bind(REPLICATION, self.replication),
                 bind(LOAD_REPORT, self.load_report),
+                bind(LOAD_BALANCE, self.load_balance),
                 bind(TOPICS_STATS, self.topics_stats),
                 bind(BROKER_METRICS, self.broker_metrics),
                 bind(HEALTH, self.health),
@@ -117,6 +122,9 @@ class BrokerOperations:
 
     async def load_report(self, args: NoArguments) -> JsonObject:
         return self._record.document(await self._load_reporter.current())
+
+    async def load_balance(self, args: NoArguments) -> JsonObject:
+        return await self._load_leader.document()
 
     async def topics_stats(self, args: TopicsPage) -> JsonObject:
         following = [topic for topic in self._registry.topics() if topic.name.full > args.after]

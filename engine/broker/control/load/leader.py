@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from engine.admin.api.bundles import TRANSFER_BUNDLE, TransferBundle
+from engine.admin.client import AdminClient
 from engine.base.clock import Clock
-from engine.base.errors import MagnetarError
+from engine.base.errors import Conflict, MagnetarError
 from engine.base.log import bound
 from engine.base.names import BundleName
 from engine.metadata import paths
 from engine.metadata.cached import fresh
-from engine.metadata.records import RecordFormatError
+from engine.metadata.records import Document, RecordFormatError
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -55,6 +57,22 @@ class Balance:
     plan: Plan | None = None
     skips: tuple[MoveSkip, ...] = ()
     results: Mapping[BundleName, str] = field(default_factory=dict)
+
+
+def move_by_owner(brokers: AdminClient) -> Move:
+    """Return the call that has the source of a transfer move the bundle."""
+
+    async def move(transfer: Transfer) -> str:
+        bundle = transfer.bundle
+        arguments = TransferBundle(bundle.namespace, bundle.range, transfer.destination)
+        for broker in await brokers.brokers():
+            if broker.id == transfer.source:
+                # No redirect is followed: a bundle that another broker owns by now was not planned to move from there.
+                result = await brokers.call_on(broker, TRANSFER_BUNDLE, arguments)
+                return "moved" if result["moved"] else f"unloaded only: {result['reason']}"
+        raise Conflict(f"{transfer.source} is not registered")
+
+    return move
 
 
 class LoadLeader:
@@ -139,6 +157,27 @@ class LoadLeader:
             self._clock.wall_ms(),
             settings.limits,
         )
+
+    async def document(self) -> Document:
+        """Return the last plan of this broker, if it leads, and the last moves of any leader.
+
+        Raises the store's errors. The form is that of ``engine.admin.api.brokers.LOAD_BALANCE``.
+        """
+        balance = self.balance
+        made = balance.plan
+        try:
+            value, _ = await self._store.get(paths.LOADBALANCE_MOVES)
+            moves = RecentMoves.decode(value).moves
+        except (NoNodeError, RecordFormatError):
+            moves = ()
+        return {
+            "leads": balance.leads,
+            "planned_ms": balance.planned_ms,
+            "spread": None if made is None else made.spread,
+            "loads": {} if made is None else dict(made.loads),
+            "skips": [skip._asdict() for skip in balance.skips],
+            "moves": [move.document() for move in reversed(moves)],
+        }
 
     def _show(self, balance: Balance) -> None:
         """Publish ``balance``, and log each reason that is new."""
