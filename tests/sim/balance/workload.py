@@ -250,8 +250,8 @@ class BalancingWorkload:
 
     def _draw_costs(self) -> dict[BundleName, float]:
         """Draw loads of bundles, Zipf-distributed, none of them more than a sixth of a broker."""
-        plan, each = self.plan, self.plan.bundles // len(NAMESPACES) + 1
-        step = HASH_TOP // each
+        plan, parts = self.plan, self.plan.bundles // len(NAMESPACES) + 1
+        step = HASH_TOP // parts
         bundles = [
             BundleName(NAMESPACES[number % 10], number // 10 * step, number // 10 * step + step)
             for number in range(plan.bundles)
