@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import datetime
 import fcntl
+import json
 import os
 import shutil
 import socket
@@ -69,7 +70,8 @@ def main(argv: Sequence[str]) -> int:
     )
     run.add_argument("--proxy", action="store_true", help="with a proxy in front of the brokers")
     run.add_argument("--clusters", help="not built yet: several clusters in one instance")
-    verbs.add_parser("status", help="list the children of the running instance")
+    status = verbs.add_parser("status", help="list the children of the running instance")
+    status.add_argument("--json", action="store_true", help="as a list of JSON objects")
     verbs.add_parser(
         "demo", help="publish example messages to a few topics of the running instance"
     )
@@ -95,7 +97,8 @@ def main(argv: Sequence[str]) -> int:
     if args.verb == "demo":
         configure_output("text")
         return _demo(data_dir)
-    return _control(args.verb, getattr(args, "name", ""), data_dir)
+    as_json: bool = getattr(args, "json", False)
+    return _control(args.verb, getattr(args, "name", ""), data_dir, as_json=as_json)
 
 
 def _demo(data_dir: Path) -> int:
@@ -133,8 +136,11 @@ def _request(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
     return answer
 
 
-def _control(verb: str, name: str, data_dir: Path) -> int:
+def _control(verb: str, name: str, data_dir: Path, *, as_json: bool = False) -> int:
     answer = _request(verb, name, data_dir)
+    if as_json:
+        print(json.dumps(answer["children"]))
+        return 0
     row = "{:<12} {:>8} {:<10} {:>8}  {}"
     print(row.format("name", "pid", "state", "restarts", "ports"))
     for child in answer["children"]:

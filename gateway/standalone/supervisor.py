@@ -41,6 +41,8 @@ LOG_CHECK_S = 5.0
 LAST_MESSAGE_MAX = 1000
 """Characters. Room for a path several times and the remedy, which is at the end of a message."""
 STACK_LINES = 60
+CLUSTER = "standalone"
+"""The cluster of an instance."""
 CAUSE = "Caused by: "
 HARMLESS = re.compile(r"WARNING: ")
 """Java's warnings about its own options and modules."""
@@ -273,6 +275,7 @@ class ChildProcess:
     def describe(self) -> dict[str, Any]:
         return {
             "name": self.spec.name,
+            "cluster": CLUSTER,
             "pid": self.process.pid if self.process is not None and self._alive() else None,
             "ports": dict(self.spec.ports),
             "state": self.state.value,
@@ -523,7 +526,7 @@ class Supervisor:
 
     async def _stop_all(self) -> None:
         """Stop each kind of child before the servers that it needs to end properly."""
-        order = ("worker", "gateway", "spark", "broker", "bookie", "redis", "zookeeper")
+        order = ("worker", "gateway", "spark", "proxy", "broker", "bookie", "redis", "zookeeper")
         for kind in order:
             of_kind = [c for name, c in self._children.items() if name.split("-")[0] == kind]
             await asyncio.gather(*(child.stop() for child in of_kind))

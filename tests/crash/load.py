@@ -30,7 +30,9 @@ class Load:
         payload_bytes: int = PAYLOAD_BYTES,
         rate_max: float = 4000.0,
         send_timeout_ms: int = 0,
+        per_pause: int = 50,
     ) -> None:
+        """Begin to send, ``per_pause`` messages after each pause, and to receive."""
         self.client = quiet_client(url)
         self.consumer = self.client.subscribe(
             topic, "s", initial_position=pulsar.InitialPosition.Earliest
@@ -49,7 +51,8 @@ class Load:
         """Longest time without a receipt."""
         self._last_receipt = time.monotonic()
         self._filler = b"." * payload_bytes
-        self._pause_s = 50 / rate_max
+        self._pause_s = per_pause / rate_max
+        self._per_pause = per_pause
         self._stop_sending = threading.Event()
         self._stop_receiving = threading.Event()
         self._threads = [threading.Thread(target=work) for work in (self._send, self._receive)]
@@ -61,7 +64,7 @@ class Load:
             number = self.sent
             self.sent += 1
             self.producer.send_async(b"%d" % number + self._filler, self._on_receipt(number))
-            if number % 50 == 0:
+            if number % self._per_pause == 0:
                 self._stop_sending.wait(self._pause_s)
 
     def _on_receipt(self, number: int) -> Any:

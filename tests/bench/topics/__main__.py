@@ -1,9 +1,11 @@
-"""Many topics, many connections, failover. ``python -m tests.bench.topics [--only topics|known|connections|failover]``.
+"""Many topics, many connections, failover. ``python -m tests.bench.topics [--only PART]``, where the parts are topics,
+known, connections, failover and rolling.
 
 Topics are made, used, and served again after a clean stop and a ``kill -9`` (Apache's standalone is not restarted);
 thousands of connections come to one topic; and, in an instance with two brokers, how long a producer pauses whose
-broker dies. ``--revision REV`` runs the tree of that revision of ours beside the working tree, by turns. CPU is that of
-all processes of a side. It asserts nothing.
+broker dies; with three brokers, what clients see of a rolling restart, and how long the topics of a killed broker are
+not served. ``--revision REV`` runs the tree of that revision of ours beside the working tree, by turns. CPU is that
+of all processes of a side. It asserts nothing.
 """
 
 import argparse
@@ -26,9 +28,12 @@ from tests.bench.topics.connecting import connecting
 from tests.bench.topics.failover import gaps
 from tests.bench.topics.known import known
 from tests.bench.topics.loading import loading
+from tests.bench.topics.rolling import leaving
 
 TOPICS = 2_000
-PARTS = ("topics", "known", "connections", "failover")
+PARTS = ("topics", "known", "connections", "failover", "rolling")
+ALONE = {"failover", "rolling"}
+"""Parts with instances of their own."""
 
 
 def main() -> None:
@@ -43,7 +48,7 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # children inherit it
     chosen = PARTS if args.only is None else (args.only,)
-    if chosen != ("failover",):
+    if not ALONE.issuperset(chosen):
         results: Results = {}
         parts: Parts = {}
         options, beside_apache = [Options()], not args.without_apache
@@ -61,6 +66,10 @@ def main() -> None:
     if "failover" in chosen:
         for revision in dict.fromkeys(("", args.revision)):
             print(f"failover {revision or 'ours'}: {short(gaps(revision))}", flush=True)
+    if "rolling" in chosen:
+        topics = max(int(TOPICS * args.scale), 10)
+        for revision in dict.fromkeys(("", args.revision)):
+            print(f"rolling {revision or 'ours'}: {short(leaving(topics, revision))}", flush=True)
 
 
 def _round(

@@ -281,3 +281,12 @@ async def test_a_client_is_sent_nowhere_that_isolation_policies_forbid(
     with pytest.raises(Conflict, match=f"Isolation policies forbid .* on {there.record.id}"):
         await three.transfer(there.record.id)
     assert three.owner(TOPIC) is three.first
+
+
+async def test_a_broker_that_stops_takes_no_bundle(three: Cluster) -> None:
+    there = three.others[0]
+    await there.running.operations.bundles.transfers.drain()
+    result = await three.transfer(there.record.id)
+    assert (result["moved"], "shutting down" in result["reason"]) == (False, True)
+    three.clients.send(10)
+    await three.clients.settled()

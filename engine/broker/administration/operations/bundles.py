@@ -110,12 +110,14 @@ class BundleOperations:
         return Transferred(moved=True, reason="")
 
     async def prepare_bundle(self, args: OnBundle) -> None:
+        self.transfers.check_stays()
         bundle = BundleName.parse(args.namespace, args.bundle or "")
         await self._assignment.check_place(bundle)
         await self._catalog.namespace(args.namespace)
         await self._ownership.bundles(args.namespace)
 
     async def take_bundle(self, args: OnBundle) -> None:
+        self.transfers.check_stays()
         await self._assignment.take(BundleName.parse(args.namespace, args.bundle or ""))
 
     async def split_bundle(self, args: SplitBundle) -> list[str]:

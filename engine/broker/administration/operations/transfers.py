@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from engine.admin.api.arguments import OnBundle
 from engine.admin.api.bundles import INACTIVE, PREPARE_BUNDLE, TAKE_BUNDLE, Transferred
 from engine.admin.client import AdminClient, BrokerAddress
-from engine.base.errors import Conflict, MagnetarError
+from engine.base.errors import Conflict, MagnetarError, NotReady
 from engine.base.log import bound
 from engine.base.names import BundleName
 from engine.base.tasks import contained
@@ -45,6 +45,7 @@ class BundleTransfers:
         self._assignment = assignment
         self._brokers = brokers
         self._unload = unload
+        self._stopping = False
         self._log = bound(__name__)
 
     async def transfer(self, bundle: BundleName, destination: str) -> Transferred:
@@ -92,6 +93,7 @@ class BundleTransfers:
 
         Failures are logged, and concern their bundle only. Call it after this broker has withdrawn its registration.
         """
+        self._stopping = True
         bundles = self._ownership.owned()
         destinations: dict[BundleName, str] = {}
         with contained("choice of the next owners"):
@@ -110,6 +112,11 @@ class BundleTransfers:
                         self._log.warning("not handed over bundle=%s error=%s", bundle, error)
 
         await asyncio.gather(*(leave(bundle) for bundle in bundles))
+
+    def check_stays(self) -> None:
+        """Raise NotReady when this broker stops and takes no bundle any more."""
+        if self._stopping:
+            raise NotReady("The broker is shutting down")
 
     async def _leave(self, bundle: BundleName, destination: str | None) -> None:
         if destination is not None:

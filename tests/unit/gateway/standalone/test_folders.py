@@ -1,5 +1,6 @@
 """Folders of an instance: room for them, and paths that Java must read as they are."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -82,3 +83,12 @@ def test_redis_is_missed_at_the_start_only_by_several_gateways(
     assert cli._redis(alone) == "redis-server"
     with pytest.raises(ProgramMissingError):
         cli._redis(among_two)
+
+
+def test_the_children_are_printed_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    child = {"name": "broker-1", "cluster": "standalone", "pid": 1, "ports": {"pulsar": 6650}}
+    monkeypatch.setattr(cli, "_request", lambda *_: {"children": [child]})
+    assert cli.main(["status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [child]
