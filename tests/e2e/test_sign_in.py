@@ -70,6 +70,17 @@ def topic(page: Page, tenant: str):  # type: ignore[no-untyped-def]
     return page.get_by_role("link", name=f"{tenant}-orders")
 
 
+def test_the_page_of_the_set_up_has_no_axe_violations(
+    browser: Browser, secure: SecureInstance, axe_source: str
+) -> None:
+    with visitor(browser, secure, bypass_csp=True) as context:
+        page = context.new_page()
+        page.goto("/")
+        expect(page.get_by_role("heading", name="Set up Magnetar")).to_be_visible()
+        page.evaluate(axe_source)
+        assert violations(page, "set-up", "html", LOOKS) == []
+
+
 def test_the_first_person_is_created_with_the_code_of_the_gateway(
     page: Page, secure: SecureInstance
 ) -> None:
@@ -209,55 +220,110 @@ def test_a_person_signs_out_here_and_there(browser: Browser, secure: SecureInsta
             expect(topic(tab, "globex")).to_have_count(0)
 
 
+class Looks:
+    """Looks at a page and its dialogs in both themes, the narrow one with all rules."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.problems: list[str] = []
+
+    def at(self, name: str, within: str = "html") -> None:
+        """Look at the present page, or at a part of it."""
+        self.problems += violations(self.page, name, within, LOOKS)
+
+    def at_dialog(self, button: str) -> None:
+        """Open the dialog of a button, look at it and close it."""
+        self.page.get_by_role("button", name=button).first.click()
+        expect(self.page.get_by_role("dialog")).to_be_visible()
+        self.at(button, "[role=dialog]")
+        self.page.keyboard.press("Escape")
+        expect(self.page.get_by_role("dialog")).to_have_count(0)
+
+
 @pytest.mark.usefixtures("people")
 def test_pages_and_dialogs_of_people_have_no_axe_violations(
     browser: Browser, secure: SecureInstance, axe_source: str
 ) -> None:
-    problems = []
     with visitor(browser, secure, bypass_csp=True) as context:
         page = context.new_page()
-
-        def look(name: str, within: str = "html") -> None:
-            problems.extend(violations(page, name, within, LOOKS))
-
-        def dialog(button: str) -> None:
-            page.get_by_role("button", name=button).click()
-            expect(page.get_by_role("dialog")).to_be_visible()
-            look(button, "[role=dialog]")
-            page.keyboard.press("Escape")
-            expect(page.get_by_role("dialog")).to_have_count(0)
-
+        looks = Looks(page)
         page.goto("/account")
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         page.evaluate(axe_source)
         sign_in(page, ROOT, "wrong")
         expect(page.get_by_role("alert")).to_be_visible()
-        look("sign-in")
+        looks.at("sign-in")
         sign_in(page, ROOT)
         expect(page.get_by_text("This session")).to_be_visible()
-        look("account")
-        for button in ("Change password…", "New token…"):
-            dialog(button)
-        dialog("Account of")
+        looks.at("account")
+        for button in ("Change password…", "New token…", "Account of"):
+            looks.at_dialog(button)
         page.get_by_role("link", name="People").click()
         expect(page.get_by_role("link", name=ALICE)).to_be_visible()
-        look("people")
-        dialog("New person…")
+        looks.at("people")
+        looks.at_dialog("New person…")
         page.get_by_role("link", name=ALICE).click()
         expect(page.get_by_role("heading", name=ALICE)).to_be_visible()
         expect(page.get_by_text("No open session").or_(page.get_by_text("Sign out there").first))
-        look("person")
+        looks.at("person")
         for button in ("Edit…", "Reset password…", "Delete…"):
-            dialog(button)
+            looks.at_dialog(button)
         page.get_by_role("link", name="Payload rules").click()
         expect(page.get_by_text("Where no rule matches")).to_be_visible()
-        look("payload rules")
+        looks.at("payload rules")
         page.get_by_role("button", name="Edit rules…").click()
         page.get_by_role("button", name="Add rule").click()
-        look("rules editor", "[role=dialog]")
-        page.keyboard.press("Escape")
-        page.get_by_role("link", name="Audit log").click()
+        looks.at("rules editor", "[role=dialog]")
+    assert not looks.problems, "\n".join(looks.problems)
+
+
+@pytest.mark.usefixtures("people")
+def test_pages_of_rights_and_of_the_audit_log_have_no_axe_violations(
+    browser: Browser, secure: SecureInstance, axe_source: str
+) -> None:
+    with visitor(browser, secure, bypass_csp=True) as context:
+        page = context.new_page()
+        looks = Looks(page)
+        page.goto("/audit")
+        sign_in(page, ROOT)
+        page.evaluate(axe_source)
+        rows = page.get_by_role("grid").get_by_role("row")
+        expect(rows.nth(1)).to_be_visible()
+        looks.at("audit log")
         page.get_by_role("button", name="Verify").click()
         expect(page.get_by_text("verified.")).to_be_visible()
-        look("verification", "[role=dialog]")
-    assert not problems, "\n".join(problems)
+        looks.at("verification", "[role=dialog]")
+        page.keyboard.press("Escape")
+        rows.nth(1).click()
+        expect(page.get_by_role("heading", name=re.compile("^Entry"))).to_be_visible()
+        looks.at("audit entry")
+        page.get_by_role("link", name="Roles", exact=True).click()
+        role = page.get_by_role("link", name="acme-admin")
+        expect(role).to_be_visible()
+        looks.at("roles")
+        role.click()
+        page.get_by_role("button", name="New token…").click()
+        page.get_by_role("dialog").get_by_label("Name", exact=True).fill("robot")
+        page.get_by_role("button", name="Create token").click()
+        expect(page.get_by_text("it is not shown again")).to_be_visible()
+        looks.at("token", "[role=dialog]")
+        page.keyboard.press("Escape")
+        expect(page.get_by_text("robot")).to_be_visible()
+        looks.at("role")
+        looks.at_dialog("Revoke…")
+        page.get_by_role("link", name="Tenants", exact=True).click()
+        page.get_by_role("link", name="acme", exact=True).click()
+        expect(page.get_by_text("Who can do what here")).to_be_visible()
+        looks.at("rights in a tenant")
+        looks.at_dialog("Grant…")
+        corner(page).click()
+        page.get_by_role("button", name="View as a role…").click()
+        looks.at("view as", "[role=dialog]")
+        page.get_by_role("textbox", name="Role").fill("none")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("note")).to_be_visible()
+        looks.at("refused page, viewed as a role")
+        page.get_by_role("link", name="Overview", exact=True).click()
+        expect(page.get_by_text("You may see no topic")).to_be_visible()
+        looks.at("overview without rights")
+    assert not looks.problems, "\n".join(looks.problems)
