@@ -10,7 +10,13 @@ from engine.auth.identity import Identity
 from gateway.http.auth.access import rights_are_judged
 from gateway.http.auth.identity import identify_if_any, principal_of
 from gateway.people import set_up
-from gateway.people.acting import Acting, person_of, roles_of, super_user_roles
+from gateway.people.acting import (
+    Acting,
+    has_superuser_role,
+    person_of,
+    roles_of,
+    super_user_roles,
+)
 from gateway.people.signing_in import may_change_password
 from gateway.sign_in import AccessLevel
 
@@ -62,6 +68,7 @@ def caller(request: HttpRequest, identity: Identity) -> Body | None:
         "roles": [{"role": role, "level": level}],
         "viewing_as": None,
         "superuser": level == AccessLevel.FULL and role in superusers,
+        "reads_everything": role in superusers,
         "may_change_password": False,
         "ends_at": None if identity.expires_at is None else int(identity.expires_at * 1000),
     }
@@ -80,6 +87,7 @@ def _person(request: HttpRequest, acting: Acting) -> Body:
         "roles": [{"role": item.role, "level": item.level} for item in roles_of(user)],
         "viewing_as": acting.role if acting.viewing_as else None,
         "superuser": acting.superuser,
+        "reads_everything": not acting.viewing_as and has_superuser_role(acting.role, user),
         "may_change_password": may_change_password(user),
         "ends_at": int(ends_at.timestamp() * 1000),
     }

@@ -29,6 +29,9 @@ class SignedInPerson(s.Serializer[object]):
     roles = ActingRoleShape(many=True, help_text="what a session may act as, in order")
     viewing_as = s.CharField(allow_null=True, help_text="the role that a superuser looks as")
     superuser = s.BooleanField(help_text="whether it may do everything, besides looking as a role")
+    reads_everything = s.BooleanField(
+        help_text="whether it reads what superusers do: its acting role is theirs, at any level"
+    )
     may_change_password = s.BooleanField()
     ends_at = s.IntegerField(allow_null=True, help_text="when the session or the token ends")
 

@@ -74,11 +74,16 @@ def may_act(user: Any) -> bool:
     return user.is_active and provider in known
 
 
+def has_superuser_role(role: str, user: Any) -> bool:
+    """Return whether a role of a user is that of a superuser, at whatever level."""
+    superusers = super_user_roles()
+    is_superuser_role: bool = role in superusers if superusers else user.is_superuser
+    return is_superuser_role
+
+
 def is_superuser(acting: ActingRole, user: Any) -> bool:
     """Return whether a role of a user is that of a superuser without restriction."""
-    superusers = super_user_roles()
-    is_one = acting.role in superusers if superusers else user.is_superuser
-    return is_one and acting.level == AccessLevel.FULL
+    return acting.level == AccessLevel.FULL and has_superuser_role(acting.role, user)
 
 
 def acting_of(user: Any, session: Values | Mapping[str, Any]) -> Acting | None:

@@ -13,7 +13,6 @@ from tests.e2e.walk.walk import MENUS, Shown, Walk
 from tests.support.access.two_tenants import CLUSTER, TENANTS, canary, topic_of
 from tests.support.instances.canaries import (
     ADMINS,
-    OVERSEER,
     PEOPLE,
     Visitor,
     fill,
@@ -74,6 +73,7 @@ SHOWN_OF_A_TENANT = {
 """Canary texts that pages show to the administrator of a tenant and to superusers, ..."""
 SHOWN_OF_SUPERUSERS = {"person", "run", "parameter", "error"}
 """... and those that they show to superusers alone."""
+PLACES_OF_SUPERUSERS = {"People", "Payload rules", "Audit log"}
 PUSHED = "pushed "
 """Beginning of the request of pushes."""
 MANY = 20
@@ -224,10 +224,13 @@ def test_a_person_is_shown_its_own_tenants_and_each_refusal_with_its_right(
 ) -> None:
     with walking(browser, secure, visitor) as walk:
         assert walk.routes() == set(PATHS), "each route of the front end needs a path here"
+        links = walk.page.get_by_role("navigation", name="Main").get_by_role("link")
+        offered = PLACES_OF_SUPERUSERS & {text.strip() for text in links.all_inner_texts()}
+        assert offered == (PLACES_OF_SUPERUSERS if visitor.superuser else set())
         visit = Visit(walk, visitor)
         visit.everything(entries)
     wanted = SHOWN_OF_A_TENANT if visitor.tenants else set()
-    superusers = SHOWN_OF_SUPERUSERS if visitor.role == OVERSEER.role else set()
+    superusers = SHOWN_OF_SUPERUSERS if visitor.superuser else set()
     assert visit.kinds >= wanted | superusers
     assert not visit.problems, "\n".join(visit.problems)
 

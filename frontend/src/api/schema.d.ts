@@ -3454,6 +3454,8 @@ export interface components {
             viewing_as: string | null;
             /** @description whether it may do everything, besides looking as a role */
             superuser: boolean;
+            /** @description whether it reads what superusers do: its acting role is theirs, at any level */
+            reads_everything: boolean;
             may_change_password: boolean;
             /** @description when the session or the token ends */
             ends_at: number | null;

@@ -3,17 +3,16 @@ import type { Person } from "../api/session/calls";
 import { isOffered, type Place } from "./place";
 
 const place: Place = { label: "Pages", icon: () => null, path: () => "/", holds: () => false };
-const forSuperusers = { ...place, isFor: ({ superuser }: Person) => superuser };
-const person = { superuser: true, viewing_as: null } as Person;
+const forReaders = { ...place, isFor: ({ reads_everything }: Person) => reads_everything };
+const person = { reads_everything: true } as Person;
 
-test("places of superusers are offered to them alone, and not while they view as a role", () => {
-  expect(isOffered(forSuperusers, person)).toBe(true);
-  expect(isOffered(forSuperusers, { ...person, superuser: false })).toBe(false);
-  expect(isOffered(forSuperusers, { ...person, viewing_as: "billing" })).toBe(false);
-  expect(isOffered(forSuperusers, null)).toBe(false);
+test("places of those who read everything are offered to them alone", () => {
+  expect(isOffered(forReaders, person)).toBe(true);
+  expect(isOffered(forReaders, { ...person, reads_everything: false })).toBe(false);
+  expect(isOffered(forReaders, null)).toBe(false);
 });
 
 test("other places are offered to everybody", () => {
   expect(isOffered(place, null)).toBe(true);
-  expect(isOffered(place, { ...person, viewing_as: "billing" })).toBe(true);
+  expect(isOffered(place, { ...person, reads_everything: false })).toBe(true);
 });

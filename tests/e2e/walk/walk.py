@@ -12,6 +12,7 @@ from gateway.http.front_end import HASHED_DIR
 from gateway.settings import FRONT_END_DIR
 
 PATIENCE_MS = 60_000
+NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
 RECORDER = (Path(__file__).parent / "recorder.js").read_text()
 IMPORT = "(paths) => Promise.all(paths.map((path) => import(path)))"
 """JavaScript: fetch all code of the front end, so that no part of a page is missing while its code is fetched."""
@@ -96,6 +97,8 @@ class Walk:
         context.add_init_script(RECORDER)
         self.page = context.new_page()
         self.errors: list[str] = []
+        self.lost = 0
+        """Number of requests that Chromium gave up because a network of the machine changed."""
         self.received: dict[str, set[str]] = {}
         """Canary texts of all answers and pushes by request; of pushes it is that of their channel."""
         self.page.on("pageerror", lambda error: self.errors.append(f"uncaught: {error}"))
@@ -105,12 +108,14 @@ class Walk:
     def _record(self, line: Any) -> None:
         # Chromium logs refused calls as errors, too; the page has to show those itself.
         of_api = line.text.startswith("Failed to load") and "/api/v1/" in line.location["url"]
-        if line.type == "error" and not of_api:
+        if line.type == "error" and not of_api and NETWORK_CHANGED not in line.text:
             self.errors.append(f"console: {line.text}")
 
     def _record_failure(self, request: Request) -> None:
+        if request.failure == NETWORK_CHANGED:
+            self.lost += 1
         # The console itself aborts calls whose answers no part of the page needs any more.
-        if request.failure != "net::ERR_ABORTED" or HASHED_DIR in request.url:
+        elif request.failure != "net::ERR_ABORTED" or HASHED_DIR in request.url:
             self.errors.append(f"{request.url}: {request.failure}")
 
     def begin(self, name: str, password: str) -> None:
@@ -120,13 +125,23 @@ class Walk:
         self.page.get_by_label("Password", exact=True).fill(password)
         self.page.get_by_role("button", name="Sign in", exact=True).click()
         expect(self.page.get_by_role("navigation", name="Main")).to_be_visible()
+        while not self._fetch_code():
+            self.page.reload()
+            expect(self.page.get_by_role("navigation", name="Main")).to_be_visible()
+        self.look("/")
+        self.errors.clear()
+
+    def _fetch_code(self) -> bool:
+        """Fetch all scripts; return False when Chromium gave them up because a network of the machine changed."""
         scripts = (FRONT_END_DIR / "assets").glob("*.js")
         try:
             self.page.evaluate(IMPORT, [f"{HASHED_DIR}{path.name}" for path in scripts])
-        except Error as error:
-            raise AssertionError(f"{error}: {self.errors}") from error
-        self.look("/")
-        self.errors.clear()
+        except Error:
+            if not self.lost:
+                raise
+            self.lost = 0
+            return False
+        return True
 
     def routes(self) -> set[str]:
         """Return the paths of the front end's own table of routes, with ``$name`` for variables."""
@@ -134,8 +149,19 @@ class Walk:
 
     def go(self, path: str) -> Shown:
         """Go to a page, wait until it has all that it shows, and return it."""
-        self.page.evaluate("(path) => window.__TSR_ROUTER__.history.push(path)", path)
-        return self.look(path)
+        while True:
+            lost = self.lost
+            self.page.evaluate("(path) => window.__TSR_ROUTER__.history.push(path)", path)
+            try:
+                shown = self.look(path)
+            except Error:
+                if self.lost == lost:
+                    raise
+            else:
+                if self.lost == lost:
+                    return shown
+            # The page lost an answer with the machine's network, and shows what it then knows.
+            self.page.reload()
 
     def look(self, path: str) -> Shown:
         """Return what the page at ``path`` shows, with all files that it offers."""

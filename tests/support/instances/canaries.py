@@ -26,6 +26,7 @@ class Visitor(NamedTuple):
 
     @property
     def superuser(self) -> bool:
+        """True for the role of superusers, at any level."""
         return self.role == "superuser"
 
 

@@ -11,6 +11,7 @@ const person = (more: Partial<Person> = {}): Person => ({
   roles: [],
   viewing_as: null,
   superuser: false,
+  reads_everything: false,
   may_change_password: true,
   ends_at: null,
   ...more,

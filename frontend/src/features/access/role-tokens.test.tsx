@@ -22,10 +22,10 @@ const ROW = {
   revoked_by: "",
 };
 
-function show(superuser = true, obstacle = "") {
+function show(reads_everything = true, obstacle = "") {
   session.view.session = {
     authentication: true,
-    person: { name: "ada", superuser, viewing_as: null },
+    person: { name: "ada", reads_everything, viewing_as: null },
   } as never;
   let row: object = ROW;
   vi.stubGlobal("fetch", async (request: Request) => {

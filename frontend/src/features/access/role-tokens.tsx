@@ -17,7 +17,7 @@ const TABLE_PX = 480;
 /** The tokens of a role, for superusers. */
 export function RoleTokens({ cluster, role }: { cluster: string; role: string }) {
   const person = useSession().session?.person;
-  const isFor = Boolean(person?.superuser && person.viewing_as === null);
+  const isFor = person?.reads_everything === true;
   const list = useQuery({ ...tokensQuery(role), enabled: isFor });
   const [open, setOpen] = useState<"new" | Token | null>(null);
   const whyNot = useWhyNot(cluster, {}, isFor);

@@ -27,5 +27,5 @@ export const audit: Place = {
   icon: AuditIcon,
   path: () => "/audit",
   holds: (pathname) => /^\/audit(\/|$)/.test(pathname),
-  isFor: ({ superuser }) => superuser,
+  isFor: ({ reads_everything }) => reads_everything,
 };

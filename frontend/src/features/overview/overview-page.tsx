@@ -116,7 +116,7 @@ function Content({ overview }: { overview: Overview }) {
           totals={totals}
         />
         <Stats
-          label="Totals of the cluster"
+          label={seesBrokers ? "Totals of the cluster" : "Totals of the topics that you may see"}
           stats={[
             {
               label: "Messages in",

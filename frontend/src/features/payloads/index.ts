@@ -15,5 +15,5 @@ export const payloads: Place = {
   icon: HiddenIcon,
   path: () => "/payload-rules",
   holds: (pathname) => pathname === "/payload-rules",
-  isFor: ({ superuser }) => superuser,
+  isFor: ({ reads_everything }) => reads_everything,
 };

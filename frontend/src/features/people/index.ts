@@ -26,5 +26,5 @@ export const people: Place = {
   icon: PeopleIcon,
   path: () => "/people",
   holds: (pathname) => /^\/people(\/|$)/.test(pathname),
-  isFor: ({ superuser }) => superuser,
+  isFor: ({ reads_everything }) => reads_everything,
 };

@@ -63,8 +63,8 @@ EDITS = (
     Edit(
         "a-superuser-who-only-reads-looks-as-others",
         "gateway/people/acting.py::is_superuser",
-        "return is_one and acting.level == AccessLevel.FULL",
-        "return is_one",
+        "return acting.level == AccessLevel.FULL and has_superuser_role(acting.role, user)",
+        "return has_superuser_role(acting.role, user)",
         (f"{OWN_SESSION}::test_others_do_not_look_as_a_role",),
     ),
     Edit(

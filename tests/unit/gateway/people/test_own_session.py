@@ -47,9 +47,18 @@ def test_a_superuser_looks_as_a_role_and_only_reads(browser: Browser, root: Any)
     person = browser("POST", "session/view-as", {"role": "billing"}).json["person"]
     assert (person["role"], person["level"]) == ("billing", "read")
     assert (person["viewing_as"], person["superuser"]) == ("billing", True)
+    assert person["reads_everything"] is False
     assert person["roles"] == [{"role": "root", "level": "full"}]
     person = browser("POST", "session/view-as", {"role": None}).json["person"]
     assert (person["role"], person["level"], person["viewing_as"]) == ("root", "full", None)
+
+
+def test_a_superuser_of_a_lower_level_reads_everything(browser: Browser, add: AddPerson) -> None:
+    add("ann", "root:read", "billing:full")
+    person = browser.sign_in("ann").json["person"]
+    assert (person["superuser"], person["reads_everything"]) == (False, True)
+    person = browser("POST", "session/acting-role", {"role": "billing"}).json["person"]
+    assert person["reads_everything"] is False
 
 
 @pytest.mark.parametrize("roles", [("root:operate",), ("root:read",), ("billing:full",)])

@@ -45,6 +45,7 @@ def test_a_person_signs_in_and_out(browser: Browser, add: AddPerson) -> None:
         "roles": [{"role": "billing", "level": "full"}, {"role": "ops", "level": "operate"}],
         "viewing_as": None,
         "superuser": False,
+        "reads_everything": False,
         "may_change_password": True,
     }
     assert browser("POST", "session/sign-out").json == {"end_session_href": None}
