@@ -5,6 +5,7 @@ from admin_ui.cluster.api import (
     BookiesView,
     BrokersView,
     BundlesView,
+    LoadBalanceView,
     SplitBundleView,
     UnloadBrokerView,
     UnloadBundleView,
@@ -17,6 +18,7 @@ CLUSTER = Resource(
     routes={
         "addresses": AddressesView,
         "brokers": BrokersView,
+        "load-balance": LoadBalanceView,
         "bundles": BundlesView,
         "bookies": BookiesView,
         f"{BUNDLE}/unload": UnloadBundleView,

@@ -55,6 +55,18 @@ class BrokersView(ClusterView):
         )
 
 
+class LoadBalanceView(ClusterView):
+    """The last plan of load balance, with the reasons for which bundles were moved or left."""
+
+    read_rights = SUPERUSER
+    calls = {"get": Call("getLoadBalance", shapes.LoadBalance)}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(
+            await self.work(lambda engine: selectors.load_balance(self.viewer, engine))
+        )
+
+
 class BundlesView(ClusterView):
     """A window of the bundles of the namespaces that are seen."""
 

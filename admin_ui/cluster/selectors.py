@@ -14,6 +14,7 @@ from engine.tenancy.resources.racks import get_racks
 from gateway.clusters.cluster import Cluster
 from gateway.services import bundles
 from gateway.services.addresses import AddressChecks
+from gateway.services.admin import brokers as admin_brokers
 from gateway.services.bundles import BundleMap, Owned
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.engine_link import Engine
@@ -28,6 +29,15 @@ SORTED_NUMBERS = (
 NUMBERS = (*SORTED_NUMBERS, "backlog_messages", "backlog_estimated", "backlog_unmeasured")
 SORTS = ("bundle", "owner", "topics", *SORTED_NUMBERS)
 DEFAULT_SORT = "bundle"
+_MOVE = {
+    "bundle": "bundle",
+    "from_broker": "source",
+    "to_broker": "destination",
+    "reason": "reason",
+    "result": "result",
+    "at": "atMs",
+}
+"""Fields of a move, with their names in the leader's record."""
 _COLUMNS = [ROW_COLUMNS.index(name) for name in NUMBERS]
 
 
@@ -59,6 +69,26 @@ async def brokers(viewer: Viewer, cluster: Cluster, engine: Engine) -> Body:
         "at": snapshot.at,
         "unowned": total - counts.total(),
         "rows": [{**line, "bundles": counts[line["url"]]} for line in snapshot.brokers],
+    }
+
+
+async def load_balance(viewer: Viewer, engine: Engine) -> Body:
+    """Return the last plan of the leader, and why bundles were moved or not. Raises Forbidden for a viewer who does not
+    see everything, NotReady when the leader does not answer."""
+    viewer.require_everything("The balance of load")
+    balance = await admin_brokers.load_balance(engine)
+    return {
+        "leader": balance["leader"],
+        "reason": balance["reason"],
+        "at": balance["planned_ms"],
+        "spread": balance["spread"],
+        "loads": [
+            {"broker": broker, "load": load} for broker, load in sorted(balance["loads"].items())
+        ],
+        "not_moved": balance["skips"],
+        "moves": [
+            {shown: move[name] for shown, name in _MOVE.items()} for move in balance["moves"]
+        ],
     }
 
 

@@ -42,6 +42,43 @@ class AddressesAnswer(s.Serializer[object]):
     rows = AdvertisedAddress(many=True)
 
 
+class BrokerLoad(s.Serializer[object]):
+    broker = s.CharField(help_text="its id")
+    load = s.FloatField(
+        allow_null=True,
+        help_text="largest used share of a resource, 0 to 1, as the last plan knew it; null: not known",
+    )
+
+
+class NotMoved(s.Serializer[object]):
+    subject = s.CharField(help_text="a bundle, the ids of brokers, or cluster")
+    reason = s.CharField(help_text="why it is left as it is")
+    kind = s.CharField(help_text="the same while only numbers in the reason change")
+
+
+class MovedBundle(s.Serializer[object]):
+    bundle = s.CharField(help_text="tenant/namespace/range of hashes")
+    from_broker = s.CharField(help_text="id of the broker that it was to leave")
+    to_broker = s.CharField(help_text="id of the broker that it was to go to")
+    reason = s.CharField(help_text="loads for which it was to move")
+    result = s.CharField(help_text="what became of it; empty: not known", allow_blank=True)
+    at = s.IntegerField(help_text="when the leader asked for it")
+
+
+class LoadBalance(s.Serializer[object]):
+    leader = s.CharField(
+        allow_null=True, help_text="id of the broker that plans; null: no broker does"
+    )
+    reason = s.CharField(help_text="why there is no plan; empty: there is one", allow_blank=True)
+    at = s.IntegerField(allow_null=True, help_text="when the last plan was made; null: none yet")
+    spread = s.FloatField(
+        allow_null=True, help_text="standard deviation of the known loads; null: fewer than two"
+    )
+    loads = BrokerLoad(many=True)
+    not_moved = NotMoved(many=True)
+    moves = MovedBundle(many=True, help_text="the last moves of any leader, newest first")
+
+
 class BundleNumbers(BacklogOrUnknown):
     """Numbers of one bundle, or of several together."""
 

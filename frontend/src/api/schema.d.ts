@@ -292,6 +292,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/load-balance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The last plan of load balance, with the reasons for which bundles were moved or left. */
+        get: operations["getLoadBalance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/marks": {
         parameters: {
             query?: never;
@@ -1707,6 +1724,15 @@ export interface components {
             at: number;
             rows: components["schemas"]["BookieWithRack"][];
         };
+        BrokerLoad: {
+            /** @description its id */
+            broker: string;
+            /**
+             * Format: double
+             * @description largest used share of a resource, 0 to 1, as the last plan knew it; null: not known
+             */
+            load: number | null;
+        };
         BrokerReason: {
             /** @description its id */
             broker: string;
@@ -2396,6 +2422,23 @@ export interface components {
             /** @description null: no numbers are known yet */
             numbers: components["schemas"]["TenantNumbersShape"] | null;
         };
+        LoadBalance: {
+            /** @description id of the broker that plans; null: no broker does */
+            leader: string | null;
+            /** @description why there is no plan; empty: there is one */
+            reason: string;
+            /** @description when the last plan was made; null: none yet */
+            at: number | null;
+            /**
+             * Format: double
+             * @description standard deviation of the known loads; null: fewer than two
+             */
+            spread: number | null;
+            loads: components["schemas"]["BrokerLoad"][];
+            not_moved: components["schemas"]["NotMoved"][];
+            /** @description the last moves of any leader, newest first */
+            moves: components["schemas"]["MovedBundle"][];
+        };
         /**
          * @description A subscription that would lose what it has not acknowledged, or would be deleted. ``messages`` is null when they
          *     were not counted, and estimated unless ``exact``.
@@ -2439,6 +2482,20 @@ export interface components {
             preview: boolean;
             token?: string;
             partitions?: number;
+        };
+        MovedBundle: {
+            /** @description tenant/namespace/range of hashes */
+            bundle: string;
+            /** @description id of the broker that it was to leave */
+            from_broker: string;
+            /** @description id of the broker that it was to go to */
+            to_broker: string;
+            /** @description loads for which it was to move */
+            reason: string;
+            /** @description what became of it; empty: not known */
+            result: string;
+            /** @description when the leader asked for it */
+            at: number;
         };
         NameList: {
             total: number;
@@ -2547,6 +2604,14 @@ export interface components {
             reason: string;
             done?: boolean;
             parts?: components["schemas"]["DeletedPart"][];
+        };
+        NotMoved: {
+            /** @description a bundle, the ids of brokers, or cluster */
+            subject: string;
+            /** @description why it is left as it is */
+            reason: string;
+            /** @description the same while only numbers in the reason change */
+            kind: string;
         };
         /** @enum {unknown} */
         NullEnum: null;
@@ -5034,6 +5099,44 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getLoadBalance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoadBalance"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

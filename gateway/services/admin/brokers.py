@@ -1,6 +1,7 @@
 """Operations on brokers: lists, the leader, health checks, settings and statistics."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from engine.admin.api.arguments import NoArguments
@@ -8,6 +9,7 @@ from engine.admin.api.brokers import (
     BROKER_METRICS,
     CHECK_QUOTAS,
     HEALTH,
+    LOAD_BALANCE,
     LOAD_REPORT,
     TOPICS_STATS,
     TopicsPage,
@@ -180,6 +182,41 @@ async def leader(engine: Engine) -> dict[str, Any]:
         "serviceUrl": record.get("serviceUrl", ""),
         "brokerId": record.get("brokerId") or record.get("serviceUrl", "").partition("://")[2],
     }
+
+
+async def load_balance(engine: Engine) -> dict[str, Any]:
+    """Return the last plan of the leader of load balance with its reasons, see ``engine.admin.api.brokers``.
+
+    ``leader`` is None without one; ``reason`` states why there is no plan, empty when there is one. Raises NotReady
+    when the leader does not answer.
+    """
+    record = await find_node(engine.store, paths.LOADBALANCE_LEADER)
+    leader_id = str((record or {}).get("brokerId") or "")
+    balance = {**_NO_BALANCE, "leader": leader_id or None}
+    if not leader_id:
+        return {**balance, "reason": "no broker leads now"}
+    report = await find_node(engine.store, paths.broker(leader_id))
+    broker = next((known for known in await engine.admin.brokers() if known.id == leader_id), None)
+    if broker is None or report is None:
+        return {**balance, "reason": "the leader is not registered"}
+    if not report.get("adminRpcUrl"):
+        reason = "the leader is a broker of Apache Pulsar, which plans for its own brokers"
+        return {**balance, "reason": reason}
+    answer: dict[str, Any] = await engine.call_on(broker, LOAD_BALANCE, NoArguments())
+    balance = {**balance, **answer}
+    if balance["planned_ms"] is None:
+        return {**balance, "reason": "the leader has not checked the balance yet"}
+    return {**balance, "reason": ""}
+
+
+_NO_BALANCE: Mapping[str, Any] = {
+    "leads": False,
+    "planned_ms": None,
+    "spread": None,
+    "loads": {},
+    "skips": [],
+    "moves": [],
+}
 
 
 async def owned_namespaces(engine: Engine, broker_id: str) -> dict[str, Any]:

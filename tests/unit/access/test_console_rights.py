@@ -49,6 +49,7 @@ CALLS = {
     "DELETE people/<seg:name>/sessions/<seg:session_id>": "superuser",
     "GET environment": "authenticated",
     "GET addresses": "authenticated",
+    "GET load-balance": "superuser",
     "GET health": "authenticated",
     "GET history": "lookup of topic, superuser of cluster",
     "GET overview": "authenticated",

@@ -13,6 +13,8 @@ from engine.admin.api.bundles import UNLOAD_BUNDLE
 from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.base.errors import Conflict, NotReady
 from engine.base.names import BundleName, NamespaceName, TopicName
+from engine.metadata import paths
+from engine.metadata.records import encode_json
 from engine.ownership import division
 from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.resources.racks import set_rack
@@ -242,3 +244,45 @@ def test_an_owner_that_changed_since_the_preview_is_named(link: BenchLink) -> No
     link.run(lambda engine: engine.call(LAST_MESSAGE_ID, OnTopic(PLAIN)))
     with pytest.raises(Conflict, match=r"is owned by .* now, other than"):
         link.run(other)
+
+
+def test_the_balance_of_load_is_the_last_plan_of_the_leader_with_its_reasons(
+    call: Call, link: BenchLink
+) -> None:
+    answer = call("GET", f"{API}/load-balance")
+    assert (answer.status, answer.json["at"]) == (200, None)
+    assert answer.json["reason"] == "the leader has not checked the balance yet"
+    leader = answer.json["leader"]
+    move = {"bundle": "t/n/0x00000000_0x80000000", "source": "a:1", "destination": "b:1"}
+    move |= {"reason": "busy", "result": "moved"}
+    record = encode_json({"moves": [{**move, "atMs": 7}]})
+
+    async def plan(engine: Engine) -> None:
+        await engine.store.create(paths.LOADBALANCE_MOVES, record, make_parents=True)
+        await link.bench.broker.running.load_leader.check()
+
+    link.run(plan)
+    balance = call("GET", f"{API}/load-balance").json
+    assert (balance["leader"], balance["reason"]) == (leader, "")
+    assert [row["broker"] for row in balance["loads"]] == [leader]
+    assert {"subject": "cluster", "reason": "there is one broker only", "kind": "alone"} in balance[
+        "not_moved"
+    ]
+    shown = {"from_broker": move.pop("source"), "to_broker": move.pop("destination"), "at": 7}
+    assert balance["moves"] == [{**move, **shown}]
+
+
+def test_a_leader_that_is_a_broker_of_apache_pulsar_is_named(call: Call, link: BenchLink) -> None:
+    async def replaced(engine: Engine) -> None:
+        store = engine.store
+        _, stat = await store.get(paths.LOADBALANCE_LEADER)
+        await store.put(
+            paths.LOADBALANCE_LEADER, b'{"brokerId":"x:1","serviceUrl":"http://x:1"}', stat.version
+        )
+        report = b'{"webServiceUrl":"http://x:1","pulsarServiceUrl":"pulsar://x:2"}'
+        await store.create(paths.broker("x:1"), report)
+
+    link.run(replaced)
+    balance = call("GET", f"{API}/load-balance").json
+    assert balance["leader"] == "x:1"
+    assert "broker of Apache Pulsar" in balance["reason"]

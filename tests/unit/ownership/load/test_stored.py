@@ -42,6 +42,6 @@ async def test_members_of_a_group_and_failure_domains_are_known(store: MemorySto
 
 async def test_an_unreadable_record_is_an_error(store: MemoryStore) -> None:
     await set_anti_affinity(store, FIRST, "g")
-    await store.put(paths.local_policies(str(SECOND)), b"{")
+    await store.put(paths.local_policies(str(FIRST)), b"{")
     with pytest.raises((ValueError, Refusal)):
         await placement_policies(store, "c", [FIRST])
