@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup dev have-dev test static check unit postgresql slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench lock proto clean
+.PHONY: run demo setup dev have-dev test static check unit postgresql slow oracle console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -28,7 +28,7 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check unit postgresql slow oracle e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench proto: have-dev
+check unit postgresql slow oracle e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev static unit postgresql sim slow e2e
@@ -62,7 +62,7 @@ postgresql:
 # processes more than `JOBS`; files of few long tests are first, not last.
 slow:
 	$(PYTEST) -q -n $(SLOW_JOBS) --dist loadfile --no-loadscope-reorder --timeout 600 -m "not long" \
-	  tests/crash tests/interop/schemas tests/oracle tests/integration tests/interop
+	  tests/crash tests/machines tests/interop/schemas tests/oracle tests/integration tests/interop
 
 # All that stands beside Apache, one by one: its brokers as well. A quarter of an hour.
 oracle:
@@ -108,6 +108,10 @@ torture:
 	CRASH_TIMES=5 $(VENV)/pytest -q --timeout 1800 tests/crash/test_points.py
 	$(VENV)/python -m tests.crash.torture $(ARGS)
 	$(VENV)/python -m tests.crash.bits
+
+# A cluster of five machines, with TLS on every link; as root with cut links. ARGS="--rounds 5 --namespaces".
+machines:
+	$(VENV)/python -m tests.machines.run $(ARGS)
 
 # Hostile bytes against every parser; coverage-guided where atheris is installed.
 fuzz:

@@ -10,10 +10,11 @@ import pulsar
 PAYLOAD_BYTES = 200
 
 
-def quiet_client(url: str, log: str = os.devnull) -> pulsar.Client:
-    """Return a client that retries for long and logs to ``log`` only, because these tests cause faults."""
+def quiet_client(url: str, log: str = os.devnull, **options: Any) -> pulsar.Client:
+    """Return a client that retries for long and logs to ``log`` only, because these tests cause faults. ``options``
+    are further ones of pulsar.Client."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Info, log)
-    return pulsar.Client(url, operation_timeout_seconds=60, logger=logger)
+    return pulsar.Client(url, operation_timeout_seconds=60, logger=logger, **options)
 
 
 class Load:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.crash.kit.processes import Cluster, running_cluster, zookeeper_process
+from tests.crash.load import quiet_client
 from tests.crash.nemesis import KINDS, Nemesis
 from tests.crash.traffic import Reading, Traffic
 from tests.support.zookeeper.process import ZooKeeperProcess
@@ -81,7 +82,9 @@ def run(
     ) as cluster:
         log = directory / "clients.log"
         rate = messages / seconds
-        traffic = Traffic(cluster.url, str(log), KEPT, CONSUMED, PRODUCERS, rate)
+        traffic = Traffic(
+            [cluster.url], partial(quiet_client, log=str(log)), KEPT, CONSUMED, PRODUCERS, rate
+        )
         try:
             nemesis = Nemesis(cluster, traffic, seed)
             struck = time.monotonic()
@@ -147,17 +150,7 @@ def _report(traffic: Traffic, nemesis: Nemesis, audits: list[Reading]) -> Report
         "blows in all": nemesis.done.total(),
         "stood still with one bookie away": nemesis.stood_still,
     }
-    wrong = {
-        "refused": sum(len(stream.failed) for stream in traffic.streams.values()),
-        "lost": sum(reading.lost() for reading in traffic.readings),
-        "lost in the audit": sum(audit.lost() for audit in audits),
-        "reordered": sum(stream.reordered for stream in seen),
-        "reordered in the audit": sum(stream.reordered for stream in audited),
-        "not where the receipt said": sum(stream.misplaced() for stream in audited),
-        "receipts out of order": sum(stream.backward for stream in traffic.streams.values()),
-        "foreign": sum(reading.foreign for reading in [*traffic.readings, *audits]),
-    }
-    return Report({name: str(count) for name, count in rows.items()}, wrong)
+    return Report({name: str(count) for name, count in rows.items()}, traffic.wrong(audits))
 
 
 def main() -> int:

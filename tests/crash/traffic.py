@@ -1,15 +1,14 @@
 """Numbered messages of several producers through the official client, in bulk, and what consumers saw of them."""
 
+import itertools
 import re
 import threading
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pulsar
-
-from tests.crash.load import quiet_client
 
 NAME = re.compile(rb"([^:]+):(\d+)\.")
 POLL_MS = 500
@@ -111,14 +110,16 @@ class Reading:
     """One subscription of one topic. ``foreign`` counts messages that no producer sent."""
 
     def __init__(
-        self, url: str, log: str, topic: str, name: str, streams: dict[str, Stream]
+        self, client: pulsar.Client, topic: str, name: str, streams: dict[str, Stream]
     ) -> None:
         self.topic = topic
         self.seen: dict[str, Seen] = {}
         self.foreign = 0
         self.received = 0
+        self.entries: set[tuple[int, int]] = set()
+        """Ledger and entry of everything received."""
         self._streams = streams
-        self._client = quiet_client(url, log)
+        self._client = client
         self._consumer = self._client.subscribe(
             topic, name, initial_position=pulsar.InitialPosition.Earliest
         )
@@ -133,6 +134,8 @@ class Reading:
             except pulsar.Timeout:
                 continue
             self.received += 1
+            message_id = message.message_id()
+            self.entries.add((message_id.ledger_id(), message_id.entry_id()))
             self._note(message)
             self._consumer.acknowledge(message)
 
@@ -174,9 +177,9 @@ class Reading:
 class Sending:
     """One producer. Sends up to ``rate`` messages per second, in batches, until stopped."""
 
-    def __init__(self, url: str, log: str, stream: Stream, rate: float) -> None:
+    def __init__(self, client: pulsar.Client, stream: Stream, rate: float) -> None:
         self.stream = stream
-        self._client = quiet_client(url, log)
+        self._client = client
         self._producer = self._client.create_producer(
             stream.topic,
             send_timeout_millis=0,
@@ -219,32 +222,37 @@ class Sending:
 
 class Traffic:
     """Producers and one reading consumer for each topic, and short-lived visitors. ``kept`` topics are kept for an
-    audit, what was read of the others may be deleted. ``log`` is the log file of all clients."""
+    audit, what was read of the others may be deleted. ``connect`` returns a client of a service URL, which are used in
+    turn where there are several."""
 
     def __init__(
         self,
-        url: str,
-        log: str,
+        urls: Sequence[str],
+        connect: Callable[[str], pulsar.Client],
         kept: list[str],
         consumed: list[str],
         producers: int,
         rate: float,
     ) -> None:
-        self.url = url
-        self._log = log
+        self._urls = itertools.cycle(urls)
+        self._connect = connect
         self.topics = topics = [*kept, *consumed]
         self._kept = kept
         self.streams: dict[str, Stream] = {}
-        self.readings = [Reading(url, log, topic, "s", self.streams) for topic in topics]
+        self.readings = [Reading(self.client(), topic, "s", self.streams) for topic in topics]
         self._visits = 0
         for topic in kept:  # by a subscription that acknowledges nothing yet
-            client = quiet_client(url, log)
+            client = self.client()
             client.subscribe(topic, "audit", initial_position=pulsar.InitialPosition.Earliest)
             client.close()
         self.sendings = [
-            Sending(url, log, self._stream(f"p{i}", topics[i % len(topics)]), rate / producers)
+            Sending(self.client(), self._stream(f"p{i}", topics[i % len(topics)]), rate / producers)
             for i in range(producers)
         ]
+
+    def client(self) -> pulsar.Client:
+        """Return a client of the next service URL."""
+        return self._connect(next(self._urls))
 
     def _stream(self, name: str, topic: str) -> Stream:
         stream = self.streams[name] = Stream(name, topic)
@@ -269,7 +277,7 @@ class Traffic:
 
     def visit(self, url: str, messages: int = 20) -> None:
         """Publish to each topic by new producers, one message after the other, through the broker at ``url``."""
-        client = quiet_client(url, self._log)
+        client = self._connect(url)
         for topic in self.topics:
             self._visits += 1
             stream = self._stream(f"v{self._visits}", topic)
@@ -281,7 +289,23 @@ class Traffic:
 
     def audit(self) -> list[Reading]:
         """Return new readings of all kept topics."""
-        return [Reading(self.url, self._log, topic, "audit", self.streams) for topic in self._kept]
+        return [Reading(self.client(), topic, "audit", self.streams) for topic in self._kept]
+
+    def wrong(self, audits: Sequence[Reading]) -> dict[str, int]:
+        """Return the numbers of messages that broke a promise, all 0 when none did. ``audits`` have read everything."""
+        streams = self.streams.values()
+        seen = [stream for reading in self.readings for stream in reading.seen.values()]
+        audited = [stream for audit in audits for stream in audit.seen.values()]
+        return {
+            "refused": sum(len(stream.failed) for stream in streams),
+            "lost": sum(reading.lost() for reading in self.readings),
+            "lost in the audit": sum(audit.lost() for audit in audits),
+            "reordered": sum(stream.reordered for stream in seen),
+            "reordered in the audit": sum(stream.reordered for stream in audited),
+            "not where the receipt said": sum(stream.misplaced() for stream in audited),
+            "receipts out of order": sum(stream.backward for stream in streams),
+            "foreign": sum(reading.foreign for reading in [*self.readings, *audits]),
+        }
 
     def stop_sending(self, timeout_s: float) -> None:
         for sending in self.sendings:
