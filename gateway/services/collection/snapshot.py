@@ -8,6 +8,7 @@ from engine.auth.viewer import Viewer
 from gateway.services.attention.board import Board
 from gateway.services.bookies import Bookies
 from gateway.services.index.rows import Row
+from gateway.services.index.seen_topics import SeenTopics
 from gateway.services.index.selection import Chosen, TopicSelection
 from gateway.services.index.topic_index import TopicIndex
 
@@ -42,7 +43,7 @@ class Snapshot:
         round."""
         return self.topics.at or self.taken
 
-    def select(self, viewer: Viewer, chosen: Chosen) -> TopicSelection:
+    def select(self, viewer: Viewer, chosen: Chosen) -> TopicSelection | SeenTopics:
         """Return the chosen topics that are seen, in order."""
         return self.topics.select(viewer, chosen, self.attention.topics_of(chosen.attention))
 

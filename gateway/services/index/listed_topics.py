@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from engine.auth.viewer import Viewer
 from gateway.services.index.figures import KnownValues, Shown, Values, filled
 from gateway.services.index.rows import LAST
+from gateway.services.index.seen_topics import NamespaceOrders, SeenTopics
 from gateway.services.index.selection import Chosen, TopicSelection
 from gateway.services.index.sums import IndexSums
 
@@ -34,6 +35,9 @@ class ListedTopics(ABC):
         """A partitioned topic whose parts are still being added."""
         self._recalled: dict[str, tuple[int, Values]] = {}
         self._selections: dict[tuple[Viewer, Chosen], TopicSelection] = {}
+        self._seen: dict[tuple[Viewer, Chosen], SeenTopics] = {}
+        self._orders: NamespaceOrders | None = None
+        """The orders of ``_seen``; None while there are none."""
 
     def __len__(self) -> int:
         return len(self._shown)
@@ -63,12 +67,16 @@ class ListedTopics(ABC):
         self._shown[shown.name] = shown
         shown.values, shown.known = self._figures_of(shown)
         self.sums.add(shown)
+        if self._orders is not None:
+            self._orders.show(shown)
         self._touch(shown.name)
         if self.on_change is not None:
             self.on_change(shown.name, None, shown.certain)
 
     def _hide(self, shown: Shown) -> None:
         del self._shown[shown.name]
+        if self._orders is not None:
+            self._orders.hide(shown)
         self.sums.remove(shown)
         self._touch(shown.name)
         if self.on_change is not None:
@@ -90,6 +98,8 @@ class ListedTopics(ABC):
         for selection in self._selections.values():
             if selection.depends(before, after.values):
                 selection.touch(shown.name)
+        if self._orders is not None:
+            self._orders.change(shown, before, after.values)
 
     def _figures_of(self, shown: Shown) -> KnownValues:
         """Return a topic's figures, with the last known one where a figure is unknown."""
@@ -114,9 +124,13 @@ class ListedTopics(ABC):
 
     # Queries
 
-    def select(self, viewer: Viewer, chosen: Chosen, among: Collection[str] = ()) -> TopicSelection:
+    def select(
+        self, viewer: Viewer, chosen: Chosen, among: Collection[str] = ()
+    ) -> TopicSelection | SeenTopics:
         """Return the up-to-date selection of the chosen topics that are seen, which is kept until it is unused
         (``drop_unused``). ``among``: with ``Chosen.attention`` the topics that have its cause."""
+        if not viewer.everything and not chosen.filters:
+            return self._select_seen(viewer, chosen)
         key = viewer, chosen
         selection = self._selections.pop(key, None)
         if selection is None:
@@ -131,8 +145,29 @@ class ListedTopics(ABC):
         selection.catch_up()
         return selection
 
+    def _select_seen(self, viewer: Viewer, chosen: Chosen) -> SeenTopics:
+        key = viewer, chosen
+        seen = self._seen.pop(key, None)
+        if seen is None:
+            if self._orders is None:
+                self._orders = NamespaceOrders(self._shown)
+            seen = SeenTopics(viewer, chosen, self._orders)
+            if len(self._seen) >= SELECTIONS_MAX:
+                del self._seen[next(iter(self._seen))]
+        self._seen[key] = seen
+        seen.is_used = True
+        seen.catch_up(self.version)
+        return seen
+
     def drop_unused(self) -> None:
         """Drop the selections that were not requested since the last call."""
+        self._seen = {key: seen for key, seen in self._seen.items() if seen.is_used}
+        for seen in self._seen.values():
+            seen.is_used = False
+        if not self._seen:
+            self._orders = None
+        elif self._orders is not None:
+            self._orders.keep({chosen for _, chosen in self._seen})
         for key, selection in list(self._selections.items()):
             if not selection.is_used:
                 del self._selections[key]

@@ -38,6 +38,10 @@ def has_words(name: str, words: tuple[str, ...]) -> bool:
     return all(word in lowered for word in words)
 
 
+Key = tuple[Any, ...]
+"""Rank of a topic in an order, which compares with every other, and its name."""
+
+
 class Chosen(NamedTuple):
     """The filter and order of a list of topics.
 
@@ -54,6 +58,11 @@ class Chosen(NamedTuple):
     sort: str = "name"
     standing: bool = False
     attention: str = ""
+
+    @property
+    def filters(self) -> bool:
+        """True unless the list has every topic."""
+        return self._replace(sort="name") != Chosen()
 
 
 class Listed(Protocol):
@@ -114,8 +123,8 @@ class TopicSelection:
         watched = {BACKLOG, RATE_OUT} if chosen.standing else set()
         self._watched = sorted(watched | ({self._column} if self._column is not None else set()))
         self._listed = listed
-        self._keys: dict[str, tuple[Any, ...]] = {}
-        self._order: list[tuple[Any, ...]] = []
+        self._keys: dict[str, Key] = {}
+        self._order: list[Key] = []
         self._touched: dict[str, None] = {}
         self._among = frozenset(among)
         bound = len(listed) // NARROW_SHARE
@@ -134,6 +143,11 @@ class TopicSelection:
 
     def __len__(self) -> int:
         return len(self._order)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys in order, as of the last ``catch_up``; not to be changed."""
+        return self._order
 
     def names(self, start: int = 0, stop: int | None = None) -> list[str]:
         """Return the names in order, as of the last ``catch_up``."""
@@ -203,7 +217,7 @@ class TopicSelection:
             topics = [topic for topic in topics if self._is_in_scope(topic)]
         return topics
 
-    def _keys_of(self, topics: list[Listed]) -> list[tuple[Any, ...]]:
+    def _keys_of(self, topics: list[Listed]) -> list[Key]:
         """Return ``_key`` of each topic, without a call per topic where a column is the rank."""
         column = self._column
         if column is None or column == OLDEST:
@@ -227,7 +241,7 @@ class TopicSelection:
             and all(any(word in longer for longer in other._words) for word in self._words)
         )
 
-    def _key(self, topic: Listed) -> tuple[Any, ...]:
+    def _key(self, topic: Listed) -> Key:
         """Return the rank, which compares with every other, and the name, so that no two keys are equal."""
         if self._field == "name":
             return (_Falling(topic.name) if self._falls else "", topic.name)

@@ -219,6 +219,8 @@ class TopicIndex(ListedTopics):
         self._known[name] = self._shown[name].partitions = partitions
         for index in range(before, partitions):
             self._settle(f"{name}{PARTITION_SUFFIX}{index}")
+        if self._orders is not None:
+            self._orders.touch(self._shown[name])
         self._touch(name)
 
     def _unlist(self, name: str) -> None:

@@ -1,7 +1,7 @@
 """Cost and speed of the console, with few topics that are published to, and with very many.
 
 Run: python -m tests.bench.console [--topics 100000] [--changing 0.01] [--sockets 50] [--seconds 20]
-[--only few|many|viewers]
+[--only few|many|viewers|people] [--viewers 10] [--rounds 3]
 
 Numbers of the many topics are from a row source (``tests.bench.console.row_source``) in place of a broker that has them
 loaded. Ages are from the broker's count; all is on one machine, so clocks agree.
@@ -19,7 +19,7 @@ from statistics import median
 
 import pulsar
 
-from tests.bench.console import windows
+from tests.bench.console import people, windows
 from tests.bench.console.painting import Browser
 from tests.bench.console.row_source import namespace_of, running_source
 from tests.bench.contenders import kilobytes
@@ -38,6 +38,8 @@ QUERIES = {
 
 NAMESPACES, SEEN = 100, 3
 """Namespaces of the topics where viewers are compared, and those of them that ``VIEWER`` sees."""
+SHARED, SHIFT, WINDOW = 40, 6, 50
+"""Namespaces that each of several people sees, those by which the next one differs, and rows of a window."""
 VIEWER = "viewer"
 OPENINGS = 15
 SORTED_BY = ("In/s", "Stored", "Topic", "Out/s", "Consumers", "Backlog")
@@ -124,9 +126,9 @@ def _opened(http: str) -> None:
         browser.close()
 
 
-async def viewers(instance: Instance, options: argparse.Namespace) -> None:
-    """Open the list as a superuser, and as a role that sees three of the namespaces, in turn."""
-    side = Side(
+def judged(instance: Instance) -> Side:
+    """Return the side of an instance whose callers need rights."""
+    return Side(
         "judged",
         instance.http,
         instance.url,
@@ -134,6 +136,41 @@ async def viewers(instance: Instance, options: argparse.Namespace) -> None:
         instance,
         identity=True,
     )
+
+
+async def people_at_once(instance: Instance, options: argparse.Namespace) -> None:
+    """Watch windows as people with different rights, and as one of them, by turns. Neighbours share most of what they
+    see, and no two see the same."""
+    side = judged(instance)
+    for number in range(NAMESPACES):
+        side.ask("PUT", f"/admin/v2/namespaces/{namespace_of(number)}")
+    roles = [people.role_of(number) for number in range(options.viewers)]
+    for first, role in enumerate(roles):
+        for number in range(first * SHIFT, first * SHIFT + SHARED):
+            path = f"/admin/v2/namespaces/{namespace_of(number % NAMESPACES)}/permissions/{role}"
+            side.ask("POST", path, ["consume"])
+    zookeeper = f"127.0.0.1:{instance.ports['ZOOKEEPER']}"
+    side.ask("GET", "/api/v1/clusters/standalone/topics?limit=1")
+    async with running_source(zookeeper, options.topics, options.changing, NAMESPACES):
+        await asyncio.sleep(15)
+        figures = await people.by_turns(
+            instance.http,
+            side.processes["gateway"],
+            [token(role) for role in roles],
+            options.rounds,
+            sockets=options.sockets,
+            seconds=options.seconds,
+            rows=WINDOW,
+        )
+    of_one, of_many = figures.values()
+    for name, values in figures.items():
+        show(f"{options.topics:,} topics, {options.sockets} windows of {name}", values)
+    show("ratio", {name: of_many[name] / value for name, value in of_one.items() if value})
+
+
+async def viewers(instance: Instance, options: argparse.Namespace) -> None:
+    """Open the list as a superuser, and as a role that sees three of the namespaces, in turn."""
+    side = judged(instance)
     for number in range(SEEN):
         name = namespace_of(number)
         side.ask("PUT", f"/admin/v2/namespaces/{name}")
@@ -173,21 +210,24 @@ def main() -> None:
     parser.add_argument("--changing", type=float, default=0.01)
     parser.add_argument("--sockets", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--only", choices=("few", "many", "viewers"))
+    parser.add_argument("--viewers", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("few", "many", "viewers", "people"))
     options = parser.parse_args()
-    if options.only != "viewers":
+    if options.only in (None, "few", "many"):
         with tempfile.TemporaryDirectory() as made, running_instance(Path(made)) as instance:
             if options.only != "many":
                 few(instance, options.seconds)
             if options.only != "few":
                 asyncio.run(many(instance, options))
-    if options.only in (None, "viewers"):
-        judged = {f"MAGNETAR_{name.upper()}": value for name, value in JUDGED.items()}
-        with (
-            tempfile.TemporaryDirectory() as made,
-            running_instance(Path(made), **judged) as instance,
-        ):
-            asyncio.run(viewers(instance, options))
+    for name, work in (("viewers", viewers), ("people", people_at_once)):
+        if options.only in (None, name):
+            env = {f"MAGNETAR_{key.upper()}": value for key, value in JUDGED.items()}
+            with (
+                tempfile.TemporaryDirectory() as made,
+                running_instance(Path(made), **env) as instance,
+            ):
+                asyncio.run(work(instance, options))
 
 
 if __name__ == "__main__":

@@ -96,5 +96,6 @@ def percentiles(name: str, values: list[float]) -> dict[str, float]:
     return {
         f"{name} p50": ordered[len(ordered) // 2],
         f"{name} p95": ordered[int(len(ordered) * 0.95)],
+        f"{name} p99": ordered[int(len(ordered) * 0.99)],
         f"{name} max": ordered[-1],
     }

@@ -184,6 +184,21 @@ EDITS = (
         "A6",
     ),
     Edit(
+        "the-list-of-a-viewer-has-every-namespace",
+        "gateway/services/index/seen_topics.py::NamespaceOrders.seen",
+        "if viewer.sees(namespace):",
+        "if True:",
+        (SUMS_OF_SEEN,),
+        "A6",
+    ),
+    Edit(
+        "a-new-namespace-is-not-listed-for-viewers",
+        "gateway/services/index/seen_topics.py::NamespaceOrders.show",
+        "            self.version += 1\n",
+        "",
+        (SUMS_OF_SEEN,),
+    ),
+    Edit(
         "rest-lists-the-topics-of-every-namespace",
         "gateway/rest/access/seen.py::seen_topics",
         "return names if viewer.sees(str(namespace)) else ()",

@@ -1,11 +1,15 @@
 """Sums and lists of the index for viewers who see some namespaces."""
 
 import random
+from typing import Any
+
+import pytest
 
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.auth.viewer import ALL, Viewer
 from engine.base.names import split_topic
 from gateway.services.feeds.row_list import RowChanges
+from gateway.services.index import seen_topics
 from gateway.services.index.rows import LAST, NO
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
@@ -84,6 +88,43 @@ def test_a_viewer_gets_the_sums_and_lists_of_what_it_sees_after_any_changes() ->
         index.apply("b:2", RowChanges(99, [], list(NAMES)))
         index.catalog({}, [*NAMES])
         assert index.sums._by_tenant == {}, "a namespace without topics is not kept"
+
+
+def test_windows_of_a_viewer_are_parts_of_its_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    for prefix_max in (0, 3, 1000):
+        monkeypatch.setattr(seen_topics, "PREFIX_MIN", 2)
+        monkeypatch.setattr(seen_topics, "PREFIX_MAX", prefix_max)
+        rng, index = random.Random(prefix_max), TopicIndex()
+        watching = viewers(rng)
+        for turn in range(1, 40):
+            changed(index, rng, turn)
+            for viewer in watching:
+                for chosen in CHOICES:
+                    seen = [n for n in index.select(ALL, chosen).names() if viewer.sees_topic(n)]
+                    for _ in range(3):
+                        start, stop = rng.randrange(5), rng.randrange(9)
+                        names = index.select(viewer, chosen).names(start, stop)
+                        assert names == seen[start:stop]
+                    assert len(index.select(viewer, chosen)) == len(seen)
+
+
+def test_viewers_share_one_order_of_a_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Any] = []
+
+    class Counted(seen_topics.TopicSelection):
+        def __init__(self, *given: Any) -> None:
+            built.append(given)
+            super().__init__(*given)
+
+    monkeypatch.setattr(seen_topics, "TopicSelection", Counted)
+    index = TopicIndex()
+    index.apply("b:1", RowChanges(1, [[name, *(0 for _ in ROW_COLUMNS)] for name in NAMES], []))
+    for namespaces in ({"a/n", "b/n"}, {"b/n", "b/m"}, {"a/n", "b/m"}):
+        index.select(Viewer(frozenset(namespaces)), Chosen())
+    assert len(built) == 3
+    for _ in range(2):
+        index.drop_unused()
+    assert index._orders is None, "orders that no viewer requests are not updated"
 
 
 def test_sums_of_a_viewer_are_added_over_its_namespaces_alone() -> None:
