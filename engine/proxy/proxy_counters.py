@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Counters:
-    """Connections, copied bytes and requests. A request's kind is ``lookup``, ``partitions_metadata``, ``get_topics``
-    or ``get_schema``."""
+    """Connections, copied bytes and requests. The kinds of requests are KINDS."""
 
     opened: int = 0
     """Connections that were accepted."""
@@ -24,4 +23,4 @@ class Counters:
     """Requests that wait for brokers now."""
 
 
-KINDS = ("lookup", "partitions_metadata", "get_topics", "get_schema")
+KINDS = ("lookup", "partitions_metadata", "get_topics_of_namespace", "get_schema")

@@ -10,7 +10,7 @@ Sample = tuple[Mapping[str, str], float]
 REQUESTS = {
     "lookup": "topic lookup requests",
     "partitions_metadata": "partitions metadata requests",
-    "get_topics": "getTopics requests",
+    "get_topics_of_namespace": "getTopics requests",
     "get_schema": "getSchema requests",
 }
 
@@ -19,8 +19,8 @@ def family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> str:
     """Return the lines of one family of metrics."""
     lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     for labels, value in samples:
-        written = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        lines.append(f"{name}{{{written}}} {value}" if written else f"{name} {value}")
+        written = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+        lines.append(f"{name}{{{written}}} {value}")
     return "\n".join([*lines, ""])
 
 
@@ -36,6 +36,7 @@ async def metrics_page(
     copied_bytes: int,
     brokers: int,
     outcomes: Outcomes,
+    cluster: str,
 ) -> AsyncIterator[bytes]:
     """Yield the page. ``refused``: connections above a limit. ``reads`` and ``copied_bytes`` are those of connections
     that are open as well. ``brokers``: number of known brokers."""
@@ -78,14 +79,14 @@ async def metrics_page(
     parts = []
     for name, form, text, value in numbers:
         full = f"{name}_total" if form == "counter" else name
-        parts.append(family(full, form, text, [({}, value)]))
+        parts.append(family(full, form, text, [({"cluster": cluster}, value)]))
     parts.append(
         family(
             "pulsar_authentication_success_total",
             "counter",
             "Clients whose credentials were accepted, by provider.",
             [
-                ({"provider_name": name, "auth_method": method}, number)
+                ({"cluster": cluster, "provider_name": name, "auth_method": method}, number)
                 for (name, method), number in outcomes.succeeded.items()
             ],
         )
@@ -96,7 +97,15 @@ async def metrics_page(
             "counter",
             "Clients whose credentials were refused, by provider and kind of reason.",
             [
-                ({"provider_name": name, "auth_method": method, "reason": reason}, number)
+                (
+                    {
+                        "cluster": cluster,
+                        "provider_name": name,
+                        "auth_method": method,
+                        "reason": reason,
+                    },
+                    number,
+                )
                 for (name, method, reason), number in outcomes.failed.items()
             ],
         )

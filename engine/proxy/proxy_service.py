@@ -235,6 +235,7 @@ class ProxyService:
             copied_bytes=counters.copied_bytes + sum(session.copied_total for session in sessions),
             brokers=len(self._brokers.urls),
             outcomes=self._authentication.outcomes,
+            cluster=self.settings.proxy.cluster_name,
         )
 
     async def _status(self) -> Response:

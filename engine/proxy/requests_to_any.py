@@ -87,7 +87,7 @@ class RequestsToAny:
 
     async def topics_of_namespace(self, body: pb.CommandGetTopicsOfNamespace) -> bytes:
         kind = CommandType.GET_TOPICS_OF_NAMESPACE
-        return await self._pass_on("get_topics", kind, body, commands.error)
+        return await self._pass_on("get_topics_of_namespace", kind, body, commands.error)
 
     async def schema(self, body: pb.CommandGetSchema) -> bytes:
         kind = CommandType.GET_SCHEMA

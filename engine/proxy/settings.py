@@ -33,6 +33,9 @@ from engine.net.tls import TlsSettings
 class ProxySettings:
     """Settings of the proxy (`python -m engine proxy`)."""
 
+    cluster_name: str = text(
+        "standalone", "name of the cluster, a label of the metrics (clusterName)"
+    )
     bind_address: str = text(
         "127.0.0.1",
         "address to listen on; other than loopback only with authentication or insecure_anywhere "

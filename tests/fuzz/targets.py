@@ -5,6 +5,7 @@ from tests.fuzz.frames import FRAMES
 from tests.fuzz.identity.credentials import CREDENTIALS
 from tests.fuzz.identity.handshakes import HANDSHAKES
 from tests.fuzz.metadata import METADATA
+from tests.fuzz.proxies import PROXIES
 from tests.fuzz.schemas.messages import MESSAGES
 from tests.fuzz.schemas.texts import TEXTS
 from tests.fuzz.target import Target
@@ -17,4 +18,5 @@ TARGETS: tuple[Target, ...] = (
     *TEXTS,
     *CREDENTIALS,
     *HANDSHAKES,
+    *PROXIES,
 )

@@ -18,6 +18,7 @@ HANDSHAKE = "unit/net/test_handshake.py"
 JUDGED = "unit/gateway/http/auth/test_judged_calls.py"
 KEPT = "security/broker/test_credentials_kept.py"
 OPENINGS = f"{ACCESS}/test_socket_doors.py"
+PROXY = "unit/proxy"
 REVOKED = "unit/broker/test_revocation.py"
 ROLES = f"{AUTH}/test_authentication.py"
 ROUTING = "unit/net/test_routing.py"
@@ -65,6 +66,7 @@ IDENTITY = (
             f"{HANDSHAKE}::test_a_client_that_cannot_renew_is_disconnected_at_the_expiry",
             f"{HANDSHAKE}::test_forwarded_credentials_that_the_broker_checked_are_the_ones_renewed",
             "interop/identity/test_rights.py::test_a_client_whose_token_ends_is_disconnected",
+            f"{PROXY}/test_identity.py::test_a_copied_connection_ends_with_the_credentials",
         ),
     ),
     Check(
@@ -112,6 +114,8 @@ IDENTITY = (
             f"{ENGINE}::test_a_proxy_gives_its_client_no_command",
             f"{ENGINE}::test_a_proxy_gives_its_client_no_operation",
             f"{GATEWAY}::test_a_proxy_and_its_client_both_need_the_right_by_http",
+            f"{PROXY}/test_identity.py::test_a_client_cannot_name_another_client",
+            f"{ACCESS}/test_proxy_matrix.py::test_a_copied_connection_has_the_rights_of_its_client",
         ),
     ),
     Check(
@@ -384,8 +388,11 @@ RIGHTS = (
     Check(
         37,
         "A proxy is asked to reach any host (CVE-2022-24280)",
-        "no door",
-        absent="There is no proxy of the binary protocol, and a broker does not read the address in CONNECT.",
+        "refused unless it is a registered broker's address; a broker does not read the address in CONNECT",
+        (
+            f"{PROXY}/test_copying.py::test_a_target_that_is_no_broker_is_refused",
+            f"{PROXY}/test_known_brokers.py::test_either_advertised_address_names_the_broker",
+        ),
     ),
     Check(
         38,

@@ -76,7 +76,9 @@ async def test_bytes_are_copied_as_they_are() -> None:
         assert row["inboundChannel"] == client.transport.get_extra_info("sockname")[0] + (
             f":{client.transport.get_extra_info('sockname')[1]}"
         )
-        assert "pulsar_proxy_binary_bytes_total 160" in await body_of(await page(proxy, "/metrics"))
+        assert 'pulsar_proxy_binary_bytes_total{cluster="standalone"} 160' in await body_of(
+            await page(proxy, "/metrics")
+        )
 
 
 async def test_bytes_sent_before_the_answer_arrive_behind_the_handshake() -> None:
@@ -206,7 +208,7 @@ async def test_a_target_that_is_no_broker_is_refused(target: str, text: str) -> 
         assert (error.request_id, error.error) == (commands.NO_REQUEST, ServerError.ServiceNotReady)
         assert error.message == text
         await until(lambda: not proxy._sessions)
-        assert "magnetar_proxy_refused_targets_total 1" in await body_of(
+        assert 'magnetar_proxy_refused_targets_total{cluster="standalone"} 1' in await body_of(
             await page(proxy, "/metrics")
         )
     assert connections == []

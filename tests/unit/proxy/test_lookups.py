@@ -127,9 +127,11 @@ async def test_other_requests_are_passed_on_with_all_their_fields() -> None:
         answer = await client.next("getSchemaResponse")
         assert (answer.request_id, answer.error_code) == (4, ServerError.TopicNotFound)
         shown = await body_of(await page(proxy, "/metrics"))
-        assert "pulsar_proxy_get_topics_requests_total 2" in shown
-        assert "pulsar_proxy_partitions_metadata_requests_total 1" in shown
-        assert "pulsar_proxy_get_schema_requests_total 1" in shown
+        assert (
+            'pulsar_proxy_get_topics_of_namespace_requests_total{cluster="standalone"} 2' in shown
+        )
+        assert 'pulsar_proxy_partitions_metadata_requests_total{cluster="standalone"} 1' in shown
+        assert 'pulsar_proxy_get_schema_requests_total{cluster="standalone"} 1' in shown
 
 
 async def test_a_broker_that_would_create_the_topic_is_not_asked_to_look() -> None:
@@ -185,8 +187,8 @@ async def test_requests_above_the_limit_are_refused() -> None:
         )
         assert (await first.next("lookupTopicResponse")).request_id == 1
         shown = await body_of(await page(proxy, "/metrics"))
-        assert "pulsar_proxy_rejected_lookup_requests_total 1" in shown
-        assert "magnetar_proxy_requests_in_flight 0" in shown
+        assert 'pulsar_proxy_rejected_lookup_requests_total{cluster="standalone"} 1' in shown
+        assert 'magnetar_proxy_requests_in_flight{cluster="standalone"} 0' in shown
         broker.close()
 
 
