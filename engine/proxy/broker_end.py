@@ -67,12 +67,13 @@ class BrokerEnd(Connection):
         self.copying = False
         self.ended = False
         """True once the broker sends nothing more."""
-        self._client = client
+        # None after the end: reference cycles would stay until the garbage collector runs, which is rare.
+        self._client: ClientEnd | None = client
         self._connect = connect
         self._credentials = credentials
         self._handshake_s = handshake_s
         self._silence_s = silence_s
-        self._write: Callable[[bytes], None] = lambda data: None
+        self._write: Callable[[bytes], None] = _drop
         self._reads_at_tick = -1
         self._quiet_ticks = 0
         self._was_held = False
@@ -108,7 +109,8 @@ class BrokerEnd(Connection):
             case CommandType.AUTH_CHALLENGE:
                 self._answer(command.authChallenge.challenge.auth_data)
             case CommandType.ERROR:
-                self._client.broker_refused(command.error.error, command.error.message)
+                if self._client is not None:
+                    self._client.broker_refused(command.error.error, command.error.message)
                 self.close()
             case kind:
                 raise PeerError(f"{commands.command_name(kind)} before CONNECTED")
@@ -122,15 +124,16 @@ class BrokerEnd(Connection):
     # Copying
 
     def _begin(self, body: pb.CommandConnected) -> None:
-        client, transport = self._client.transport, self.transport
-        if client is None or client.is_closing() or transport is None:
+        end, transport = self._client, self.transport
+        client = None if end is None else end.transport
+        if end is None or client is None or client.is_closing() or transport is None:
             self.abort()
             return
         if self._timer is not None:
             self._timer.cancel()
         transport.set_write_buffer_limits(COPY_HIGH_BYTES, COPY_LOW_BYTES)
         self.copying = True
-        self._client.broker_connected(body)
+        end.broker_connected(body)
         self._write = client.write
         if self._silence_s:
             self._tick()
@@ -145,11 +148,11 @@ class BrokerEnd(Connection):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self.copying:
+        if self.copying and self._client is not None:
             self._client.pause_reading()
 
     def writable(self) -> None:
-        if self.copying:
+        if self.copying and self._client is not None:
             self._client.resume_reading()
 
     def pause_reading(self) -> None:
@@ -162,9 +165,10 @@ class BrokerEnd(Connection):
 
     def eof_received(self) -> bool | None:
         self.ended = True
-        if not self.copying or self._client.ended:
+        client = self._client
+        if not self.copying or client is None or client.ended:
             return False
-        return pass_end(self.transport, self._client.transport)
+        return pass_end(self.transport, client.transport)
 
     def _tick(self) -> None:
         """Give up a broker that sent nothing in the last two ticks and was read all the time."""
@@ -184,7 +188,14 @@ class BrokerEnd(Connection):
     def closed(self, error: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._client.broker_lost(error)
+        client, self._client = self._client, None
+        self._write = _drop
+        if client is not None:
+            client.broker_lost(error)
+
+
+def _drop(data: bytes) -> None:
+    """Take the place of a write while there is no other end."""
 
 
 def pass_end(ended: asyncio.Transport | None, other: asyncio.Transport | None) -> bool:

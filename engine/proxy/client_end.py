@@ -8,14 +8,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from engine.auth.identity import Identity
+from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.auth.judge import AllowAll
 from engine.base.addresses import ServiceUrl
 from engine.base.clock import Clock
 from engine.base.tasks import TaskScope
 from engine.client.broker_link import LinkSettings
 from engine.client.client import PulsarClient
+from engine.client.errors import LostError
 from engine.net import handshake, keepalive
 from engine.net.handshake import Authenticate, HandshakeError
 from engine.net.network import Network
@@ -96,6 +98,20 @@ class ProxyParts:
     ended: Callable[["ProxySession"], None]
 
 
+class SessionParts(NamedTuple):
+    """The parts of a session, which refer to it and end with its connection."""
+
+    tasks: TaskScope
+    handshake: ClientHandshake
+    keepalive: keepalive.KeepAlive
+    requests: Router
+
+    def end(self) -> None:
+        self.handshake.stop()
+        self.keepalive.stop()
+        self.tasks.cancel()
+
+
 class ProxySession(Connection):
     """The client's end of a connection.
 
@@ -113,18 +129,18 @@ class ProxySession(Connection):
         self.rates = Rates(shared.clock)
         self._shared = shared
         self._copying = False
-        self._tasks = TaskScope("proxy session", self._failed)
         self._peer = Peer(self.frame_max)
         self._early: list[bytes] = []
         """Bytes that arrived behind the CONNECT of a client that names a broker."""
         self._asked_broker = False
         self._upstream: PulsarClient | None = None
         self._upstream_key: Hashable = None
-        self._keepalive = keepalive.KeepAlive(self, KEEP_ALIVE_S)
-        self._handshake = ClientHandshake(
+        tasks = TaskScope("proxy session", self._failed)
+        keep_alive = keepalive.KeepAlive(self, KEEP_ALIVE_S)
+        shake = ClientHandshake(
             self,
             self._peer,
-            self._tasks,
+            tasks,
             shared.authenticate,
             ask_broker=self._ask_broker,
             clock=shared.clock,
@@ -132,33 +148,33 @@ class ProxySession(Connection):
             # Java's client uses the last size that any connection named for all of them.
             max_message_size=None,
             feature_flags=FEATURE_FLAGS,
-            connected=self._keepalive.start,
+            connected=keep_alive.start,
         )
-        client = self._handshake.client
-        self._requests = Router(
+        client = shake.client
+        requests = Router(
             self,
-            self._tasks,
+            tasks,
             WAITING_MAX,
             AllowAll(),
             lambda: client.identity,
             shared.refused_commands,
         )
         in_flight_max = shared.settings.max_concurrent_lookup_requests
-        self._requests.add(
-            requests_to_any.RequestsToAny(self, shared.counters, in_flight_max),
-            requests_to_any.ROUTES,
-        )
-        self._requests.add(self._handshake, handshake.ROUTES)
-        self._requests.add(self._keepalive, keepalive.ROUTES)
+        passed_on = requests_to_any.RequestsToAny(self, shared.counters, in_flight_max)
+        requests.add(passed_on, requests_to_any.ROUTES)
+        requests.add(shake, handshake.ROUTES)
+        requests.add(keep_alive, keepalive.ROUTES)
+        # Until the connection ends: reference cycles would stay until the garbage collector runs, which is rare.
+        self._live: SessionParts | None = SessionParts(tasks, shake, keep_alive, requests)
 
     @property
     def identity(self) -> Identity:
-        return self._handshake.client.identity
+        return UNAUTHENTICATED if self._live is None else self._live.handshake.client.identity
 
     @property
     def identified(self) -> bool:
         """True once the client's credentials were accepted."""
-        return self._handshake.accepted is not None
+        return self._live is not None and self._live.handshake.accepted is not None
 
     @property
     def copied_reads(self) -> int:
@@ -178,10 +194,12 @@ class ProxySession(Connection):
     def upstream(self) -> PulsarClient:
         """Return the client of the brokers that acts for this one."""
         if self._upstream is None:
+            if self._live is None:
+                raise LostError("the connection is closed")
             shared, forwarding = self._shared, self._forwarding
             role = self.identity.role if shared.authenticated else None
             self._upstream_key = self if forwarding else role
-            original = self._handshake.presented if forwarding else None
+            original = self._live.handshake.presented if forwarding else None
             self._upstream = shared.upstreams.take(self._upstream_key, role, original)
         return self._upstream
 
@@ -192,21 +210,23 @@ class ProxySession(Connection):
     # The life of the connection
 
     def opened(self) -> None:
-        self._handshake.start(HANDSHAKE_S)
+        if self._live is not None:
+            self._live.handshake.start(HANDSHAKE_S)
 
     def closed(self, error: Exception | None) -> None:
         if error is not None and not isinstance(error, OSError):
             log.info("connection closed client=%s: %s", self.peer_name, error)
-        self._handshake.stop()
-        self._keepalive.stop()
-        self._tasks.cancel()
+        if self._live is not None:
+            self._live.end()
         self._early = []
         if self._upstream is not None:
             self._upstream = None
-            self._shared.upstreams.give(self._upstream_key, keep=not self._forwarding)
+            key, self._upstream_key = self._upstream_key, None
+            self._shared.upstreams.give(key, keep=not self._forwarding)
         if self.broker is not None:
             self.broker.close()
         self._shared.ended(self)
+        self.broker = self._live = None
 
     def _failed(self, name: str, error: BaseException) -> None:
         log.error("request failed client=%s task=%s", self.peer_name, name, exc_info=error)
@@ -215,43 +235,47 @@ class ProxySession(Connection):
     # Requests
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
-        self._keepalive.received()
+        parts = self._live
+        if parts is None:
+            return end
+        parts.keepalive.received()
         before = -1
         while pos < end and pos != before and not self.closing:
             if self._asked_broker:
                 self._early.append(buf[pos:end])
                 return end
-            if self._handshake.waiting:
-                self._handshake.defer(buf[pos:end])
+            if parts.handshake.waiting:
+                parts.handshake.defer(buf[pos:end])
                 return end
             before = pos
             pos, events = self._peer.take(buf, pos, end)
             for event in events:
                 if self.closing:
                     break
-                self._handle(event)
+                self._handle(parts.requests, event)
         return pos
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, requests: Router, event: Event) -> None:
         match event:
             case Command():
-                self._requests.handle(event.command)
+                requests.handle(event.command)
             case Violation():
                 self.close(event.error)
             case Sends() | CorruptSend():
-                self._requests.handle(_empty(CommandType.SEND))
+                requests.handle(_empty(CommandType.SEND))
             case Acks():
-                self._requests.handle(_empty(CommandType.ACK))
+                requests.handle(_empty(CommandType.ACK))
 
     # The broker
 
     def _ask_broker(self) -> None:
+        assert self._live is not None
         self._asked_broker = True
         self.hold(BROKER)
-        self._tasks.spawn("broker", self._connect_broker())
+        self._live.tasks.spawn("broker", self._connect_broker(self._live.handshake))
 
-    async def _connect_broker(self) -> None:
-        shared, target = self._shared, self._handshake.request.proxy_to_broker_url
+    async def _connect_broker(self, shake: ClientHandshake) -> None:
+        shared, target = self._shared, shake.request.proxy_to_broker_url
         try:
             url = self.broker_url = await shared.brokers.url_of(target)
         except TargetRefused as error:
@@ -271,7 +295,7 @@ class ProxySession(Connection):
             tls = shared.link.tls() if encrypted and shared.link.tls is not None else None
             end = self.broker = BrokerEnd(
                 self,
-                self._connect_frame(),
+                self._connect_frame(shake),
                 shared.link.credentials,
                 timeout_s,
                 shared.settings.broker_proxy_read_timeout_ms / 1000,
@@ -282,9 +306,9 @@ class ProxySession(Connection):
             log.info("no connection client=%s broker=%s: %s", self.peer_name, url, error)
             self.broker_refused(ServerError.ServiceNotReady, ABSENT)
 
-    def _connect_frame(self) -> bytes:
+    def _connect_frame(self, shake: ClientHandshake) -> bytes:
         """Return CONNECT of the proxy for its client. Raises OSError for credentials that cannot be read."""
-        shared, request = self._shared, self._handshake.request
+        shared, request = self._shared, shake.request
         method, data, original = None, None, None
         forwarded: tuple[str | None, bytes | None] = (None, None)
         if shared.link.credentials is not None:
@@ -292,7 +316,7 @@ class ProxySession(Connection):
         if shared.authenticated:
             original = self.identity.role
             if self._forwarding:
-                forwarded = self._handshake.presented()
+                forwarded = shake.presented()
         return client_commands.connect(
             request.client_version,
             protocol_version=request.protocol_version,
@@ -309,7 +333,8 @@ class ProxySession(Connection):
         broker = self.broker
         assert broker is not None
         assert self.transport is not None
-        self._handshake.hand_over(ends_with_credentials=not self._forwarding)
+        assert self._live is not None
+        self._live.handshake.hand_over(ends_with_credentials=not self._forwarding)
         self.transport.set_write_buffer_limits(COPY_HIGH_BYTES, COPY_LOW_BYTES)
         self.send(commands.with_body(CommandType.CONNECTED, body))
         self.flush()

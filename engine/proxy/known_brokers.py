@@ -83,6 +83,8 @@ class KnownBrokers:
         self._reading = UnderWay[None, None](self._tasks)
         self._read_at = float("-inf")
         self._succeeded = False
+        self._failure = ""
+        """Text of the last failure; empty after a success. Repetitions are not logged."""
         self._by_authority: dict[str, str] = {}
         self.urls: list[str] = []
         """URLs of the brokers that were read last."""
@@ -125,8 +127,11 @@ class KnownBrokers:
         try:
             brokers = list(await self._read())
         except (MagnetarError, ValueError, TimeoutError) as error:
-            log.warning("the registered brokers cannot be read: %s", error)
+            if str(error) != self._failure:
+                self._failure = str(error)
+                log.warning("the registered brokers cannot be read: %s", error)
             return
+        self._failure = ""
         self.urls, self._by_authority = [], {}
         for broker in brokers:
             url = broker.encrypted if self._encrypted else broker.clear

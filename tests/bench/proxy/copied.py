@@ -1,7 +1,8 @@
 """CPU of the proxy per copied entry, beside Apache's proxy: both in front of one broker of ours, by turns.
 
 ``python -m tests.bench.proxy.copied --rounds 5``: medians, and their ratio. Only the proxies' CPU is counted. Apache's
-proxy moves bytes between sockets inside the kernel (``proxyZeroCopyModeEnabled``, its default). It asserts nothing.
+proxy moves bytes in clear between sockets inside the kernel (``proxyZeroCopyModeEnabled``, its default), and cannot
+with ``--tls``. It asserts nothing.
 """
 
 import argparse
@@ -11,11 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from engine.net.tls import ClientFiles
 from tests.bench import loads
 from tests.bench.contenders import Contender
 from tests.bench.figures import Figures
-from tests.oracle.apache_proxy import apache_proxy
+from tests.oracle.proxy.apache_proxy import apache_proxy
 from tests.support.instance import running_instance
+from tests.support.net.certificates import Authority
 from tests.support.proxy.process import ProxyProcess, variables_of
 
 CPU = "CPU µs/entry"
@@ -41,9 +44,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="size of each work")
+    parser.add_argument("--tls", action="store_true", help="clients connect in TLS")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
+        authority = Authority(folder)
+        files = authority.issue("proxy", "127.0.0.1")
+        tls = ClientFiles(ca=authority.cert).reloaded(3600) if args.tls else None
+        names = (
+            {"tlsCertificateFilePath": files.cert, "tlsKeyFilePath": files.key} if args.tls else {}
+        )
+        variables = {
+            "MAGNETAR_TLS_CERTIFICATE_FILE_PATH": files.cert,
+            "MAGNETAR_TLS_KEY_FILE_PATH": files.key,
+        }
         with (
             running_instance(folder / "instance") as instance,
             apache_proxy(
@@ -52,16 +66,20 @@ def main() -> None:
                 instance.http,
                 java=MEMORY,
                 collector=COLLECTOR,
+                **names,
             ) as theirs,
         ):
-            proxy = ProxyProcess(folder, variables_of(instance))
+            given = variables_of(instance) | (variables if args.tls else {})
+            proxy = ProxyProcess(folder, given)
             proxy.start()
             try:
                 assert proxy.process is not None
-                ours = Contender("ours", proxy.url, [proxy.process.pid], 0.0)
-                apache = Contender("apache", theirs.url, [theirs.pid], 0.0)
+                urls = (proxy.url_tls, theirs.url_tls) if args.tls else (proxy.url, theirs.url)
+                ours = Contender("ours", urls[0], [proxy.process.pid], 0.0, tls=tls)
+                apache = Contender("apache", urls[1], [theirs.pid], 0.0, tls=tls)
                 for work, run in works(args.scale).items():
                     compare(work, run, (ours, apache), args.rounds)
+                print(f"memory: {ours.pss_mb():.0f} MB ours, {apache.pss_mb():.0f} MB Apache's")
             finally:
                 proxy.stop()
     print(f"load {os.getloadavg()[0]:.1f}")

@@ -74,8 +74,8 @@ EDITS = (
     Edit(
         "slow-broker-fills-the-proxy",
         "engine/proxy/broker_end.py::BrokerEnd.pause_writing",
-        "if self.copying:",
-        "if False:",
+        "if self.copying and",
+        "if False and",
         (f"{COPYING}::test_a_reader_that_stops_stops_the_writer",),
         "T9",
     ),
@@ -86,6 +86,13 @@ EDITS = (
         "if False:",
         (f"{COPYING}::test_bytes_sent_before_the_answer_arrive_behind_the_handshake",),
         "T9",
+    ),
+    Edit(
+        "ended-connections-of-the-proxy-stay",
+        "engine/proxy/client_end.py::ProxySession.closed",
+        "self.broker = self._live = None",
+        "pass",
+        (f"{COPYING}::test_ended_connections_leave_no_cycles_of_references",),
     ),
     Edit(
         "silent-broker-is-kept",

@@ -1,4 +1,4 @@
-"""Either proxy in front of either broker, with the official Python client and Apache's Java client."""
+"""Combinations of proxies and brokers of both kinds, with the official Python client and Apache's Java client."""
 
 import os
 import subprocess
@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pulsar
 import pytest
 
-from tests.oracle.apache_proxy import apache_proxy
 from tests.oracle.conftest import Side
+from tests.oracle.proxy.apache_proxy import apache_proxy
 from tests.oracle.servers import LEAN_PEER, PEER
 from tests.support.proxy.process import ProxyProcess
 

@@ -1,6 +1,9 @@
 """A client that names a broker is joined with it: bytes are copied in both directions, and ends are passed on."""
 
 import asyncio
+import gc
+import weakref
+from typing import Any
 
 import pytest
 
@@ -287,3 +290,24 @@ async def test_the_end_of_the_proxy_ends_copied_connections() -> None:
         await proxy.drain()
         assert client.half_closed or client.has_ended
         assert far.half_closed or far.has_ended
+
+
+async def test_ended_connections_leave_no_cycles_of_references() -> None:
+    """The garbage collector of a process hardly ever examines old objects."""
+    async with joined(connect_to, CONNECTED) as (proxy, client, far):
+        [session] = proxy._sessions
+        ends: list[Any] = [session, session.broker]
+        pipes = [end.transport for end in ends]
+        references = [weakref.ref(end) for end in ends]
+        gc.disable()
+        try:
+            client.close()
+            far.close()
+            await until(lambda: not proxy._sessions and all(pipe.is_closing() for pipe in pipes))
+            await settled()
+            for pipe in pipes:
+                pipe.set_protocol(None)  # as a loop's transport forgets its protocol
+            del session, ends
+            await until(lambda: [reference() for reference in references] == [None, None])
+        finally:
+            gc.enable()

@@ -19,6 +19,7 @@ class ApacheProxy(NamedTuple):
     """Addresses and process of a running proxy."""
 
     url: str
+    url_tls: str
     http: str
     pid: int
 
@@ -35,7 +36,7 @@ def apache_proxy(
 ) -> Iterator[ApacheProxy]:
     """Yield a proxy in front of the broker at ``broker_url``; further settings by Apache's names."""
     folder.mkdir(parents=True)
-    port, web_port = free_ports(2)
+    port, port_tls, web_port = free_ports(3)
     given = {
         "brokerServiceURL": broker_url,
         "brokerWebServiceURL": web_url,
@@ -47,6 +48,7 @@ def apache_proxy(
         "numIOThreads": "2",
         "numAcceptorThreads": "1",
         "clusterName": "standalone",
+        **({"servicePortTls": str(port_tls)} if "tlsKeyFilePath" in settings else {}),
         **settings,
     }
     lines = [
@@ -75,7 +77,9 @@ def apache_proxy(
             if process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError((folder / "out.log").read_text()[-3000:])
             time.sleep(0.1)
-        yield ApacheProxy(f"pulsar://127.0.0.1:{port}", http, process.pid)
+        yield ApacheProxy(
+            f"pulsar://127.0.0.1:{port}", f"pulsar+ssl://127.0.0.1:{port_tls}", http, process.pid
+        )
     finally:
         process.terminate()
         process.wait(60)
