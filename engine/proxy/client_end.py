@@ -98,7 +98,7 @@ class ProxyParts:
     ended: Callable[["ProxySession"], None]
 
 
-class SessionParts(NamedTuple):
+class ClientEndParts(NamedTuple):
     """The parts of a session, which refer to it and end with its connection."""
 
     tasks: TaskScope
@@ -165,7 +165,7 @@ class ProxySession(Connection):
         requests.add(shake, handshake.ROUTES)
         requests.add(keep_alive, keepalive.ROUTES)
         # Until the connection ends: reference cycles would stay until the garbage collector runs, which is rare.
-        self._live: SessionParts | None = SessionParts(tasks, shake, keep_alive, requests)
+        self._live: ClientEndParts | None = ClientEndParts(tasks, shake, keep_alive, requests)
 
     @property
     def identity(self) -> Identity:

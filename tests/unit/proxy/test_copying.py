@@ -293,7 +293,7 @@ async def test_the_end_of_the_proxy_ends_copied_connections() -> None:
 
 
 async def test_ended_connections_leave_no_cycles_of_references() -> None:
-    """The garbage collector of a process hardly ever examines old objects."""
+    """Break the references, because the garbage collector of a process hardly ever examines old objects."""
     async with joined(connect_to, CONNECTED) as (proxy, client, far):
         [session] = proxy._sessions
         ends: list[Any] = [session, session.broker]
