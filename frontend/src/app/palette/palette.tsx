@@ -36,7 +36,7 @@ export function Palette() {
     first?.click();
   }, [opened, listed, settled]);
   const pick = (item: PaletteItem) => (event: MouseEvent) => {
-    if (event.detail === 0 && !settled) return;
+    if ((event.detail === 0 && !settled) || item.why) return;
     if (!item.stays) spotlight.close();
     item.run();
   };
@@ -79,13 +79,14 @@ export function Palette() {
             data-key={item.key}
             onClick={pick(item)}
             className={styles.item ?? ""}
+            {...(item.why ? { "aria-disabled": true } : {})}
           >
             <item.icon />
             <span className={styles.name}>
               {item.scope && <span className="topic-scope">{item.scope}</span>}
               {item.label}
             </span>
-            <span className={styles.note}>{item.note}</span>
+            <span className={item.why ? styles.why : styles.note}>{item.why ?? item.note}</span>
           </Spotlight.Action>
         ))}
         {items.length === 0 && <Spotlight.Empty>{emptiness}</Spotlight.Empty>}

@@ -9,6 +9,7 @@ import { scopesQuery, topicsQuery, viewPath, viewsQuery } from "../../features/t
 import { plural, short } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
 import { visible } from "../../lib/visible";
+import { useWhyNot, useWhyNots } from "../../shared/access/may";
 import { backlogText } from "../../shared/backlog/backlog-words";
 import { isOffered } from "../../shared/place";
 import { type TopicId, topicQuery } from "../../shared/topic/queries";
@@ -34,6 +35,7 @@ export interface PaletteItem {
   note: string;
   topic?: TopicRef; // whose actions Tab shows
   stays?: boolean; // choosing it leaves the palette open
+  why?: string | null; // the right that is missing for it, and who can give it
   run: () => void;
 }
 
@@ -90,7 +92,8 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
   const waiting = [searching && topics, searching && asked && targets, searching && scopes, topic && detail];
   const settled = waiting.every((one) => !one || one.isError || (one.isSuccess && !one.isPlaceholderData));
   const views = useQuery({ ...viewsQuery, enabled: enabled && !topic });
-  const of = useItems(cluster, enter);
+  const refused = useRefused(cluster, entered, detail.data, enabled);
+  const of = useItems(cluster, enter, refused);
 
   if (topic) {
     const items = of
@@ -129,7 +132,41 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
   return { items, settled, emptiness };
 }
 
-function useItems(cluster: string, enter: Palette["enter"]) {
+/** The right that is missing for an action; null while it is allowed, or not known to be refused. */
+type Refused = (action: Action["key"] | "create tenant", subscription?: string) => string | null;
+
+/** Subscriptions whose rights are read at once; the page of the topic shows those of others. */
+const JUDGED_MAX = 8;
+const OPERATIONS: Partial<Record<Action["key"], string>> = {
+  analyse: "startRun",
+  "skip-all": "skipAll",
+  skip: "skip",
+  reset: "reset",
+};
+
+/** What the user may not do with the entered topic and in the cluster. */
+function useRefused(
+  cluster: string,
+  entered: TopicRef | null,
+  detail: TopicDetail | undefined,
+  enabled: boolean,
+): Refused {
+  const topic = nameOf(entered);
+  const subscriptions = (detail?.subscriptions ?? []).slice(0, JUDGED_MAX).map(({ name }) => name);
+  const ofCluster = useWhyNot(cluster, {}, enabled);
+  const ofTopic = useWhyNot(cluster, { topic }, enabled && topic !== "");
+  const places = subscriptions.map((subscription) => ({ topic, subscription }));
+  const ofSubscriptions = useWhyNots(cluster, enabled && topic !== "" ? places : []);
+  return (action, subscription) => {
+    if (action === "create tenant") return ofCluster("createTenant");
+    const operation = OPERATIONS[action];
+    if (!operation) return null;
+    if (subscription === undefined) return ofTopic(operation);
+    return ofSubscriptions[subscriptions.indexOf(subscription)]?.(operation) ?? null;
+  };
+}
+
+function useItems(cluster: string, enter: Palette["enter"], refused: Refused) {
   const navigate = useNavigate();
   const person = useSession().session?.person ?? null;
   const router = useRouter();
@@ -174,13 +211,23 @@ function useItems(cluster: string, enter: Palette["enter"]) {
             key: `${action.key} ${subscription.name} ${nameOf(topic)}`,
             label: `${action.label} ${subscription.name}`,
             note: `backlog ${backlogText(subscription, short)}`,
+            why: refused(action.key, subscription.name),
             run: () => open(topic, "subscriptions", { act: action.key, sub: subscription.name }),
           }));
         if (action.key === "partitions" && !detail?.row.partitions) return [];
         if (action.key === "analyse" && topic.domain !== "persistent") return [];
         const run = runOf(topic)[action.key];
         return run
-          ? [{ ...base, key: `${action.key} ${nameOf(topic)}`, label: action.label, note: topic.topic, run }]
+          ? [
+              {
+                ...base,
+                key: `${action.key} ${nameOf(topic)}`,
+                label: action.label,
+                note: topic.topic,
+                why: refused(action.key),
+                run,
+              },
+            ]
           : [];
       }),
 
@@ -270,6 +317,7 @@ function useItems(cluster: string, enter: Palette["enter"]) {
           label: "Create a tenant…",
           note: "action",
           words: "new add",
+          why: refused("create tenant"),
           run: () => navigate({ to: "/c/$cluster/tenants", params: { cluster }, search: { act: "create" } }),
         },
         {

@@ -1,12 +1,12 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
+import { rolesQuery } from "../../shared/access/roles-query";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
 import { topicPage } from "../../shared/topic/route";
 import { RolesIcon } from "../../ui/icons";
-import { rolesQuery } from "./queries";
 
 const list = createRoute({
   getParentRoute: () => cluster,

@@ -6,13 +6,14 @@ import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { parseNamespace, parseTopicName } from "../../lib/url-state";
 import { Reasons } from "../../shared/access/reasons";
+import { SHOWN } from "../../shared/access/roles-query";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { type ReachRow, roleQuery, SHOWN } from "./queries";
+import { type ReachRow, roleQuery } from "./queries";
 import { RoleTokens } from "./role-tokens";
 import styles from "./roles.module.css";
 

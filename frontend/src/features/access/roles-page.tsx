@@ -3,13 +3,14 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { RoleLink } from "../../shared/access/role-link";
+import { rolesQuery } from "../../shared/access/roles-query";
 import { Badge } from "../../ui/badge";
 import { FilterInput } from "../../ui/filter-input";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { type RoleRow, rolesQuery } from "./queries";
+import type { RoleRow } from "./queries";
 import styles from "./roles.module.css";
 
 const route = getRouteApi("/c/$cluster/roles");

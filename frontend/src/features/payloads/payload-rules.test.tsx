@@ -29,6 +29,8 @@ async function open(rules: PayloadRule[], refusals: Response[] = []) {
   vi.stubGlobal("fetch", async (request: Request) => {
     if (request.url.endsWith("/environment"))
       return Response.json({ authentication: false, now: Date.now() });
+    if (new URL(request.url).pathname.endsWith("/roles"))
+      return Response.json({ rows: [{ role: "app" }, { role: "billing-app" }] });
     if (request.method !== "PUT") return Response.json({ rows: stored });
     const body = await request.json();
     sent.push(body);
@@ -114,4 +116,14 @@ test("rules that another user changed meanwhile are not overwritten", async () =
   await user.click(dialog.getByRole("button", { name: "Save" }));
   expect((await dialog.findByRole("alert")).textContent).toContain(reason);
   expect(dialog.getByRole("button", { name: "Preview again" })).toBeDefined();
+});
+
+test("the known roles are proposed for a rule", async () => {
+  const user = userEvent.setup();
+  await open([BILLING]);
+  await user.click(screen.getByRole("button", { name: "Edit rules…" }));
+  const role = (await screen.findByLabelText("Role of rule 1")) as HTMLInputElement;
+  await vi.waitFor(() =>
+    expect([...(role.list?.options ?? [])].map(({ value }) => value)).toEqual(["app", "billing-app"]),
+  );
 });

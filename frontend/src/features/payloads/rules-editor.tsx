@@ -1,5 +1,6 @@
 import { Button, NativeSelect, TextInput } from "@mantine/core";
-import { useRef } from "react";
+import { useId, useRef } from "react";
+import { RoleOptions } from "../../shared/access/role-options";
 import { LEVELS } from "../../shared/people/level-words";
 import { orderedRows, RowButtons } from "../../shared/people/ordered-rows";
 import shared from "../../shared/people/people.module.css";
@@ -27,6 +28,7 @@ export function RulesEditor({
   onChange: (rules: PayloadRule[]) => void;
 }) {
   const box = useRef<HTMLFieldSetElement>(null);
+  const roleList = useId();
   const rows = orderedRows(value, onChange);
   const remove = (index: number) => {
     rows.remove(index);
@@ -37,6 +39,7 @@ export function RulesEditor({
     <fieldset ref={box} className={`${shared.editor} ${styles.editor}`} disabled={isDisabled}>
       <legend>Rules</legend>
       <p className={styles.dim}>The first rule that matches decides.</p>
+      <RoleOptions id={roleList} />
       {value.map(({ role, level, namespace, shown }, index) => {
         const name = `rule ${index + 1}`;
         return (
@@ -70,6 +73,7 @@ export function RulesEditor({
               className={styles.role ?? ""}
               aria-label={`Role of ${name}`}
               placeholder="Every role"
+              list={roleList}
               value={role}
               autoComplete="off"
               autoCapitalize="none"

@@ -1,6 +1,5 @@
 import { Button } from "@mantine/core";
 import { Link, Outlet, useMatchRoute, useNavigate, useParams } from "@tanstack/react-router";
-import { useSession } from "../../api/session/session";
 import type { TopicDetail } from "../../api/types";
 import { asApiError, failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
@@ -95,7 +94,6 @@ export function TopicPage() {
 }
 
 function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: TopicDetail | undefined }) {
-  const isJudged = useSession().session?.authorization;
   const tab = {
     params: { cluster, tenant: id.tenant, namespace: id.namespace, topic: id.topic },
     search: topicSearchOf(id),
@@ -118,11 +116,9 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/manage" {...tab}>
         Manage
       </Link>
-      {isJudged && (
-        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/access" {...tab}>
-          Access
-        </Link>
-      )}
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/access" {...tab}>
+        Access
+      </Link>
       {topic && topic.row.partitions > 0 && (
         <Link to="/c/$cluster/t/$tenant/$namespace/$topic/partitions" {...tab}>
           Partitions <span>{count(topic.row.partitions)}</span>

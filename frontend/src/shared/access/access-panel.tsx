@@ -22,12 +22,13 @@ export function AccessPanel({ cluster, place, isPage }: { cluster: string; place
   const { session } = useSession();
   const isJudged = Boolean(session?.authorization && session.person);
   const may = useQuery({ ...mayQuery(cluster, place), enabled: isJudged });
-  if (!isJudged)
-    return isPage && session ? (
+  if (session && !session.authorization)
+    return (
       <Notice tone="info">
         <p>Authorization is off: everybody may do everything.</p>
       </Notice>
-    ) : null;
+    );
+  if (!isJudged) return null;
   const answer = may.data?.getAccess;
   if (!may.data)
     return isPage ? (

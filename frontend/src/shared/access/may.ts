@@ -1,4 +1,4 @@
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { queryOptions, useQueries, useQuery } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import { useSession } from "../../api/session/session";
 
@@ -41,10 +41,29 @@ export function useWhyNot(cluster: string, place: Place, isNeeded = true): WhyNo
   const { session } = useSession();
   const isJudged = Boolean(session?.authorization && session.person);
   const { data } = useQuery({ ...mayQuery(cluster, place), enabled: isNeeded && isJudged });
-  return (operation) => {
-    const answer = isJudged ? data?.[operation] : undefined;
-    return answer && !answer.allowed ? answer.why || "It is not allowed." : null;
-  };
+  return (operation) => (isJudged ? refusal(data, operation) : null);
+}
+
+function refusal(
+  data: Record<string, { allowed: boolean; why: string }> | undefined,
+  operation: string,
+): string | null {
+  const answer = data?.[operation];
+  return answer && !answer.allowed ? answer.why || "It is not allowed." : null;
+}
+
+/** As `useWhyNot`, at several places. */
+export function useWhyNots(cluster: string, places: readonly Place[]): WhyNot[] {
+  const { session } = useSession();
+  const isJudged = Boolean(session?.authorization && session.person);
+  const answers = useQueries({
+    queries: places.map((place) => ({ ...mayQuery(cluster, place), enabled: isJudged })),
+  });
+  return answers.map(
+    ({ data }) =>
+      (operation) =>
+        isJudged ? refusal(data, operation) : null,
+  );
 }
 
 /**
