@@ -62,11 +62,13 @@ def _views(patterns: list[Any]) -> Iterator[tuple[type[ConsoleView], frozenset[s
 
 
 class Asked:
-    """The part of a view that the rights of a call read, for a call about a place that is not made."""
+    """The part of a view that the rights of a call read, for a call about a place that is not made. ``asked_place``
+    stands for what a body would name otherwise than by the names of paths."""
 
     def __init__(
         self, cluster: str, place: Resource, variables: frozenset[str], policy: str
     ) -> None:
+        self.asked_place = place
         names = names_of(place)
         self.kwargs = {key: names.get(key, "1") for key in variables}
         self.kwargs |= {"cluster": cluster} | ({POLICY: policy} if POLICY in variables else {})

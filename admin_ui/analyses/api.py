@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
@@ -20,26 +22,79 @@ from admin_ui.calls import (
     query,
 )
 from admin_ui.params import window
-from engine.auth.rights import AUTHENTICATED, SUPERUSER
+from engine.auth.resource_names import Resource, SubscriptionName, TenantName
+from engine.auth.rights import AUTHENTICATED
+from engine.base.errors import Forbidden, InvalidField, InvalidNameError, NotFound
+from engine.base.names import NamespaceName, TopicName
 from gateway.clusters.registry import clusters_for
+from gateway.http.auth.access import authorize_needs
 from gateway.http.bodies import json_answer
 from gateway.http.security import is_of_another_site
+from gateway.http.view import CHANGING_METHODS
 from gateway.jobs import services, targets
+from gateway.jobs.models import JobRun
+from gateway.jobs.rights import Target, TargetKind, need_of_run, rights_to
 
 PIECE_BYTES = 1 << 16
 PARQUET = "application/vnd.apache.parquet"
 RUN_PATH = (Parameter("run_id", place="path"),)
 
 
-class JobsView(ConsoleView):
-    """Base of the views of runs. A run reads topics from bookies, without a broker's check, and the list is of
-    all users: both need a superuser."""
+def _launched(view: Any) -> Target:
+    """Return what the analysis reads that a call launches: by its body, or for a call that is not made by its place."""
+    place = getattr(view, "asked_place", None)
+    if place is not None:
+        return target_at(place)
+    body = checked(shapes.RunRequest, view.request)
+    kind = services.declared(analysis=body["analysis"]).target
+    if kind is TargetKind.CLUSTER:
+        return kind, ""
+    name = body["parameters"].get(kind.value)
+    if not isinstance(name, str):
+        raise InvalidField(f"parameters.{kind}", "must be a text")
+    return kind, name
 
-    read_rights = write_rights = SUPERUSER
+
+def target_at(place: Resource) -> Target:
+    """Return a place as what an analysis reads; of a subscription its topic."""
+    match place:
+        case SubscriptionName():
+            return TargetKind.TOPIC, place.topic.full
+        case TopicName():
+            return TargetKind.TOPIC, place.full
+        case NamespaceName():
+            return TargetKind.NAMESPACE, str(place)
+        case TenantName():
+            return TargetKind.TENANT, place.name
+    return TargetKind.CLUSTER, ""
+
+
+class JobsView(ConsoleView):
+    """Base of the views of runs. A run reads messages from bookies, without a broker's check, so that its right is that
+    to the messages. A run that the caller has no right to is answered as one that does not exist (A23)."""
+
+    read_rights = AUTHENTICATED
+    for_operators = CHANGING_METHODS
+    for_viewer = False
+
+    async def run(self, run_id: str) -> JobRun:
+        """Return a run that the caller may see. Raises NotFound."""
+        run: JobRun = await in_thread(services.get)(run_id=run_id)
+        if not await self.may_see(run):
+            raise services.no_run(run_id)
+        return run
+
+    async def may_see(self, run: JobRun) -> bool:
+        """Return whether the caller has the right to what a run reads. Raises the errors of the judge."""
+        try:
+            cluster = clusters_for(self.request).named(run.cluster)
+            await authorize_needs([need_of_run(run)], self.identity, cluster)
+        except (Forbidden, NotFound, InvalidNameError):
+            return False
+        return True
 
 
 class AnalysesView(JobsView):
-    read_rights = AUTHENTICATED
     calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
@@ -52,6 +107,7 @@ class AnalysesView(JobsView):
 class RunsView(JobsView, InstanceView):
     """The runs of a cluster."""
 
+    write_rights = rights_to(_launched)
     calls = {
         "get": Call(
             "listRuns",
@@ -76,8 +132,7 @@ class RunsView(JobsView, InstanceView):
         return "" if is_default else self.cluster.name
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """Answer runs, newest first, without their results."""
-        self.viewer.require_everything("Runs")
+        """Answer the runs that the caller may see, newest first, without their results."""
         params = query(request)
         offset, limit = window(params)
         runs = services.history(
@@ -85,9 +140,27 @@ class RunsView(JobsView, InstanceView):
             target=params.get("target", ""),
             analysis=params.get("analysis", ""),
         )
-        page = runs[offset : offset + limit]
+        if await self.is_superuser():
+            page, total = runs[offset : offset + limit], await runs.acount()
+        else:
+            shown = await self._shown(runs)
+            page, total = runs.filter(pk__in=shown[offset : offset + limit]), len(shown)
         rows = [selectors.row(run, with_result=False) async for run in page]
-        return json_answer({"total": await runs.acount(), "rows": rows})
+        return json_answer({"total": total, "rows": rows})
+
+    async def _shown(self, runs: QuerySet[JobRun]) -> list[str]:
+        """Return the ids of the runs that the caller may see, in order; those of one target are judged once. At most
+        ``runs_max`` are stored."""
+        verdicts: dict[tuple[str, str], bool] = {}
+        shown = []
+        async for run_id, analysis, target in runs.values_list("pk", "analysis", "target"):
+            asked = (analysis, target)
+            if asked not in verdicts:
+                run = JobRun(analysis=analysis, target=target, cluster=self.stored_cluster)
+                verdicts[asked] = await self.may_see(run)
+            if verdicts[asked]:
+                shown.append(run_id)
+        return shown
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         """Queue a run of an analysis."""
@@ -109,15 +182,16 @@ class RunView(JobsView):
 
     async def get(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Answer a run with its progress and, when it is over, its result."""
-        self.viewer.require_everything("Runs")
-        return json_answer(await in_thread(selectors.run)(run_id))
+        return json_answer(selectors.row(await self.run(run_id)))
 
 
 class CancelRunView(JobsView):
+    write_rights = AUTHENTICATED
     calls = {"post": Call("cancelRun", shapes.RunShape, RUN_PATH, errors=(404,))}
 
     async def post(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Cancel a run; a run that is over stays as it is."""
+        await self.run(run_id)
         return json_answer(selectors.row(await in_thread(services.cancel)(run_id=run_id)))
 
 
@@ -133,7 +207,7 @@ class DownloadView(JobsView):
 
     async def get(self, request: HttpRequest, run_id: str, name: str) -> HttpResponseBase:
         """Answer a file of a finished run."""
-        self.viewer.require_everything("Runs")
+        await self.run(run_id)
         path = await in_thread(services.file_of)(run_id=run_id, name=name)
         answer = StreamingHttpResponse(_pieces(path), content_type=PARQUET)
         answer["Content-Length"] = str(path.stat().st_size)

@@ -6,6 +6,7 @@ from django.conf import settings
 
 from gateway.jobs import services
 from gateway.jobs.models import JobRun, RunState
+from gateway.jobs.rights import kind_of
 
 Body = dict[str, Any]
 
@@ -14,11 +15,6 @@ def analyses() -> list[Body]:
     """Return the analyses that can be launched."""
     fields = ("id", "title", "description", "target", "parameters_schema")
     return [{name: getattr(analysis, name) for name in fields} for analysis in services.analyses()]
-
-
-def run(run_id: str) -> Body:
-    """Return a run. Raises NotFound."""
-    return row(services.get(run_id=run_id))
 
 
 def row(run: JobRun, *, with_result: bool = True) -> Body:
@@ -32,6 +28,7 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "analysis": run.analysis,
         "title": run.title,
         "cluster": run.cluster or settings.CLUSTERS[0].name,
+        "kind": kind_of(run),
         "target": run.target,
         "parameters": run.parameters,
         "state": run.state,

@@ -3,6 +3,7 @@
 from rest_framework import serializers as s
 
 from gateway.jobs.models import RunState
+from gateway.jobs.rights import TargetKind
 
 
 class AnalysisShape(s.Serializer[object]):
@@ -29,6 +30,7 @@ class RunShape(s.Serializer[object]):
     analysis = s.CharField()
     title = s.CharField()
     cluster = s.CharField()
+    kind = s.ChoiceField(choices=list(TargetKind), help_text="kind of the target")
     target = s.CharField(
         help_text="full name of the topic, namespace or tenant; empty for the cluster"
     )

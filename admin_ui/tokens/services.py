@@ -1,4 +1,4 @@
-"""Revocation of issued tokens."""
+"""Revocation of issued tokens (A39)."""
 
 from functools import partial
 

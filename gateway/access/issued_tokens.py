@@ -1,4 +1,4 @@
-"""Tokens that the console issues: their claims, their records, and when they were used.
+"""Tokens that the console issues (A39): their claims, their records, and when they were used.
 
 A token of a role at the level full is one for brokers and gateways. Any other has no claim ``sub``, so that brokers,
 which know no levels, refuse it; gateways read its role and level from claims of their own.

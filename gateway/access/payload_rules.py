@@ -1,4 +1,4 @@
-"""Payload rules: whether a person sees the payloads of messages. Kept in memory for a second."""
+"""Payload rules: whether a person sees the payloads of messages. Kept in memory for a second (A38)."""
 
 import time
 from collections.abc import Sequence

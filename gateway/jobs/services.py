@@ -222,8 +222,13 @@ def get(*, run_id: str) -> JobRun:
     """Return a run. Raises NotFound."""
     run = JobRun.objects.filter(id=run_id).first()
     if run is None:
-        raise NotFound(f"there is no run {run_id!r}")
+        raise no_run(run_id)
     return run
+
+
+def no_run(run_id: str) -> NotFound:
+    """Return the error of a run that does not exist, or not for the caller."""
+    return NotFound(f"there is no run {run_id!r}")
 
 
 def analyses() -> list[Analysis]:

@@ -1110,7 +1110,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Answer runs, newest first, without their results. */
+        /** @description Answer the runs that the caller may see, newest first, without their results. */
         get: operations["listRuns"];
         put?: never;
         /** @description Queue a run of an analysis. */
@@ -3324,6 +3324,15 @@ export interface components {
             analysis: string;
             title: string;
             cluster: string;
+            /**
+             * @description kind of the target
+             *
+             *     * `topic` - topic
+             *     * `namespace` - namespace
+             *     * `tenant` - tenant
+             *     * `cluster` - cluster
+             */
+            kind: components["schemas"]["RunShapeKindEnum"];
             /** @description full name of the topic, namespace or tenant; empty for the cluster */
             target: string;
             parameters: {
@@ -3346,6 +3355,14 @@ export interface components {
             } | null;
             downloads: components["schemas"]["DownloadShape"][];
         };
+        /**
+         * @description * `topic` - topic
+         *     * `namespace` - namespace
+         *     * `tenant` - tenant
+         *     * `cluster` - cluster
+         * @enum {string}
+         */
+        RunShapeKindEnum: "topic" | "namespace" | "tenant" | "cluster";
         /**
          * @description * `queued` - queued
          *     * `running` - running

@@ -1,8 +1,8 @@
 """Levels: how much of what the judge allows a caller may use.
 
 A person acts in a role at a level, and a token may have one. A level never gives a right: it closes calls that the
-judge would allow. It is closed by default: a call that changes something needs the level full unless its view states
-less.
+judge would allow (A37). It is closed by default: a call that changes something needs the level full unless its view
+states less.
 """
 
 from typing import Any

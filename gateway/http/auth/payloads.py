@@ -1,4 +1,4 @@
-"""Payloads of messages: shown to people by the payload rules, and each reveal is recorded.
+"""Payloads of messages: shown to people by the payload rules, and each reveal is recorded (A38).
 
 Programs are not concerned: by their rights they consume the same messages from brokers.
 """

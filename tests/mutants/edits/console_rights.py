@@ -31,6 +31,7 @@ EDITS = (
         "return AccessLevel.OPERATE if method in view.for_operators else AccessLevel.FULL",
         "return AccessLevel.OPERATE",
         (f"{LEVELS}::test_the_changes_that_a_lower_level_allows_are_listed",),
+        "A37",
     ),
     Edit(
         "socket-of-any-level-consumes",
@@ -113,6 +114,7 @@ EDITS = (
         "for rule in rules:",
         "for rule in reversed(rules):",
         (f"{PAYLOADS}::test_the_first_rule_that_matches_decides_and_without_any_the_level",),
+        "A38",
     ),
     Edit(
         "reader-of-any-level-shows-payloads",
@@ -143,6 +145,7 @@ EDITS = (
         (
             f"{TOKENS}::test_a_token_below_level_full_is_refused_by_brokers_and_narrowed_at_gateways",
         ),
+        "A39",
     ),
     Edit(
         "personal-token-outlives-the-role",

@@ -130,7 +130,7 @@ class TwoTenants:
             for number, person in enumerate(("", text(tenant, "person")))
         ]
         run = JobRun.objects.create(
-            analysis="backlog",
+            analysis="topic-profile",
             title=text(tenant, "run"),
             target=topic_of(tenant),
             parameters={"p": text(tenant, "parameter")},

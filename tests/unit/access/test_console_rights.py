@@ -28,6 +28,9 @@ ADMIN_OF_PLACE = (
 """The right to administer the place that the query names, which is one of these."""
 SEE_PLACE = "tenant admin of tenant, lookup of namespace, lookup of topic, superuser of cluster"
 """The right to see the place that the query names, which is one of these."""
+MESSAGES = "consume of topic, consume of namespace, tenant admin of tenant, superuser of cluster"
+"""The right to read what an analysis reads, which is one of these. Runs by their id are judged by it, too: one that the
+caller may not see is answered as one that does not exist."""
 CALLS = {
     "GET session": "public",
     "POST session/sign-in": "public",
@@ -123,11 +126,11 @@ CALLS = {
     "PUT views/<number:view_id>": "authenticated",
     "DELETE views/<number:view_id>": "authenticated",
     "GET analyses": "authenticated",
-    "GET runs": "superuser",
-    "POST runs": "superuser",
-    "GET runs/<str:run_id>": "superuser",
-    "POST runs/<str:run_id>/cancel": "superuser",
-    "GET runs/<str:run_id>/downloads/<str:name>": "superuser",
+    "GET runs": "authenticated",
+    "POST runs": MESSAGES,
+    "GET runs/<str:run_id>": "authenticated",
+    "POST runs/<str:run_id>/cancel": "authenticated",
+    "GET runs/<str:run_id>/downloads/<str:name>": "authenticated",
 }
 """The calls of the console, without the part of the path that names the cluster. ``TOPIC`` and ``NAMESPACE`` stand
 for their paths."""
@@ -136,7 +139,7 @@ CHANNELS_TABLE = {
     "topics": "authenticated",
     "topic": "lookup of topic",
     "schemas": "lookup of topic",
-    "run": "superuser",
+    "run": MESSAGES,
 }
 ENDPOINTS = {
     "producer": "produce of topic",

@@ -42,6 +42,7 @@ OF_A_TENANT = {
     *("tenant", "ns", "topic", "parts", "subscription", "lagging", "group", "key", "value"),
     *("property", "note", "doc", "annotation", "role", "writer", "reader", "admin"),
     *("payload", "header", "producer"),
+    *("run", "parameter", "error", "result"),
 }
 """Canary texts that the administrator of a tenant and a superuser are shown."""
 OF_A_PERSON = {"person", "view", "query", "token", "jti1", "browser"}
@@ -52,10 +53,6 @@ OF_SUPERUSERS = {
     "jti0",
     "jti1",
     "browser",
-    "run",
-    "parameter",
-    "error",
-    "result",
 }
 """Canary texts that superusers alone are shown, and the owner."""
 

@@ -225,6 +225,7 @@ OPTIONAL = {
     "losses": {"tenant": "t"},
     "split_bundle": {"bundle": "0x0_0x1"},
     "bundle_cuts": {"bundle": "0x0_0x1"},
+    "transfer_bundle": {"bundle": "0x0_0x1", "destination": "b"},
 }
 """Arguments that are not required as such, of which the operation needs some."""
 

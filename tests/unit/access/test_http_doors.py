@@ -38,6 +38,10 @@ BODIES: dict[str, Any] = {
         "namespace": "default",
         "topic": "t",
     },
+    "/api/v1/runs": {
+        "analysis": "topic-profile",
+        "parameters": {"topic": "persistent://public/default/t"},
+    },
 }
 """Bodies that name the resource."""
 HEALTH = "/brokers/health"
@@ -161,9 +165,9 @@ OF_A_SESSION = ("sign-out", "acting-role", "view-as", "password")
 """Changes of the caller's own session."""
 OF_A_VIEWER = (
     *("overview", "topics", "topics/export", "scopes", "bundles", "tenants"),
-    *("roles", "roles/<seg:role>", "may"),
+    *("roles", "roles/<seg:role>", "may", "addresses"),
 )
-"""Lists that contain what the caller may see, and its own rights."""
+"""Lists that contain what the caller may see, its own rights, and the addresses of brokers."""
 
 
 def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
@@ -180,6 +184,11 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         ("GET", "/api/v1/environment"),
         ("GET", "/api/v1/health"),
         ("GET", "/api/v1/analyses"),
+        # Each run is judged by what it reads, once it is known.
+        ("GET", "/api/v1/runs"),
+        ("GET", "/api/v1/runs/<str:run_id>"),
+        ("POST", "/api/v1/runs/<str:run_id>/cancel"),
+        ("GET", "/api/v1/runs/<str:run_id>/downloads/<str:name>"),
         *(("GET", f"/api/v1/clusters/<seg:cluster>/{path}") for path in OF_A_VIEWER),
         ("GET", "/api/v1/session/tokens"),
         ("POST", "/api/v1/session/tokens"),

@@ -39,6 +39,8 @@ OPERATOR_CALLS = {
     "POST NAMESPACE/unload",
     "POST brokers/<seg:broker>/unload",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload",
+    "POST runs",
+    "POST runs/<str:run_id>/cancel",
 }
 """Changes of the console that the level operate allows."""
 READER_CALLS: set[str] = {

@@ -163,6 +163,7 @@ DEPENDS = {
     "GET history": MAY["produce or consume"],
     "GET access": MAY["tenant admin"],
     "GET marks": MAY["produce or consume"],
+    "POST runs": MAY["consume"],
     "GET grants": MAY["tenant admin"],
     "POST grants": MAY["tenant admin"],
     "POST NAMESPACE/policies/<seg:policy>": MAY["tenant admin"],
@@ -181,7 +182,8 @@ def console_call(view: type[RestView], pattern: str) -> RestView:
         **PLACE,
     }
     kwargs = {name: names.get(name, "1") for name in re.findall(r"<\w+:(\w+)>", pattern)}
-    body = json.dumps({"cluster": CLUSTER, **PLACE}).encode()
+    analysed = {"analysis": "topic-profile", "parameters": {"topic": "persistent://t/n/p"}}
+    body = json.dumps({"cluster": CLUSTER, **PLACE, **analysed}).encode()
     query = "/?topic=persistent://t/n/p"
     request = RequestFactory().generic("POST", query, body, content_type="application/json")
     made = view()

@@ -34,7 +34,6 @@ OF_ALL = {
     },
     "admin_ui.analyses.selectors": {
         "analyses": "the analyses that exist",
-        "run": "one run, by an id that the caller knows; its views require everything",
         "row": "the shape of a run",
     },
     "admin_ui.broker_settings.selectors": {
@@ -85,6 +84,7 @@ VIEWS_OF_ALL = {
     "HealthView": "states of the instance's parts, which name nothing of a tenant",
     "ViewsView": "the caller's own saved views",
     "AnalysesView": "the analyses that exist",
+    **dict.fromkeys(("RunsView", "RunView", "DownloadView"), "runs, each judged by what it reads"),
     "MayView": "the caller's own rights",
     "OwnTokensView": "the caller's own tokens",
     "GrantsView": "the grants of the place that the query names, which is judged",

@@ -41,7 +41,7 @@ PATHS = (
     *(f"{CONSOLE}/scopes?q=q1", f"{CONSOLE}/tenants?q=2", f"{CONSOLE}/bundles?q=nq0&limit=5"),
     *(f"{CONSOLE}/topics/export?format={name}" for name in ("csv", "json")),
     *(f"{CONSOLE}/{path}" for path in ("history", "brokers", "bookies", "settings")),
-    *("/api/v1/health", "/api/v1/environment", "/api/v1/runs", "/api/v1/audit"),
+    *("/api/v1/health", "/api/v1/environment", "/api/v1/audit"),
     *("/admin/v2/tenants", "/admin/v2/namespaces/standalone/antiAffinity/apart?tenant=tq0"),
     *(f"{CONSOLE}/tenants/{tenant}/namespaces" for tenant in TENANTS),
     *(f"/admin/v2/namespaces/{tenant}" for tenant in TENANTS),
@@ -49,7 +49,7 @@ PATHS = (
     *(f"/admin/v2/persistent/{space}" for space in SPACES),
     *(f"/admin/v2/persistent/{space}/partitioned" for space in SPACES),
 )
-OF_ALL = ("history", "brokers", "bookies", "settings", "runs", "audit")
+OF_ALL = ("history", "brokers", "bookies", "settings", "audit")
 """Ends of the paths that a viewer of some tenants is refused."""
 
 

@@ -13,6 +13,7 @@ import styles from "./analyses.module.css";
 import { analysesQuery, runQuery, startRun, topicNamesQuery } from "./queries";
 import { type FormValues, fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
 import { SchemaForm } from "./schema-form";
+import { placeOfTarget } from "./target-place";
 
 const route = getRouteApi("/analyses/$template/new");
 
@@ -86,7 +87,6 @@ export function LaunchForm({
   const fields = useMemo(() => fieldsOf(analysis.parameters_schema), [analysis]);
   const [values, setValues] = useState<FormValues>(() => initialValues(fields, given));
   const [tried, setTried] = useState(false);
-  const why = useWhyNot(useCluster(), {})("startRun");
   const launch = useMutation({
     mutationFn: () => startRun(analysis.id, toParameters(fields, values)),
     onSuccess: (run) => {
@@ -96,6 +96,15 @@ export function LaunchForm({
   });
   const topicField = fields.find((field) => field.schema.format === "topic");
   const names = useTopicNames(topicField ? String(values[topicField.name] ?? "").trim() : "");
+  const target = String(values[analysis.target] ?? "").trim();
+  // A name that is being typed is not asked about.
+  const isTarget = target !== "" && (target === given[analysis.target] || names.includes(target));
+  const whyNot = useWhyNot(
+    useCluster(),
+    placeOfTarget(analysis.target, target),
+    isTarget || analysis.target === "cluster",
+  );
+  const why = isTarget || analysis.target === "cluster" ? whyNot("startRun") : null;
   const problems = validate(fields, values);
   const refused = launch.error instanceof ApiError && launch.error.field ? launch.error : null;
   const refusedField = refused && fields.find((field) => refused.field?.split(".").includes(field.name));

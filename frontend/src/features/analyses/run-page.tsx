@@ -10,7 +10,6 @@ import { failureOf } from "../../lib/errors";
 import { bytes, dateTime, duration } from "../../lib/format";
 import { parseTopicName } from "../../lib/url-state";
 import { useWhyNot } from "../../shared/access/may";
-import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
@@ -21,6 +20,7 @@ import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { cancelRun, runQuery } from "./queries";
 import { elapsedOf, isOver, toneOfRun, useMonotonicShare } from "./run-state";
+import { placeOfTarget } from "./target-place";
 import { TopicName } from "./topic-name";
 
 const RunResultView = lazy(() =>
@@ -36,7 +36,10 @@ export function RunPage() {
     ...query,
     refetchInterval: ({ state }) => (state.data && isOver(state.data) ? false : polling),
   });
-  useLive("run", { id }, query.queryKey, { enabled: !run.data || !isOver(run.data) });
+  // The feed is judged by what the run reads, which its GET says.
+  const { kind, target, cluster } = run.data ?? {};
+  const read = { id, kind, target: target || undefined, cluster };
+  useLive("run", read, query.queryKey, { enabled: run.data !== undefined && !isOver(run.data) });
   useTitle(run.data ? `${run.data.title || run.data.analysis}, ${run.data.state}` : "Run");
   return (
     <Page>
@@ -69,7 +72,7 @@ function Content({ run }: { run: Run }) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const over = isOver(run);
-  const whyNot = useWhyNot(useCluster(), {});
+  const whyNot = useWhyNot(run.cluster, placeOfTarget(run.kind, run.target));
   const { target } = run;
   const cancel = useMutation({
     mutationFn: () => cancelRun(run.id),

@@ -10,6 +10,7 @@ function run(about: Partial<Run>): Run {
     analysis: "topic_profile",
     title: "Topic profile",
     cluster: "standalone",
+    kind: "topic",
     target: "",
     parameters: {},
     state: "running",

@@ -7,6 +7,7 @@ IDENTITY = "unit/gateway/http/auth/test_identity.py"
 ADMISSION = "unit/gateway/ws/test_admission.py"
 DERIVED = "unit/gateway/people/test_derived_credentials.py"
 HELD = "unit/gateway/people/test_held_people.py"
+RUNS = "unit/admin_ui/access/test_runs_of_others.py"
 SOCKETS = "unit/access/test_socket_doors.py"
 
 EDITS = (
@@ -109,11 +110,37 @@ EDITS = (
         "A22",
     ),
     Edit(
-        "run-starts-for-a-former-superuser",
+        "run-starts-for-an-owner-without-the-right",
         "gateway/jobs/owners.py::check_owner",
-        "if run.created_by not in names(identity.general.super_user_roles):",
+        "if not verdict.allowed:",
         "if False:",
-        ("unit/gateway/jobs/test_owners.py::test_a_run_starts_for_a_superuser_alone",),
+        (
+            "unit/gateway/jobs/test_owners.py::test_a_run_starts_while_its_owner_may_read_its_target",
+        ),
+        "A23",
+    ),
+    Edit(
+        "results-of-a-run-are-for-all",
+        "admin_ui/analyses/api.py::JobsView.run",
+        "if not await self.may_see(run):",
+        "if False:",
+        (f"{RUNS}::test_lists_results_and_files_are_for_those_who_may_read_the_target",),
+        "A23",
+    ),
+    Edit(
+        "a-feed-shows-a-run-of-another-target",
+        "admin_ui/analyses/live.py::_run",
+        "if not judged or",
+        "if",
+        (f"{RUNS}::test_live_pushes_are_for_those_who_may_read_the_target",),
+        "A23",
+    ),
+    Edit(
+        "a-run-of-a-removed-analysis-counts-as-one-of-its-name",
+        "gateway/jobs/rights.py::kind_of",
+        "return TargetKind.CLUSTER if known is None else known.target",
+        "return TargetKind.TOPIC if known is None else known.target",
+        (f"{RUNS}::test_lists_results_and_files_are_for_those_who_may_read_the_target",),
         "A23",
     ),
     Edit(

@@ -1,0 +1,171 @@
+"""Runs of analyses are for those who may read what was analysed: lists, results, files and live pushes alike."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from engine.base.names import NamespaceName
+from engine.tenancy.grants import grant, revoke
+from gateway.access.issued_tokens import _key, _signed
+from gateway.clusters.cluster import Cluster
+from gateway.jobs import outputs, services
+from gateway.jobs.models import JobRun, RunState
+from gateway.services.engine_link import Engine
+from tests.support.access.callers import KEY, SUPERUSER, bearer, by_token
+from tests.support.admin.gateway_client import Answer, Gateway, call, cluster, engine, gateway
+from tests.support.net.socket_pair import SocketPair
+from tests.unit.admin_ui.access.test_rights_pages import filled
+
+__all__ = ["call", "cluster", "engine", "gateway"]
+TOPIC, FOREIGN = "persistent://t1/n/p", "persistent://t2/n/p"
+NAMESPACE = NamespaceName.of("t1", "n")
+FILE = "keys.parquet"
+
+
+@pytest.fixture
+def served(
+    call: Gateway, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Gateway:
+    """The gateway with runs of a topic of each tenant, of a namespace and tenant, and of an analysis that is gone.
+
+    ``reader`` has consume on the namespace of the first, ``writer`` produce, ``one`` consume on the topic alone.
+    """
+
+    async def granted(engine: Engine) -> None:
+        await filled(engine)
+        await grant(engine.store, NAMESPACE, "reader", ["consume"])
+        await grant(engine.store, NAMESPACE, "writer", ["produce"])
+        await grant(engine.store, NAMESPACE, "one", ["consume"], topic=NAMESPACE.topic("p"))
+
+    cluster.link.run(granted)
+    monkeypatch.setattr(settings, "IDENTITY", by_token(authorization_enabled=True))
+    monkeypatch.setattr(outputs, "file_of", lambda run, name: tmp_path / name)
+    (tmp_path / FILE).write_bytes(b"PAR1")
+    for number, (analysis, target) in enumerate(
+        [("topic-profile", TOPIC), ("topic-profile", FOREIGN), ("gone", TOPIC)]
+    ):
+        JobRun.objects.create(
+            id=f"run{number}",
+            analysis=analysis,
+            title=f"title {number}",
+            target=target,
+            parameters={},
+            state=RunState.SUCCEEDED,
+            created_at=number,
+            result={"found": number},
+            downloads=[{"name": FILE, "bytes": 4}],
+        )
+    return call
+
+
+def ids(answer: Answer) -> list[str]:
+    assert answer.json["total"] == len(answer.json["rows"])
+    return [row["id"] for row in answer.json["rows"]]
+
+
+SEES = {
+    SUPERUSER: ["run2", "run1", "run0"],
+    "ann": ["run0"],
+    "reader": ["run0"],
+    "one": ["run0"],
+    "writer": [],
+    "stranger": [],
+}
+"""Runs that each role sees, the newest first."""
+
+
+@pytest.mark.parametrize("role", SEES)
+def test_lists_results_and_files_are_for_those_who_may_read_the_target(
+    role: str, served: Gateway
+) -> None:
+    headers = bearer(role)
+    assert ids(served("GET", "/api/v1/runs", headers=headers)) == SEES[role]
+    first = served("GET", "/api/v1/runs?limit=1", headers=headers).json
+    assert (first["total"], len(first["rows"])) == (len(SEES[role]), min(len(SEES[role]), 1))
+    for run in ("run0", "run1", "run2", "missing"):
+        answers = [
+            served("GET", f"/api/v1/runs/{run}", headers=headers),
+            served("GET", f"/api/v1/runs/{run}/downloads/{FILE}", headers=headers),
+            served("POST", f"/api/v1/runs/{run}/cancel", headers=headers),
+        ]
+        shown = run in SEES[role]
+        assert [answer.status for answer in answers] == [200 if shown else 404] * 3
+        if shown:
+            assert answers[0].json["result"] == {"found": int(run[-1])}
+            assert answers[1].body == b"PAR1"
+        else:
+            # As for a run that does not exist.
+            assert {answer.json["reason"] for answer in answers} == {f"there is no run {run!r}"}
+
+
+def token(role: str, level: str) -> dict[str, str]:
+    import base64
+
+    claims = {"gateway_role": role, "gateway_level": level}
+    return {"authorization": f"Bearer {_signed(claims, _key(base64.b64encode(KEY).decode()))}"}
+
+
+@pytest.mark.parametrize(
+    ("role", "level", "status"),
+    [
+        *(("reader", "operate", 201), ("ann", "full", 201), (SUPERUSER, "operate", 201)),
+        *(("reader", "read", 403), ("writer", "full", 403), ("stranger", "full", 403)),
+    ],
+)
+def test_an_analysis_is_launched_at_level_operate_by_those_who_may_read_its_target(
+    role: str, level: str, status: int, served: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def completed(engine: Any, kind: Any, parameters: Any) -> Any:
+        return parameters
+
+    monkeypatch.setattr("admin_ui.analyses.api.targets.completed", completed)
+    monkeypatch.setattr(services, "in_background", lambda work: None)
+    body = {"analysis": "topic-profile", "parameters": {"topic": TOPIC}}
+    answer = served("POST", "/api/v1/runs", body, headers=token(role, level))
+    assert answer.status == status, answer.body
+    assert JobRun.objects.count() == (4 if status == 201 else 3)
+    place = f"/api/v1/clusters/standalone/may?topic={TOPIC}"
+    may = served("GET", place, headers=token(role, level)).json["actions"]["startRun"]
+    assert may["allowed"] is (status == 201)
+
+
+async def subscribed(pair: SocketPair, **params: str) -> dict[str, Any]:
+    """Return the first answer about a run."""
+    request = {"op": "subscribe", "id": "r", "channel": "run", "params": params}
+    pair.send(json.dumps(request))
+    return await next_of(pair)
+
+
+async def next_of(pair: SocketPair) -> dict[str, Any]:
+    while (message := json.loads(await pair.receive())).get("id") != "r":
+        pass
+    return dict(message)
+
+
+async def test_live_pushes_are_for_those_who_may_read_the_target(
+    served: Gateway, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("admin_ui.live.BEATS", [])
+    pairs = {
+        role: await SocketPair(served.application, "/api/v1/live", bearer(role)).opened()
+        for role in SEES
+    }
+    target = {"kind": "topic", "target": TOPIC}
+    for role, pair in pairs.items():
+        answer = await subscribed(pair, id="run0", **target)
+        assert ("data" in answer) is ("run0" in SEES[role]), role
+        assert "error" in await subscribed(pair, id="run1", **target), "of another target"
+        assert "error" in await subscribed(pair, id="run2", **target), "of another analysis"
+        assert ("data" in await subscribed(pair, id="run1")) is (role == SUPERUSER)
+    reader = pairs["reader"]
+    assert "data" in await subscribed(reader, id="run0", **target)
+    await cluster.link.arun(lambda engine: revoke(engine.store, NAMESPACE, "reader"))
+    async with asyncio.timeout(30):
+        while "error" not in await next_of(reader):
+            pass
+    for pair in pairs.values():
+        await pair.hang_up()
