@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
+from itertools import cycle
 from statistics import median
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.bench.gateway.websocket_client import Socket
 
 SETTLE_S = 3.0
 FIRST_ROWS_S = 60.0
+ORDERS = ("-backlog", "-msg_rate_in", "-msg_rate_out", "backlog", "msg_rate_in", "msg_rate_out")
 
 
 def role_of(number: int) -> str:
@@ -43,16 +45,23 @@ class Window:
 
 
 async def watched_by(
-    http: str, pids: list[int], tokens: list[str], sockets: int, seconds: float, rows: int
+    http: str,
+    pids: list[int],
+    tokens: list[str],
+    sockets: int,
+    seconds: float,
+    rows: int,
+    sort: str,
 ) -> dict[str, float]:
-    """Return figures of so many sockets that open at once, of each viewer as many, each with a window of its own."""
+    """Return figures of so many sockets that open at once, of each viewer as many, each with a window of its own in
+    this order."""
     broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def opened(number: int) -> tuple[Socket, Window]:
         own_token, window = tokens[number % len(tokens)], Window()
         socket = await Socket(f"ws{http[4:]}/api/v1/live?token={own_token}", broken).open()
         socket.on_texts = window.take
-        socket.send(subscribe(number // len(tokens), rows, "-backlog"))
+        socket.send(subscribe(number // len(tokens), rows, sort))
         async with asyncio.timeout(FIRST_ROWS_S):
             await window.has_rows.wait()
         return socket, window
@@ -81,20 +90,24 @@ async def watched_by(
         broken.result()
     for socket, _ in pairs:
         socket.leave()
-    # A selection that no window uses is removed at the next change but one.
-    await asyncio.sleep(SETTLE_S)
     return figures
 
 
 async def by_turns(
     http: str, pids: list[int], tokens: list[str], rounds: int, **options: Any
 ) -> dict[str, dict[str, float]]:
-    """Return the medians of the figures for one viewer and for all of them, measured by turns."""
+    """Return the medians of the figures for one viewer and for all of them, measured by turns.
+
+    Orders stay for a while, so each run asks for one that no run has asked for lately.
+    """
+    orders = cycle(ORDERS)
     sides = {"one viewer": tokens[:1], f"{len(tokens)} viewers": tokens}
     runs: defaultdict[str, list[dict[str, float]]] = defaultdict(list)
     for number in range(rounds):
         for name in list(sides)[:: -1 if number % 2 else 1]:
-            runs[name].append(await watched_by(http, pids, sides[name], **options))
+            runs[name].append(
+                await watched_by(http, pids, sides[name], sort=next(orders), **options)
+            )
     return {
         name: {key: median(run[key] for run in runs[name]) for key in runs[name][0]}
         for name in sides

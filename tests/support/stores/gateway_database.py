@@ -25,7 +25,7 @@ ON_SQLITE_ALONE = {
         "it reads SQLite's plan, which holds for any number of rows; that of PostgreSQL depends on how many there are"
     ),
     "tests/unit/gateway/test_audit_first.py::test_a_change_that_cannot_be_recorded_is_not_made[locked]": (
-        "SQLite has one lock for all writers; locks of PostgreSQL: tests/integration/gateway/test_postgresql.py"
+        "SQLite has one lock for all writers; locks of PostgreSQL: tests/integration/gateway/test_database_outages.py"
     ),
 }
 """Tests of the database that PostgreSQL cannot run, with the reason."""
