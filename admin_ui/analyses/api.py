@@ -33,7 +33,7 @@ from gateway.http.security import is_of_another_site
 from gateway.http.view import CHANGING_METHODS
 from gateway.jobs import services, targets
 from gateway.jobs.models import JobRun
-from gateway.jobs.rights import Target, TargetKind, need_of_run, rights_to
+from gateway.jobs.rights import Target, TargetKind, need_of, need_of_run, rights_to
 
 PIECE_BYTES = 1 << 16
 PARQUET = "application/vnd.apache.parquet"
@@ -41,18 +41,24 @@ RUN_PATH = (Parameter("run_id", place="path"),)
 
 
 def _launched(view: Any) -> Target:
-    """Return what the analysis reads that a call launches: by its body, or for a call that is not made by its place."""
+    """Return what the analysis reads that a call launches: by its body, or for a call that is not made by its place.
+
+    Raises InvalidField.
+    """
     place = getattr(view, "asked_place", None)
     if place is not None:
         return target_at(place)
-    body = checked(shapes.RunRequest, view.request)
-    kind = services.declared(analysis=body["analysis"]).target
-    if kind is TargetKind.CLUSTER:
-        return kind, ""
-    name = body["parameters"].get(kind.value)
-    if not isinstance(name, str):
-        raise InvalidField(f"parameters.{kind}", "must be a text")
-    return kind, name
+    known: Target | None = getattr(view, "launched", None)
+    if known is None:
+        body = checked(shapes.RunRequest, view.request)
+        parameters = services.check_parameters(**body)
+        analysis = services.declared(analysis=body["analysis"])
+        known = view.launched = analysis.target, analysis.target_of(parameters)
+        try:
+            need_of(known)
+        except InvalidNameError as error:
+            raise InvalidField(f"parameters.{analysis.target}", str(error)) from error
+    return known
 
 
 def target_at(place: Resource) -> Target:

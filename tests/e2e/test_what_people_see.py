@@ -68,10 +68,10 @@ WHY = re.compile(
 """Texts of a missing right, with who gives it."""
 SHOWN_OF_A_TENANT = {
     *("tenant", "ns", "topic", "parts", "subscription", "key", "value", "property", "doc"),
-    *("annotation", "role", "writer", "reader", "admin"),
+    *("annotation", "role", "writer", "reader", "admin", "run", "parameter", "error"),
 }
 """Canary texts that pages show to the administrator of a tenant and to superusers, ..."""
-SHOWN_OF_SUPERUSERS = {"person", "run", "parameter", "error"}
+SHOWN_OF_SUPERUSERS = {"person"}
 """... and those that they show to superusers alone."""
 PLACES_OF_SUPERUSERS = {"People", "Payload rules", "Audit log"}
 PUSHED = "pushed "

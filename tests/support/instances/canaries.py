@@ -90,7 +90,11 @@ def _record_runs(secure: SecureInstance) -> None:
     with contextlib.closing(sqlite3.connect(path, timeout=30)) as database, database:
         for tenant in TENANTS:
             values = {
-                **{"id": run_of(tenant), "analysis": "backlog", "title": canary(tenant, "run")},
+                **{
+                    "id": run_of(tenant),
+                    "analysis": "topic-profile",
+                    "title": canary(tenant, "run"),
+                },
                 **{"cluster": CLUSTER, "target": topic_of(tenant), "state": "failed"},
                 "parameters": json.dumps({"p": canary(tenant, "parameter")}),
                 **{"stage": "", "done": 0, "total": 0, "attempt": 1, "cancel_requested": False},

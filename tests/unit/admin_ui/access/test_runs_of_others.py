@@ -133,6 +133,24 @@ def test_an_analysis_is_launched_at_level_operate_by_those_who_may_read_its_targ
     assert may["allowed"] is (status == 201)
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"analysis": "nope", "parameters": {"topic": TOPIC}}, "analysis"),
+        ({"analysis": "topic-profile"}, "parameters"),
+        ({"analysis": "topic-profile", "parameters": {}}, "parameters"),
+        ({"analysis": "topic-profile", "parameters": {"topic": 3}}, "parameters.topic"),
+        ({"analysis": "topic-profile", "parameters": {"topic": "a://b"}}, "parameters.topic"),
+    ],
+)
+def test_a_launch_that_names_no_target_is_refused_by_its_field(
+    body: dict[str, Any], field: str, served: Gateway
+) -> None:
+    for role in (SUPERUSER, "stranger"):
+        answer = served("POST", "/api/v1/runs", body, headers=bearer(role))
+        assert (answer.status, answer.json["field"]) == (400, field)
+
+
 async def subscribed(pair: SocketPair, **params: str) -> dict[str, Any]:
     """Return the first answer about a run."""
     request = {"op": "subscribe", "id": "r", "channel": "run", "params": params}
