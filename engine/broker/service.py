@@ -12,7 +12,7 @@ from engine.base.errors import MagnetarError, MisuseError
 from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope, contained
-from engine.broker.administration.metrics_page import Levels, metrics_page
+from engine.broker.administration.metrics_page import Levels, LoadMetrics, metrics_page
 from engine.broker.administration.refusals import refusal_of
 from engine.broker.connection.session import Session
 from engine.broker.running import BrokerResources, Running
@@ -144,6 +144,11 @@ class BrokerService:
                     producers=node.expose_producer_level_metrics_in_prometheus,
                 ),
                 connected(base.store),
+                LoadMetrics(
+                    running.load_reporter.report(0),
+                    running.load_leader.bundles_moved,
+                    running.load_leader.brokers_relieved,
+                ),
             ),
         )
         self._running = running

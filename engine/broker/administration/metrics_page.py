@@ -28,6 +28,7 @@ from engine.broker.topics.rates import Groups
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
+from engine.ownership.load.report import LoadReport
 
 TOPICS_A_TURN = 50
 LINES_A_TURN = 2_000
@@ -45,6 +46,14 @@ class Levels(NamedTuple):
     producers: bool = False
 
 
+class LoadMetrics(NamedTuple):
+    """Numbers of load balance: the present load, and what this broker had moved as the leader, since its start."""
+
+    load: LoadReport
+    bundles_moved: int
+    brokers_relieved: int
+
+
 async def metrics_page(
     registry: TopicRegistry,
     sessions: Sessions,
@@ -53,11 +62,12 @@ async def metrics_page(
     outcomes: Outcomes,
     levels: Levels,
     stores: Mapping[str, bool],
+    balance: LoadMetrics | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield all families of this broker, in pieces.
 
     ``refused``: connections above the cap, by port. ``outcomes``: of the authentication of clients. ``stores``: whether
-    each metadata store answers. Cancel-safe.
+    each metadata store answers. ``balance``: numbers of load balance. Cancel-safe.
     """
     yield b"".join(_broker(registry, sessions, identity, refused))
     yield b"".join(_authentication(outcomes, identity.cluster))
@@ -66,6 +76,8 @@ async def metrics_page(
     ]
     text = "1 while the session with the metadata store is proven by recent answers."
     yield _described(Family("magnetar_metadata_store_connected", "gauge", text), answering)
+    if balance is not None:
+        yield b"".join(_balance(identity, balance))
     rows = _Rows(identity.cluster, levels, sessions.now_s)
     topics, rows.totals = registry.counters.counted()
     for start in range(0, len(topics), TOPICS_A_TURN):
@@ -105,6 +117,25 @@ def _escaped(value: str) -> str:
     if "\\" in value or '"' in value or "\n" in value:
         return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return value
+
+
+def _balance(identity: BrokerIdentity, balance: LoadMetrics) -> Iterator[bytes]:
+    def about(metric: str) -> str:
+        return _labels(cluster=identity.cluster, broker=identity.broker_id, metric=metric)
+
+    load = balance.load
+    for name, text, usage in (
+        ("cpu", "Percentage of time in which the event loop was busy.", load.cpu),
+        ("bandwidth_in", "Percentage of the network's speed that is received.", load.bandwidth_in),
+        ("bandwidth_out", "Percentage of the network's speed that is sent.", load.bandwidth_out),
+    ):
+        share = None if usage is None else usage.share * 100.0
+        yield _described(F.gauge(f"lb_{name}_usage", text), [(about("loadBalancing"), share)])
+    moved = about("bundleUnloading")
+    text = "Bundles that this broker had moved as the leader, since its start."
+    yield _described(F.counter("lb_unload_bundle_total", text), [(moved, balance.bundles_moved)])
+    text = "Brokers that this broker had bundles moved from as the leader, cycle by cycle."
+    yield _described(F.counter("lb_unload_broker_total", text), [(moved, balance.brokers_relieved)])
 
 
 def _authentication(outcomes: Outcomes, cluster: str) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.auth.rights import SUPERUSER
+from engine.base.errors import Conflict
 from gateway.http.bodies import json_answer
 from gateway.rest.base import AdminResource, web_url
 from gateway.services.admin import brokers
@@ -36,6 +37,17 @@ class LoadReportResource(AdminResource):
         return json_answer({**report, "webServiceUrl": web_url(request)})
 
 
+class ResourceAvailabilityResource(AdminResource):
+    """Not supported by the load manager, whose name the refusal has as in Pulsar."""
+
+    read_rights = SUPERUSER
+
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        raise Conflict(
+            "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerWrapper does not support this operation"
+        )
+
+
 class DestinationsResource(AdminResource):
     """A documented path that Pulsar 4.0 does not have, answered with 404."""
 
@@ -50,5 +62,9 @@ ROUTES: list[tuple[str, type[AdminResource]]] = [
     (f"{_STATS}/topics", BrokerTopicsResource),
     (f"{_STATS}/metrics", BrokerMetricsResource),
     (f"{_STATS}/load-report", LoadReportResource),
+    (
+        f"{_STATS}/broker-resource-availability/{{tenant}}/{{namespace}}",
+        ResourceAvailabilityResource,
+    ),
     (f"{_STATS}/destinations", DestinationsResource),
 ]

@@ -38,6 +38,7 @@ from engine.ownership.registration import (
 
 MOVE_DEADLINE_S = 60.0
 """Seconds for the moves from one broker, after which their results are unknown."""
+MOVED = "moved"
 UNKNOWN = "unknown: no answer"
 STOPPED = "not asked for: this broker no longer leads"
 
@@ -69,7 +70,7 @@ def move_by_owner(brokers: AdminClient) -> Move:
             if broker.id == transfer.source:
                 # No redirect is followed: a bundle that another broker owns by now was not planned to move from there.
                 result = await brokers.call_on(broker, TRANSFER_BUNDLE, arguments)
-                return "moved" if result["moved"] else f"unloaded only: {result['reason']}"
+                return MOVED if result["moved"] else f"unloaded only: {result['reason']}"
         raise Conflict(f"{transfer.source} is not registered")
 
     return move
@@ -96,6 +97,10 @@ class LoadLeader:
         self._imbalances: Mapping[str, int] = {}
         self._logged: dict[tuple[str, str], None] = {}
         self.balance = Balance()
+        self.bundles_moved = 0
+        """Moves that owners have reported as done."""
+        self.brokers_relieved = 0
+        """Brokers with at least one such move, counted in each cycle."""
         self._log = bound(__name__, broker=registration.record.id)
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -210,6 +215,9 @@ class LoadLeader:
             *(self._move_all(transfers, results) for transfers in by_source.values())
         )
         self.balance = Balance(True, now_ms, made, made.skips, results)
+        moved = [move for move in made.transfers if results[move.bundle] == MOVED]
+        self.bundles_moved += len(moved)
+        self.brokers_relieved += len({move.source for move in moved})
         # Refused when another leader has written since; the results are in the log in any case.
         await self._write_moves(moves.with_results(results), written)
 

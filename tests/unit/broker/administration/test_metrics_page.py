@@ -9,7 +9,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from engine.auth.authentication import Outcomes
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.administration.metrics_page import TOPICS_A_TURN, Levels, metrics_page
+from engine.broker.administration.metrics_page import (
+    TOPICS_A_TURN,
+    Levels,
+    LoadMetrics,
+    metrics_page,
+)
 from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.policies import (
@@ -19,6 +24,7 @@ from engine.broker.policies import (
 from engine.broker.ports import BrokerIdentity
 from engine.managed.settings import LedgerConfig
 from engine.metadata.memory import Fault
+from engine.ownership.load.report import LoadReport, ResourceUsage
 from engine.wire import pulsar_pb2 as pb
 from tests.support import broker_bench as B
 from tests.support.net.promtool import complaints
@@ -38,7 +44,8 @@ BASICS = (
 async def text(bench: B.Bench, levels: Levels = EVERYTHING) -> str:
     refused, stores = {"client": 3}, {"metadata": True, "configuration": False}
     pieces = metrics_page(
-        bench.registry, bench.sessions(), IDENTITY, refused, Outcomes(), levels, stores
+        *(bench.registry, bench.sessions(), IDENTITY, refused, Outcomes(), levels, stores),
+        LoadMetrics(LoadReport("b:1", cpu=ResourceUsage(42.0, 100.0)), 7, 2),
     )
     return b"".join([piece async for piece in pieces]).decode()
 
@@ -64,6 +71,15 @@ async def test_basics_are_described_while_no_topic_is_loaded() -> None:
         samples = await families(bench)
         assert [name for name in BASICS if samples[name]] == []
         assert value(samples, "pulsar_broker_topics_count") == 0
+
+
+async def test_the_load_is_a_percentage_and_an_unknown_one_has_no_sample() -> None:
+    async with B.opened() as bench:
+        samples = await families(bench)
+        assert value(samples, "pulsar_lb_cpu_usage") == 42.0
+        assert samples["pulsar_lb_bandwidth_in_usage"] == []
+        assert value(samples, "pulsar_lb_unload_bundle") == 7
+        assert value(samples, "pulsar_lb_unload_broker") == 2
 
 
 async def test_each_metadata_store_is_reported_as_answering_or_not() -> None:
