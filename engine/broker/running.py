@@ -69,7 +69,7 @@ from engine.tenancy.access.access_records import AccessRecords
 from engine.tenancy.access.policy_judge import create_judge
 from engine.tenancy.access.revoked_tokens import RevokedTokens
 from engine.tenancy.access.stored_access import Recorded
-from engine.tenancy.settings import PolicySettings
+from engine.tenancy.settings import PolicySettings, TenantLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class BrokerResources:
     node: NodeSettings
     data_path: DataPathSettings
     policies: PolicySettings
+    tenants: TenantLimits
     broker_client: BrokerClientSettings
     identity: IdentitySettings
     tls: TlsSettings

@@ -119,7 +119,7 @@ class BrokerService:
             cluster=node.cluster_name,
             broker_url=self.record.service_url,
             web_url=self.record.web_url,
-            default_bundles=node.default_number_of_namespace_bundles,
+            default_bundles=base.tenants.default_number_of_namespace_bundles,
         )
         running = Running(base, self.record, await self._next_instance(), self._lost)
         # Before the first client is accepted.

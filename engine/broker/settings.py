@@ -97,9 +97,6 @@ class NodeSettings:
     expose_producer_level_metrics_in_prometheus: bool = flag(
         False, "metrics of each producer (exposeProducerLevelMetricsInPrometheus)"
     )
-    default_number_of_namespace_bundles: int = count(
-        4, "bundles of a new namespace (defaultNumberOfNamespaceBundles)", low=1, high=1 << 20
-    )
     broker_shutdown_timeout_ms: int = live(
         count(
             15_000,

@@ -42,6 +42,7 @@ def build_broker(
             node=settings.node,
             data_path=settings.data_path,
             policies=settings.policies,
+            tenants=settings.tenants,
             broker_client=settings.broker_client,
             identity=settings.identity,
             tls=settings.tls,

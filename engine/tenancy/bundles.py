@@ -16,6 +16,8 @@ from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
 from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.tenancy.checks import texts, typed
 
+DEFAULT_BUNDLES = 32
+"""Bundles of a new namespace: enough for the load of several brokers to be balanced between them."""
 BUNDLES_MAX = 65_536
 """Maximum number of bundles of a namespace, whose boundaries must fit a node of 1 MiB."""
 

@@ -26,7 +26,11 @@ from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import Found, MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.metadata.tree import parent_of
 from engine.metadata.update import update
-from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
+from engine.tenancy.bundles import (
+    Bundles,
+    encode_local_policies,
+    even_bundles,
+)
 from engine.tenancy.checks import check_expected, check_properties_size, node_name
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
@@ -134,12 +138,13 @@ async def create_namespace(
     given: Mapping[str, Any] | None,
     *,
     cluster: str,
-    default_bundles: int = 4,
+    default_bundles: int | None = None,
     limits: TenantLimits = NO_LIMITS,
 ) -> None:
     """Create a namespace with the caller's policies.
 
-    ``cluster`` is the cluster that this instance serves; ``limits`` are those that the process was started with.
+    ``cluster`` is the cluster that this instance serves; ``limits`` are those that the process was started with, which
+    also have the number of bundles unless ``default_bundles`` states it.
     Raises NotFound without the tenant, AlreadyExists, Forbidden for clusters that the tenant may not use,
     InvalidRequest or PreconditionFailed for invalid policies, PreconditionFailed when the limit is reached, NotBuilt
     for policies that have no effect yet.
@@ -148,7 +153,8 @@ async def create_namespace(
     tenant = await find_node(fresh(store, tenant_path), tenant_path)
     if tenant is None:
         raise NotFound("Tenant does not exist")
-    policies = given_policies(given or {}, own_cluster=cluster, default_bundles=default_bundles)
+    number = default_bundles or limits.default_number_of_namespace_bundles
+    policies = given_policies(given or {}, own_cluster=cluster, default_bundles=number)
     limit = (await in_force(store, limits)).max_namespaces_per_tenant
     refusal = f"Exceed the maximum number of namespace in tenant :{name.tenant}"
     await check_room(store, tenant_path, limit, refusal)
@@ -358,9 +364,14 @@ async def _empty(store: MetadataStore, name: NamespaceName) -> bool:
 
 
 async def bootstrap(
-    store: MetadataStore, *, cluster: str, broker_url: str, web_url: str, default_bundles: int = 4
+    store: MetadataStore,
+    *,
+    cluster: str,
+    broker_url: str,
+    web_url: str,
+    default_bundles: int = 4,
 ) -> None:
-    """Create the missing ones of a fresh instance's records.
+    """Create the missing ones of a fresh instance's records, with Pulsar's number of bundles unless it is given.
 
     These are the cluster, the tenants ``public`` and ``pulsar``, and the namespaces ``public/default`` and
     ``pulsar/system``.

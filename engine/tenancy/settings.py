@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from engine.base.settings import count, flag, live, size, text
+from engine.tenancy.bundles import BUNDLES_MAX, DEFAULT_BUNDLES
 from engine.tenancy.strategy import Strategy
 
 SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
@@ -10,11 +11,17 @@ SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:
-    """Limits on the number of tenants and namespaces; 0 is no limit."""
+    """Limits on the number of tenants and namespaces, where 0 is no limit, and the number of bundles of a new one."""
 
     max_tenants: int = live(count(0, "tenants of the cluster; 0: no limit (maxTenants)"))
     max_namespaces_per_tenant: int = live(
         count(0, "namespaces of one tenant; 0: no limit (maxNamespacesPerTenant)")
+    )
+    default_number_of_namespace_bundles: int = count(
+        DEFAULT_BUNDLES,
+        "bundles of a new namespace; Pulsar 4 (defaultNumberOfNamespaceBundles)",
+        low=1,
+        high=BUNDLES_MAX,
     )
 
 

@@ -91,6 +91,8 @@ class Instance:
         """Start and wait until the instance reports that it is healthy. Raises with the logs' ends when it does not."""
         env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
         env |= {f"MAGNETAR_{name}_PORT": str(port) for name, port in self.ports.items()}
+        # As in the instances of Apache Pulsar whose answers are compared.
+        env["MAGNETAR_DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES"] = "4"
         env |= {"MAGNETAR_DATA_DIR": str(self.data_dir), **self.env}
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "manage.py", "standalone", "run"]

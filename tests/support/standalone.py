@@ -74,6 +74,7 @@ class Standalone:
                 "MAGNETAR_BROKER_PORT": str(self.port),
                 "MAGNETAR_BROKER_HTTP_PORT": "0",
                 "MAGNETAR_INTERNAL_TOKEN": "interop-tests-only",
+                "MAGNETAR_DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES": "4",
                 "MAGNETAR_DATA_DIR": str(self._directory),
                 **self._settings,
             },

@@ -42,6 +42,10 @@ DIFFERENCES: dict[tuple[str, str], tuple[str, str]] = {
 }
 """Needs stated in place of Apache's, with the reason."""
 NOT_LISTED = {
+    (
+        "GET",
+        "/admin/v2/broker-stats/broker-resource-availability/{tenant}/{namespace}",
+    ): "superuser",
     ("GET", "/admin/v2/broker-stats/destinations"): "superuser",
     ("GET", "/admin/v2/brokers"): "superuser",
     ("DELETE", "/admin/v2/resourcegroups/{resourcegroup}"): "superuser",

@@ -32,7 +32,7 @@ def test_a_namespace_lives_and_dies(call: Call) -> None:
     assert call("PUT", "/admin/v2/namespaces/t1/ns1").status == 204
     assert call("PUT", "/admin/v2/namespaces/t1/ns1").status == 409
     assert call("GET", "/admin/v2/namespaces/t1").json == ["t1/ns1"]
-    assert call("GET", "/admin/v2/namespaces/t1/ns1/bundles").json["numBundles"] == 4
+    assert call("GET", "/admin/v2/namespaces/t1/ns1/bundles").json["numBundles"] == 32
     assert call("DELETE", "/admin/v2/tenants/t1").status == 409
     assert call("DELETE", "/admin/v2/namespaces/t1/ns1").status == 204
     assert call("GET", "/admin/v2/namespaces/t1/ns1").status == 404

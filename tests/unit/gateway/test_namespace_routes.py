@@ -126,7 +126,7 @@ def test_a_node_that_holds_legacy_namespaces_is_none_itself(call: Call) -> None:
     console = "/api/v1/clusters/standalone/tenants/public"
     assert call("GET", f"{console}/namespaces/standalone").status == 404
     page = call("GET", f"{console}/namespaces/standalone%2Fpersistent").json
-    assert (page["name"], page["bundles"], page["topics"]) == ("standalone/persistent", 4, 1)
+    assert (page["name"], page["bundles"], page["topics"]) == ("standalone/persistent", 32, 1)
     rows = call("GET", f"{console}/namespaces").json["rows"]
     assert [row["name"] for row in rows] == ["default", "standalone/persistent"]
     assert call("PUT", holder, {}).status == 204

@@ -308,7 +308,7 @@ async def leave_group(bench: AdminBench, name: str) -> None:
 
 
 async def split(bench: AdminBench, name: str) -> None:
-    """Split the first of the four bundles, once."""
+    """Split the first of the bundles, once."""
     await namespaces.split_bundle(
         bench.engine, _namespace(name), FIRST_BUNDLE, "range_equally_divide", [], unload=False
     )
@@ -319,7 +319,7 @@ async def bundles(bench: AdminBench, name: str) -> object:
     return (await bundles_beside(bench.store, _namespace(name), stored)).document["numBundles"]
 
 
-FIRST_BUNDLE = "0x00000000_0x40000000"
+FIRST_BUNDLE = "0x00000000_0x08000000"
 
 
 # Topics
@@ -549,7 +549,7 @@ VERBS = [
     Verb("put resource group", nothing, make_group, group, (5,), (), drop_group),
     Verb("delete resource group", make_group, drop_group, group, (None,), (NotFound,)),
     Verb("join resource group", grouped_namespace, join_group, joined, (True,), (), leave_group),
-    Verb("split bundle", make_namespace, split, bundles, (5,), (PreconditionFailed,), drop_namespace),
+    Verb("split bundle", make_namespace, split, bundles, (33,), (PreconditionFailed,), drop_namespace),
     Verb("clear namespace", filled_topic, clear_namespace, backlog, (0,), (), drop_topic),
     Verb("create topic", nothing, make_topic, topic, (OPEN,), (AlreadyExists,), drop_topic),
     Verb("delete topic", filled_topic, drop_topic, topic, (None,), (NotFound,)),

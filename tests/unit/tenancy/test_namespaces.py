@@ -53,6 +53,7 @@ from engine.tenancy.namespaces import (
 )
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.table import BY_NAME
+from engine.tenancy.settings import TenantLimits
 from engine.tenancy.tenants import (
     create_tenant,
     delete_tenant,
@@ -105,7 +106,7 @@ async def refused(call: Any) -> tuple[type[Refusal], str]:
 
 async def with_namespace(store: MetadataStore) -> None:
     await create_tenant(store, "t1", TENANT)
-    await create_namespace(store, NS, None, cluster="standalone")
+    await create_namespace(store, NS, None, cluster="standalone", default_bundles=4)
 
 
 async def test_bootstrap_stores_apaches_bytes_and_leaves_alone_what_is_there(
@@ -455,6 +456,16 @@ async def test_unknown_policies_of_newer_brokers_survive_a_change(store: Metadat
     await set_policy(store, NS, BY_NAME["messageTTL"], 60, cluster="standalone")
     policies = await get_policies(store, NS)
     assert (policies["newer"], policies["message_ttl_in_seconds"]) == ({"x": 1}, 60)
+
+
+async def test_a_new_namespace_has_enough_bundles_for_several_brokers(store: MetadataStore) -> None:
+    await create_tenant(store, "t1", TENANT)
+    await create_namespace(store, NS, None, cluster="standalone")
+    assert len(await get_bundles(store, NS)) == 32
+    limits = TenantLimits(default_number_of_namespace_bundles=7)
+    name = NamespaceName("t1", "ns2")
+    await create_namespace(store, name, None, cluster="standalone", limits=limits)
+    assert len(await get_bundles(store, name)) == 7
 
 
 async def test_bundles_are_read_where_a_split_writes_them(store: MetadataStore) -> None:

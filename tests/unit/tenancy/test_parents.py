@@ -76,7 +76,7 @@ async def test_a_namespace_with_a_cluster_in_its_name_is_made_below_its_tenant()
     for local in ("a", "b"):
         name = NamespaceName.parse(f"public/standalone/{local}")
         await create_namespace(store, name, {}, cluster="standalone")
-        assert (await get_policies(store, name))["bundles"]["numBundles"] == 4
+        assert (await get_policies(store, name))["bundles"]["numBundles"] == 32
 
 
 @pytest.mark.parametrize(
