@@ -9,7 +9,7 @@ import { createNamespace, type Namespace, refreshTenants, type TenantId } from "
 import { isRefusal } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
-const BUNDLES = 4;
+const BUNDLES = 32;
 const BUNDLES_MAX = 65_536;
 
 /** Makes a namespace of a tenant. */
