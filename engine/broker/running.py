@@ -26,6 +26,7 @@ from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.control.isolation_keeper import IsolationKeeper
+from engine.broker.control.load.bundle_splitter import BundleSplitter
 from engine.broker.control.load.leader import LoadLeader, move_by_owner
 from engine.broker.control.load.reporting import BusyShare, LoadReporter
 from engine.broker.control.topic_policies import PolicyLog
@@ -203,9 +204,10 @@ class Running:
             self.access, access_changes, self.context.judge, loaded, self.sessions
         )
         self.registration = BrokerRegistration(base.store, record)
+        loads = BundleLoads(self.registry, self.ownership)
         self.load_reporter = LoadReporter(
             self.registration,
-            BundleLoads(self.registry, self.ownership),
+            loads,
             BusyShare(partial(waited_s, asyncio.get_running_loop()), base.clock.monotonic_s),
             base.clock,
             lambda: self.dynamic.of(LoadBalanceSettings),
@@ -216,6 +218,12 @@ class Running:
             move_by_owner(self.brokers),
         )
         self._administer(base, record, incarnation=f"{record.id}-{instance}")
+        # It uses the numbers of topics and clients that the reporter counts once a minute.
+        self.splitter = BundleSplitter(
+            loads.loads,
+            self.operations.bundles,
+            lambda: self.dynamic.of(LoadBalanceSettings),
+        )
         self.isolation = IsolationKeeper(
             base.store,
             self.ownership,
@@ -293,6 +301,7 @@ class Running:
                 dynamic=self.dynamic,
                 load_reporter=self.load_reporter,
                 load_leader=self.load_leader,
+                splits=lambda: self.splitter.document(),
                 settings=base.data_path,
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,

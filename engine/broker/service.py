@@ -166,6 +166,7 @@ class BrokerService:
         self._tasks.spawn("registration", self._keep_registered(running))
         self._tasks.spawn("load reports", running.load_reporter.run())
         self._tasks.spawn("load balance", running.load_leader.run())
+        self._tasks.spawn("splits of bundles", running.splitter.run())
         self._log.info(
             "broker ready service=%s http=%s", self.record.service_url, self.record.web_url
         )

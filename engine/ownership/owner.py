@@ -393,12 +393,15 @@ class BundleOwnership:
             return True  # the namespace is being deleted, or only its policies have the bundles
         return stored is None or bundle in set(stored)
 
-    async def split(self, bundle: BundleName, edges: list[int]) -> list[BundleName]:
+    async def split(
+        self, bundle: BundleName, edges: list[int], bundles_max: int = BUNDLES_MAX
+    ) -> list[BundleName]:
         """Split ``bundle``, which this broker holds, at ``edges``; return its parts, which this broker holds then.
 
-        Topics are served throughout. Raises Conflict when the bundle is not held here, or another broker holds one of
-        its parts. Raises StoreUnavailableError or SessionExpiredError when the outcome is unknown; it is determined in
-        the background, and if the bundle was split, its parts are held from then on. Cancellation has the same effect.
+        Topics are served throughout. Raises Conflict when the bundle is not held here, another broker holds one of its
+        parts, or the namespace would have more than ``bundles_max`` bundles. Raises StoreUnavailableError or
+        SessionExpiredError when the outcome is unknown; it is determined in the background, and if the bundle was
+        split, its parts are held from then on. Cancellation has the same effect.
         """
         async with self._lock(bundle):
             if not self.owns(bundle) or bundle in self._leaving:
@@ -409,7 +412,7 @@ class BundleOwnership:
             parts = [BundleName(bundle.namespace, low, high) for low, high in ends]
             self._splitting[bundle] = parts
             try:
-                await self._cut(bundle, edges)
+                await self._cut(bundle, edges, bundles_max)
             except BaseException:
                 # The boundaries may be stored although the answer was lost. No other broker can split the bundle
                 # while this one holds the nodes of its parts.
@@ -425,7 +428,7 @@ class BundleOwnership:
                 await self._remove_node(bundle)
             return parts
 
-    async def _cut(self, bundle: BundleName, edges: list[int]) -> None:
+    async def _cut(self, bundle: BundleName, edges: list[int], bundles_max: int) -> None:
         """Claim the parts, then store the boundaries, so that a reader of these finds an owner for each part."""
         session = self._store.session_id
         for part in self._splitting[bundle]:
@@ -434,7 +437,9 @@ class BundleOwnership:
         if session != self._store.session_id or not self.owns(bundle):
             raise StoreUnavailableError(f"session changed while splitting {bundle}")
         path = paths.local_policies(str(bundle.namespace))
-        await update(self._store, path, lambda value: _split_policies(value, bundle, edges))
+        await update(
+            self._store, path, lambda value: _split_policies(value, bundle, edges, bundles_max)
+        )
 
     async def _settle(self, bundle: BundleName) -> None:
         """Determine whether a split with unknown outcome happened, until the store answers.
@@ -645,15 +650,18 @@ class BundleOwnership:
         await self._tasks.close()
 
 
-def _split_policies(value: bytes, bundle: BundleName, edges: list[int]) -> bytes:
-    """Return local policies in which ``bundle`` is split at ``edges``. Raises Conflict when they lack the bundle."""
+def _split_policies(value: bytes, bundle: BundleName, edges: list[int], bundles_max: int) -> bytes:
+    """Return local policies in which ``bundle`` is split at ``edges``.
+
+    Raises Conflict when they lack the bundle, or would have more than ``bundles_max`` bundles.
+    """
     stored = Bundles.decode(bundle.namespace, value)
     if stored is None or bundle not in set(stored):
         raise Conflict(f"bundle {bundle} was split meanwhile")
     document = decode_json(value, f"local policies of {bundle.namespace}")
     cut = Bundles(bundle.namespace, tuple(sorted({*stored.edges, *edges})))
-    if len(cut) > BUNDLES_MAX:
-        raise Conflict(f"{bundle.namespace} would have {len(cut)} bundles, at most {BUNDLES_MAX}")
+    if len(cut) > bundles_max:
+        raise Conflict(f"{bundle.namespace} would have {len(cut)} bundles, at most {bundles_max}")
     return encode_json({**document, "bundles": cut.document})
 
 

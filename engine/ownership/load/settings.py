@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from engine.base.settings import count, flag, live, number
+from engine.base.settings import count, flag, live, number, text
+from engine.ownership.division import BY_FLOW, BY_TOPICS, EQUALLY
 from engine.ownership.load.planned import PlanLimits
+from engine.ownership.load.split_checks import SplitLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,91 @@ class LoadBalanceSettings:
         "speed of the network in Gbit/s; 0: unknown, not considered (loadBalancerOverrideBrokerNicSpeedGbps)",
         high=10_000.0,
     )
+
+    load_balancer_auto_bundle_split_enabled: bool = live(
+        flag(True, "whether owners split overloaded bundles (loadBalancerAutoBundleSplitEnabled)")
+    )
+    load_balancer_split_interval_minutes: int = live(
+        count(
+            1,
+            "minutes between two checks for overloaded bundles (loadBalancerSplitIntervalMinutes)",
+            low=1,
+            high=1440,
+        )
+    )
+    load_balancer_namespace_bundle_split_condition_hit_count_threshold: int = live(
+        count(
+            3,
+            "checks in a row that must find a bundle overloaded"
+            " (loadBalancerNamespaceBundleSplitConditionHitCountThreshold)",
+            low=1,
+            high=100,
+        )
+    )
+    load_balancer_max_number_of_bundles_to_split_per_cycle: int = live(
+        count(
+            10,
+            "bundles that a broker splits in one check (loadBalancerMaxNumberOfBundlesToSplitPerCycle)",
+            low=1,
+            high=1000,
+        )
+    )
+    load_balancer_namespace_bundle_max_topics: int = live(
+        count(
+            1_000,
+            "topics above which a bundle is overloaded (loadBalancerNamespaceBundleMaxTopics)",
+            low=1,
+        )
+    )
+    load_balancer_namespace_bundle_max_sessions: int = live(
+        count(
+            1_000,
+            "producers and consumers above which a bundle is overloaded (loadBalancerNamespaceBundleMaxSessions)",
+            low=1,
+        )
+    )
+    load_balancer_namespace_bundle_max_msg_rate: int = live(
+        count(
+            30_000,
+            "messages/s in and out above which a bundle is overloaded (loadBalancerNamespaceBundleMaxMsgRate)",
+            low=1,
+        )
+    )
+    load_balancer_namespace_bundle_max_bandwidth_mbytes: int = live(
+        count(
+            100,
+            "MiB/s in and out above which a bundle is overloaded (loadBalancerNamespaceBundleMaxBandwidthMbytes)",
+            low=1,
+        )
+    )
+    load_balancer_namespace_maximum_bundles: int = live(
+        count(
+            128,
+            "bundles of a namespace up to which owners split (loadBalancerNamespaceMaximumBundles)",
+            low=1,
+            high=65_536,
+        )
+    )
+    default_namespace_bundle_split_algorithm: str = live(
+        text(
+            EQUALLY,
+            "algorithm by which owners split bundles (defaultNamespaceBundleSplitAlgorithm)",
+            choices=(EQUALLY, BY_TOPICS, BY_FLOW),
+        )
+    )
+
+    @property
+    def split_limits(self) -> SplitLimits:
+        """Thresholds of splits."""
+        return SplitLimits(
+            topics=self.load_balancer_namespace_bundle_max_topics,
+            sessions=self.load_balancer_namespace_bundle_max_sessions,
+            messages=self.load_balancer_namespace_bundle_max_msg_rate,
+            bytes=self.load_balancer_namespace_bundle_max_bandwidth_mbytes * float(1 << 20),
+            bundles=self.load_balancer_namespace_maximum_bundles,
+            hits=self.load_balancer_namespace_bundle_split_condition_hit_count_threshold,
+            splits_max=self.load_balancer_max_number_of_bundles_to_split_per_cycle,
+        )
 
     @property
     def limits(self) -> PlanLimits:

@@ -6,6 +6,8 @@ OWNER = "unit/ownership/test_owner.py"
 BOUNDARIES = "unit/ownership/test_boundaries.py"
 TRANSFERS = "unit/ownership/test_transfers.py"
 WITHHELD = "unit/broker/connection/test_withheld_closes.py"
+CHECKS = "engine/ownership/load/split_checks.py"
+SPLITTER = "unit/broker/control/load/test_bundle_splitter.py"
 MOVES = "engine/broker/administration/operations/transfers.py::BundleTransfers"
 
 EDITS = (
@@ -250,5 +252,28 @@ EDITS = (
         "self._drain.reschedule(asyncio.get_running_loop().time())",
         "pass",
         ("unit/programs/test_program.py::test_a_second_signal_ends_the_drain",),
+    ),
+    Edit(
+        "split-at-the-first-check",
+        f"{CHECKS}::SplitChecks.due",
+        "self._hits.get(overload.bundle, 0) + 1",
+        "limits.hits",
+        (
+            "unit/ownership/load/test_split_checks.py::test_a_bundle_must_be_above_in_checks_in_a_row",
+        ),
+    ),
+    Edit(
+        "hot-topic-splits-its-bundle",
+        f"{CHECKS}::_is_of_one_topic",
+        "return hottest > limit and value - hottest <= limit",
+        "return False",
+        (f"{SPLITTER}::test_a_hot_topic_is_named_once_and_its_bundle_is_kept",),
+    ),
+    Edit(
+        "bundles-of-a-namespace-unbounded",
+        "engine/ownership/owner.py::_split_policies",
+        "if len(cut) > bundles_max:",
+        "if False:",
+        (f"{SPLITTER}::test_a_failed_split_is_reported_and_the_next_check_tries_again",),
     ),
 )

@@ -59,6 +59,8 @@ class Collaborators:
     dynamic: DynamicSettings
     load_reporter: LoadReporter
     load_leader: LoadLeader
+    splits: Callable[[], list[JsonObject]]
+    """Returns the overloaded bundles that are not split."""
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     forget: ForgetTopic
@@ -101,7 +103,7 @@ class AdminOperations:
             parts.ownership,
             parts.dynamic,
             parts.record,
-            *(parts.load_reporter, parts.load_leader),
+            *(parts.load_reporter, parts.load_leader, parts.splits),
         )
         self.settings = SettingOperations(parts.dynamic)
         self._losses = dict([bind(LOSSES, parts.losses)])

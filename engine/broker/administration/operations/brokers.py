@@ -1,6 +1,7 @@
 """Administrative operations on a broker: its health, its load and the statistics of all its topics."""
 
 import asyncio
+from collections.abc import Callable
 
 from engine.admin.api.arguments import JsonObject, NoArguments
 from engine.admin.api.brokers import (
@@ -55,7 +56,9 @@ class BrokerOperations:
         record: BrokerRecord,
         load_reporter: LoadReporter,
         load_leader: LoadLeader,
+        splits: Callable[[], list[JsonObject]],
     ) -> None:
+        """``splits`` returns the overloaded bundles that are not split, as LOAD_BALANCE does."""
         self._store = store
         self._registry = registry
         self._ownership = ownership
@@ -63,6 +66,7 @@ class BrokerOperations:
         self._record = record
         self._load_reporter = load_reporter
         self._load_leader = load_leader
+        self._splits = splits
 
     @property
     def handlers(self) -> Handlers:
@@ -124,7 +128,7 @@ class BrokerOperations:
         return self._record.document(await self._load_reporter.current())
 
     async def load_balance(self, args: NoArguments) -> JsonObject:
-        return await self._load_leader.document()
+        return {**await self._load_leader.document(), "splits": self._splits()}
 
     async def topics_stats(self, args: TopicsPage) -> JsonObject:
         following = [topic for topic in self._registry.topics() if topic.name.full > args.after]

@@ -20,7 +20,7 @@ from engine.admin.api.bundles import (
 )
 from engine.admin.client import AdminClient
 from engine.base.errors import Conflict
-from engine.base.names import BundleName, TopicName
+from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.broker.administration.operations.transfers import BundleTransfers
 from engine.broker.administration.reports import rate_out
 from engine.broker.control.assignment import BundleAssignment
@@ -131,7 +131,7 @@ class BundleOperations:
         place = await self._assignment.place_bundle(bundle)
         if not place.here:
             raise MovedError(place.owner.http_url, place.owner.http_url_tls)
-        loads = await self._loads(bundle)
+        loads = await self.topic_loads(bundle)
         edges = cuts(bundle, algorithm, loads, args.positions)
         if not edges:
             return [bundle.range]
@@ -144,22 +144,48 @@ class BundleOperations:
                 await self._ownership.release(part, self.unload_topics)
         return [part.range for part in parts]
 
+    async def bundle_count(self, namespace: NamespaceName) -> int:
+        """Return the number of bundles of a namespace. Raises NoNamespaceError and the store's errors."""
+        return len(await self._ownership.bundles(namespace))
+
+    async def split_owned(
+        self,
+        bundle: BundleName,
+        algorithm: str,
+        bundles_max: int,
+    ) -> list[BundleName]:
+        """Split an owned bundle, see ``SplitHost``."""
+        edges = cuts(bundle, algorithm, await self.topic_loads(bundle), ())
+        if not edges:
+            return []
+        try:
+            return await self._ownership.split(bundle, edges, bundles_max)
+        except NoNodeError as error:
+            raise Conflict(f"Namespace {bundle.namespace} is being deleted") from error
+
     async def bundle_cuts(self, args: SplitBundle) -> list[int]:
         algorithm = check_algorithm(args.algorithm, args.positions)
         bundle = BundleName.parse(args.namespace, args.bundle or "")
         await self._check_not_elsewhere(bundle)
-        return cuts(bundle, algorithm, await self._loads(bundle), args.positions)
+        return cuts(bundle, algorithm, await self.topic_loads(bundle), args.positions)
 
-    async def _loads(self, bundle: BundleName) -> list[TopicLoad]:
+    async def topic_loads(self, bundle: BundleName) -> list[TopicLoad]:
         """Return the load of every topic of the bundle, which is zero for topics that are not loaded."""
         names = await topics.list_topics(
             self._store, bundle.namespace, bundle=bundle.range, include_system=True
         )
         loads = {name: TopicLoad(TopicName.parse(name).bundle_hash) for name in names}
-        for topic in self._registry.topics(bundle.namespace):
-            if bundle.holds(topic.name.bundle_hash):
-                loads[topic.name.full] = _load_of(topic)
-        return list(loads.values())
+        return list((loads | self._loaded(bundle)).values())
+
+    def loaded_topics(self, bundle: BundleName) -> list[TopicLoad]:
+        """Return the load of every loaded topic of a bundle."""
+        return list(self._loaded(bundle).values())
+
+    def _loaded(self, bundle: BundleName) -> dict[str, TopicLoad]:
+        is_within = _within(bundle)
+        return {
+            topic.name.full: _load_of(topic) for topic in self._registry if is_within(topic.name)
+        }
 
 
 def _load_of(topic: Topic) -> TopicLoad:
