@@ -187,6 +187,13 @@ class ProxySession(Connection):
         return self.copied_bytes + (0 if self.broker is None else self.broker.copied_bytes)
 
     @property
+    def broker_address(self) -> str:
+        """``host/address:port`` of the broker that was connected to, as Java writes it; empty without one."""
+        if self.broker is None:
+            return ""
+        return f"{ServiceUrl.parse(self.broker_url).host}/{self.broker.peer_name}"
+
+    @property
     def copying(self) -> bool:
         """True while bytes are copied to and from a broker."""
         return self._copying

@@ -255,8 +255,8 @@ class ProxyService:
                     {
                         "requestRate": reads,
                         "byteRate": size,
-                        "inboundChannel": session.peer_name,
-                        "outboundChannel": session.broker_url,
+                        "clientAddress": f"/{session.peer_name}",
+                        "brokerAddress": session.broker_address,
                     }
                 )
         return json_response(200, rows)

@@ -1,6 +1,8 @@
 """Combinations of proxies and brokers of both kinds, with the official Python client and Apache's Java client."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -115,3 +117,22 @@ def test_counters_have_apaches_names(routes: Routes) -> None:
         }
     assert {f"pulsar_proxy_{name}_total" for name in COUNTERS} <= names["apache to ours"]
     assert names["apache to ours"] - names["ours to ours"] == set()
+
+
+def test_statistics_of_connections_have_apaches_form(routes: Routes) -> None:
+    forms = []
+    for route in ("ours to ours", "apache to ours"):
+        client = pulsar.Client(routes.urls[route], logger=QUIET, operation_timeout_seconds=30)
+        client.create_producer(topic(route, "plain"))
+        url = f"{routes.pages[route]}/proxy-stats/connections"
+        with urllib.request.urlopen(url, timeout=20) as page:
+            rows = json.load(page)
+        client.close()
+        assert rows
+        forms.append(
+            {
+                name: re.sub("[0-9]+$", "0", value) if isinstance(value, str) else type(value)
+                for name, value in rows[0].items()
+            }
+        )
+    assert forms[0] == forms[1]

@@ -75,10 +75,10 @@ async def test_bytes_are_copied_as_they_are() -> None:
         await until(lambda: bytes(far.bytes) == NOT_PARSED)
         await until(lambda: len(client.bytes) == 120)
         [row] = await rows_of(proxy)
-        assert row["outboundChannel"].startswith("pulsar://127.0.0.1:")
-        assert row["inboundChannel"] == client.transport.get_extra_info("sockname")[0] + (
-            f":{client.transport.get_extra_info('sockname')[1]}"
-        )
+        sockets = [end.transport.get_extra_info("sockname") for end in (client, far)]
+        addresses = [f"/{host}:{port}" for host, port in sockets]
+        assert row["clientAddress"] == addresses[0]
+        assert row["brokerAddress"] == f"127.0.0.1{addresses[1]}"
         assert 'pulsar_proxy_binary_bytes_total{cluster="standalone"} 160' in await body_of(
             await page(proxy, "/metrics")
         )
@@ -115,7 +115,7 @@ async def test_a_reader_that_stops_stops_the_writer() -> None:
             await settled()
         assert client.paused
         assert sent <= 8 * HIGH_WATER
-        assert [row["inboundChannel"] for row in await rows_of(proxy)]
+        assert [row["clientAddress"] for row in await rows_of(proxy)]
         far.resume_reading()
         await until(lambda: len(far.bytes) == sent)
         assert not client.paused
