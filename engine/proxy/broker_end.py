@@ -73,7 +73,7 @@ class BrokerEnd(Connection):
         self._credentials = credentials
         self._handshake_s = handshake_s
         self._silence_s = silence_s
-        self._write: Callable[[bytes], None] = _drop
+        self._write: Callable[[bytes], None] = drop
         self._reads_at_tick = -1
         self._quiet_ticks = 0
         self._was_held = False
@@ -189,12 +189,12 @@ class BrokerEnd(Connection):
         if self._timer is not None:
             self._timer.cancel()
         client, self._client = self._client, None
-        self._write = _drop
+        self._write = drop
         if client is not None:
             client.broker_lost(error)
 
 
-def _drop(data: bytes) -> None:
+def drop(data: bytes) -> None:
     """Take the place of a write while there is no other end."""
 
 

@@ -25,7 +25,7 @@ from engine.net.refused_commands import RefusedCommands
 from engine.net.routing import Router
 from engine.net.transport import Connection
 from engine.proxy import requests_to_any
-from engine.proxy.broker_end import COPY_HIGH_BYTES, COPY_LOW_BYTES, BrokerEnd, pass_end
+from engine.proxy.broker_end import COPY_HIGH_BYTES, COPY_LOW_BYTES, BrokerEnd, drop, pass_end
 from engine.proxy.client_handshake import ClientHandshake
 from engine.proxy.known_brokers import ABSENT, KnownBrokers, TargetRefused
 from engine.proxy.proxy_counters import Counters
@@ -129,6 +129,7 @@ class ProxySession(Connection):
         self.rates = Rates(shared.clock)
         self._shared = shared
         self._copying = False
+        self._write: Callable[[bytes], None] = drop
         self._peer = Peer(self.frame_max)
         self._early: list[bytes] = []
         """Bytes that arrived behind the CONNECT of a client that names a broker."""
@@ -203,7 +204,7 @@ class ProxySession(Connection):
         if self._upstream is None:
             if self._live is None:
                 raise LostError("the connection is closed")
-            shared, forwarding = self._shared, self._forwarding
+            shared, forwarding = self._shared, self.forwards
             role = self.identity.role if shared.authenticated else None
             self._upstream_key = self if forwarding else role
             original = self._live.handshake.presented if forwarding else None
@@ -211,7 +212,8 @@ class ProxySession(Connection):
         return self._upstream
 
     @property
-    def _forwarding(self) -> bool:
+    def forwards(self) -> bool:
+        """True where the client's own credentials are sent to brokers."""
         return self._shared.settings.forward_authorization_credentials
 
     # The life of the connection
@@ -229,11 +231,12 @@ class ProxySession(Connection):
         if self._upstream is not None:
             self._upstream = None
             key, self._upstream_key = self._upstream_key, None
-            self._shared.upstreams.give(key, keep=not self._forwarding)
+            self._shared.upstreams.give(key, keep=not self.forwards)
         if self.broker is not None:
             self.broker.close()
         self._shared.ended(self)
         self.broker = self._live = None
+        self._write = drop
 
     def _failed(self, name: str, error: BaseException) -> None:
         log.error("request failed client=%s task=%s", self.peer_name, name, exc_info=error)
@@ -294,7 +297,7 @@ class ProxySession(Connection):
                 target[:200],
                 error,
             )
-            self.broker_refused(error.code, str(error))
+            self._refuse(error.code, str(error))
             return
         timeout_s = shared.settings.broker_proxy_connect_timeout_ms / 1000
         host, port, encrypted = ServiceUrl.parse(url)
@@ -311,7 +314,7 @@ class ProxySession(Connection):
                 await shared.network.connect(host, port, lambda: end, tls=tls)
         except OSError as error:  # a TimeoutError is one
             log.info("no connection client=%s broker=%s: %s", self.peer_name, url, error)
-            self.broker_refused(ServerError.ServiceNotReady, ABSENT)
+            self._refuse(ServerError.ServiceNotReady, ABSENT)
 
     def _connect_frame(self, shake: ClientHandshake) -> bytes:
         """Return CONNECT of the proxy for its client. Raises OSError for credentials that cannot be read."""
@@ -322,7 +325,7 @@ class ProxySession(Connection):
             method, data = shared.link.credentials(b"")
         if shared.authenticated:
             original = self.identity.role
-            if self._forwarding:
+            if self.forwards:
                 forwarded = shake.presented()
         return client_commands.connect(
             request.client_version,
@@ -339,21 +342,29 @@ class ProxySession(Connection):
     def broker_connected(self, body: pb.CommandConnected) -> None:
         broker = self.broker
         assert broker is not None
+        assert broker.transport is not None
         assert self.transport is not None
         assert self._live is not None
-        self._live.handshake.hand_over(ends_with_credentials=not self._forwarding)
+        self._live.handshake.hand_over(ends_with_credentials=not self.forwards)
         self.transport.set_write_buffer_limits(COPY_HIGH_BYTES, COPY_LOW_BYTES)
         self.send(commands.with_body(CommandType.CONNECTED, body))
         self.flush()
         self._copying = True
+        self._write = broker.transport.write
         early, self._early = self._early, []
         if early:
-            self._copy(b"".join(early))
+            self.data_received(b"".join(early))
         self.release(BROKER)
         if broker.paused:  # by what was sent just now
             self.pause_reading()
 
     def broker_refused(self, code: int, text: str) -> None:
+        if code == ServerError.AuthenticationError and not self.forwards:
+            log.error("broker %s refuses the proxy's own credentials: %s", self.broker_url, text)
+            code, text = ServerError.ServiceNotReady, ABSENT
+        self._refuse(code, text)
+
+    def _refuse(self, code: int, text: str) -> None:
         self.send(commands.error(commands.NO_REQUEST, code, text))
         self.close(HandshakeError(f"refused: {text}"))
 
@@ -365,20 +376,17 @@ class ProxySession(Connection):
             log.info(
                 "no connection client=%s broker=%s: %s", self.peer_name, self.broker_url, reason
             )
-            self.broker_refused(ServerError.ServiceNotReady, ABSENT)
+            self._refuse(ServerError.ServiceNotReady, ABSENT)
 
     # Copying
 
     def data_received(self, data: bytes) -> None:
-        if self._copying:
-            self._copy(data)
-        else:
+        if not self._copying:
             super().data_received(data)
-
-    def _copy(self, data: bytes) -> None:
+            return
         self.reads += 1
         self.copied_bytes += len(data)
-        self.broker.transport.write(data)  # type: ignore[union-attr]
+        self._write(data)
 
     def pause_writing(self) -> None:
         super().pause_writing()

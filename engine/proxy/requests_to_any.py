@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 TOO_MANY = "Too many concurrent lookup and partitionsMetadata requests"
 ELSEWHERE = "Not served by the proxy itself: connect to the broker that a lookup names"
+NOT_LOGGED_IN = "The proxy cannot log in at the brokers"
 NO_WATCHERS = "The proxy has no topic list watchers"
 
 
@@ -42,6 +43,11 @@ class LookupClient(Protocol):
 
     @property
     def peer_name(self) -> str: ...
+
+    @property
+    def forwards(self) -> bool:
+        """True where the client's own credentials are sent to brokers."""
+        ...
 
 
 Refuse = Callable[[int, int, str], bytes]
@@ -129,6 +135,9 @@ class RequestsToAny:
         try:
             return await ask()
         except (RefusedError, OldBrokerError) as error:
+            if error.code == ServerError.AuthenticationError and not self._client.forwards:
+                log.error("the brokers refuse the proxy's own credentials: %s", error)
+                return refuse(body.request_id, ServerError.ServiceNotReady, NOT_LOGGED_IN)
             return refuse(body.request_id, error.code, str(error))
         except (MagnetarError, OSError) as error:  # OSError: of a token's file
             log.info("%s not answered client=%s: %s", kind, self._client.peer_name, error)

@@ -157,6 +157,20 @@ async def test_a_challenge_in_the_handshake_is_answered_by_the_proxy() -> None:
         assert client.received_commands == []
 
 
+async def test_a_client_does_not_answer_for_the_proxys_own_credentials() -> None:
+    """Client libraries give up on AuthenticationError, which here says nothing about their credentials."""
+    refusal = commands.error(
+        commands.NO_REQUEST, ServerError.AuthenticationError, "Failed to authenticate"
+    )
+    async with guarded() as (proxy, broker, target):
+        client = await dial(proxy, connect(token("app"), target))
+        (await broker.peer(0)).send(refusal)
+        assert (await client.next("error")).error == ServerError.ServiceNotReady
+        client = await dial(proxy, connect(token("app")) + say.lookup(NAME.full, 1))
+        (await broker.peer(1)).send(refusal)
+        assert (await client.next("lookupTopicResponse")).error == ServerError.ServiceNotReady
+
+
 async def test_a_lookup_connection_presents_renewed_credentials() -> None:
     async with guarded(forward_authorization_credentials=True) as (proxy, broker, _):
         old, new = (token("app", exp=now_s() + life_s) for life_s in (60, 900))
