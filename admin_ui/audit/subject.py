@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 from django.urls import ResolverMatch
+from rest_framework.exceptions import APIException
 
 from admin_ui.calls import ClusterView, ConsoleView
 from admin_ui.rights import parts_of
@@ -49,8 +50,8 @@ def subject_of(request: HttpRequest) -> CallSubject:
         return CallSubject()
     cluster = _cluster_of(request, view, match)
     places: list[dict[str, str]] = []
-    # A name that is not valid is no subject; the view refuses it.
-    with suppress(MagnetarError, KeyError):
+    # A name that is not valid, or a body that is not read, is no subject; the view refuses it.
+    with suppress(MagnetarError, KeyError, APIException):
         asked = view(**_arguments(request))
         asked.setup(request, *match.args, **match.kwargs)
         places = [parts_of(place) for place in _resources(view, request, asked)]

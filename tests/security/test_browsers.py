@@ -79,7 +79,10 @@ def test_no_form_begins_a_session_or_resets_a_password(call: Gateway, path: str)
 )
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("PUT", TENANT), ("POST", "/api/v1/views"), ("POST", "/api/v1/runs")],
+    [
+        *(("PUT", TENANT), ("POST", "/api/v1/views"), ("POST", "/api/v1/runs")),
+        ("POST", "/api/v1/clusters/standalone/topics"),
+    ],
 )
 def test_forms_and_texts_are_no_bodies(call: Gateway, method: str, path: str, kind: str) -> None:
     assert call(method, path, BODY, content_type=kind).status == 415
