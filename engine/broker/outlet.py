@@ -7,8 +7,8 @@ from engine.auth.identity import Identity
 from engine.base.budget import Budget
 from engine.ownership.owner import OwnerRecord
 
-NEXT_BROKER_VERSION = 21
-"""First protocol version whose clients may know the address of the next broker; those that do not, ignore it."""
+NEXT_BROKER_VERSION = 20
+"""First protocol version whose clients may know the address of the next broker: C++ announces 20. Others ignore it."""
 
 
 class Outlet(Protocol):

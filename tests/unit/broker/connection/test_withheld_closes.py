@@ -86,7 +86,6 @@ async def test_clients_of_older_protocols_get_no_address(monkeypatch: pytest.Mon
 
 def test_clients_of_a_listener_get_its_addresses() -> None:
     client = Client()
-    client.protocol_version = 21
     moved = Moved(client, NEXT._replace(listeners={"outside": OUTSIDE}))
     assert next_addresses(client, moved) == (None, None)  # its lookup may name a listener
     client.listener = "outside"
