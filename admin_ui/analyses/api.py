@@ -104,8 +104,11 @@ class AnalysesView(JobsView):
     calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form."""
-        if not is_of_another_site(request):
+        """Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form.
+
+        It is started for callers who may launch one.
+        """
+        if not is_of_another_site(request) and await self.is_superuser():
             clusters_for(request).part(services.Warming).request()
         return json_answer(selectors.analyses())
 

@@ -60,6 +60,17 @@ def test_a_read_by_a_page_of_another_site_starts_nothing(
     assert started == ([] if site.endswith("-site") else [site])
 
 
+@pytest.mark.parametrize(("role", "starts"), [("root", True), ("stranger", False)])
+def test_spark_starts_only_for_callers_who_may_launch_an_analysis(
+    call: Gateway, role: str, starts: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.IDENTITY = by_token(authorization_enabled=True)
+    started: list[str] = []
+    monkeypatch.setattr(Warming, "request", lambda _: started.append(role))
+    assert call("GET", "/api/v1/analyses", headers=bearer(role)).status == 200
+    assert started == ([role] if starts else [])
+
+
 SIGN_INS = ("/login", "/accounts/login/", "/admin/login/", "/api-auth/login/")
 RESETS = ("/password_reset", "/accounts/password_reset/", "/accounts/reset/MQ/token/")
 

@@ -43,6 +43,14 @@ EDITS = (
         "",
     ),
     Edit(
+        "spark-starts-for-callers-who-may-launch-nothing",
+        "admin_ui/analyses/api.py::AnalysesView",
+        "and await self.is_superuser()",
+        "",
+        (f"{BROWSERS}::test_spark_starts_only_for_callers_who_may_launch_an_analysis",),
+        "",
+    ),
+    Edit(
         "queries-recorded-with-secrets",
         "admin_ui/audit/recording.py::entry_for",
         'given_query(request.META.get("QUERY_STRING") or "")',
