@@ -13,6 +13,7 @@ from tests.e2e.walk.walk import MENUS, Shown, Walk
 from tests.support.access.two_tenants import CLUSTER, TENANTS, canary, topic_of
 from tests.support.instances.canaries import (
     ADMINS,
+    OVERSEER,
     PEOPLE,
     Visitor,
     fill,
@@ -73,11 +74,17 @@ SHOWN_OF_A_TENANT = {
 """Canary texts that pages show to the administrator of a tenant and to superusers, ..."""
 SHOWN_OF_SUPERUSERS = {"person"}
 """... and those that they show to superusers alone."""
-PLACES_OF_SUPERUSERS = {"People", "Payload rules", "Audit log"}
+PLACES_OF_SUPERUSERS = {"/people", "/payload-rules", "/audit"}
+PARTLY_REFUSED = {"/analyses"}
+"""Offered pages of which superusers alone see all: here the catalogue is for everybody, and the runs are not."""
 PUSHED = "pushed "
 """Beginning of the request of pushes."""
 MANY = 20
 """Number of messages that are no few ones: without a consumer they need attention after seconds."""
+UNTRUE = re.compile(
+    r"No (broker|bookie) is registered|no topic yet|No tenant yet|No bundle matches", re.IGNORECASE
+)
+"""Texts of an instance without parts or topics. This one has them, whoever looks."""
 OWN = {"Change password…", "New token…"}
 """Actions of an account, which every level permits."""
 
@@ -149,11 +156,16 @@ class Visit:
         self.walk = walk
         self.visitor = visitor
         self.kinds: set[str] = set()
+        self.refused: set[str] = set()
+        """Paths of pages on which a call was refused."""
         self.problems: list[str] = []
 
     def page(self, path: str) -> None:
         """Go to a page and judge it."""
-        self._judge(self.walk.go(path), path)
+        shown = self.walk.go(path)
+        self._judge(shown, path)
+        if shown.refused:
+            self.refused.add(path)
 
     def dialogs(self, path: str) -> None:
         """Open each dialog and each menu of the present page and judge it, or the reason why it does not open."""
@@ -185,10 +197,13 @@ class Visit:
         self._judge(walk.look(path + typed), where)
         confirm = dialog.get_by_role("button").last
         why = walk.why_not(confirm)
+        failed = dialog.get_by_role("alert").count() > 0
         is_refused = bool(WHY.search(why or "") or (why == "" and WHY.search(dialog.inner_text())))
         may_change = self.visitor.level == "full" and self.visitor.tenants
         if not may_change and text not in OWN and not is_refused:
             self.problems.append(f"{where} opens, and is not refused")
+        if failed and not is_refused:
+            self.problems.append(f"{where} opens, and fails")
         walk.close()
 
     def everything(self, entries: dict[int, int]) -> None:
@@ -214,6 +229,7 @@ class Visit:
         self.kinds |= {text.split("-", 2)[2] for text in own}
         if others := unseen(shown, self.visitor.tenants):
             self.problems.append(f"{where} has texts of another tenant: {others}")
+        self.problems += [f"{where} shows {text[0]!r}" for text in UNTRUE.finditer(shown.text)]
         self.problems += [f"{where} hides a refusal: {text}" for text in hidden(shown)]
 
 
@@ -224,14 +240,36 @@ def test_a_person_is_shown_its_own_tenants_and_each_refusal_with_its_right(
 ) -> None:
     with walking(browser, secure, visitor) as walk:
         assert walk.routes() == set(PATHS), "each route of the front end needs a path here"
-        links = walk.page.get_by_role("navigation", name="Main").get_by_role("link")
-        offered = PLACES_OF_SUPERUSERS & {text.strip() for text in links.all_inner_texts()}
-        assert offered == (PLACES_OF_SUPERUSERS if visitor.superuser else set())
+        offered = walk.offered()
         visit = Visit(walk, visitor)
         visit.everything(entries)
+    assert (offered >= PLACES_OF_SUPERUSERS) is visitor.superuser
+    assert visit.refused & offered <= PARTLY_REFUSED
+    exported = any("/topics/export?" in request for request in walk.received)
+    assert exported is bool(visitor.tenants and visitor != ADMINS[1])
     wanted = SHOWN_OF_A_TENANT if visitor.tenants else set()
     superusers = SHOWN_OF_SUPERUSERS if visitor.superuser else set()
     assert visit.kinds >= wanted | superusers
+    assert not visit.problems, "\n".join(visit.problems)
+
+
+def test_a_superuser_who_views_as_a_role_is_shown_nothing_else(
+    browser: Browser, secure: SecureInstance, entries: dict[int, int]
+) -> None:
+    """Nothing that was shown before remains, on any page."""
+    with walking(browser, secure, OVERSEER) as walk:
+        for path in ("/", f"/c/{CLUSTER}/topics", f"/c/{CLUSTER}/tenants"):
+            assert unseen(walk.go(path), ADMINS[0].tenants)
+        walk.page.get_by_role("button", name="Account of").click()
+        walk.page.get_by_role("button", name="View as a role…").click()
+        walk.page.get_by_role("textbox", name="Role").fill(ADMINS[0].role)
+        walk.page.keyboard.press("Enter")
+        expect(walk.page.get_by_role("note")).to_contain_text("Nothing can be changed")
+        walk.look("/")
+        visit = Visit(walk, ADMINS[0]._replace(level="read"))
+        for path in paths(1, entries).values():
+            visit.page(path)
+    assert visit.kinds >= SHOWN_OF_A_TENANT
     assert not visit.problems, "\n".join(visit.problems)
 
 
@@ -271,3 +309,4 @@ def test_two_people_at_once_are_pushed_the_changes_of_their_own_tenant(
             # Beats answer no request. They have the state of the instance's parts, and nothing of a tenant.
             assert "" not in requests
             assert {json.loads(text)["channel"] for text in requests} >= {"topics", "overview"}
+    assert secure.instance.child("redis")["state"] == "stopped"

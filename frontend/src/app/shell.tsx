@@ -126,7 +126,7 @@ function NavLinks() {
         .filter((place) => isOffered(place, person))
         .map((place) => (
           <li key={place.label}>
-            <Link to={place.path(cluster)} aria-current={place.holds(pathname) ? "page" : undefined}>
+            <Link to={place.path(cluster, person)} aria-current={place.holds(pathname) ? "page" : undefined}>
               <place.icon />
               {place.label}
             </Link>

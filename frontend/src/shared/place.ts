@@ -5,7 +5,8 @@ import type { Person } from "../api/session/calls";
 export interface Place {
   label: string;
   icon: ComponentType;
-  path: (cluster: string) => string;
+  /** `person`: the user, where the place has another first page for some. */
+  path: (cluster: string, person?: Person | null) => string;
   /** Whether a page at this path is part of the place. */
   holds: (pathname: string) => boolean;
   /** Whom it is offered to; without it everybody. */

@@ -147,6 +147,11 @@ class Walk:
         """Return the paths of the front end's own table of routes, with ``$name`` for variables."""
         return set(self.page.evaluate("() => Object.keys(window.__TSR_ROUTER__.routesByPath)"))
 
+    def offered(self) -> set[str]:
+        """Return the paths of the navigation."""
+        links = self.page.get_by_role("navigation", name="Main").get_by_role("link")
+        return {link.get_attribute("href") or "" for link in links.all()}
+
     def go(self, path: str) -> Shown:
         """Go to a page, wait until it has all that it shows, and return it."""
         while True:

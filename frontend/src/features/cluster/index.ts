@@ -42,6 +42,8 @@ export const clusterRoutes = [brokers, bundles, bookies, settings] as const;
 export const clusterParts: Place = {
   label: "Cluster",
   icon: ClusterIcon,
-  path: (cluster) => `/c/${encodeURIComponent(cluster)}/brokers`,
+  // Of the parts of a cluster, users other than superusers see the bundles of their namespaces alone.
+  path: (cluster, person) =>
+    `/c/${encodeURIComponent(cluster)}/${person && !person.reads_everything ? "bundles" : "brokers"}`,
   holds: (pathname) => /^\/c\/[^/]+\/(brokers|bundles|bookies|settings)$/.test(pathname),
 };

@@ -68,6 +68,13 @@ EDITS = (
         (f"{OWN_SESSION}::test_others_do_not_look_as_a_role",),
     ),
     Edit(
+        "a-superuser-of-a-lower-level-is-offered-less-than-it-reads",
+        "admin_ui/session/selectors.py::_person",
+        "not acting.viewing_as and has_superuser_role(acting.role, user)",
+        "acting.superuser",
+        (f"{OWN_SESSION}::test_a_superuser_of_a_lower_level_reads_everything",),
+    ),
+    Edit(
         "looking-as-a-role-may-change",
         "gateway/people/acting.py::acting_of",
         "return Acting(viewed, AccessLevel.READ, True, True)",
