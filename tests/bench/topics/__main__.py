@@ -1,10 +1,11 @@
 """Many topics, many connections, failover. ``python -m tests.bench.topics [--only PART]``, where the parts are topics,
-known, connections, failover, rolling and balance.
+known, connections, failover, rolling, balance and cores.
 
 Topics are made, used, and served again after a clean stop and a ``kill -9`` (Apache's standalone is not restarted);
 thousands of connections come to one topic; and, in an instance with two brokers, how long a producer pauses whose
 broker dies; with three brokers, what clients see of a rolling restart, and how long the topics of a killed broker are
-not served; and how long they take to share a load that one of them had alone.
+not served; and how long they take to share a load that one of them had alone; and what one and
+two brokers take that share the cores.
 
 ``--revision REV`` runs the tree of that revision of ours beside the working tree, by turns. CPU is that
 of all processes of a side. It asserts nothing.
@@ -28,6 +29,7 @@ from tests.bench.gateway.measuring import Rows
 from tests.bench.gateway.sides import Options, Side, sides
 from tests.bench.topics.balance import balanced
 from tests.bench.topics.connecting import connecting
+from tests.bench.topics.cores import shared_cores
 from tests.bench.topics.failover import gaps
 from tests.bench.topics.known import known
 from tests.bench.topics.loading import loading
@@ -35,8 +37,8 @@ from tests.bench.topics.rolling import leaving
 
 TOPICS = 2_000
 ENTRIES_PER_S = 60_000.0
-PARTS = ("topics", "known", "connections", "failover", "rolling", "balance")
-ALONE = {"failover", "rolling", "balance"}
+PARTS = ("topics", "known", "connections", "failover", "rolling", "balance", "cores")
+ALONE = {"failover", "rolling", "balance", "cores"}
 """Parts with instances of their own."""
 
 
@@ -74,6 +76,10 @@ def main() -> None:
         topics = max(int(TOPICS * args.scale), 10)
         for revision in dict.fromkeys(("", args.revision)):
             print(f"rolling {revision or 'ours'}: {short(leaving(topics, revision))}", flush=True)
+    if "cores" in chosen:
+        for number in range(args.rounds):
+            for brokers in (1, 2):
+                print(f"cores {number + 1}: {short(shared_cores(brokers))}", flush=True)
     if "balance" in chosen:
         print(f"balance: {short(balanced(ENTRIES_PER_S * args.scale))}", flush=True)
 
