@@ -183,7 +183,7 @@ class SignOutView(_OwnView):
         self.acting(request)
         provider = request.session.get(provider_people.PROVIDER, "")
         id_token = request.session.get(provider_people.ID_TOKEN, "")
-        await in_thread(request.session.flush)()
+        await in_thread(signing_in.sign_out)(request)
         href = await self._end_at(request, provider, id_token) if provider else None
         return json_answer({"end_session_href": href})
 

@@ -1,11 +1,13 @@
 """Sessions in the database, each with what its owner reads of it: address, browser, and when it was used last."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.contrib.auth import SESSION_KEY
+from asgiref.sync import sync_to_async
+from django.contrib.auth import SESSION_KEY, get_user_model
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from engine.auth.credentials import AuthenticationFailed
@@ -71,7 +73,7 @@ class SessionStore(DatabaseStore):
         except UpdateError as error:
             if isinstance(error.__context__, OperationalError | InterfaceError):
                 raise error.__context__ from error
-            raise AuthenticationFailed("the session was ended", "SESSION_ENDED") from error
+            raise _ended() from error
 
     async def note_use(self) -> None:
         """Store that the session is used now, unless that was stored within the last minute."""
@@ -91,6 +93,10 @@ def _with_columns(row: Any, data: dict[str, Any]) -> PersonSession:
     return session
 
 
+def _ended() -> AuthenticationFailed:
+    return AuthenticationFailed("the session was ended", "SESSION_ENDED")
+
+
 def origin(public_id: str, address: str, browser: str) -> dict[str, Any]:
     """Return the values under ``ORIGIN`` of a session that begins."""
     return {
@@ -101,10 +107,36 @@ def origin(public_id: str, address: str, browser: str) -> dict[str, Any]:
     }
 
 
-def end_sessions(user_id: int, *, besides: str | None = None) -> None:
-    """End the sessions of a user (A27), except the one with the key ``besides``."""
+def lock_sessions(user_id: int) -> None:
+    """Wait, in a transaction, for other changes of a user's sessions. Otherwise a session whose key is being replaced
+    would be missed under both keys."""
+    list(get_user_model().objects.select_for_update().filter(pk=user_id).values_list("pk"))
+
+
+@transaction.atomic
+def end_sessions(user_id: int, *, besides: str | None = None, public_id: str = "") -> int:
+    """End the sessions of a user (A27), except the one with the key ``besides``; with ``public_id`` only that one.
+    Return the number of ended sessions."""
+    lock_sessions(user_id)
     rows = PersonSession.objects.filter(user_id=user_id)
-    (rows.exclude(pk=besides) if besides else rows).delete()
+    if besides:
+        rows = rows.exclude(pk=besides)
+    if public_id:
+        rows = rows.filter(public_id=public_id)
+    deleted, _ = rows.delete()
+    return deleted
+
+
+@transaction.atomic
+def replace_key(session: SessionStore, values: Mapping[str, Any]) -> None:
+    """Change a session of a person and replace its key. Raises AuthenticationFailed when it was ended meanwhile."""
+    lock_sessions(int(session[SESSION_KEY]))
+    deleted, _ = PersonSession.objects.filter(pk=session.session_key).delete()
+    if not deleted:
+        raise _ended()
+    session.update(values)
+    session.create()
+    session.modified = False
 
 
 def remove_expired() -> None:
@@ -130,7 +162,5 @@ async def rows_of(user_id: int, current: str | None = None) -> list[dict[str, An
 
 async def end_session(user_id: int, public_id: str) -> None:
     """End a session of a user. Raises NotFound."""
-    rows = PersonSession.objects.filter(user_id=user_id, public_id=public_id)
-    deleted, _ = await rows.adelete()
-    if not deleted:
+    if not await sync_to_async(end_sessions)(user_id, public_id=public_id):
         raise NotFound("No such session")

@@ -13,7 +13,7 @@ from typing import Any
 from axes.helpers import get_cool_off
 from axes.models import AccessAttempt
 from django.conf import settings
-from django.contrib.auth import authenticate, login
+from django.contrib.auth import HASH_SESSION_KEY, authenticate, login
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -32,6 +32,7 @@ from gateway.people.sessions import (
     end_sessions,
     origin,
     remove_expired,
+    replace_key,
 )
 
 log = logging.getLogger(__name__)
@@ -128,20 +129,26 @@ def act_as(request: HttpRequest, role: str) -> None:
     """Let the session's person act as one of its roles. Raises Forbidden for another role."""
     if role not in {item.role for item in roles_of(request.user)}:
         raise Forbidden(f"{role!r} is none of your roles; a superuser can give it to you")
-    _change_session(request, {ACTING_ROLE: role, VIEWING_AS: None})
+    replace_key(_session(request), {ACTING_ROLE: role, VIEWING_AS: None})
 
 
 def view_as(request: HttpRequest, role: str | None) -> None:
     """Let a superuser look at the console as a role does, or, with None, no longer."""
-    _change_session(request, {VIEWING_AS: role})
+    replace_key(_session(request), {VIEWING_AS: role})
 
 
-def _change_session(request: HttpRequest, values: dict[str, Any]) -> None:
-    """Change a session and replace its key, which what was opened with the old rights still has."""
-    with transaction.atomic():
-        request.session.update(values)
-        request.session.cycle_key()
-        store(request.session)
+def sign_out(request: HttpRequest) -> None:
+    """End the session, also if another request of it replaces its key at this moment."""
+    session = _session(request)
+    public_id = session.get(ORIGIN, {}).get("public_id", "")
+    if public_id:
+        end_sessions(request.user.pk or 0, public_id=public_id)
+    session.flush()
+
+
+def _session(request: HttpRequest) -> SessionStore:
+    session: SessionStore = request.session  # type: ignore[assignment]
+    return session
 
 
 def change_password(request: HttpRequest, current: str, new: str) -> None:
@@ -160,8 +167,7 @@ def change_password(request: HttpRequest, current: str, new: str) -> None:
     with transaction.atomic():
         replace_password(user, current, new, field="new")
         end_sessions(user.pk, besides=request.session.session_key)
-        request.session["_auth_user_hash"] = user.get_session_auth_hash()
-        _change_session(request, {})
+        replace_key(_session(request), {HASH_SESSION_KEY: user.get_session_auth_hash()})
 
 
 def may_change_password(user: Any) -> bool:

@@ -9,6 +9,7 @@ PROVIDERS = "unit/gateway/people/test_providers.py"
 DATABASE = "unit/gateway/people/test_database_settings.py"
 OUTAGES = "integration/gateway/test_database_outages.py"
 FAILING = "unit/gateway/people/test_failing_database.py"
+ENDED = "unit/gateway/people/test_ended_meanwhile.py"
 SET_UP = "unit/gateway/people/test_set_up.py"
 OPEN_SESSIONS = "unit/gateway/http/auth/test_open_sessions.py"
 
@@ -39,10 +40,26 @@ EDITS = (
     ),
     Edit(
         "session-key-stays-when-the-role-changes",
-        "gateway/people/signing_in.py::_change_session",
-        "        request.session.cycle_key()\n",
-        "",
+        "gateway/people/sessions.py::replace_key",
+        "    session.create()\n",
+        "    session.save(must_create=True)\n",
         (f"{OWN_SESSION}::test_a_person_acts_as_one_of_its_roles",),
+        "A27",
+    ),
+    Edit(
+        "an-ended-session-has-a-new-key",
+        "gateway/people/sessions.py::replace_key",
+        "    if not deleted:\n        raise _ended()\n",
+        "",
+        (f"{ENDED}::test_a_session_that_ended_meanwhile_has_no_new_key",),
+        "A27",
+    ),
+    Edit(
+        "ending-misses-a-key-that-is-being-replaced",
+        "gateway/people/sessions.py::end_sessions",
+        "    lock_sessions(user_id)\n",
+        "",
+        (f"{ENDED}::test_changes_of_the_sessions_of_a_person_wait_for_each_other",),
         "A27",
     ),
     Edit(
@@ -111,9 +128,9 @@ EDITS = (
     ),
     Edit(
         "a-session-of-another-person-is-ended",
-        "gateway/people/sessions.py::end_session",
-        "filter(user_id=user_id, public_id=public_id)",
-        "filter(public_id=public_id)",
+        "gateway/people/sessions.py::end_sessions",
+        "        rows = rows.filter(public_id=public_id)\n",
+        "        rows = PersonSession.objects.filter(public_id=public_id)\n",
         (f"{OWN_SESSION}::test_sessions_are_listed_and_end_one_by_one",),
     ),
     Edit(
