@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 
 from engine.auth.settings import names
-from gateway.sign_in import AccessLevel
+from gateway.sign_in import LEVELS, AccessLevel
 
 ACTING_ROLE = "acting_role"
 VIEWING_AS = "viewing_as"
@@ -48,13 +48,26 @@ def super_user_roles() -> tuple[str, ...]:
 
 def roles_of(user: Any) -> tuple[ActingRole, ...]:
     """Return the roles that a user may act as, in order. A user without stored roles has that of its name; a superuser
-    of Django's the first of ``super_user_roles``. A person of a provider has those of the provider alone."""
+    of Django's the first of ``super_user_roles``. A person of a provider has those of the provider alone, and one whose
+    stored roles are damaged has none."""
     person = person_of(user)
-    if person is not None and (person.roles or person.provider):
-        return tuple(ActingRole(item["role"], item["level"]) for item in person.roles)
+    if person is not None and (person.roles != [] or person.provider):
+        return _decoded(person.roles)
     superusers = super_user_roles()
     role = superusers[0] if user.is_superuser and superusers else user.get_username()
     return (ActingRole(role),)
+
+
+def _decoded(stored: Any) -> tuple[ActingRole, ...]:
+    """Return stored roles; none when one of them, or the whole, is of another kind than this gateway writes."""
+    items = stored if isinstance(stored, list) else [None]
+    roles = []
+    for item in items:
+        role, level = (item.get("role"), item.get("level")) if isinstance(item, dict) else ("", "")
+        if not (isinstance(role, str) and role and isinstance(level, str) and level in LEVELS):
+            return ()
+        roles.append(ActingRole(role, level))
+    return tuple(roles)
 
 
 def person_of(user: Any) -> Any:
