@@ -1,6 +1,7 @@
 """Payloads of messages: shown to people by the payload rules, and each reveal is recorded (A38).
 
-Programs are not concerned: by their rights they consume the same messages from brokers.
+Programs are not concerned: by their rights they consume the same messages from brokers. A personal token, which brokers
+refuse, is no program's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,7 @@ from engine.auth.authorization.evaluator import namespace_of
 from engine.auth.identity import Identity
 from engine.auth.resource_names import Resource
 from engine.base.errors import Forbidden
+from gateway.access.issued_tokens import person_of_token
 from gateway.access.payload_rules import PayloadRules, shows
 from gateway.clusters.registry import Clusters
 from gateway.http.auth.identity import SESSION, principal_of
@@ -29,8 +31,10 @@ def reveals(view: type[Any], method: str) -> bool:
 
 
 def is_ruled(identity: Identity, level: AccessLevel) -> bool:
-    """Return whether payload rules concern a caller: a person, or a token that may not do all that its role may."""
-    return identity.method == SESSION or level is not AccessLevel.FULL
+    """Return whether payload rules concern a caller: a person, also by a personal token, or a token that may not do all
+    that its role may."""
+    by_person = identity.method == SESSION or person_of_token(identity) != ""
+    return by_person or level is not AccessLevel.FULL
 
 
 async def check_payloads(

@@ -99,6 +99,13 @@ EDITS = (
         ),
     ),
     Edit(
+        "a-personal-token-sees-hidden-payloads",
+        "gateway/http/auth/payloads.py::is_ruled",
+        "return by_person or level is not AccessLevel.FULL",
+        "return identity.method == SESSION or level is not AccessLevel.FULL",
+        (f"{TOKENS}::test_a_personal_token_follows_the_payload_rules_as_its_person_does",),
+    ),
+    Edit(
         "reveal-is-not-recorded",
         "admin_ui/audit/recording.py::is_reveal",
         "return is_ruled(identity, level_of(request))",

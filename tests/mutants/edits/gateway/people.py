@@ -63,6 +63,16 @@ EDITS = (
         "A27",
     ),
     Edit(
+        "damaged-roles-are-those-of-the-name",
+        "gateway/people/acting.py::roles_of",
+        "(person.roles != [] or person.provider)",
+        "(person.roles or person.provider)",
+        (
+            "unit/gateway/people/test_damaged_people.py"
+            "::test_damaged_roles_give_no_right_and_can_be_repaired",
+        ),
+    ),
+    Edit(
         "a-person-acts-as-any-role",
         "gateway/people/signing_in.py::act_as",
         "if role not in {item.role for item in roles_of(request.user)}:",

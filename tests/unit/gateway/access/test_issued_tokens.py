@@ -16,7 +16,8 @@ from engine.auth.credentials import AuthenticationFailed
 from engine.base.clock import SystemClock
 from gateway.access import issued_tokens
 from gateway.access.issued_tokens import UsedTokens, lower_of
-from gateway.access.models import IssuedToken
+from gateway.access.models import IssuedToken, PayloadRule
+from gateway.access.payload_rules import PayloadRules
 from gateway.clusters.cluster import Cluster
 from gateway.people.models import Person
 from gateway.sign_in import AccessLevel
@@ -38,6 +39,7 @@ from tests.unit.gateway.people.conftest import (
 
 __all__ = ["add", "browser", "call", "cluster", "door", "engine", "gateway", "root"]
 HOUR = 3600
+PEEK = "/admin/v2/persistent/t/n/p/subscription/s/position/1"
 READ_CALL, CHANGE = "/admin/v2/tenants", "/admin/v2/tenants/new"
 INFO = {"adminRoles": [], "allowedClusters": ["standalone"]}
 
@@ -189,6 +191,21 @@ def test_a_personal_token_has_no_more_than_the_level_of_its_person_now(
     person.save()
     assert keyed("PUT", CHANGE, INFO, headers=by(token)).status == 403
     assert keyed("GET", READ_CALL, headers=by(token)).status == 200
+
+
+@pytest.mark.parametrize("level", ["full", "read"])
+def test_a_personal_token_follows_the_payload_rules_as_its_person_does(
+    level: str, admin: Browser, keyed: Gateway
+) -> None:
+    token = issued(admin, "session/tokens", level=level)["token"]
+    PayloadRule.objects.create(position=0, role="root", namespace="t/n", shown=False)
+    assert admin("GET", PEEK).status == 403
+    assert keyed("GET", PEEK, headers=by(token)).status == 403
+    PayloadRule.objects.update(shown=True)
+    keyed.clusters.part(PayloadRules).renew()
+    AuditEntry.objects.all().delete()
+    assert keyed("GET", PEEK, headers=by(token)).status == 404
+    assert AuditEntry.objects.get().actor == "root", "the reveal is recorded for the person"
 
 
 def test_a_person_viewing_as_a_role_makes_no_token_of_it(admin: Browser) -> None:
