@@ -73,7 +73,13 @@ def _text_source(header: bytes) -> tuple[str, int] | None:
             return None
         version = {"TCP4": 4, "TCP6": 6}[family]
         host, _, port, _ = addresses
-        if ip_address(host).version != version or not port.isdigit() or int(port) > 65535:
+        # Python accepts any text as the zone of an address; the header has none.
+        if (
+            "%" in host
+            or ip_address(host).version != version
+            or not port.isdigit()
+            or int(port) > 65535
+        ):
             raise ValueError
     except (ValueError, KeyError):
         raise HeaderError(f"invalid PROXY header {header[:TEXT_BYTES_MAX]!r}") from None

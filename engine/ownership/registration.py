@@ -7,6 +7,7 @@ where bundles should move (``engine.broker.control.load.leader``); nothing else 
 
 import asyncio
 import json
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,6 +29,8 @@ from engine.net.listener_urls import (
     encode_listeners,
 )
 from engine.ownership.load.report import LoadReport, decode_report
+
+log = logging.getLogger(__name__)
 
 ATTEMPTS_MAX = 5
 LOAD_MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -221,15 +224,21 @@ class BrokerRegistration:
                     continue
 
 
-def _decode(value: bytes, path: str) -> RegisteredBroker:
+def _decode(value: bytes, path: str) -> RegisteredBroker | None:
+    """Return a stored registration; None when it cannot be read, which is logged once, because results are kept."""
     broker_id = path.removeprefix(f"{paths.LOADBALANCE_BROKERS}/")
-    return RegisteredBroker(BrokerRecord.decode(broker_id, value), decode_report(broker_id, value))
+    try:
+        record = BrokerRecord.decode(broker_id, value)
+    except ValueError as error:
+        log.warning("a registered broker is left out: %s", error)
+        return None
+    return RegisteredBroker(record, decode_report(broker_id, value))
 
 
 async def registered_brokers(store: MetadataStore) -> dict[str, RegisteredBroker]:
     """Return the registered brokers with their loads by id, in order of id.
 
-    Raises ValueError for unreadable addresses, not for a load.
+    One with unreadable addresses is left out: nothing can be placed on it, and the others go on.
     """
     try:
         ids = await store.children(paths.LOADBALANCE_BROKERS)
@@ -238,10 +247,12 @@ async def registered_brokers(store: MetadataStore) -> dict[str, RegisteredBroker
     brokers: dict[str, RegisteredBroker] = {}
     for broker_id in ids:
         with suppress(NoNodeError):
-            brokers[broker_id] = await derived(store, paths.broker(broker_id), _decode)
+            broker = await derived(store, paths.broker(broker_id), _decode)
+            if broker is not None:
+                brokers[broker_id] = broker
     return brokers
 
 
 async def live_brokers(store: MetadataStore) -> dict[str, BrokerRecord]:
-    """Return the registered brokers by id, in order of id. Raises ValueError for an unreadable report."""
+    """Return the registered brokers by id, in order of id."""
     return {name: broker.record for name, broker in (await registered_brokers(store)).items()}

@@ -4,6 +4,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from engine.base.addresses import CLEAR, ServiceUrl
@@ -40,7 +41,7 @@ class BrokerUrls(NamedTuple):
 
 
 ReadBrokers = Callable[[], Awaitable[Iterable[BrokerUrls]]]
-"""Returns the registered brokers. Raises the store's errors, ValueError for an unreadable record."""
+"""Returns the registered brokers. Raises the store's errors."""
 
 
 def registered_in(store: MetadataStore) -> ReadBrokers:
@@ -68,6 +69,13 @@ def listed(urls: list[str], *, encrypted: bool) -> ReadBrokers:
 def authority_of(target: str) -> str:
     """Return a target, ``host:port``, in the form in which targets are compared. Raises ValueError."""
     return ServiceUrl.parse(target if "://" in target else CLEAR + target).authority.lower()
+
+
+def _named(address: str) -> str | None:
+    """Return how targets name an address of a broker; None for an empty one, and for text that is no address."""
+    with suppress(ValueError):
+        return ServiceUrl.parse(address).authority.lower()
+    return None
 
 
 class KnownBrokers:
@@ -126,7 +134,7 @@ class KnownBrokers:
     async def _read_now(self) -> None:
         try:
             brokers = list(await self._read())
-        except (MagnetarError, ValueError, TimeoutError) as error:
+        except (MagnetarError, TimeoutError) as error:
             if str(error) != self._failure:
                 self._failure = str(error)
                 log.warning("the registered brokers cannot be read: %s", error)
@@ -135,11 +143,11 @@ class KnownBrokers:
         self.urls, self._by_authority = [], {}
         for broker in brokers:
             url = broker.encrypted if self._encrypted else broker.clear
-            if not url:
+            names = [name for address in broker if (name := _named(address)) is not None]
+            if _named(url) is None:
                 continue
             self.urls.append(url)
-            for address in filter(None, broker):
-                self._by_authority[authority_of(address)] = url
+            self._by_authority |= dict.fromkeys(names, url)
         self._succeeded = True
 
     async def refresh(self) -> None:

@@ -50,6 +50,7 @@ def test_a_header_is_read_to_its_last_byte(header: bytes) -> None:
         b"PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n",
         b"PROXY TCP4 1.2.3 1.2.3.4 1 2\r\n",
         b"PROXY TCP4 ::1 ::1 1 2\r\n",
+        b"PROXY TCP6 fe80::1%eth0\nINFO ::1 1 2\r\n",
         b"PROXY TCP4 1.2.3.4 1.2.3.4 99999 2\r\n",
         b"PROXY TCP4 1.2.3.4 1.2.3.4 -1 2\r\n",
         b"PROXY SCTP 1.2.3.4 1.2.3.4 1 2\r\n",
