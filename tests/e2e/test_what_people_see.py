@@ -84,7 +84,7 @@ MANY = 20
 UNTRUE = re.compile(
     r"No (broker|bookie) is registered|no topic yet|No tenant yet|No bundle matches", re.IGNORECASE
 )
-"""Texts of an instance without parts or topics. This one has them, whoever looks."""
+"""Texts of an instance without parts or topics. This one has both, for every person."""
 OWN = {"Change password…", "New token…"}
 """Actions of an account, which every level permits."""
 
@@ -256,7 +256,7 @@ def test_a_person_is_shown_its_own_tenants_and_each_refusal_with_its_right(
 def test_a_superuser_who_views_as_a_role_is_shown_nothing_else(
     browser: Browser, secure: SecureInstance, entries: dict[int, int]
 ) -> None:
-    """Nothing that was shown before remains, on any page."""
+    """Texts that were shown before remain on no page."""
     with walking(browser, secure, OVERSEER) as walk:
         for path in ("/", f"/c/{CLUSTER}/topics", f"/c/{CLUSTER}/tenants"):
             assert unseen(walk.go(path), ADMINS[0].tenants)
