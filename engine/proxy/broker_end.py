@@ -118,7 +118,10 @@ class BrokerEnd(Connection):
     def _answer(self, challenge: bytes) -> None:
         if self._credentials is None:
             raise PeerError("the broker requires credentials, none are configured")
-        method, data = self._credentials(challenge)
+        try:
+            method, data = self._credentials(challenge)
+        except OSError as error:  # of the token's file
+            raise PeerError(f"the proxy's credentials cannot be read: {error}") from error
         self.send(client_commands.auth_response(method, data))
 
     # Copying

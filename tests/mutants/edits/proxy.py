@@ -49,6 +49,13 @@ EDITS = (
         "A34",
     ),
     Edit(
+        "client-answers-for-the-proxys-credentials",
+        "engine/proxy/client_end.py::ProxySession.broker_refused",
+        "if code == ServerError.AuthenticationError and",
+        "if False and",
+        (f"{IDENTITY}::test_a_client_does_not_answer_for_the_proxys_own_credentials",),
+    ),
+    Edit(
         "proxy-renews-with-the-first-credentials",
         "engine/proxy/client_handshake.py::ClientHandshake.renew",
         "self.accepted = credentials",
@@ -77,6 +84,14 @@ EDITS = (
         "if self.copying and",
         "if False and",
         (f"{COPYING}::test_a_reader_that_stops_stops_the_writer",),
+        "T9",
+    ),
+    Edit(
+        "broker-that-never-read-fills-the-proxy",
+        "engine/proxy/client_end.py::ProxySession.broker_connected",
+        "if broker.paused:",
+        "if False:",
+        (f"{COPYING}::test_a_broker_that_does_not_read_from_the_start_stops_the_client",),
         "T9",
     ),
     Edit(

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import random
 import weakref
 from typing import Any
 
@@ -121,6 +122,30 @@ async def test_a_reader_that_stops_stops_the_writer() -> None:
         assert not client.paused
 
 
+async def test_a_broker_that_does_not_read_from_the_start_stops_the_client() -> None:
+    broker = ScriptedBroker()
+    url = await broker.start()
+    async with proxied(program(url)) as proxy:
+        early = bytes(2 * HIGH_WATER)
+        first = connect_to(url.removeprefix("pulsar://")) + early
+        client = await dial(proxy, first, raw_when_connected=True)
+        far = await broker.peer()
+        await far.next("connect")
+        far.raw = True
+        far.pause_reading()
+        far.send(CONNECTED)
+        await client.next("connected")
+        sent = len(early)
+        while not client.paused:
+            client.transport.write(bytes(HIGH_WATER // 2))
+            sent += HIGH_WATER // 2
+            await settled()
+            assert sent <= 8 * HIGH_WATER
+        far.resume_reading()
+        await until(lambda: len(far.bytes) == sent)
+        broker.close()
+
+
 async def test_a_client_that_stops_reading_stops_the_broker() -> None:
     async with joined(connect_to, CONNECTED) as (_, client, far):
         client.pause_reading()
@@ -133,6 +158,49 @@ async def test_a_client_that_stops_reading_stops_the_broker() -> None:
         client.resume_reading()
         await until(lambda: len(client.bytes) == sent)
         assert not far.paused
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_random_traffic_arrives_complete_in_order_and_bounded(seed: int) -> None:
+    rng = random.Random(seed)
+    broker = ScriptedBroker()
+    url = await broker.start()
+    async with proxied(program(url)) as proxy:
+        early = rng.randbytes(rng.choice([0, 1, 100_000]))
+        first = connect_to(url.removeprefix("pulsar://")) + early
+        client = await dial(proxy, first, raw_when_connected=True)
+        far = await broker.peer()
+        await far.next("connect")
+        far.raw = True
+        if rng.random() < 0.5:
+            far.pause_reading()
+        behind = rng.randbytes(rng.choice([0, 1, 100_000]))
+        far.send(CONNECTED + behind)
+        await client.next("connected")
+        [session] = proxy._sessions
+        assert session.broker is not None
+        ends = [end.transport for end in (session, session.broker)]
+        sent = {client: bytearray(early), far: bytearray(behind)}
+        for _ in range(150):
+            end = rng.choice((client, far))
+            match rng.randrange(4):
+                case 0 if not end.paused:
+                    data = rng.randbytes(rng.choice([1, 100, 20_000]))
+                    end.transport.write(data)
+                    sent[end] += data
+                case 1:
+                    end.pause_reading()
+                case 2:
+                    end.resume_reading()
+            await asyncio.sleep(0)
+            for transport in ends:
+                assert transport.get_write_buffer_size() <= 4 * HIGH_WATER
+        for end in (client, far):
+            end.resume_reading()
+        await until(lambda: len(far.bytes) == len(sent[client]))
+        await until(lambda: len(client.bytes) == len(sent[far]))
+        assert (far.bytes, client.bytes) == (sent[client], sent[far])
+        broker.close()
 
 
 @pytest.mark.parametrize("by_client", [True, False])
@@ -283,6 +351,23 @@ async def test_a_frame_above_the_limit_is_refused_before_it_is_read() -> None:
         client = await dial(proxy, (HIGH_WATER_BYTES * 4).to_bytes(4, "big") + b"xxxx")
         await until(lambda: client.half_closed)
         client.close()
+
+
+async def test_connections_above_a_limit_are_refused_and_counted() -> None:
+    settings = program(
+        "pulsar://127.0.0.1:1",
+        max_concurrent_inbound_connections=3,
+        max_concurrent_inbound_connections_per_ip=2,
+    )
+    async with proxied(settings) as proxy:
+        kept = [await dial(proxy) for _ in range(2)]
+        error = await (await dial(proxy)).next("error")
+        assert error.error == ServerError.NotAllowedError
+        assert error.message.endswith("on address 127.0.0.1")
+        assert len(proxy._sessions) == len(kept)
+        shown = await body_of(await page(proxy, "/metrics"))
+        assert 'pulsar_proxy_rejected_connections_total{cluster="standalone"} 1' in shown
+        assert 'pulsar_proxy_active_connections{cluster="standalone"} 2' in shown
 
 
 async def test_the_end_of_the_proxy_ends_copied_connections() -> None:
