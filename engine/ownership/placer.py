@@ -1,4 +1,4 @@
-"""Placement of a bundle without an owner: the order in which brokers should acquire it. Pure."""
+"""Placement of a bundle without an owner: the order in which brokers should acquire it (L7). Pure."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

@@ -178,7 +178,7 @@ class BrokerRegistration:
         self._load = load
         async with self._lock:
             path = paths.broker(self.record.id)
-            # The version is read each time: that of a node which a former session made is not ours to replace.
+            # The version is read each time: a node which a former session made is not ours to replace (L9).
             _, listed, version = await self._stored(path)
             if not listed:
                 return False
@@ -203,7 +203,10 @@ class BrokerRegistration:
         await claim(self._store, paths.LOADBALANCE_LEADER, encoded)
 
     async def leads(self) -> bool:
-        """Return whether this broker is the leader under its present, proven session. Raises the store's errors."""
+        """Return whether this broker is the leader under its present, proven session (L1).
+
+        Raises the store's errors.
+        """
         try:
             _, stat = await fresh(self._store, paths.LOADBALANCE_LEADER).get(
                 paths.LOADBALANCE_LEADER

@@ -2,7 +2,8 @@
 
 The rule is that of Pulsar's TransferShedder. Bundles move when the standard deviation of the brokers' loads is above a
 limit, or a broker is idle, several checks in a row. The busiest broker is paired with the idlest, and half of their
-difference is moved. Everything that prevents a move is a ``MoveSkip`` with its reason.
+difference is moved. Everything that prevents a move is a ``MoveSkip`` with its reason (L4, L6). A bundle that moved
+lately stays (L2), and so does a broker whose load is not known (L3).
 
 Isolation policies divide the brokers into pools, between which no bundle may move; each is balanced by itself.
 """

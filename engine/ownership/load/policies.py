@@ -1,4 +1,4 @@
-"""Policies that restrict where a bundle may be placed: isolation, anti-affinity groups, failure domains. Pure.
+"""Policies that restrict where a bundle may be placed (L5): isolation, anti-affinity groups, failure domains. Pure.
 
 The members of an anti-affinity group are the namespaces of a tenant that name it. Every broker computes the same
 division of the brokers among the members, so no record of past decisions is needed: two members share a broker only

@@ -1,4 +1,7 @@
-"""Moves between the brokers of one pool: brokers between which bundles may move. Pure."""
+"""Moves between the brokers of one pool: brokers between which bundles may move (L5). Pure.
+
+A plan moves half of the difference of two brokers (L6, L8) and states what it leaves (L4).
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -85,11 +88,13 @@ class Pool:
 
     def _idle(self) -> list[str]:
         """Return the idle brokers, those with the least load first."""
-        mean = self._mean()
+        mean, in_use = self._mean(), any(self._counts.values())
+        # Loads near zero differ by large ratios, of which nothing is worth a move.
+        limit = min(mean * IDLE_RATIO, mean - self._limits.share_min / 2)
         brokers = [
             broker_id
             for broker_id, load in self._loads.items()
-            if load < mean * IDLE_RATIO or not self._counts[broker_id]
+            if load < limit or (in_use and not self._counts[broker_id])
         ]
         return sorted(brokers, key=lambda broker_id: (self._loads[broker_id], broker_id))
 

@@ -1,4 +1,4 @@
-"""The record of the last moves of bundles, ``/loadbalance/moves``: a leader's memory, which the next leader reads.
+"""The record of the last moves of bundles, ``/loadbalance/moves``: a leader's memory, which the next leader reads (L2).
 
 A leader writes it by compare-and-set before it asks for any move. A broker that was replaced as the leader meanwhile
 has read an older version, so its write fails and it moves nothing.

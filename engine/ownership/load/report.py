@@ -1,8 +1,8 @@
 """Load reports of brokers: the measured part of Pulsar's LocalBrokerData, of its brokers and of ours. Pure.
 
 A broker writes its report to ``/loadbalance/brokers/<id>`` (``engine.ownership.registration`` has its addresses). What
-is not known is absent, and None here: never 0, never negative. A number that cannot be true is a fault of the report;
-it counts as unknown and is named in ``faults``.
+is not known is absent, and None here: never 0, never negative (L3). A number that cannot be true is a fault of the
+report; it counts as unknown and is named in ``faults``.
 """
 
 import math

@@ -38,7 +38,7 @@ class LoadReportResource(AdminResource):
 
 
 class ResourceAvailabilityResource(AdminResource):
-    """Not supported by the load manager, whose name the refusal has as in Pulsar."""
+    """A question that the load manager does not answer; the refusal has its name, as in Pulsar."""
 
     read_rights = SUPERUSER
 

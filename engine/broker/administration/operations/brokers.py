@@ -125,7 +125,10 @@ class BrokerOperations:
         return bundle.range if bundle is not None else ""
 
     async def load_report(self, args: NoArguments) -> JsonObject:
-        return self._record.document(await self._load_reporter.current())
+        document = self._record.document(await self._load_reporter.current())
+        # Our additions to Pulsar's fields, one of them a private address.
+        additions = ("adminRpcUrl", "hotTopics")
+        return {name: value for name, value in document.items() if name not in additions}
 
     async def load_balance(self, args: NoArguments) -> JsonObject:
         return {**await self._load_leader.document(), "splits": self._splits()}

@@ -2,7 +2,8 @@
 
 One broker leads, the one that holds ``/loadbalance/leader``. Nothing depends on it: without a leader bundles stay where
 they are, and every bundle still finds an owner. A broker that was the leader moves nothing: it looks at the leader's
-node before each move, and writes the moves by compare-and-set before the first one.
+node before each move, and writes the moves by compare-and-set before the first one (L1). Brokers are balanced in the
+end (L8).
 """
 
 import asyncio

@@ -95,6 +95,12 @@ def test_a_broker_without_bundles_gets_some_although_the_spread_is_small() -> No
     assert spread_of(load or 0.0 for load in made.loads.values()) == made.spread
 
 
+def test_brokers_that_do_next_to_nothing_are_balanced() -> None:
+    quiet = planned(report("a", [2, 1]), report("b", [0.5], first=100), report("c", [1], first=200))
+    assert "balanced" in reason(quiet)
+    assert "balanced" in reason(planned(report("a", []), report("b", [])))
+
+
 def test_no_second_cycle_and_no_second_move_of_a_bundle_in_their_quiet_times() -> None:
     first = planned(BUSY, IDLE)
     soon = replace(first.recent, imbalances=READY.imbalances)
