@@ -23,6 +23,7 @@ TOPICS = [NAMESPACE.topic(f"t{number}") for number in range(12)]
 @pytest.fixture
 async def cluster() -> AsyncIterator[SeveralBrokers]:
     made = SeveralBrokers(
+        default_number_of_namespace_bundles="4",
         load_balancer_namespace_bundle_max_topics="2",
         load_balancer_namespace_bundle_max_msg_rate="100",
         load_balancer_namespace_maximum_bundles="6",
