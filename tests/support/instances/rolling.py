@@ -54,7 +54,13 @@ def rolling_restart(
     """Stop and start each broker in turn while ``topics`` topics get ``rate`` messages a second each."""
     url = service_url(instance)
     loads = [
-        Load(url, f"persistent://public/default/rolling-{number}", rate_max=rate, per_pause=1)
+        Load(
+            url,
+            f"persistent://public/default/rolling-{number}",
+            rate_max=rate,
+            per_pause=1,
+            log=str(instance.data_dir / f"client-{number}.log"),
+        )
         for number in range(topics)
     ]
     try:

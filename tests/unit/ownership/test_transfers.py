@@ -12,6 +12,7 @@ from engine.admin.client import AdminClient
 from engine.base.budget import Budget
 from engine.base.errors import Conflict, NotReady
 from engine.base.names import BundleName, NamespaceName
+from engine.broker.administration.operations import transfers
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.errors import ServiceNotReady
 from engine.broker.service import BrokerService
@@ -288,5 +289,36 @@ async def test_a_broker_that_stops_takes_no_bundle(three: Cluster) -> None:
     await there.running.operations.bundles.transfers.drain()
     result = await three.transfer(there.record.id)
     assert (result["moved"], "shutting down" in result["reason"]) == (False, True)
+    three.clients.send(10)
+    await three.clients.settled()
+
+
+async def test_a_drain_waits_for_a_destination_that_hangs_once(
+    three: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, there = three.first, three.others[0]
+    asked = 0
+
+    async def hang(self: BundleAssignment, bundle: BundleName) -> None:
+        nonlocal asked
+        asked += 1
+        await asyncio.Event().wait()
+
+    async def targets(
+        self: BundleAssignment, bundles: Sequence[BundleName]
+    ) -> dict[BundleName, str]:
+        return dict.fromkeys(bundles, there.record.id)
+
+    monkeypatch.setattr(BundleAssignment, "check_place", hang)
+    monkeypatch.setattr(BundleAssignment, "targets", targets)
+    monkeypatch.setattr(transfers, "DRAINED_AT_ONCE", 1)
+    for bundle in await first.running.ownership.bundles(TOPIC.namespace):
+        await first.running.ownership.acquire(bundle)
+    held = first.running.ownership.owned()
+    assert len(held) > 1
+    await first.running.operations.bundles.transfers.drain()
+    assert asked == 1
+    assert len(first.running.ownership.owned()) < len(held)  # clients may have had it acquire one
+    monkeypatch.undo()
     three.clients.send(10)
     await three.clients.settled()

@@ -102,12 +102,13 @@ class BundleTransfers:
             except MagnetarError as error:
                 self._log.warning("bundles are unloaded only: %s", error)
         gate = asyncio.Semaphore(DRAINED_AT_ONCE)
+        failed: dict[str, None] = {}
 
         async def leave(bundle: BundleName) -> None:
             async with gate:
                 with contained(f"hand-over of {bundle}"):
                     try:
-                        await self._leave(bundle, destinations.get(bundle))
+                        await self._leave(bundle, destinations.get(bundle), failed)
                     except MagnetarError as error:
                         self._log.warning("not handed over bundle=%s error=%s", bundle, error)
 
@@ -118,10 +119,14 @@ class BundleTransfers:
         if self._stopping:
             raise NotReady("The broker is shutting down")
 
-    async def _leave(self, bundle: BundleName, destination: str | None) -> None:
-        if destination is not None:
+    async def _leave(
+        self, bundle: BundleName, destination: str | None, failed: dict[str, None]
+    ) -> None:
+        """Move a bundle, or unload it when its destination is in ``failed``, as each wait for that takes seconds."""
+        if destination is not None and destination not in failed:
             try:
-                await self.transfer(bundle, destination)
+                if not (await self.transfer(bundle, destination))["moved"]:
+                    failed[destination] = None
                 return
             except Conflict as error:
                 self._log.info("bundle is unloaded only bundle=%s reason=%s", bundle, error)
