@@ -43,7 +43,7 @@ def balanced(entries_per_s: float) -> Figures:
         names = broker_names(instance)
         for name in names[1:]:
             instance.control("stop", name)
-        # Nobody else loads these topics: what is sent is dropped after the broker has worked for it.
+        # Without consumers the broker drops the entries after it has worked for them.
         context = multiprocessing.get_context("spawn")
         first = service_url(instance).removeprefix("pulsar://").split(",")[0]
         traffic = context.Process(
@@ -77,7 +77,7 @@ def balanced(entries_per_s: float) -> Figures:
 
 
 class Watched:
-    """What the console reports of the balance."""
+    """The balance, as the console reports it."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance

@@ -32,7 +32,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def shared_cores(brokers: int) -> Figures:
     """Return entries a second that ``brokers`` processes take together, and their CPU for each.
 
-    The topics are not persistent and nobody reads them, so that nearly all work is the brokers'. Producers look up
+    The topics are not persistent and have no consumers, so that nearly all work is the brokers'. Producers look up
     their topics at the first broker's address.
     """
     with (
