@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from typing import Protocol
 
 from engine.base.clock import Clock
@@ -78,6 +78,8 @@ class LoadReporter:
         self._written: LoadReport | None = None
         self._written_s = -math.inf
         self._counted_s = -math.inf
+        self._counted: Set[BundleName] = set()
+        """Bundles at the last count."""
         self._log = bound(__name__)
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -102,9 +104,11 @@ class LoadReporter:
         """Measure, and write the report when it is due. Raises the store's errors; cancel-safe."""
         now_s = self._clock.monotonic_s()
         self._usage = self._busy.measure()
-        if now_s - self._counted_s >= COUNT_INTERVAL_S:
+        owned = self._bundles.loads().keys()
+        # Bundles that have come since are counted at once: their topics are not none.
+        if now_s - self._counted_s >= COUNT_INTERVAL_S or owned != self._counted:
             await self._bundles.count()
-            self._counted_s = now_s
+            self._counted_s, self._counted = now_s, owned
         report = self.report(
             self._settings().load_balancer_max_number_of_bundles_in_bundle_load_report
         )

@@ -144,6 +144,18 @@ async def test_bundles_that_come_and_go_are_written_at_once_with_gains_and_losse
     assert (await bench.stored()).gains == ()
 
 
+async def test_topics_are_counted_each_minute_and_when_bundles_have_come(bench: Bench) -> None:
+    await bench.check()
+    await bench.check()
+    assert bench.bundles.counts == 1
+    bench.bundles.by_bundle = {BUNDLES[0]: BundleLoad()}
+    await bench.check()
+    assert bench.bundles.counts == 2
+    for _ in range(12):
+        await bench.check()
+    assert bench.bundles.counts == 3
+
+
 async def test_only_the_bundles_with_most_load_are_in_the_report_and_all_are_named(
     bench: Bench,
 ) -> None:
