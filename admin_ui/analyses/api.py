@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,11 @@ from admin_ui.calls import (
 from admin_ui.params import window
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName
 from engine.auth.rights import AUTHENTICATED
-from engine.base.errors import Forbidden, InvalidField, InvalidNameError, NotFound
+from engine.auth.viewer import Viewer
+from engine.base.errors import Forbidden, InvalidField, InvalidNameError, MagnetarError, NotFound
 from engine.base.names import NamespaceName, TopicName
 from gateway.clusters.registry import clusters_for
-from gateway.http.auth.access import authorize_needs
+from gateway.http.auth.access import authorize_needs, viewer_of
 from gateway.http.bodies import json_answer
 from gateway.http.security import is_of_another_site
 from gateway.http.view import CHANGING_METHODS
@@ -106,11 +108,17 @@ class AnalysesView(JobsView):
     async def get(self, request: HttpRequest) -> HttpResponse:
         """Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form.
 
-        It is started for callers who may launch one.
+        It is started for callers who may see some topic: others can launch none.
         """
-        if not is_of_another_site(request) and await self.is_superuser():
+        if not is_of_another_site(request) and await self._sees_anything():
             clusters_for(request).part(services.Warming).request()
         return json_answer(selectors.analyses())
+
+    async def _sees_anything(self) -> bool:
+        # The catalogue is answered while the metadata store is not.
+        with suppress(MagnetarError, TimeoutError):
+            return await viewer_of(self.identity, self.cluster) != Viewer()
+        return False
 
 
 class RunsView(JobsView, InstanceView):

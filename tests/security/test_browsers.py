@@ -60,11 +60,13 @@ def test_a_read_by_a_page_of_another_site_starts_nothing(
     assert started == ([] if site.endswith("-site") else [site])
 
 
-@pytest.mark.parametrize(("role", "starts"), [("root", True), ("stranger", False)])
+@pytest.mark.parametrize(("role", "starts"), [("root", True), ("admin", True), ("stranger", False)])
 def test_spark_starts_only_for_callers_who_may_launch_an_analysis(
     call: Gateway, role: str, starts: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IDENTITY = by_token(authorization_enabled=True)
+    tenant = {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}
+    assert call("PUT", TENANT, tenant, headers=bearer("root")).status < 300
     started: list[str] = []
     monkeypatch.setattr(Warming, "request", lambda _: started.append(role))
     assert call("GET", "/api/v1/analyses", headers=bearer(role)).status == 200

@@ -45,7 +45,7 @@ EDITS = (
     Edit(
         "spark-starts-for-callers-who-may-launch-nothing",
         "admin_ui/analyses/api.py::AnalysesView",
-        "and await self.is_superuser()",
+        "and await self._sees_anything()",
         "",
         (f"{BROWSERS}::test_spark_starts_only_for_callers_who_may_launch_an_analysis",),
         "",
