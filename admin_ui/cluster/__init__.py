@@ -7,6 +7,7 @@ from admin_ui.cluster.api import (
     BundlesView,
     LoadBalanceView,
     SplitBundleView,
+    TransferBundleView,
     UnloadBrokerView,
     UnloadBundleView,
     UnloadNamespaceView,
@@ -23,6 +24,7 @@ CLUSTER = Resource(
         "bookies": BookiesView,
         f"{BUNDLE}/unload": UnloadBundleView,
         f"{BUNDLE}/split": SplitBundleView,
+        f"{BUNDLE}/transfer": TransferBundleView,
         "tenants/<seg:tenant>/namespaces/<seg:namespace>/unload": UnloadNamespaceView,
         "brokers/<seg:broker>/unload": UnloadBrokerView,
     }

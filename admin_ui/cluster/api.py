@@ -151,6 +151,36 @@ class SplitBundleView(BundleChangeView):
     calls = _changes("splitBundle", shapes.SplitBundleBody)
 
 
+class TransferBundleView(PreviewedView):
+    """Move a bundle to a named broker, previewed and confirmed."""
+
+    write_rights = SUPERUSER
+    for_operators = frozenset({"POST"})
+    calls: ClassVar[dict[str, Call]] = {
+        "post": Call(
+            "transferBundle",
+            (shapes.TransferPreview, shapes.TransferReceipt),
+            BUNDLE_PATH,
+            body=shapes.TransferBundleBody,
+            errors=(400, 403, 404, 409, 412),
+        )
+    }
+
+    async def post(
+        self, request: HttpRequest, tenant: str, namespace: str, bundle: str
+    ) -> HttpResponse:
+        body = checked(shapes.TransferBundleBody, request)
+        name, user = _bundle(tenant, namespace, bundle), actor_of(request)
+        destination = body["destination"]
+        if body["preview"] and not destination:
+            raise InvalidField("destination", "is required: the id of a broker")
+        return await self.previewed(
+            body,
+            lambda engine: services.preview_transfer(self.cluster, engine, name, destination, user),
+            lambda engine, token: services.transfer(self.cluster, engine, name, user, token),
+        )
+
+
 def _unloads(operation: str, *path: Parameter) -> dict[str, Call]:
     return {
         "post": Call(

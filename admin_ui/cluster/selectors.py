@@ -38,6 +38,10 @@ _MOVE = {
     "at": "atMs",
 }
 """Fields of a move, with their names in the leader's record."""
+_LOAD = {name: name for name in ("broker", "load", "why", "bundles", "gains", "losses")} | {
+    "at": "updated_ms"
+}
+"""Fields of a broker's load, with their names in its answer."""
 _COLUMNS = [ROW_COLUMNS.index(name) for name in NUMBERS]
 
 
@@ -73,8 +77,8 @@ async def brokers(viewer: Viewer, cluster: Cluster, engine: Engine) -> Body:
 
 
 async def load_balance(viewer: Viewer, engine: Engine) -> Body:
-    """Return the last plan of the leader, and why bundles were moved or not. Raises Forbidden for a viewer who does not
-    see everything, NotReady when the leader does not answer."""
+    """Return the last plan of the leader, the present loads, and why bundles were moved or not. Raises Forbidden for a
+    viewer who does not see everything, NotReady when no broker answers."""
     viewer.require_everything("The balance of load")
     balance = await admin_brokers.load_balance(engine)
     return {
@@ -82,10 +86,13 @@ async def load_balance(viewer: Viewer, engine: Engine) -> Body:
         "reason": balance["reason"],
         "at": balance["planned_ms"],
         "spread": balance["spread"],
+        "spread_max": balance["spread_max"],
         "loads": [
-            {"broker": broker, "load": load} for broker, load in sorted(balance["loads"].items())
+            {shown: report[name] for shown, name in _LOAD.items()} for report in balance["reports"]
         ],
         "not_moved": balance["skips"],
+        "not_split": balance["splits"],
+        "silent": balance["silent"],
         "moves": [
             {shown: move[name] for shown, name in _MOVE.items()} for move in balance["moves"]
         ],
@@ -264,6 +271,12 @@ async def address_of(cluster: Cluster, broker: str) -> str:
     """Return the address of the broker with this id; the id itself when there is none."""
     names = await broker_names(cluster)
     return next((url for url, name in names.items() if name == broker), broker)
+
+
+async def state_of(cluster: Cluster, broker: str) -> str:
+    """Return the state of the broker with this id: up, slow or down; empty when the collector does not know it."""
+    snapshot = await cluster.collector.snapshot()
+    return next((str(line["state"]) for line in snapshot.brokers if line["id"] == broker), "")
 
 
 async def answering_brokers(cluster: Cluster) -> int:

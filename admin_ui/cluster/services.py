@@ -7,16 +7,24 @@ from admin_ui.cluster import selectors
 from admin_ui.cluster.shapes import ALGORITHMS, WHERE_ASKED
 from admin_ui.confirming import Json
 from engine.admin.api.arguments import OnBundle
-from engine.admin.api.bundles import BUNDLE_CUTS, SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
+from engine.admin.api.bundles import (
+    BUNDLE_CUTS,
+    SPLIT_BUNDLE,
+    TRANSFER_BUNDLE,
+    UNLOAD_BUNDLE,
+    SplitBundle,
+    TransferBundle,
+)
 from engine.base.errors import Conflict, MagnetarError, PreconditionFailed
 from engine.base.names import BundleName
+from engine.tenancy.resources.isolation import isolation_of
 from gateway.clusters.cluster import Cluster
 from gateway.services import bundles
 from gateway.services.admin import namespaces
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
-BundleChange = Literal["unload", "split"]
+BundleChange = Literal["unload", "split", "transfer"]
 KIND = "bundle-change"
 
 
@@ -78,6 +86,83 @@ async def apply(
         "before": before,
         "owner": owner,
         "parts": parts,
+    }
+
+
+async def preview_transfer(
+    cluster: Cluster, engine: Engine, bundle: BundleName, destination: str, user: str
+) -> Json:
+    """Return what moving the bundle to the broker with the id ``destination`` would do, with the token that confirms
+    exactly that. Raises Refusal."""
+    await namespaces.one_bundle(engine, bundle.namespace, bundle.range)
+    owner = await bundles.owner_now(engine.store, bundle)
+    row, _ = await selectors.with_parts(cluster, bundle, owner, [])
+    registered = {broker.id: broker.service_url for broker in await engine.admin.brokers()}
+    is_allowed = await _is_allowed(engine, bundle, destination, list(registered))
+    if destination not in registered:
+        problem = f"{destination} is not registered: it cannot receive bundles"
+    elif owner and owner == registered[destination]:
+        problem = f"{destination} owns the bundle already"
+    elif is_allowed is False:
+        problem = f"Isolation policies forbid {bundle.namespace} on {destination}"
+    else:
+        problem = ""
+    content = _about(bundle, "transfer", user) | {"owner": owner, "destination": destination}
+    return {
+        "token": None if problem else confirming.sign(engine.cluster, KIND, content),
+        "at": now_ms(),
+        "row": row,
+        "destination": destination,
+        "state": await selectors.state_of(cluster, destination),
+        "allowed": is_allowed,
+        "problem": problem,
+    }
+
+
+async def _is_allowed(
+    engine: Engine, bundle: BundleName, destination: str, brokers: list[str]
+) -> bool | None:
+    """Return whether isolation policies allow the bundle there; None when they cannot be read."""
+    try:
+        policies = await isolation_of(engine.store, engine.cluster)
+    except (MagnetarError, ValueError):
+        return None
+    return destination in policies.places(str(bundle.namespace), brokers)
+
+
+async def transfer(
+    cluster: Cluster, engine: Engine, bundle: BundleName, user: str, token: str
+) -> Json:
+    """Move the bundle as previewed. Raises Conflict when the bundle or its owner is not that of the preview, or the
+    owner refuses the destination; nothing is changed then."""
+    content = confirming.read(engine.cluster, KIND, token, _about(bundle, "transfer", user))
+    await _check_as_seen(cluster, engine, bundle, content["owner"])
+    before, destination = content["owner"], content["destination"]
+    args = TransferBundle(bundle.namespace, bundle.range, destination)
+    # Only the owner moves its bundle; one without an owner is acquired by the destination.
+    broker = next(
+        (
+            broker
+            for broker in await engine.admin.brokers()
+            if (broker.service_url == before if before else broker.id == destination)
+        ),
+        None,
+    )
+    if broker is None:
+        absent = await selectors.broker_of(cluster, before) if before else destination
+        raise Conflict(f"{absent} is not registered now")
+    try:
+        result = await engine.call_on(broker, TRANSFER_BUNDLE, args)
+        owner = await _owner_after(cluster, engine, bundle)
+    finally:
+        cluster.part(selectors.bundle_map).forget()
+    return {
+        "at": now_ms(),
+        "before": await selectors.broker_of(cluster, before) if before else "",
+        "destination": destination,
+        "moved": result["moved"],
+        "reason": result["reason"],
+        "owner": owner,
     }
 
 

@@ -46,11 +46,27 @@ class BrokerLoad(s.Serializer[object]):
     broker = s.CharField(help_text="its id")
     load = s.FloatField(
         allow_null=True,
-        help_text="largest used share of a resource, 0 to 1, as the last plan knew it; null: not known",
+        help_text="largest used share of a resource, 0 to 1; null: not known, for the reason in why",
+    )
+    why = s.CharField(
+        allow_blank=True, help_text="why its load is not known; empty where it is known"
+    )
+    at = s.IntegerField(
+        allow_null=True, help_text="when it was reported, by the broker's clock; null: not yet"
+    )
+    bundles = s.IntegerField(allow_null=True, help_text="bundles that it reported as its own")
+    gains = s.IntegerField(
+        allow_null=True,
+        help_text="bundles that it acquired since its report before; null: not known",
+    )
+    losses = s.IntegerField(
+        allow_null=True, help_text="bundles that it lost since its report before; null: not known"
     )
 
 
 class NotMoved(s.Serializer[object]):
+    """A bundle or broker that load balance leaves as it is."""
+
     subject = s.CharField(help_text="a bundle, the ids of brokers, or cluster")
     reason = s.CharField(help_text="why it is left as it is")
     kind = s.CharField(help_text="the same while only numbers in the reason change")
@@ -74,8 +90,17 @@ class LoadBalance(s.Serializer[object]):
     spread = s.FloatField(
         allow_null=True, help_text="standard deviation of the known loads; null: fewer than two"
     )
-    loads = BrokerLoad(many=True)
+    spread_max = s.FloatField(
+        allow_null=True,
+        help_text="standard deviation above which bundles are moved; null: not known",
+    )
+    loads = BrokerLoad(many=True, help_text="present reports of the registered brokers")
     not_moved = NotMoved(many=True)
+    not_split = NotMoved(many=True, help_text="overloaded bundles that their owners do not split")
+    silent = s.ListField(
+        child=s.CharField(),
+        help_text="brokers that did not state which of their bundles are overloaded",
+    )
     moves = MovedBundle(many=True, help_text="the last moves of any leader, newest first")
 
 
@@ -161,6 +186,43 @@ class BundleReceipt(s.Serializer[object]):
         help_text="new owner after an unload, empty for none; null: not known, or after a split",
     )
     parts = s.ListField(child=s.CharField(), help_text="ranges of the parts after a split")
+
+
+class TransferBundleBody(ChangeBody):
+    destination = s.CharField(
+        default="",
+        allow_blank=True,
+        help_text="id of the broker that receives the bundle; with a token, as previewed",
+    )
+
+
+class TransferPreview(s.Serializer[object]):
+    token = s.CharField(allow_null=True, help_text="null: it cannot be moved there, see problem")
+    at = s.IntegerField()
+    row = BundleRow()
+    destination = s.CharField(help_text="id of the broker that receives the bundle")
+    state = s.CharField(
+        allow_blank=True, help_text="state of that broker: up, slow or down; empty: not known"
+    )
+    allowed = s.BooleanField(
+        allow_null=True, help_text="whether isolation policies allow it there; null: not known"
+    )
+    problem = s.CharField(allow_blank=True, help_text="why it cannot be moved there; else empty")
+
+
+class TransferReceipt(s.Serializer[object]):
+    at = s.IntegerField()
+    before = s.CharField(allow_blank=True, help_text="its previous owner; empty: none")
+    destination = s.CharField()
+    moved = s.BooleanField(
+        help_text="true: the destination owns it; false: it was unloaded only, for the reason"
+    )
+    reason = s.CharField(allow_blank=True, help_text="why it was unloaded only; else empty")
+    owner = s.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="owner right after; empty: none; null: not known",
+    )
 
 
 class UnloadOwner(s.Serializer[object]):

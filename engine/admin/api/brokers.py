@@ -27,9 +27,11 @@ LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, SUPERUSER, reads
 """Current LocalBrokerData of the broker."""
 LOAD_BALANCE = Operation("load_balance", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Last plan of the broker, if it leads, and the last moves that any leader asked for, newest first: ``{"leads": bool,
-"planned_ms": number or null, "spread": number or null, "loads": {broker: share or null}, "skips": [{"subject",
-"reason", "kind"}], "moves": [{"bundle", "source", "destination", "reason", "atMs", "result"}], "splits": [{"subject",
-"reason", "kind"}]}``. ``splits`` are this broker's overloaded bundles that it does not split."""
+"planned_ms": number or null, "spread": number or null, "spread_max": number, "loads": {broker: share or null}, "skips":
+[{"subject", "reason", "kind"}], "moves": [{"bundle", "source", "destination", "reason", "atMs", "result"}], "splits":
+[{"subject", "reason", "kind"}], "reports": [{"broker", "load", "why", "updated_ms", "bundles", "gains", "losses"}]}``.
+``splits`` are this broker's overloaded bundles that it does not split. ``reports`` has the present report of every
+registered broker, also where none leads; ``why`` states why a load is null, as other numbers that are not known are."""
 TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, SUPERUSER, reads=True)
 """Statistics of loaded topics: ``{"topics": {namespace: {bundle: {domain: {topic: stats}}}}, "next": start of the next
 page or null}``, in the form of Pulsar's broker-stats."""

@@ -231,6 +231,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/bundles/{tenant}/{namespace}/{bundle}/transfer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Move a bundle to a named broker, previewed and confirmed. */
+        post: operations["transferBundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/bundles/{tenant}/{namespace}/{bundle}/unload": {
         parameters: {
             query?: never;
@@ -1729,9 +1746,19 @@ export interface components {
             broker: string;
             /**
              * Format: double
-             * @description largest used share of a resource, 0 to 1, as the last plan knew it; null: not known
+             * @description largest used share of a resource, 0 to 1; null: not known, for the reason in why
              */
             load: number | null;
+            /** @description why its load is not known; empty where it is known */
+            why: string;
+            /** @description when it was reported, by the broker's clock; null: not yet */
+            at: number | null;
+            /** @description bundles that it reported as its own */
+            bundles: number | null;
+            /** @description bundles that it acquired since its report before; null: not known */
+            gains: number | null;
+            /** @description bundles that it lost since its report before; null: not known */
+            losses: number | null;
         };
         BrokerReason: {
             /** @description its id */
@@ -2434,8 +2461,18 @@ export interface components {
              * @description standard deviation of the known loads; null: fewer than two
              */
             spread: number | null;
+            /**
+             * Format: double
+             * @description standard deviation above which bundles are moved; null: not known
+             */
+            spread_max: number | null;
+            /** @description present reports of the registered brokers */
             loads: components["schemas"]["BrokerLoad"][];
             not_moved: components["schemas"]["NotMoved"][];
+            /** @description overloaded bundles that their owners do not split */
+            not_split: components["schemas"]["NotMoved"][];
+            /** @description brokers that did not state which of their bundles are overloaded */
+            silent: string[];
             /** @description the last moves of any leader, newest first */
             moves: components["schemas"]["MovedBundle"][];
         };
@@ -2605,6 +2642,7 @@ export interface components {
             done?: boolean;
             parts?: components["schemas"]["DeletedPart"][];
         };
+        /** @description A bundle or broker that load balance leaves as it is. */
         NotMoved: {
             /** @description a bundle, the ids of brokers, or cluster */
             subject: string;
@@ -3891,6 +3929,44 @@ export interface components {
             /** @description topics that are in the sums with their last known numbers, which may have changed */
             last: number;
         };
+        TransferBundleAnswer: components["schemas"]["TransferPreview"] | components["schemas"]["TransferReceipt"];
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
+        TransferBundleBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /**
+             * @description id of the broker that receives the bundle; with a token, as previewed
+             * @default
+             */
+            destination: string;
+        };
+        TransferPreview: {
+            /** @description null: it cannot be moved there, see problem */
+            token: string | null;
+            at: number;
+            row: components["schemas"]["BundleRow"];
+            /** @description id of the broker that receives the bundle */
+            destination: string;
+            /** @description state of that broker: up, slow or down; empty: not known */
+            state: string;
+            /** @description whether isolation policies allow it there; null: not known */
+            allowed: boolean | null;
+            /** @description why it cannot be moved there; else empty */
+            problem: string;
+        };
+        TransferReceipt: {
+            at: number;
+            /** @description its previous owner; empty: none */
+            before: string;
+            destination: string;
+            /** @description true: the destination owns it; false: it was unloaded only, for the reason */
+            moved: boolean;
+            /** @description why it was unloaded only; else empty */
+            reason: string;
+            /** @description owner right after; empty: none; null: not known */
+            owner: string | null;
+        };
         /** @description A problem of a topic itself. */
         TroubleShape: {
             severity: components["schemas"]["SeverityEnum"];
@@ -4794,6 +4870,84 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SplitBundleAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    transferBundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description range of hashes, as 0x00000000_0x40000000 */
+                bundle: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TransferBundleBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransferBundleAnswer"];
                 };
             };
             400: {

@@ -32,6 +32,8 @@ from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
 
 HEALTH_TIMEOUT_S = 5.0
+BALANCE_TIMEOUT_S = 3.0
+"""Seconds for the answer of one broker on the balance of load."""
 
 
 async def ids(engine: Engine) -> list[str]:
@@ -185,35 +187,62 @@ async def leader(engine: Engine) -> dict[str, Any]:
 
 
 async def load_balance(engine: Engine) -> dict[str, Any]:
-    """Return the last plan of the leader of load balance with its reasons, see ``engine.admin.api.brokers``.
+    """Return the last plan of the leader of load balance with its reasons, see ``engine.admin.api.brokers``, beside
+    the reports and the overloaded bundles of all brokers.
 
-    ``leader`` is None without one; ``reason`` states why there is no plan, empty when there is one. Raises NotReady
-    when the leader does not answer.
+    ``leader`` is None without one; ``reason`` states why there is no plan, empty when there is one. ``silent`` are the
+    brokers that were not asked or did not answer. Raises NotReady when no broker answers.
     """
     record = await find_node(engine.store, paths.LOADBALANCE_LEADER)
     leader_id = str((record or {}).get("brokerId") or "")
-    balance = {**_NO_BALANCE, "leader": leader_id or None}
+    answers: dict[str, dict[str, Any]] = {}
+    problems: dict[str, str] = {}
+    is_apache = set[str]()
+
+    async def ask(broker: BrokerAddress) -> None:
+        try:
+            report = await find_node(engine.store, paths.broker(broker.id))
+            if not (report or {}).get("adminRpcUrl"):
+                is_apache.add(broker.id)
+                return
+            async with asyncio.timeout(BALANCE_TIMEOUT_S):
+                answers[broker.id] = await engine.call_on(broker, LOAD_BALANCE, NoArguments())
+        except (MagnetarError, OSError) as error:  # OSError includes TimeoutError
+            problems[broker.id] = str(error) or "no answer in time"
+
+    brokers = await engine.admin.brokers()
+    await each(brokers, ask)
+    if problems and not answers:
+        raise NotReady(f"No broker answers, first {next(iter(problems.items()))}")
+    balance = {**_NO_BALANCE, **answers.get(leader_id, {}), "leader": leader_id or None}
+    others = [answers[broker_id] for broker_id in sorted(answers)]
+    if leader_id not in answers and others:
+        # What every broker knows is shown without a leader, too.
+        shared = ("reports", "moves", "spread_max")
+        balance |= {name: value for name, value in others[0].items() if name in shared}
+    balance["splits"] = [split for answer in others for split in answer["splits"]]
+    balance["silent"] = sorted({*problems, *is_apache})
     if not leader_id:
-        return {**balance, "reason": "no broker leads now"}
-    report = await find_node(engine.store, paths.broker(leader_id))
-    broker = next((known for known in await engine.admin.brokers() if known.id == leader_id), None)
-    if broker is None or report is None:
-        return {**balance, "reason": "the leader is not registered"}
-    if not report.get("adminRpcUrl"):
+        reason = "no broker leads now"
+    elif leader_id in is_apache:
         reason = "the leader is a broker of Apache Pulsar, which plans for its own brokers"
-        return {**balance, "reason": reason}
-    answer: dict[str, Any] = await engine.call_on(broker, LOAD_BALANCE, NoArguments())
-    balance = {**balance, **answer}
-    if balance["planned_ms"] is None:
-        return {**balance, "reason": "the leader has not checked the balance yet"}
-    return {**balance, "reason": ""}
+    elif leader_id in problems:
+        reason = f"the leader does not answer: {problems[leader_id]}"
+    elif leader_id not in answers:
+        reason = "the leader is not registered"
+    else:
+        unplanned = balance["planned_ms"] is None
+        reason = "the leader has not checked the balance yet" if unplanned else ""
+    return {**balance, "reason": reason}
 
 
 _NO_BALANCE: Mapping[str, Any] = {
     "leads": False,
     "planned_ms": None,
     "spread": None,
+    "spread_max": None,
     "loads": {},
+    "reports": [],
     "skips": [],
     "moves": [],
 }

@@ -85,6 +85,7 @@ CALLS = {
     "GET bookies": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/split": "superuser",
+    "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/transfer": "superuser",
     "POST NAMESPACE/unload": "superuser",
     "POST brokers/<seg:broker>/unload": "superuser",
     "GET settings": "superuser",

@@ -38,6 +38,7 @@ OPERATOR_CALLS = {
     "POST TOPIC/unload",
     "POST NAMESPACE/unload",
     "POST brokers/<seg:broker>/unload",
+    "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/transfer",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload",
     "POST runs",
     "POST runs/<str:run_id>/cancel",

@@ -16,6 +16,7 @@ from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.metadata import paths
 from engine.metadata.records import encode_json
 from engine.ownership import division
+from engine.ownership.load.planned import MoveSkip
 from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.resources.racks import set_rack
 from gateway.services.admin import topics
@@ -197,6 +198,67 @@ def test_a_split_is_the_one_that_was_shown(call: Call, link: BenchLink) -> None:
     assert (too_little["token"], too_little["parts"]) == (None, [])
 
 
+def register(link: BenchLink, broker: str) -> None:
+    """Register a broker of this id that answers no call."""
+    record = {"webServiceUrl": f"http://{broker}", "pulsarServiceUrl": f"pulsar://{broker}"}
+    record |= {"adminRpcUrl": f"http://{broker}"}
+    link.run(lambda engine: engine.store.create(paths.broker(broker), encode_json(record)))
+
+
+def isolate(link: BenchLink, namespace: str, brokers: str) -> None:
+    """Let a policy keep a namespace on brokers whose ids match ``brokers``."""
+    policy = {
+        "namespaces": [namespace],
+        "primary": [brokers],
+        "secondary": [],
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": "1", "usage_threshold": "80"},
+        },
+    }
+    path = "/admin/v2/clusters/standalone/namespaceIsolationPolicies/kept"
+    answer = Gateway(link.cluster)("POST", path, policy)
+    assert answer.status == 204, answer.json
+
+
+def test_a_transfer_names_why_a_broker_cannot_receive_the_bundle(
+    call: Call, link: BenchLink
+) -> None:
+    link.run(lambda engine: link.bench.loaded(PLAIN))
+    bundle, broker = bundle_of(link, PLAIN), link.bench.broker.record.id
+    absent = preview(call, bundle, "transfer", destination="x:1")
+    assert (absent["token"], absent["state"], absent["allowed"]) == (None, "", False)
+    assert absent["problem"] == "x:1 is not registered: it cannot receive bundles"
+    own = preview(call, bundle, "transfer", destination=broker)
+    assert (own["token"], own["problem"]) == (None, f"{broker} owns the bundle already")
+    register(link, "127.0.0.1:1")
+    isolate(link, "public/default", broker)
+    kept = preview(call, bundle, "transfer", destination="127.0.0.1:1")
+    assert (kept["token"], kept["allowed"]) == (None, False)
+    assert kept["problem"] == "Isolation policies forbid public/default on 127.0.0.1:1"
+    missing = call("POST", path_of(bundle, "transfer"), {"preview": True})
+    assert (missing.status, missing.json["field"]) == (400, "destination")
+
+
+def test_a_transfer_that_only_unloads_is_no_move(call: Call, link: BenchLink) -> None:
+    link.run(lambda engine: link.bench.loaded(PLAIN))
+    bundle, broker = bundle_of(link, PLAIN), link.bench.broker.record.id
+    register(link, "127.0.0.1:1")
+    previewed = preview(call, bundle, "transfer", destination="127.0.0.1:1")
+    assert (previewed["allowed"], previewed["problem"]) == (True, "")
+    assert previewed["row"]["owner"] == broker
+    token = previewed["token"]
+    assert call("POST", path_of(bundle, "unload"), {"token": token}).json["field"] == "token"
+    done = call("POST", path_of(bundle, "transfer"), {"token": token})
+    assert (done.status, done.json["moved"], done.json["owner"]) == (200, False, "")
+    assert done.json["reason"].startswith("127.0.0.1:1 cannot prepare")
+    assert (done.json["before"], done.json["destination"]) == (broker, "127.0.0.1:1")
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.target.endswith("/transfer"), entry.status) == (True, 200)
+    again = call("POST", path_of(bundle, "transfer"), {"token": token})
+    assert (again.status, "has no owner now" in again.json["reason"]) == (409, True)
+
+
 def test_invalid_paths_and_bodies_are_refused(call: Call, link: BenchLink) -> None:
     bundle = bundle_of(link, PLAIN)
     assert call("POST", f"{API}/bundles/public/default/x/unload", {"preview": True}).json[
@@ -264,7 +326,9 @@ def test_the_balance_of_load_is_the_last_plan_of_the_leader_with_its_reasons(
     link.run(plan)
     balance = call("GET", f"{API}/load-balance").json
     assert (balance["leader"], balance["reason"]) == (leader, "")
-    assert [row["broker"] for row in balance["loads"]] == [leader]
+    (load,) = balance["loads"]
+    assert (load["broker"], load["load"] is None) == (leader, load["why"] != "")
+    assert (balance["spread"], balance["spread_max"], balance["silent"]) == (None, 0.25, [])
     assert {"subject": "cluster", "reason": "there is one broker only", "kind": "alone"} in balance[
         "not_moved"
     ]
@@ -286,3 +350,24 @@ def test_a_leader_that_is_a_broker_of_apache_pulsar_is_named(call: Call, link: B
     balance = call("GET", f"{API}/load-balance").json
     assert balance["leader"] == "x:1"
     assert "broker of Apache Pulsar" in balance["reason"]
+    others = {row["broker"] for row in balance["loads"]}
+    assert others == {"x:1", link.bench.broker.record.id}, "other brokers report the loads"
+    assert balance["silent"] == ["x:1"]
+
+
+def test_without_a_leader_that_answers_the_reports_are_shown(call: Call, link: BenchLink) -> None:
+    async def absent_leader(engine: Engine) -> None:
+        _, stat = await engine.store.get(paths.LOADBALANCE_LEADER)
+        await engine.store.put(paths.LOADBALANCE_LEADER, b'{"brokerId":"x:1"}', stat.version)
+
+    link.run(absent_leader)
+    balance = call("GET", f"{API}/load-balance").json
+    assert (balance["leader"], balance["reason"]) == ("x:1", "the leader is not registered")
+    assert [row["broker"] for row in balance["loads"]] == [link.bench.broker.record.id]
+    running = link.bench.broker.running
+    skip = MoveSkip("t/n/0x00000000_0x80000000", "give the topic partitions", "one topic")
+    running.splitter.skips = (skip,)
+    assert call("GET", f"{API}/load-balance").json["not_split"] == [skip._asdict()]
+    link.silence()
+    silent = call("GET", f"{API}/load-balance")
+    assert silent.status == 503, silent.json

@@ -29,6 +29,7 @@ from engine.metadata.store import (
 from engine.ownership.load.plan import owners_of, plan
 from engine.ownership.load.planned import CLUSTER, MoveSkip, Plan, Transfer
 from engine.ownership.load.recent_moves import RecentMoves
+from engine.ownership.load.report_rows import report_rows
 from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.load.stored import placement_policies
 from engine.ownership.registration import (
@@ -165,7 +166,7 @@ class LoadLeader:
         )
 
     async def document(self) -> Document:
-        """Return the last plan of this broker, if it leads, and the last moves of any leader.
+        """Return the last plan of this broker, if it leads, the last moves of any leader, and the loads of all brokers.
 
         Raises the store's errors. The form is that of ``engine.admin.api.brokers.LOAD_BALANCE``.
         """
@@ -176,10 +177,15 @@ class LoadLeader:
             moves = RecentMoves.decode(value).moves
         except (NoNodeError, RecordFormatError):
             moves = ()
+        limits = self._settings().limits
+        brokers = await registered_brokers(self._store)
+        reports = {broker_id: broker.load for broker_id, broker in brokers.items()}
         return {
             "leads": balance.leads,
             "planned_ms": balance.planned_ms,
             "spread": None if made is None else made.spread,
+            "spread_max": limits.spread_max,
+            "reports": report_rows(reports, self._clock.wall_ms(), limits),
             "loads": {} if made is None else dict(made.loads),
             "skips": [skip._asdict() for skip in balance.skips],
             "moves": [move.document() for move in reversed(moves)],
