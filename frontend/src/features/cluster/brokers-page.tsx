@@ -10,9 +10,10 @@ import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import { BalancePanels, Load } from "./balance-panel";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
-import { type Broker, brokersQuery } from "./queries";
+import { type Broker, balanceQuery, brokersQuery } from "./queries";
 
 const route = getRouteApi("/c/$cluster/brokers");
 const HEIGHT_PX = 560;
@@ -20,6 +21,8 @@ const HEIGHT_PX = 560;
 export function BrokersPage() {
   const { cluster } = route.useParams();
   const found = useQuery(brokersQuery(cluster));
+  const balance = useQuery(balanceQuery(cluster));
+  const loads = new Map(balance.data?.loads.map((load) => [load.broker, load]));
   const whyNot = useWhyNot(cluster, {});
   const rows = found.data?.rows;
   const unowned = found.data?.unowned ?? null;
@@ -65,10 +68,12 @@ export function BrokersPage() {
                   <span className={styles.address}>
                     <span className="mono">{row.id}</span>
                     <small>{row.url}</small>
+                    {balance.data?.leader === row.id && <small>leads the balance of load</small>}
                   </span>
                 ),
               },
               { key: "state", header: "State", cell: (row) => <State text={row.state} since={row.since} /> },
+              { key: "load", header: "Load", cell: (row) => <Load of={loads.get(row.id)} /> },
               {
                 key: "started",
                 header: "Started",
@@ -127,6 +132,7 @@ export function BrokersPage() {
           />
         </Panel>
       )}
+      <BalancePanels found={balance} />
       {unloading !== null && (
         <Unloading whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />
       )}

@@ -1,6 +1,22 @@
 import { expect, test } from "vitest";
-import { applyLabel, doneOf, edgesOf, effectOf, remarksOf } from "./bundle-words";
-import type { Bundle, BundlePreview, BundleReceipt, Wanted } from "./queries";
+import {
+  applyLabel,
+  doneOf,
+  edgesOf,
+  effectOf,
+  movedOf,
+  moveOf,
+  moveRemarksOf,
+  remarksOf,
+} from "./bundle-words";
+import type {
+  Bundle,
+  BundlePreview,
+  BundleReceipt,
+  TransferPreview,
+  TransferReceipt,
+  Wanted,
+} from "./queries";
 
 const row: Bundle = {
   ...{ tenant: "shop", namespace: "orders", bundle: "0x00000000_0x40000000" },
@@ -44,4 +60,31 @@ test("an owner that does not answer is reported before the change", () => {
   const down = { ...preview, row: { ...row, state: "down" } };
   expect(remarksOf(unload, down)[0]).toContain("does not answer");
   expect(remarksOf(unload, { ...preview, brokers: 1 }).join()).toContain("it owns the bundle next");
+});
+
+const transfer: TransferPreview = {
+  ...{ token: "t", at: 0, row, destination: "b:8080", state: "up", allowed: true, problem: "" },
+};
+
+test("a move names what is closed, and what is not known of the destination", () => {
+  expect(moveOf(transfer)).toContain("a:8080 closes its topics and passes it to b:8080");
+  expect(moveOf({ ...transfer, row: { ...row, owner: "", state: "none" } })).toContain("b:8080 acquires it");
+  expect(moveRemarksOf(transfer).join()).toContain("Isolation policies allow it there");
+  const unknown = moveRemarksOf({ ...transfer, state: "", allowed: null }).join();
+  expect(unknown).toContain("Whether b:8080 answers is not known");
+  expect(unknown).toContain("Whether isolation policies allow it there is not known");
+  const refused = { ...transfer, token: null, problem: "b:8080 owns the bundle already" };
+  expect([moveOf(refused), moveRemarksOf(refused)]).toEqual(["b:8080 owns the bundle already.", []]);
+});
+
+test("a bundle that was unloaded only is no move", () => {
+  const moved: TransferReceipt = {
+    ...{ at: 0, before: "a:8080", destination: "b:8080", moved: true, reason: "", owner: "b:8080" },
+  };
+  expect(movedOf(moved)).toBe("It moved from a:8080 to b:8080.");
+  const unloaded = { ...moved, moved: false, reason: "b:8080 cannot prepare", owner: "" };
+  expect(movedOf(unloaded)).toBe(
+    "It was unloaded and not moved: b:8080 cannot prepare. No broker owns it now.",
+  );
+  expect(movedOf({ ...unloaded, owner: null })).toContain("Its owner is not known.");
 });

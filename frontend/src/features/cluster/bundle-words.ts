@@ -1,5 +1,12 @@
 import { count, plural } from "../../lib/format";
-import type { Algorithm, BundlePreview, BundleReceipt, Wanted } from "./queries";
+import type {
+  Algorithm,
+  BundlePreview,
+  BundleReceipt,
+  TransferPreview,
+  TransferReceipt,
+  Wanted,
+} from "./queries";
 
 export const CUTS: Record<Algorithm, string> = {
   equally: "In the middle of its range",
@@ -25,7 +32,7 @@ export function effectOf({ change }: Wanted, { row, parts }: BundlePreview): str
 }
 
 export function remarksOf(wanted: Wanted, { row, brokers }: BundlePreview): string[] {
-  const gives = wanted.change === "unload" || wanted.unload;
+  const gives = wanted.change === "unload" || (wanted.change === "split" && wanted.unload);
   return [
     ...(row.state === "down" || row.state === "slow"
       ? ["Its broker does not answer: the change is not possible until it answers or its session ends."]
@@ -34,7 +41,7 @@ export function remarksOf(wanted: Wanted, { row, brokers }: BundlePreview): stri
       ? [
           "Unacknowledged messages are delivered again.",
           brokers > 1
-            ? "Its range determines the next owner, which may be the same broker."
+            ? "Its range and the loads of brokers determine the next owner, which may be the same broker."
             : "Only one broker answers: it owns the bundle next.",
         ]
       : []),
@@ -63,4 +70,40 @@ export function doneOf(wanted: Wanted, { before, owner, parts }: BundleReceipt):
 /** Hashes at which the parts of a preview meet. */
 export function edgesOf({ parts }: BundlePreview): number[] {
   return parts.slice(1).map(({ bundle }) => Number.parseInt(bundle.split("_")[0] ?? "", 16));
+}
+
+/** Text of the intended move. */
+export function moveOf({ row, destination, problem }: TransferPreview): string {
+  if (problem !== "") return `${problem}.`;
+  if (row.owner === "") return `No broker owns it: ${destination} acquires it and serves its topics.`;
+  return `${row.owner} closes its topics and passes it to ${destination}, which serves them at once. Its clients are sent there. No stored message is lost.`;
+}
+
+export function moveRemarksOf({ row, destination, state, allowed, problem }: TransferPreview): string[] {
+  if (problem !== "") return [];
+  return [
+    ...(row.state === "down" || row.state === "slow"
+      ? ["Its broker does not answer: the change is not possible until it answers or its session ends."]
+      : []),
+    state === "up"
+      ? "If the destination fails meanwhile, the bundle is unloaded only; any broker acquires it."
+      : `${state === "" ? `Whether ${destination} answers is not known` : `${destination} does not answer`}: the bundle may be unloaded only.`,
+    allowed === null
+      ? "Whether isolation policies allow it there is not known: its owner decides."
+      : "Isolation policies allow it there.",
+    "Unacknowledged messages are delivered again. Load balance may move it again later.",
+  ];
+}
+
+/** Text of the completed move, only as far as its result is known. */
+export function movedOf({ before, destination, moved, reason, owner }: TransferReceipt): string {
+  if (moved)
+    return before === "" ? `${destination} owns it now.` : `It moved from ${before} to ${destination}.`;
+  const rest =
+    owner === null
+      ? "Its owner is not known."
+      : owner === ""
+        ? "No broker owns it now."
+        : `${owner} owns it now.`;
+  return `It was unloaded and not moved: ${reason}. ${rest}`;
 }

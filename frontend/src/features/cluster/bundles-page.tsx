@@ -11,11 +11,11 @@ import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
 import { nextSort, sortOf } from "../../ui/grid/sorting";
 import { Page } from "../../ui/panel";
-import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
 import { OwnerPicker } from "./owner-picker";
-import { type Bundle, brokersQuery } from "./queries";
+import { type Bundle, balanceQuery, brokersQuery } from "./queries";
 import { type BundleSort, DEFAULT_SORT, nameOfBundle, parseBundle, type SortOrder, shareOf } from "./search";
 import { useBundleWindow } from "./use-bundle-window";
 
@@ -33,6 +33,8 @@ export function BundlesPage() {
   const list = useBundleWindow(filter);
   const mayPick = useMayRead(cluster, "listBrokers");
   const brokers = useQuery({ ...brokersQuery(cluster), enabled: mayPick });
+  const balance = useQuery({ ...balanceQuery(cluster), enabled: mayPick });
+  const overloaded = balance.data?.not_split ?? [];
   const show = useCallback(
     (next: { q?: string; broker?: string; sort?: SortOrder; change?: string }, replace = false) =>
       navigate({ search: (before) => ({ ...before, ...next }), replace }),
@@ -72,6 +74,7 @@ export function BundlesPage() {
             Unload all its bundles…
           </Button>
         )}
+        {overloaded.length > 0 && <Overloaded of={overloaded} />}
       </search>
       {list.total === undefined ? (
         list.error !== null ? (
@@ -115,6 +118,23 @@ export function BundlesPage() {
         </Suspense>
       )}
     </Page>
+  );
+}
+
+const OVERLOADED_MAX = 3;
+
+/** The bundles that are too busy and are not split, with the hot topic where a split does not help. */
+function Overloaded({ of }: { of: { subject: string; reason: string }[] }) {
+  const more = of.length - OVERLOADED_MAX;
+  return (
+    <Notice tone="warning">
+      {of.slice(0, OVERLOADED_MAX).map(({ subject, reason }) => (
+        <p key={subject}>
+          <span className="mono">{subject}</span> is overloaded: {reason}.
+        </p>
+      ))}
+      {more > 0 && <p>and {plural(more, "more", "more")}, on the page of brokers</p>}
+    </Notice>
   );
 }
 

@@ -10,10 +10,17 @@ export type Bookie = Schemas["BookieWithRack"];
 export type Bundle = Schemas["BundleRow"];
 export type BundlePreview = Schemas["BundlePreview"];
 export type BundleReceipt = Schemas["BundleReceipt"];
+export type Balance = Schemas["LoadBalance"];
+export type BrokerLoad = Schemas["BrokerLoad"];
+export type MovedBundle = Schemas["MovedBundle"];
+export type TransferPreview = Schemas["TransferPreview"];
+export type TransferReceipt = Schemas["TransferReceipt"];
 export type Algorithm = NonNullable<Schemas["SplitBundleBodyRequest"]["algorithm"]>;
 
 export const PAGE_ROWS = 100;
 const BUNDLES_MS = 2 * POLL_MS;
+/** Brokers report their loads at most every five seconds. */
+const BALANCE_MS = 5_000;
 
 export interface BundleFilter {
   cluster: string;
@@ -35,6 +42,16 @@ export function brokersQuery(cluster: string) {
     queryFn: ({ signal }) =>
       answerOf(api.GET("/api/v1/clusters/{cluster}/brokers", { params: { path: { cluster } }, signal })),
     refetchInterval: POLL_MS,
+  });
+}
+
+/** The loads of brokers, and why bundles are moved or not. */
+export function balanceQuery(cluster: string) {
+  return queryOptions({
+    queryKey: ["cluster", cluster, "balance"],
+    queryFn: ({ signal }) =>
+      answerOf(api.GET("/api/v1/clusters/{cluster}/load-balance", { params: { path: { cluster } }, signal })),
+    refetchInterval: BALANCE_MS,
   });
 }
 
@@ -65,31 +82,51 @@ export function bundlesQuery({ cluster, ...rest }: BundleFilter, offset: number)
 const BUNDLE = "/api/v1/clusters/{cluster}/bundles/{tenant}/{namespace}/{bundle}";
 
 /** The kinds of change to a bundle. */
-export type Wanted = { change: "unload" } | { change: "split"; algorithm: Algorithm; unload: boolean };
+export type Wanted =
+  | { change: "unload" }
+  | { change: "split"; algorithm: Algorithm; unload: boolean }
+  | { change: "transfer"; destination: string };
+export type ChangePreview = BundlePreview | TransferPreview;
+export type ChangeReceipt = BundleReceipt | TransferReceipt;
 
-export function previewChange(id: BundleId, wanted: Wanted): Promise<BundlePreview> {
+export function previewChange(id: BundleId, wanted: Wanted): Promise<ChangePreview> {
   const params = { path: { ...id } };
-  if (wanted.change === "unload")
-    return answerOf(
-      api.POST(`${BUNDLE}/unload`, { params, body: { preview: true } }),
-    ) as Promise<BundlePreview>;
-  const { algorithm, unload } = wanted;
-  return answerOf(
-    api.POST(`${BUNDLE}/split`, { params, body: { preview: true, algorithm, unload } }),
-  ) as Promise<BundlePreview>;
+  return previewCall(params, wanted) as Promise<ChangePreview>;
+}
+
+function previewCall(params: { path: BundleId }, wanted: Wanted) {
+  switch (wanted.change) {
+    case "unload":
+      return answerOf(api.POST(`${BUNDLE}/unload`, { params, body: { preview: true } }));
+    case "transfer":
+      return answerOf(
+        api.POST(`${BUNDLE}/transfer`, {
+          params,
+          body: { preview: true, destination: wanted.destination },
+        }),
+      );
+    case "split": {
+      const { algorithm, unload } = wanted;
+      return answerOf(api.POST(`${BUNDLE}/split`, { params, body: { preview: true, algorithm, unload } }));
+    }
+  }
 }
 
 /** The previewed change that belongs to this token. */
-export function applyChange(id: BundleId, change: Wanted["change"], token: string): Promise<BundleReceipt> {
-  const given = { params: { path: { ...id } }, body: { preview: false, token } };
-  const answering =
-    change === "unload"
-      ? answerOf(api.POST(`${BUNDLE}/unload`, given))
-      : answerOf(
-          api.POST(`${BUNDLE}/split`, {
-            ...given,
-            body: { ...given.body, algorithm: "equally", unload: false },
-          }),
-        );
-  return answering as Promise<BundleReceipt>;
+export function applyChange(id: BundleId, change: Wanted["change"], token: string): Promise<ChangeReceipt> {
+  return applyCall({ path: { ...id } }, change, token) as Promise<ChangeReceipt>;
+}
+
+function applyCall(params: { path: BundleId }, change: Wanted["change"], token: string) {
+  const body = { preview: false, token };
+  switch (change) {
+    case "unload":
+      return answerOf(api.POST(`${BUNDLE}/unload`, { params, body }));
+    case "transfer":
+      return answerOf(api.POST(`${BUNDLE}/transfer`, { params, body: { ...body, destination: "" } }));
+    case "split":
+      return answerOf(
+        api.POST(`${BUNDLE}/split`, { params, body: { ...body, algorithm: "equally", unload: false } }),
+      );
+  }
 }

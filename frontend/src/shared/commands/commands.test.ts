@@ -43,6 +43,7 @@ const ARGUMENTS: Record<string, unknown[]> = {
   setTopicPolicy: [at, { policy: calls, value: 600 }],
   unloadBundle: [bundle],
   splitBundle: [bundle, { edges: [0x20000000], middle: true, unload: true }],
+  transferBundle: [bundle, { destination: "b:8080" }],
   unloadBroker: [{ cluster: "here", broker: "b:8080" }],
   changeSetting: [{ name: "maxTopicsPerNamespace" }, { value: "900" }],
   changeRack: [{ bookie: "b:3181" }, { rack: { rack: "/r1", group: "default", hostname: "" } }],

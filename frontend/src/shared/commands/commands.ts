@@ -371,6 +371,17 @@ export const COMMANDS = {
     };
   },
   splitBundle: bundleSplit,
+  transferBundle: (at: BundlePath, { destination }: { destination: string }): Commands => {
+    const words = ["namespaces", "unload", "--bundle", at.bundle, "--destinationBroker", destination];
+    return {
+      curl: curl(
+        "PUT",
+        `${namespaceOf(at, at.bundle)}/unload?destinationBroker=${encodeURIComponent(destination)}`,
+      ),
+      pulsarctl: { why: "pulsarctl moves no bundle to a named broker." },
+      pulsarAdmin: line("pulsar-admin", ...words, `${at.tenant}/${at.namespace}`),
+    };
+  },
   unloadNamespace: (at: { tenant: string; namespace: string }): Commands => ({
     curl: curl("PUT", `${namespaceOf(at)}/unload`),
     pulsarctl: line("pulsarctl", "namespaces", "unload", `${at.tenant}/${at.namespace}`),

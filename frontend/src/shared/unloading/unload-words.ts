@@ -50,7 +50,7 @@ function takersOf(brokers: number): string {
   if (brokers === 0) return "No broker answers: the bundles have no owner until one does.";
   return brokers === 1
     ? "Only one broker answers: it owns them next."
-    : "The range of each determines its next owner, which may be the same broker.";
+    : "The range of each and the loads of brokers determine its next owner, which may be the same broker.";
 }
 
 /** The number of unloaded bundles, and their present owners as far as known. */

@@ -1,0 +1,50 @@
+import { age, plural, rate } from "../../lib/format";
+import type { Balance, BrokerLoad } from "./queries";
+
+/** 0.256 → "25.6 %" */
+export function percent(share: number): string {
+  return `${rate(share * 100)} %`;
+}
+
+/** The reason for the absence of a plan, or the spread of the loads. */
+export function stateOf({ leader, reason, spread, spread_max, loads }: Balance): string {
+  if (reason !== "")
+    return leader === null
+      ? "No broker leads now: no bundle is moved for its load until one does. Bundles without an owner still receive one."
+      : `${leader} leads, and there is no plan: ${reason}.`;
+  const leads = `${leader} leads.`;
+  if (loads.length === 1) return `${leads} There is one broker only: nothing can be moved.`;
+  if (spread === null) return `${leads} Fewer than two loads are known: the standard deviation is not known.`;
+  const limit = spread_max === null ? "" : `; bundles are moved above ${percent(spread_max)}`;
+  return `${leads} The standard deviation of the loads is ${percent(spread)}${limit}.`;
+}
+
+/** Head of the reasons for which bundles stay; `moves` are the last ones, of any plan. */
+export function staysOf({ at, moves }: Balance): string {
+  return moves.some((move) => move.at === at)
+    ? "Nothing else is moved because …"
+    : "Nothing is moved because …";
+}
+
+export function ageOf({ at }: BrokerLoad, now: number): string {
+  if (at === null) return "no report yet";
+  const text = age(at, now);
+  return text === "now" ? "reported now" : `reported ${text} ago`;
+}
+
+/** Numbers of bundles that a broker acquired and lost since its report before. */
+export function changesOf({ gains, losses }: BrokerLoad): string {
+  if (gains === null || losses === null) return "";
+  if (gains + losses === 0) return "none acquired or lost";
+  return [
+    gains > 0 && `${plural(gains, "bundle")} acquired`,
+    losses > 0 && `${plural(losses, "bundle")} lost`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+/** The result of a move in words. */
+export function resultOf(result: string): string {
+  return result === "" ? "not known" : result;
+}
