@@ -11,7 +11,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form. */
+        /**
+         * @description Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form.
+         *
+         *     It is started for callers who may launch one.
+         */
         get: operations["listAnalyses"];
         put?: never;
         post?: never;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { Balance, BrokerLoad } from "../queries";
 import { ageOf, changesOf, resultOf, stateOf, staysOf } from "./balance-words";
-import type { Balance, BrokerLoad } from "./queries";
 
 const load: BrokerLoad = {
   ...{ broker: "a:8080", load: 0.5, why: "", at: 1_000, bundles: 4, gains: 0, losses: 0 },
