@@ -144,7 +144,7 @@ const OPERATIONS: Partial<Record<Action["key"], string>> = {
   reset: "reset",
 };
 
-/** What the user may not do with the entered topic and in the cluster. */
+/** Operations that are refused to the user on the entered topic and in the cluster. */
 function useRefused(
   cluster: string,
   entered: TopicRef | null,

@@ -10,10 +10,11 @@ import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
-import { BalancePanels, Load } from "./balance/balance-panel";
+import { balanceQuery } from "./balance/balance-queries";
+import { BalancePanels, Load } from "./balance-panel";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
-import { type Broker, balanceQuery, brokersQuery } from "./queries";
+import { type Broker, brokersQuery } from "./queries";
 
 const route = getRouteApi("/c/$cluster/brokers");
 const HEIGHT_PX = 560;

@@ -12,10 +12,11 @@ import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
 import { nextSort, sortOf } from "../../ui/grid/sorting";
 import { Page } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
+import { balanceQuery } from "./balance/balance-queries";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
 import { OwnerPicker } from "./owner-picker";
-import { type Bundle, balanceQuery, brokersQuery } from "./queries";
+import { type Bundle, brokersQuery } from "./queries";
 import { type BundleSort, DEFAULT_SORT, nameOfBundle, parseBundle, type SortOrder, shareOf } from "./search";
 import { useBundleWindow } from "./use-bundle-window";
 

@@ -10,17 +10,12 @@ export type Bookie = Schemas["BookieWithRack"];
 export type Bundle = Schemas["BundleRow"];
 export type BundlePreview = Schemas["BundlePreview"];
 export type BundleReceipt = Schemas["BundleReceipt"];
-export type Balance = Schemas["LoadBalance"];
-export type BrokerLoad = Schemas["BrokerLoad"];
-export type MovedBundle = Schemas["MovedBundle"];
 export type TransferPreview = Schemas["TransferPreview"];
 export type TransferReceipt = Schemas["TransferReceipt"];
 export type Algorithm = NonNullable<Schemas["SplitBundleBodyRequest"]["algorithm"]>;
 
 export const PAGE_ROWS = 100;
 const BUNDLES_MS = 2 * POLL_MS;
-/** Brokers report their loads at most every five seconds. */
-const BALANCE_MS = 5_000;
 
 export interface BundleFilter {
   cluster: string;
@@ -42,16 +37,6 @@ export function brokersQuery(cluster: string) {
     queryFn: ({ signal }) =>
       answerOf(api.GET("/api/v1/clusters/{cluster}/brokers", { params: { path: { cluster } }, signal })),
     refetchInterval: POLL_MS,
-  });
-}
-
-/** The loads of brokers, and why bundles are moved or not. */
-export function balanceQuery(cluster: string) {
-  return queryOptions({
-    queryKey: ["cluster", cluster, "balance"],
-    queryFn: ({ signal }) =>
-      answerOf(api.GET("/api/v1/clusters/{cluster}/load-balance", { params: { path: { cluster } }, signal })),
-    refetchInterval: BALANCE_MS,
   });
 }
 

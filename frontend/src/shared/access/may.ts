@@ -52,7 +52,7 @@ function refusal(
   return answer && !answer.allowed ? answer.why || "It is not allowed." : null;
 }
 
-/** As `useWhyNot`, at several places. */
+/** Refused operations at several places, see `useWhyNot`. */
 export function useWhyNots(cluster: string, places: readonly Place[]): WhyNot[] {
   const { session } = useSession();
   const isJudged = Boolean(session?.authorization && session.person);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Balance, BrokerLoad } from "../queries";
+import type { Balance, BrokerLoad } from "./balance-queries";
 import { ageOf, changesOf, resultOf, stateOf, staysOf } from "./balance-words";
 
 const load: BrokerLoad = {

@@ -1,5 +1,5 @@
 import { age, plural, rate } from "../../../lib/format";
-import type { Balance, BrokerLoad } from "../queries";
+import type { Balance, BrokerLoad } from "./balance-queries";
 
 /** 0.256 → "25.6 %" */
 export function percent(share: number): string {

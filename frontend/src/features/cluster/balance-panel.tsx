@@ -1,14 +1,14 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import { useServerNow } from "../../../lib/clock";
-import { count, dateTime, plural } from "../../../lib/format";
-import { Meter } from "../../../ui/charts/meter";
-import styles from "../../../ui/dialog.module.css";
-import { Table } from "../../../ui/grid/table";
-import { Panel } from "../../../ui/panel";
-import { Empty, ErrorNotice, Loading } from "../../../ui/states";
-import cells from "../cluster.module.css";
-import type { Balance, BrokerLoad, MovedBundle } from "../queries";
-import { ageOf, changesOf, percent, resultOf, stateOf, staysOf } from "./balance-words";
+import { useServerNow } from "../../lib/clock";
+import { count, dateTime, plural } from "../../lib/format";
+import { Meter } from "../../ui/charts/meter";
+import styles from "../../ui/dialog.module.css";
+import { Table } from "../../ui/grid/table";
+import { Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import type { Balance, BrokerLoad, MovedBundle } from "./balance/balance-queries";
+import { ageOf, changesOf, percent, resultOf, stateOf, staysOf } from "./balance/balance-words";
+import cells from "./cluster.module.css";
 
 const HEIGHT_PX = 420;
 const REASONS_MAX = 20;
