@@ -5,11 +5,12 @@ namespace, a parent of namespaces, or both.
 """
 
 import asyncio
+from contextlib import suppress
 
 from engine.metadata import paths
-from engine.metadata.cached import fresh
-from engine.metadata.store import MetadataStore
-from engine.tenancy.nodes import children, find_node
+from engine.metadata.cached import derived, fresh
+from engine.metadata.store import MetadataStore, NoNodeError
+from engine.tenancy.nodes import children
 
 AT_ONCE = 64
 """Namespaces whose nodes are read at the same time."""
@@ -47,9 +48,16 @@ async def _namespaces_at(store: MetadataStore, name: str, anew: bool) -> list[st
     namespaces = []
     for candidate in (name, *below):
         path = paths.namespace_policies(candidate)
-        if await find_node(_reader(store, path, anew), path) is not None:
-            namespaces.append(candidate)
+        with suppress(NoNodeError):
+            if await derived(_reader(store, path, anew), path, _has_value):
+                namespaces.append(candidate)
     return namespaces
+
+
+def _has_value(value: bytes, path: str) -> bool:
+    """Return whether a node is more than a parent of others. A damaged record counts: its namespace exists, and must
+    not end the lists of other tenants."""
+    return bool(value)
 
 
 def _reader(store: MetadataStore, path: str, anew: bool) -> MetadataStore:

@@ -58,6 +58,9 @@ from engine.tenancy.namespaces import get_policies, is_present
 from engine.tenancy.nodes import change_node, create_node, find_node
 
 PARTITIONS_MAX = 10_000
+PARTITIONS_READ_MAX = 100_000
+"""Largest number in a record, which another program may have written, that is read: all partitions are listed by name
+in one place or another."""
 EXISTS = "This topic already exists"
 NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}
 CLAIM = encode_json(NO_PARTITIONS)
@@ -164,8 +167,10 @@ def partitioned_record(value: bytes, path: str) -> Document | None:
         return None
     record = decode_json(value, path)
     count = record.get("partitions")
-    if type(count) is not int or count < 0:
-        raise RecordFormatError(f"{path}: partitions: a whole number from 0 is needed")
+    if type(count) is not int or not 0 <= count <= PARTITIONS_READ_MAX:
+        raise RecordFormatError(
+            f"{path}: partitions: a whole number from 0 to {PARTITIONS_READ_MAX} is needed"
+        )
     return record if count else None
 
 

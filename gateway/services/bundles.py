@@ -1,16 +1,18 @@
 """Bundles of all namespaces in the metadata store: their owners, and the figures of the topics in each."""
 
 import asyncio
+import logging
 import time
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from engine.base.errors import NotFound
+from engine.base.errors import Failed, NotFound
 from engine.base.names import BundleName, NamespaceName, bundle_hash, split_topic
 from engine.metadata import paths
 from engine.metadata.cached import fresh
+from engine.metadata.records import RecordFormatError
 from engine.metadata.store import MetadataStore
 from engine.tenancy.bundles import Bundles
 from engine.tenancy.listing import all_namespaces
@@ -20,6 +22,8 @@ from gateway.services import catalog
 from gateway.services.feeds.row_list import STEP
 from gateway.services.index.figures import Fold
 from gateway.services.index.topic_index import TopicIndex
+
+log = logging.getLogger(__name__)
 
 KEPT_S = 1.0
 """Least time that a computed value is kept."""
@@ -43,6 +47,21 @@ async def all_owned(store: MetadataStore) -> list[Owned]:
     """Return the bundles of every namespace, sorted by name. Store errors pass through."""
     names = await all_namespaces(store)
     read = await catalog.each(names, lambda name: owned_in(store, NamespaceName.parse(name)))
+    return [owned for owned in read if owned is not None]
+
+
+async def all_readable(store: MetadataStore) -> list[Owned]:
+    """Return ``all_owned`` without namespaces whose records are damaged, which are logged: a list of others must
+    neither fail because of them nor name them in its refusal."""
+
+    async def owned(name: str) -> Owned | None:
+        try:
+            return await owned_in(store, NamespaceName.parse(name))
+        except (Failed, RecordFormatError) as error:
+            log.warning("bundles of a namespace are left out namespace=%s error=%r", name, error)
+            return None
+
+    read = await catalog.each(await all_namespaces(store), owned)
     return [owned for owned in read if owned is not None]
 
 
@@ -107,8 +126,8 @@ class BundleMap:
         self._sums: Cached[dict[BundleName, Fold]] = Cached()
 
     async def owned(self, store: MetadataStore) -> list[Owned]:
-        """Return ``all_owned``, or its kept result."""
-        return await self._owned.get(None, lambda: all_owned(store))
+        """Return ``all_readable``, or its kept result."""
+        return await self._owned.get(None, lambda: all_readable(store))
 
     async def sums(self, owned: list[Owned]) -> dict[BundleName, Fold]:
         """Return the sums of figures by bundle, without bundles that have no topics."""

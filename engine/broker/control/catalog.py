@@ -234,6 +234,10 @@ class Catalog:
             return not topic.persistent and self._is_loaded(topic)
 
         count = policies.new_partitions
+        try:
+            topics.check_count(count)  # a stored policy may be another program's
+        except Refusal as error:
+            raise MetadataError(error.reason) from error
         parts = [topic.partition_at(index).full for index in range(count)]
         stop_counting = await self._admitted(topic, parts, policies)
         try:

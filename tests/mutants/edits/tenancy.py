@@ -8,6 +8,26 @@ DELETION_TEST = "unit/broker/administration/test_deletion.py"
 
 EDITS = (
     Edit(
+        "any-number-of-partitions-is-listed",
+        "engine/tenancy/topics.py::partitioned_record",
+        "not 0 <= count <= PARTITIONS_READ_MAX",
+        "count < 0",
+        (
+            "unit/tenancy/test_one_kind_of_topic.py"
+            "::test_a_record_with_a_number_of_partitions_that_nothing_can_list_is_unreadable",
+        ),
+    ),
+    Edit(
+        "a-damaged-namespace-ends-the-list-of-all-bundles",
+        "gateway/services/bundles.py::all_readable",
+        "except (Failed, RecordFormatError) as error:",
+        "except NotFound as error:",
+        (
+            "unit/gateway/services/test_bundles.py"
+            "::test_bundles_of_a_damaged_namespace_are_left_out_of_the_list_of_all",
+        ),
+    ),
+    Edit(
         "new-partitions-without-subscriptions",
         "engine/admin/partitions.py",
         "subscriptions = await _subscriptions(store, brokers, present)",

@@ -10,7 +10,7 @@ import pytest
 from engine.base.errors import AlreadyExists, NotFound
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import paths
-from engine.metadata.records import encode_json
+from engine.metadata.records import RecordFormatError, encode_json
 from engine.metadata.store import BadVersionError, Found, NoNodeError
 from engine.metadata.tree import Tree
 from engine.tenancy import topics
@@ -228,3 +228,12 @@ def test_a_namespace_deleted_meanwhile_holds_neither_kind() -> None:
                 assert kinds(metadata, topic) == [make.__name__], order
             else:
                 assert kinds(metadata, topic) == [], order
+
+
+@pytest.mark.parametrize("count", [-1, topics.PARTITIONS_READ_MAX + 1, 10**99, True, "3", None])
+def test_a_record_with_a_number_of_partitions_that_nothing_can_list_is_unreadable(
+    count: Any,
+) -> None:
+    record = encode_json({"partitions": count})
+    with pytest.raises(RecordFormatError, match="a whole number from 0 to 100000"):
+        topics.partitioned_record(record, "/p")

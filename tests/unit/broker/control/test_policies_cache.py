@@ -8,7 +8,7 @@ import pytest
 
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.catalog import Catalog
-from engine.broker.errors import ServiceNotReady
+from engine.broker.errors import MetadataError, ServiceNotReady
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import Document, encode_json
@@ -123,3 +123,18 @@ async def test_policies_serve_while_the_configuration_store_is_away_and_are_read
     store.heal()
     await until(lambda: reported)
     assert (await catalog.policies(TOPIC)).backlog.message_ttl_s == 2
+
+
+async def test_a_stored_number_of_partitions_beyond_the_limit_makes_no_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, catalog = await made()
+    override = {
+        "allowAutoTopicCreation": True,
+        "topicType": "partitioned",
+        "defaultNumPartitions": 10**9,
+    }
+    await store.put(PATH, encode_json({"autoTopicCreationOverride": override}))
+    monkeypatch.setattr(TopicName, "partition_at", None)
+    with pytest.raises(MetadataError, match="less than or equal to 10000"):
+        await catalog.partitions(TOPIC, allow_create=True)

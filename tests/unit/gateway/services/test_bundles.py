@@ -6,8 +6,10 @@ import pytest
 
 from engine.base.errors import NotReady
 from engine.base.names import HASH_TOP, NamespaceName, TopicName
+from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
 from engine.tenancy.bundles import Bundles
-from gateway.services.bundles import Cached, sums
+from gateway.services.bundles import BundleMap, Cached, sums
 from gateway.services.index.topic_index import TopicIndex
 
 NAMESPACE = NamespaceName.of("t", "n")
@@ -37,6 +39,28 @@ async def test_of_a_part_that_is_not_known_the_sum_is_not_known() -> None:
     index.catalog({"persistent://t/n/a": 0}, ())
     (fold,) = (await sums(index, {"t/n": (0, HASH_TOP)})).values()
     assert set(fold.figures.values) == {None}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (paths.local_policies("t/b"), b"null"),
+        (paths.local_policies("t/b"), b'{"bundles":{"boundaries":["0x0","zz"]}}'),
+        (paths.namespace_policies("t/b"), b"[]"),
+    ],
+)
+async def test_bundles_of_a_damaged_namespace_are_left_out_of_the_list_of_all(
+    path: str, value: bytes
+) -> None:
+    store = MemoryServer().session()
+    for name in ("t/a", "t/b"):
+        await store.create(paths.namespace_policies(name), b"{}", make_parents=True)
+    if await store.exists(path) is None:
+        await store.create(path, value, make_parents=True)
+    else:
+        await store.put(path, value)
+    owned = await BundleMap(TopicIndex()).owned(store)
+    assert [str(space.bundles.namespace) for space in owned] == ["t/a"]
 
 
 async def test_concurrent_requests_are_computed_once_and_a_failure_is_not_cached() -> None:
