@@ -13,9 +13,11 @@ from engine.managed.positions import LedgerSpan
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord, put_common
 from engine.metadata import records
 from engine.metadata.protobuf import prototext
-from engine.metadata.records import RecordFormatError
+from engine.metadata.records import RecordFormatError, encode_json
 from engine.metadata.server.codec import UnknownRequestError, decode_connect, decode_request
 from engine.metadata.server.jute import JuteError
+from engine.ownership.load.recent_moves import RecentMoves
+from engine.ownership.load.report import decode_report
 from engine.ownership.owner import OwnerRecord
 from engine.ownership.registration import BrokerRecord
 from engine.tenancy.bundles import Bundles
@@ -238,6 +240,28 @@ METADATA: tuple[Target, ...] = (
         "broker reports",
         lambda data: bytes_of(BrokerRecord.decode("h:1", data).encode()),
         [b'{"pulsarServiceUrl":"pulsar://h:1","webServiceUrl":"http://h:2","startTimestamp":5}'],
+        (ValueError,),
+        words=JSON,
+    ),
+    Target(
+        "loads in broker reports",
+        lambda data: bytes_of(encode_json(decode_report("h:1", data).document())),
+        [
+            b'{"cpu":{"usage":5.0,"limit":100.0},"lastUpdate":5,"lastStats":{"t/n/0x00000000_0x80000000":'
+            b'{"msgRateIn":1.0,"msgThroughputIn":1.0,"msgRateOut":1.0,"msgThroughputOut":1.0,'
+            b'"consumerCount":1,"producerCount":1,"topics":1}},"numBundles":1,'
+            b'"bundles":["t/n/0x00000000_0x80000000"],"hotTopics":{}}'
+        ],
+        (),
+        words=JSON,
+    ),
+    Target(
+        "moves of bundles",
+        lambda data: bytes_of(RecentMoves.decode(data).encode()),
+        [
+            b'{"leader":"h:1","cycleMs":5,"moves":[{"bundle":"t/n/0x00000000_0x80000000","source":"a:1",'
+            b'"destination":"b:1","reason":"r","atMs":5,"result":"moved"}]}'
+        ],
         (ValueError,),
         words=JSON,
     ),
