@@ -65,7 +65,7 @@ def test_spark_starts_only_for_callers_who_may_launch_an_analysis(
     call: Gateway, role: str, starts: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IDENTITY = by_token(authorization_enabled=True)
-    tenant = {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}
+    tenant: dict[str, Any] = {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}
     assert call("PUT", TENANT, tenant, headers=bearer("root")).status < 300
     started: list[str] = []
     monkeypatch.setattr(Warming, "request", lambda _: started.append(role))

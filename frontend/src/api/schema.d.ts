@@ -14,7 +14,7 @@ export interface paths {
         /**
          * @description Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form.
          *
-         *     It is started for callers who may launch one.
+         *     It is started for callers who may see some topic: others can launch none.
          */
         get: operations["listAnalyses"];
         put?: never;
