@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from engine.tenancy.settings import TenantLimits
+
 Call = Callable[..., Any]
 HERE = Path(__file__).parent
 RETENTION = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
@@ -135,6 +137,12 @@ def normal(body: Any) -> Any:
         gone = ("servlet", "serviceUrl", "brokerServiceUrl")
         return {key: normal(value) for key, value in body.items() if key not in gone}
     return body
+
+
+@pytest.fixture(autouse=True)
+def four_bundles(settings: Any) -> None:
+    """Give new namespaces as many bundles as the recorded server did."""
+    settings.TENANT_LIMITS = TenantLimits(default_number_of_namespace_bundles=4)
 
 
 @pytest.mark.parametrize("group", METADATA_GROUPS)
