@@ -83,37 +83,7 @@ class BrokerService:
         """
         base, node = self._base, self._base.node
         await check_layout(base.store)
-        address, tls = node.bind_address, _tls(base)
-        self.http_port = await self._http.listen(address, node.broker_http_port)
-        self.broker_port = await self._listener.start(address, node.broker_port)
-        if node.broker_service_port_tls is not None:
-            self.broker_port_tls = await self._listener.start(
-                address, node.broker_service_port_tls, tls=tls
-            )
-        for binding in node.bindings:
-            await self._listener.start(
-                binding.host,
-                binding.port,
-                tls=tls if binding.scheme == "pulsar+ssl" else None,
-                make=partial(self._accept, binding.listener),
-            )
-        service_url, service_url_tls = self._service_urls()
-        web_url_tls = ""
-        if node.broker_http_port_tls is not None:
-            port = await self._http.listen(address, node.broker_http_port_tls, tls=tls)
-            web_url_tls = f"https://{node.host}:{port}"
-        self.record = BrokerRecord(
-            id=f"{node.host}:{self.http_port}",
-            service_url=service_url,
-            web_url=f"http://{node.host}:{self.http_port}",
-            started_ms=base.clock.wall_ms(),
-            version=commands.PULSAR_VERSION,
-            service_url_tls=service_url_tls,
-            web_url_tls=web_url_tls,
-            listeners=node.listeners,
-            persistent=base.data_path.enable_persistent_topics,
-            non_persistent=base.data_path.enable_non_persistent_topics,
-        )
+        self.record = await self._listen()
         await bootstrap(
             base.store,
             cluster=node.cluster_name,
@@ -124,33 +94,7 @@ class BrokerService:
         running = Running(base, self.record, await self._next_instance(), self._lost)
         # Before the first client is accepted.
         await running.revoked.load()
-        self._pages = RpcPages(
-            running.operations.handlers,
-            base.token,
-            running.context.judge,
-            refusal_of=refusal_of,
-            ready=lambda: self.ready,
-            identify=running.authentication.of_request,
-            guard_metrics=base.identity.general.authenticate_metrics_endpoint,
-            metrics=lambda: metrics_page(
-                running.registry,
-                running.sessions,
-                running.identity,
-                {"client": self._listener.refused, "http": self._http.refused},
-                running.authentication.outcomes,
-                Levels(
-                    topics=node.expose_topic_level_metrics_in_prometheus,
-                    consumers=node.expose_consumer_level_metrics_in_prometheus,
-                    producers=node.expose_producer_level_metrics_in_prometheus,
-                ),
-                connected(base.store),
-                LoadMetrics(
-                    running.load_reporter.report(0),
-                    running.load_leader.bundles_moved,
-                    running.load_leader.brokers_relieved,
-                ),
-            ),
-        )
+        self._pages = self._serve_pages(running)
         self._running = running
         running.follow_credentials()
         base.store.on_state(self._on_state)
@@ -245,6 +189,72 @@ class BrokerService:
             )
 
         self.running.registry.abandon_where(is_lost)
+
+    async def _listen(self) -> BrokerRecord:
+        """Bind the ports; return the broker's record with their addresses. Raises OSError, TlsFileError."""
+        base, node = self._base, self._base.node
+        address, tls = node.bind_address, _tls(base)
+        self.http_port = await self._http.listen(address, node.broker_http_port)
+        self.broker_port = await self._listener.start(address, node.broker_port)
+        if node.broker_service_port_tls is not None:
+            self.broker_port_tls = await self._listener.start(
+                address, node.broker_service_port_tls, tls=tls
+            )
+        for binding in node.bindings:
+            await self._listener.start(
+                binding.host,
+                binding.port,
+                tls=tls if binding.scheme == "pulsar+ssl" else None,
+                make=partial(self._accept, binding.listener),
+            )
+        service_url, service_url_tls = self._service_urls()
+        web_url_tls = ""
+        if node.broker_http_port_tls is not None:
+            port = await self._http.listen(address, node.broker_http_port_tls, tls=tls)
+            web_url_tls = f"https://{node.host}:{port}"
+        return BrokerRecord(
+            id=f"{node.host}:{self.http_port}",
+            service_url=service_url,
+            web_url=f"http://{node.host}:{self.http_port}",
+            started_ms=base.clock.wall_ms(),
+            version=commands.PULSAR_VERSION,
+            service_url_tls=service_url_tls,
+            web_url_tls=web_url_tls,
+            listeners=node.listeners,
+            persistent=base.data_path.enable_persistent_topics,
+            non_persistent=base.data_path.enable_non_persistent_topics,
+        )
+
+    def _serve_pages(self, running: Running) -> RpcPages:
+        """Return the pages of the private port."""
+        base, node = self._base, self._base.node
+        return RpcPages(
+            running.operations.handlers,
+            base.token,
+            running.context.judge,
+            refusal_of=refusal_of,
+            ready=lambda: self.ready,
+            identify=running.authentication.of_request,
+            guard_metrics=base.identity.general.authenticate_metrics_endpoint,
+            metrics=lambda: metrics_page(
+                running.registry,
+                running.sessions,
+                running.identity,
+                {"client": self._listener.refused, "http": self._http.refused},
+                running.authentication.outcomes,
+                Levels(
+                    topics=node.expose_topic_level_metrics_in_prometheus,
+                    consumers=node.expose_consumer_level_metrics_in_prometheus,
+                    producers=node.expose_producer_level_metrics_in_prometheus,
+                ),
+                connected(base.store),
+                LoadMetrics(
+                    running.load_reporter.report(0),
+                    running.load_leader.bundles_moved,
+                    running.load_leader.brokers_relieved,
+                ),
+            ),
+        )
 
     def _service_urls(self) -> tuple[str, str]:
         """Return the URLs for other brokers and for clients that name no listener, without TLS and with."""
