@@ -18,7 +18,7 @@ from engine.metadata.records import Document
 from engine.tenancy import grants
 from engine.tenancy.checks import ACTIONS
 from engine.tenancy.namespaces import get_policies, update_policies
-from engine.tenancy.tenants import get_tenant, set_administrators
+from engine.tenancy.tenants import get_tenant, require_whole, set_administrators
 from gateway.services.admin import existence, losses
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -107,10 +107,13 @@ def _tenant(place: Resource) -> str:
 
 
 async def _read(engine: Engine, place: Place) -> _Records:
+    """Return the records of a place. Raises NotFound, and Conflict for a damaged one."""
     tenant = await get_tenant(engine.store, _tenant(place))
+    require_whole(tenant)
     policies: Document = {}
     if (namespace := namespace_of(place)) is not None:
         policies = deepcopy(dict(await get_policies(engine.store, namespace)))
+        grants.require_whole(policies)
     return _Records(list(tenant.get("adminRoles") or ()), policies)
 
 
@@ -212,6 +215,7 @@ async def apply(engine: Engine, grant: Grant, user: str, token: str) -> Json:
     else:
 
         def change(policies: Document) -> None:
+            grants.require_whole(policies)
             if _words(grant, role, _Records([], policies)) != before:
                 raise _changed(role)
             _put(grant, role, after, policies)

@@ -8,7 +8,8 @@ change may or may not have happened.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from engine.base.errors import NotFound
+from engine.auth.authorization.policy_view import NamespaceAccess
+from engine.base.errors import Conflict, NotFound
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.records import Document, Stored, decode_json
 from engine.metadata.store import Found, MetadataStore
@@ -103,6 +104,7 @@ async def revoke_on_subscription(
     """
 
     def change(policies: Document) -> None:
+        require_whole(policies)
         roles = find(policies, (*_SUBSCRIPTIONS, subscription))
         if roles is None:
             raise NotFound(f"couldn't find subscription {subscription}")
@@ -110,6 +112,14 @@ async def revoke_on_subscription(
         put(policies, (*_SUBSCRIPTIONS, subscription), remaining or None)
 
     await update_policies(store, name, change)
+
+
+def require_whole(policies: Stored) -> None:
+    """Raise Conflict when the access part of policies is damaged. It gives no right (A32), and a change of a grant
+    would make rights of it."""
+    damage = NamespaceAccess.of(policies).damage
+    if damage:
+        raise Conflict(f"The stored policies are damaged ({damage}); repair them first")
 
 
 def has_grants(policies: Found, topic: TopicName) -> bool:

@@ -100,6 +100,14 @@ async def update_tenant(
     await change_node(store, path, rewritten, f"Tenant {name} not found")
 
 
+def require_whole(record: Stored) -> None:
+    """Raise Conflict for a damaged record of a tenant. It gives no right (A32), and a change of its list of
+    administrators would make rights of it."""
+    damage = TenantAccess.of(record).damage
+    if damage:
+        raise Conflict(f"The stored tenant is damaged ({damage}); replace it first")
+
+
 async def set_administrators(
     store: MetadataStore, name: str, roles: list[str], *, expected: list[str]
 ) -> None:
@@ -108,6 +116,7 @@ async def set_administrators(
 
     def rewritten(stored: bytes) -> bytes:
         record = decode_json(stored, path)
+        require_whole(record)
         if set(record.get("adminRoles") or ()) != set(expected):
             raise Conflict(f"The administrators of tenant {name} were changed meanwhile")
         return encode_json({**record, "adminRoles": roles})

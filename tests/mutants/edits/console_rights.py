@@ -99,6 +99,14 @@ EDITS = (
         ),
     ),
     Edit(
+        "a-grant-makes-rights-of-a-damaged-record",
+        "engine/tenancy/tenants.py::require_whole",
+        "    if damage:\n",
+        "    if False:\n",
+        (f"{GRANTS}::test_a_change_of_a_grant_makes_no_rights_of_a_damaged_record",),
+        "A32",
+    ),
+    Edit(
         "a-personal-token-sees-hidden-payloads",
         "gateway/http/auth/payloads.py::is_ruled",
         "return by_person or level is not AccessLevel.FULL",

@@ -7,7 +7,11 @@ import pytest
 from django.conf import settings
 
 from admin_ui.models import AuditEntry
-from engine.base.names import TopicName
+from engine.base.errors import Conflict
+from engine.base.names import NamespaceName, TopicName
+from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
+from engine.metadata.records import encode_json
 from engine.tenancy import grants, topics
 from gateway.clusters.cluster import Cluster
 from gateway.services.engine_link import Engine
@@ -194,3 +198,52 @@ def test_a_wrong_change_is_refused_by_name(place: str, change: Any, field: str, 
 def test_nothing_is_granted_on_a_topic_that_does_not_exist(post: Post) -> None:
     body = {"preview": True, "role": "a", "words": ["produce"]}
     assert post("topic=persistent://t1/n/gone", body).status == 404
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "record", "words"),
+    [
+        ("tenant=t1", paths.tenant("t1"), {"adminRoles": "own"}, ["admin"]),
+        (
+            NAMESPACE,
+            paths.namespace_policies("t1/n"),
+            {"auth_policies": {"subscription_auth_roles": {"s": "own"}}},
+            ["use"],
+        ),
+        (
+            NAMESPACE,
+            paths.namespace_policies("t1/n"),
+            {"auth_policies": {"namespace_auth": {"app": "consume"}}},
+            ["produce"],
+        ),
+    ],
+)
+def test_a_change_of_a_grant_makes_no_rights_of_a_damaged_record(
+    place: str, path: str, record: Any, words: list[str], post: Post, cluster: Cluster
+) -> None:
+    subscription = {"subscription": "s"} if words == ["use"] else {}
+    body = {"preview": True, "role": "new", "words": words, **subscription}
+    token = post(place, body, SUPERUSER).json["token"]
+    damaged = encode_json(record)
+
+    async def damage(engine: Engine) -> None:
+        await engine.store.put(path, damaged)
+
+    cluster.link.run(damage)
+    assert post(place, body, SUPERUSER).status == 409
+    refused = post(place, {"token": token, **subscription}, SUPERUSER)
+    assert (refused.status, "damaged" in refused.json["reason"]) == (409, True)
+
+    async def stored(engine: Engine) -> bytes:
+        return (await engine.store.get(path))[0]
+
+    assert cluster.link.run(stored) == damaged
+
+
+async def test_a_role_is_not_taken_from_a_damaged_subscription() -> None:
+    store = MemoryServer().session()
+    damaged = encode_json({"auth_policies": {"subscription_auth_roles": {"s": "own"}}})
+    await store.create(paths.namespace_policies("t1/n"), damaged, make_parents=True)
+    with pytest.raises(Conflict, match="damaged"):
+        await grants.revoke_on_subscription(store, NamespaceName.of("t1", "n"), "s", "o")
+    assert (await store.get(paths.namespace_policies("t1/n")))[0] == damaged
