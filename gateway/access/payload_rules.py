@@ -30,12 +30,20 @@ class Matching(Protocol):
 
 def shows(rules: Sequence[Matching], role: str, level: str, namespace: str) -> bool:
     """Return whether a role at a level sees the payloads of a namespace: by the first rule that matches, else where the
-    level is full."""
+    level is full. A damaged rule hides all that the rules before it do not decide: it may be one that hides."""
     for rule in rules:
+        if not _is_whole(rule):
+            return False
         is_of_caller = rule.role in ("", role) and rule.level in ("", level)
         if is_of_caller and covers(rule.namespace, namespace):
             return bool(rule.shown)
     return level == AccessLevel.FULL
+
+
+def _is_whole(rule: Matching) -> bool:
+    """Return whether a stored rule is as the console writes it; SQLite keeps values of other kinds."""
+    known = rule.shown in (True, False) and rule.level in ("", *LEVELS)
+    return known and isinstance(rule.role, str) and isinstance(rule.namespace, str)
 
 
 def covers(pattern: str, namespace: str) -> bool:

@@ -107,6 +107,13 @@ EDITS = (
         "A32",
     ),
     Edit(
+        "a-damaged-payload-rule-is-passed-over",
+        "gateway/access/payload_rules.py::shows",
+        "            return False\n",
+        "            continue\n",
+        (f"{PAYLOADS}::test_a_damaged_rule_hides_what_no_rule_before_it_decides",),
+    ),
+    Edit(
         "a-personal-token-sees-hidden-payloads",
         "gateway/http/auth/payloads.py::is_ruled",
         "return by_person or level is not AccessLevel.FULL",

@@ -70,6 +70,17 @@ def test_the_first_rule_that_matches_decides_and_without_any_the_level() -> None
     ]
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [{"shown": "no"}, {"shown": None}, {"level": "all"}, {"namespace": 5}, {"role": None}],
+)
+def test_a_damaged_rule_hides_what_no_rule_before_it_decides(damaged: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {"role": "", "level": "", "namespace": "*", "shown": True} | damaged
+    rules = [rule("", "", "t/n", True), rule(**fields)]
+    assert shows(rules, "any", "read", "t/n")
+    assert not shows(rules, "any", "full", "t2/n")
+
+
 def test_a_pattern_covers_a_namespace_a_tenant_or_all() -> None:
     assert covers("t/n", "t/n")
     assert not covers("t/n", "t/n2")
