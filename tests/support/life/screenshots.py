@@ -106,6 +106,13 @@ DIALOGS: dict[str, tuple[str, Step]] = {
     "delete-schema": (console_path(DESCRIBED, "schema"), press("Delete…")),
     "new-tenant": (f"/c/{CLUSTER}/tenants", press("New tenant…")),
     "unload-bundle": (f"/c/{CLUSTER}/bundles?q=shop/orders", press("Change shop/orders")),
+    "transfer-bundle": (
+        f"/c/{CLUSTER}/bundles?q=shop/orders",
+        both(
+            press("Change shop/orders"),
+            lambda page: page.get_by_label("What to do").select_option("transfer") and None,
+        ),
+    ),
     "split-bundle": (
         f"/c/{CLUSTER}/bundles?q=shop/orders",
         both(

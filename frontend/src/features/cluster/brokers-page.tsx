@@ -22,10 +22,10 @@ const HEIGHT_PX = 560;
 export function BrokersPage() {
   const { cluster } = route.useParams();
   const found = useQuery(brokersQuery(cluster));
-  const balance = useQuery(balanceQuery(cluster));
-  const loads = new Map(balance.data?.loads.map((load) => [load.broker, load]));
   const whyNot = useWhyNot(cluster, {});
   const rows = found.data?.rows;
+  const balance = useQuery({ ...balanceQuery(cluster), enabled: rows !== undefined });
+  const loads = new Map(balance.data?.loads.map((load) => [load.broker, load]));
   const unowned = found.data?.unowned ?? null;
   const [unloading, setUnloading] = useState<string | null>(null);
   return (
@@ -133,7 +133,7 @@ export function BrokersPage() {
           />
         </Panel>
       )}
-      <BalancePanels found={balance} />
+      {rows !== undefined && <BalancePanels found={balance} />}
       {unloading !== null && (
         <Unloading whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />
       )}

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, NativeSelect } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
@@ -15,7 +15,6 @@ import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { balanceQuery } from "./balance/balance-queries";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
-import { OwnerPicker } from "./owner-picker";
 import { type Bundle, brokersQuery } from "./queries";
 import { type BundleSort, DEFAULT_SORT, nameOfBundle, parseBundle, type SortOrder, shareOf } from "./search";
 import { useBundleWindow } from "./use-bundle-window";
@@ -212,6 +211,28 @@ function useColumns(
       },
     ];
   }, [sort, setSort, open]);
+}
+
+/** Selects the owner of the listed bundles; also a broker that no longer exists. */
+function OwnerPicker({
+  value,
+  ids,
+  onPick,
+}: {
+  value: string;
+  ids: readonly string[];
+  onPick: (id: string) => void;
+}) {
+  const all = value && !ids.includes(value) ? [value, ...ids] : ids;
+  return (
+    <NativeSelect
+      aria-label="Owner"
+      size="xs"
+      value={value}
+      data={[{ value: "", label: "Any owner" }, ...all.map((id) => ({ value: id, label: id }))]}
+      onChange={(event) => onPick(event.currentTarget.value)}
+    />
+  );
 }
 
 function Owner({ row }: { row: Bundle }) {

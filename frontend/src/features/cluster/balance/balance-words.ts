@@ -32,10 +32,9 @@ export function ageOf({ at }: BrokerLoad, now: number): string {
   return text === "now" ? "reported now" : `reported ${text} ago`;
 }
 
-/** Numbers of bundles that a broker acquired and lost since its report before. */
+/** Numbers of bundles that a broker acquired and lost since its report before; empty without any. */
 export function changesOf({ gains, losses }: BrokerLoad): string {
   if (gains === null || losses === null) return "";
-  if (gains + losses === 0) return "none acquired or lost";
   return [
     gains > 0 && `${plural(gains, "bundle")} acquired`,
     losses > 0 && `${plural(losses, "bundle")} lost`,
