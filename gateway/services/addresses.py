@@ -18,6 +18,9 @@ TIMEOUT_S = 2.0
 FRESH_S = 10.0
 """Age up to which a result is returned again, to all callers."""
 AT_ONCE = 16
+BEGIN_S = 8.0
+"""Time within which connections are begun. Brokers register any number of addresses, and callers wait for all."""
+NOT_CHECKED = "not checked: too many other addresses do not answer"
 
 
 class Advertised(NamedTuple):
@@ -45,11 +48,14 @@ class AddressChecks:
         async with self._lock:
             if time.monotonic() >= self._due_s:
                 listed = [row for broker in await engine.admin.brokers() for row in _rows(broker)]
-                self._result = await each(listed, self._checked, AT_ONCE)
+                until_s = asyncio.get_running_loop().time() + BEGIN_S
+                self._result = await each(listed, lambda row: self._checked(row, until_s), AT_ONCE)
                 self._due_s = time.monotonic() + FRESH_S
             return self._result
 
-    async def _checked(self, row: Advertised) -> Advertised:
+    async def _checked(self, row: Advertised, until_s: float) -> Advertised:
+        if asyncio.get_running_loop().time() >= until_s:
+            return row._replace(problem=NOT_CHECKED)
         try:
             url = ServiceUrl.parse(row.url)
             async with asyncio.timeout(TIMEOUT_S):

@@ -11,7 +11,7 @@ from engine.net.listener_urls import ListenerUrls
 from engine.net.network import LoopNetwork
 from gateway.services import addresses
 from gateway.services.addresses import AddressChecks, Advertised
-from gateway.services.engine_link import Engine
+from gateway.services.engine_link import CALL_TIMEOUT_S, Engine
 from tests.support.ports import free_ports
 
 
@@ -72,3 +72,16 @@ async def test_all_who_ask_within_ten_seconds_share_one_check(
     now[0] += addresses.FRESH_S
     await checks.advertised(calls.engine)
     assert calls.count == 2
+
+
+@pytest.mark.virtual_time
+async def test_many_addresses_that_do_not_answer_hold_no_caller_for_long() -> None:
+    class Silent:
+        async def connect(self, *_: object) -> object:
+            return await asyncio.Event().wait()
+
+    calls = Calls(*(BrokerAddress(f"b{n}", "", f"pulsar://h:{n + 1}") for n in range(1_000)))
+    async with asyncio.timeout(CALL_TIMEOUT_S):
+        rows = await AddressChecks(cast(Any, Silent())).advertised(calls.engine)
+    assert len(rows) == 1_000
+    assert {row.problem for row in rows} == {"no answer within 2 s", addresses.NOT_CHECKED}
