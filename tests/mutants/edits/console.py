@@ -1,7 +1,8 @@
-"""Mistakes in the console: the audit log and pushed changes."""
+"""Mistakes in the console: the audit log, pushed changes, moves of bundles and loads of brokers."""
 
 from tests.mutants.edit import Edit
 
+CLUSTER = "unit/admin_ui/test_cluster_pages.py"
 CHAIN = "unit/admin_ui/audit/test_chain.py"
 
 EDITS = (
@@ -77,5 +78,29 @@ EDITS = (
         "if key not in self._chained:",
         "if False:",
         (f"{CHAIN}::test_an_inserted_entry_is_named",),
+    ),
+    Edit(
+        "console-unload-only-is-a-move",
+        "admin_ui/cluster/services.py::transfer",
+        '"moved": result["moved"],',
+        '"moved": True,',
+        (f"{CLUSTER}::test_a_transfer_that_only_unloads_is_no_move",),
+    ),
+    Edit(
+        "console-transfer-ignores-isolation",
+        "admin_ui/cluster/services.py::preview_transfer",
+        "elif is_allowed is False:",
+        "elif False:",
+        (f"{CLUSTER}::test_a_transfer_names_why_a_broker_cannot_receive_the_bundle",),
+    ),
+    Edit(
+        "unusable-load-is-shown",
+        "engine/ownership/load/report_rows.py::report_rows",
+        '"load": None if why else report.usage,',
+        '"load": report.usage,',
+        (
+            "unit/ownership/load/test_report_rows.py::"
+            "test_a_load_that_cannot_be_used_is_unknown_and_says_why",
+        ),
     ),
 )

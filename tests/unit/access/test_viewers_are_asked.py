@@ -52,6 +52,7 @@ OF_ALL = {
         "broker_of": "names of brokers, of a change by a superuser",
         "address_of": "names of brokers, of a change by a superuser",
         "answering_brokers": "number of brokers, of a change by a superuser",
+        "state_of": "state of a broker, of a change by a superuser",
     },
     "admin_ui.environment.selectors": {
         "stored": "names of clusters, and the address for clients",
