@@ -1,9 +1,11 @@
 """The balance of load in a browser: loads of brokers, the reasons for which nothing moves, a move to a named broker,
 and a broker that dies."""
 
+import json
 import re
 
 import pytest
+from kazoo.client import KazooClient
 from playwright.sync_api import Page, expect
 
 from tests.e2e.axe import violations
@@ -13,23 +15,49 @@ from tests.support.life.life import Life
 from tests.support.waiting import until_blocking
 
 NAMESPACE = "archive/2025-q4"
+MOVE = {
+    "bundle": f"{NAMESPACE}/0x00000000_0xffffffff",
+    "source": "a:8080",
+    "destination": "b:8080",
+    "reason": "load 90.0 % of a:8080, 10.0 % of b:8080",
+    "atMs": 1,
+    "result": "unloaded only: b:8080 cannot prepare",
+}
 
 
 def leader(life: Life) -> str:
     return str(life.instance.rest("GET", f"/api/v1/clusters/{CLUSTER}/load-balance")[1]["leader"])
 
 
+def record_move(life: Life) -> None:
+    """Store a move as if a leader had asked for it; it is long ago, so that no plan considers it."""
+    store = KazooClient(f"127.0.0.1:{life.instance.ports['ZOOKEEPER']}")
+    store.start()
+    try:
+        record = json.dumps({"leader": "a:8080", "cycleMs": 1, "moves": [MOVE]}).encode()
+        store.ensure_path("/loadbalance/moves")
+        store.set("/loadbalance/moves", record)
+    finally:
+        store.stop()
+        store.close()
+
+
 @pytest.mark.timeout(300)
 def test_the_page_shows_each_load_the_leader_and_why_nothing_moves(
     page: Page, life: Life, axe_source: str
 ) -> None:
+    record_move(life)
     page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
     for broker in life.instance.rest("GET", "/admin/v2/brokers")[1]:
         expect(row(page, broker)).to_contain_text(re.compile(r"[\d.]+ %.*reported (now|.+ ago)"))
     expect(row(page, leader(life))).to_contain_text("leads the balance of load")
     panel = page.get_by_role("region", name="Balance of load")
     expect(panel).to_contain_text(re.compile(rf"{leader(life)} leads(\.|, and there is no plan)"))
-    expect(page.get_by_role("region", name="Last moves")).to_be_visible()
+    moved = page.get_by_role("region", name="Last moves").get_by_role("row")
+    shown = moved.filter(has_text="a:8080 → b:8080")
+    expect(shown).to_contain_text(str(MOVE["bundle"]))
+    expect(shown).to_contain_text(str(MOVE["reason"]))
+    expect(shown).to_contain_text(str(MOVE["result"]))
     page.evaluate(axe_source)
     assert violations(page, "brokers", "main") == []
 
