@@ -94,7 +94,7 @@ export function BrokersPage() {
                   <Link
                     to="/c/$cluster/bundles"
                     params={{ cluster }}
-                    search={{ broker: row.id }}
+                    search={{ broker: row.id, sort: "-bytes_rate_in" }}
                     aria-label={`Bundles of ${row.id}: ${count(row.bundles)}`}
                   >
                     {count(row.bundles)}
