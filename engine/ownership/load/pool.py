@@ -75,8 +75,10 @@ class Pool:
         for broker_id in broker_ids:
             report = reports[broker_id]
             self._loads[broker_id] = report.usage or 0.0
+            # A broker's own bundles and those of the system do not make it a used one.
+            kept = sum(not is_movable(bundle) for bundle in report.owned)
             count = report.owned_count
-            self._counts[broker_id] = len(report.owned) if count is None else count
+            self._counts[broker_id] = (len(report.owned) if count is None else count) - kept
         self._sources: list[str] = []
         """Brokers whose bundles were considered, which receive none."""
 
@@ -141,7 +143,8 @@ class Pool:
             key=lambda item: (item[1] > half, abs(half - item[1]), str(item[0])),
         )
         for bundle, share in order:
-            may_exceed = moved < limits.share_min
+            # One that is only too large for its own destination would make that busier than the source is then.
+            may_exceed = share > half and moved < limits.share_min
             destination = self._destination(bundle, source, share, receivers, may_exceed)
             if destination is None:
                 continue
@@ -156,7 +159,9 @@ class Pool:
             self._counts[destination] += 1
             moved += share
             moved_bytes += self._reports[source].bundles[bundle].bytes
-        if moved < limits.share_min and moved_bytes < limits.bytes_min:
+        # A broker without a bundle receives also a little: it would stay empty for as long as the load is low.
+        fills = moved >= GAIN_MIN and any(not before[1][move.destination] for move in planned)
+        if moved < limits.share_min and moved_bytes < limits.bytes_min and not fills:
             self._loads, self._counts = before
             self._skip(source, "not worth it", self._not_worth_it(len(planned), moved, moved_bytes))
             return False

@@ -1,6 +1,6 @@
 """The plan of load balance: when bundles move, which, where to, and the reasons when they do not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -122,10 +122,46 @@ def test_a_move_that_is_not_worth_its_interruption_is_not_made() -> None:
         total=BundleLoad(rate_in=6),
         bundles={bundle(0): BundleLoad(rate_in=3, topics=2)},
     )
-    made = planned(quiet, report("b", []))
+    made = planned(quiet, report("b", [0], first=100))
     assert not made.transfers
     assert "not worth it: 1 bundles with 3.0 % of load and 0.0 MB/s could move" in reason(made, "a")
     assert "at least 5.0 % or 10 MB/s are needed" in reason(made, "a")
+
+
+def test_a_broker_without_a_bundle_receives_also_a_little() -> None:
+    small = replace(
+        report("a", []),
+        cpu=ResourceUsage(9, 100.0),
+        bundles={bundle(i): BundleLoad(rate_in=1.5, topics=2) for i in range(6)},
+        total=BundleLoad(rate_in=9.0),
+        owned=tuple(bundle(i) for i in range(6)),
+        owned_count=6,
+    )
+    own = BundleName(NamespaceName("pulsar", "b:8080", "standalone"), 0, 0xFFFFFFFF)
+    came_back = replace(report("b", []), owned=(own,), owned_count=1)
+    made = planned(small, came_back)
+    assert {move.destination for move in made.transfers} == {"b"}
+    assert len(made.transfers) == 3
+    used = planned(small, report("b", [0.1], first=200))
+    assert "not worth it" in reason(used, "a")
+
+
+class OnlyPlace(PlacementPolicies):
+    """Policies that let the bundle 0 move to ``c`` alone."""
+
+    def preferred(self, bundle_: BundleName, broker_ids: Collection[str]) -> list[str]:
+        return ["c"] if bundle_ == bundle(0) else list(broker_ids)
+
+
+def test_a_bundle_too_large_for_its_only_destination_stays_while_others_can_move() -> None:
+    made = planned(
+        report("a", [9, 8, 7, 6, 5, 5, 5, 5, 5, 5, 5]),
+        report("b", []),
+        report("c", [52], first=200),
+        policies=OnlyPlace(),
+    )
+    assert {move.destination for move in made.transfers} == {"b"}
+    assert 0 not in [number for number, _, _ in moves(made)]
 
 
 def test_a_bundle_that_would_only_move_the_problem_stays_and_says_what_helps() -> None:
