@@ -4,9 +4,10 @@ The gateway uses one client per event loop.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
-from engine.base.errors import NotReady
+from engine.base.errors import NotReady, Refusal
 from engine.metadata import paths
 from engine.metadata.cached import derived, forget
 from engine.metadata.records import decode_json
@@ -16,6 +17,7 @@ from engine.net.network import Network
 from engine.net.tls import ContextSource
 from engine.rpc.client import RpcClient
 from engine.rpc.operation import A, Operation, R, only_reads
+from engine.tenancy.namespaces import get_bundles
 
 
 class BrokerAddress(NamedTuple):
@@ -75,7 +77,7 @@ class AdminClient:
         key = _owner_key(args)
         try:
             return await self._rpc.call(
-                operation, args, key=key, servers=self._urls, principal=principal
+                operation, args, key=key, servers=partial(self._urls, args), principal=principal
             )
         finally:
             self._forget_changed(operation, args)
@@ -97,8 +99,26 @@ class AdminClient:
         finally:
             self._forget_changed(operation, args)
 
-    async def _urls(self) -> Iterable[str]:
-        return [broker.rpc_url for broker in await self.brokers() if broker.rpc_url]
+    async def _urls(self, args: Any) -> Iterable[str]:
+        """Return the URLs of the brokers, that of the owner first: another one may be registered and not answer, and
+        a change that was sent there may have happened."""
+        urls = [broker.rpc_url for broker in await self.brokers() if broker.rpc_url]
+        owner = await self._owner(args) if len(urls) > 1 else ""
+        return sorted(urls, key=lambda url: url != owner)
+
+    async def _owner(self, args: Any) -> str:
+        """Return the URL of the owner of what ``args`` names, by its record; empty when none is known."""
+        topic = getattr(args, "topic", None)
+        try:
+            if topic is not None:
+                bundle = (await get_bundles(self._store, topic.namespace)).of_topic(topic)
+                path = paths.bundle_owner(str(topic.namespace), bundle.range)
+            else:
+                path = paths.bundle_owner(str(args.namespace), args.bundle)
+            urls = await derived(self._store, path, _owner_urls)
+        except (NoNodeError, Refusal, ValueError):
+            return ""
+        return urls[self._address is _address_in_tls]
 
     def _forget_changed(self, operation: Operation[Any, Any], args: Any) -> None:
         """Drop cached metadata that the broker may have changed, whatever it answered (C2)."""
@@ -126,6 +146,13 @@ def _address(value: bytes, path: str) -> BrokerAddress:
 def _address_in_tls(value: bytes, path: str) -> BrokerAddress:
     url = decode_json(value, path).get("webServiceUrlTls") or ""
     return _address(value, path)._replace(rpc_url=url.rstrip("/"))
+
+
+def _owner_urls(value: bytes, path: str) -> tuple[str, str]:
+    """Return the URLs in a bundle's record, in clear and in TLS."""
+    record = decode_json(value, path)
+    urls = [str(record.get(key) or "").rstrip("/") for key in ("httpUrl", "httpUrlTls")]
+    return urls[0], urls[1]
 
 
 def _owner_key(args: Any) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.admin.api.arguments import OnTopic
+from engine.admin.api.bundles import BUNDLE_CUTS, SplitBundle
 from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.admin.api.rows import TOPICS, LoadedTopics
 from engine.admin.client import AdminClient
@@ -16,6 +17,7 @@ from engine.metadata.memory import MemoryServer
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
 from engine.net.tls import ClientFiles, ServerFiles
+from engine.tenancy.namespaces import bootstrap, get_bundles
 from tests.support.net.certificates import Authority
 
 
@@ -66,4 +68,37 @@ async def test_brokers_are_called_in_tls_only_where_that_is_set(tmp_path: Path) 
     assert owner.called == 1
     admin.close()
     for broker in (first, owner):
+        await broker.http.close()
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_the_recorded_owner_is_called_first(tmp_path: Path, encrypted: bool) -> None:
+    authority = Authority(tmp_path)
+    files = ServerFiles(*authority.issue("broker", "127.0.0.1"))
+    other, owner = Broker(), Broker()
+    store = MemoryServer().session()
+    await bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
+    for name, broker in (("a:1", other), ("b:1", owner)):
+        await broker.start(files)
+        record = {"webServiceUrl": broker.url, "webServiceUrlTls": broker.url_tls}
+        value = json.dumps(record).encode()
+        await store.create(paths.broker(name), value, make_parents=True)
+    topic = TopicName.parse("x")
+    bundle = (await get_bundles(store, topic.namespace)).of_topic(topic)
+    urls = json.dumps({"httpUrl": owner.url, "httpUrlTls": owner.url_tls}).encode()
+    path = paths.bundle_owner(str(topic.namespace), bundle.range)
+    await store.create(path, urls, make_parents=True)
+    tls = ClientFiles(authority.cert).context if encrypted else None
+    admin = AdminClient(store, LoopNetwork(), "token", tls=tls)
+    assert await admin.call(LAST_MESSAGE_ID, OnTopic(topic)) == []
+    assert await admin.call(BUNDLE_CUTS, SplitBundle(topic.namespace, bundle.range)) == []
+    assert (other.called, owner.called) == (0, 2)
+    # Without a record any broker is asked, as before.
+    await store.delete(path)
+    again = AdminClient(store, LoopNetwork(), "token", tls=tls)
+    assert await again.call(LAST_MESSAGE_ID, OnTopic(topic)) == []
+    assert other.called == 1
+    for client in (admin, again):
+        client.close()
+    for broker in (other, owner):
         await broker.http.close()
