@@ -32,11 +32,9 @@ class Load:
         rate_max: float = 4000.0,
         send_timeout_ms: int = 0,
         per_pause: int = 50,
-        log: str = os.devnull,
     ) -> None:
-        """Begin to send, ``per_pause`` messages after each pause, and to receive. ``log``: the file of the client's
-        log."""
-        self.client = quiet_client(url, log)
+        """Begin to send, ``per_pause`` messages after each pause, and to receive."""
+        self.client = quiet_client(url)
         self.consumer = self.client.subscribe(
             topic, "s", initial_position=pulsar.InitialPosition.Earliest
         )

@@ -59,7 +59,6 @@ def rolling_restart(
             f"persistent://public/default/rolling-{number}",
             rate_max=rate,
             per_pause=1,
-            log=str(instance.data_dir / f"client-{number}.log"),
         )
         for number in range(topics)
     ]
