@@ -1,11 +1,10 @@
 """The ``/metrics`` page of the proxy, in Prometheus' text format under the names of Apache's proxy."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterator
 
 from engine.auth.authentication import Outcomes
+from engine.base.metrics import described, labels_of
 from engine.proxy.proxy_counters import KINDS, Counters
-
-Sample = tuple[Mapping[str, str], float]
 
 REQUESTS = {
     "lookup": "topic lookup requests",
@@ -13,19 +12,6 @@ REQUESTS = {
     "get_topics_of_namespace": "getTopics requests",
     "get_schema": "getSchema requests",
 }
-
-
-def family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> str:
-    """Return the lines of one family of metrics."""
-    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-    for labels, value in samples:
-        written = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
-        lines.append(f"{name}{{{written}}} {value}")
-    return "\n".join([*lines, ""])
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 async def metrics_page(
@@ -79,35 +65,29 @@ async def metrics_page(
     parts = []
     for name, form, text, value in numbers:
         full = f"{name}_total" if form == "counter" else name
-        parts.append(family(full, form, text, [({"cluster": cluster}, value)]))
-    parts.append(
-        family(
-            "pulsar_authentication_success_total",
-            "counter",
-            "Clients whose credentials were accepted, by provider.",
-            [
-                ({"cluster": cluster, "provider_name": name, "auth_method": method}, number)
-                for (name, method), number in outcomes.succeeded.items()
-            ],
-        )
+        parts.append(described(full, form, text, [(labels_of(cluster=cluster), value)]))
+    yield "".join([*parts, *_sign_ins(outcomes, cluster)]).encode()
+
+
+def _sign_ins(outcomes: Outcomes, cluster: str) -> Iterator[str]:
+    yield described(
+        "pulsar_authentication_success_total",
+        "counter",
+        "Clients whose credentials were accepted, by provider.",
+        [
+            (labels_of(cluster=cluster, provider_name=name, auth_method=method), number)
+            for (name, method), number in outcomes.succeeded.items()
+        ],
     )
-    parts.append(
-        family(
-            "pulsar_authentication_failures_total",
-            "counter",
-            "Clients whose credentials were refused, by provider and kind of reason.",
-            [
-                (
-                    {
-                        "cluster": cluster,
-                        "provider_name": name,
-                        "auth_method": method,
-                        "reason": reason,
-                    },
-                    number,
-                )
-                for (name, method, reason), number in outcomes.failed.items()
-            ],
-        )
+    yield described(
+        "pulsar_authentication_failures_total",
+        "counter",
+        "Clients whose credentials were refused, by provider and kind of reason.",
+        [
+            (
+                labels_of(cluster=cluster, provider_name=name, auth_method=method, reason=reason),
+                number,
+            )
+            for (name, method, reason), number in outcomes.failed.items()
+        ],
     )
-    yield "".join(parts).encode()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from engine.auth.authentication import Outcomes
 from engine.base.ids import EARLIEST
+from engine.base.metrics import described, labels_of
 from engine.broker.administration import metric_families as F
 from engine.broker.administration.metric_families import Family
 from engine.broker.administration.reports import (
@@ -72,7 +73,7 @@ async def metrics_page(
     yield b"".join(_broker(registry, sessions, identity, refused))
     yield b"".join(_authentication(outcomes, identity.cluster))
     answering = [
-        (_labels(cluster=identity.cluster, store=name), int(up)) for name, up in stores.items()
+        (labels_of(cluster=identity.cluster, store=name), int(up)) for name, up in stores.items()
     ]
     text = "1 while the session with the metadata store is proven by recent answers."
     yield _described(Family("magnetar_metadata_store_connected", "gauge", text), answering)
@@ -89,10 +90,7 @@ async def metrics_page(
 
 
 def _described(family: Family, samples: Iterable[tuple[str, Number]]) -> bytes:
-    name = family.name
-    lines = [f"# HELP {name} {family.help}", f"# TYPE {name} {family.kind}"]
-    lines += [f"{name}{{{labels}}} {value}" for labels, value in samples if value is not None]
-    return "\n".join([*lines, ""]).encode()
+    return described(family.name, family.kind, family.help, samples).encode()
 
 
 def _columns(families: Sequence[Family], rows: Sequence[Row]) -> Iterator[bytes]:
@@ -109,19 +107,9 @@ def _columns(families: Sequence[Family], rows: Sequence[Row]) -> Iterator[bytes]
             yield "\n".join([*lines, ""]).encode() if lines else b""
 
 
-def _labels(**pairs: str) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs.items())
-
-
-def _escaped(value: str) -> str:
-    if "\\" in value or '"' in value or "\n" in value:
-        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return value
-
-
 def _balance(identity: BrokerIdentity, balance: LoadMetrics) -> Iterator[bytes]:
     def about(metric: str) -> str:
-        return _labels(cluster=identity.cluster, broker=identity.broker_id, metric=metric)
+        return labels_of(cluster=identity.cluster, broker=identity.broker_id, metric=metric)
 
     load = balance.load
     for name, text, usage in (
@@ -140,11 +128,11 @@ def _balance(identity: BrokerIdentity, balance: LoadMetrics) -> Iterator[bytes]:
 
 def _authentication(outcomes: Outcomes, cluster: str) -> Iterator[bytes]:
     succeeded = [
-        (_labels(cluster=cluster, provider_name=name, auth_method=method), number)
+        (labels_of(cluster=cluster, provider_name=name, auth_method=method), number)
         for (name, method), number in outcomes.succeeded.items()
     ]
     failed = [
-        (_labels(cluster=cluster, provider_name=name, auth_method=method, reason=kind), number)
+        (labels_of(cluster=cluster, provider_name=name, auth_method=method, reason=kind), number)
         for (name, method, kind), number in outcomes.failed.items()
     ]
     text = "Clients whose credentials were accepted, by provider."
@@ -153,11 +141,11 @@ def _authentication(outcomes: Outcomes, cluster: str) -> Iterator[bytes]:
     yield _described(F.counter("authentication_failures_total", text), failed)
     text = "Tokens that were refused because they had expired."
     yield _described(
-        F.counter("expired_token_total", text), [(_labels(cluster=cluster), outcomes.expired)]
+        F.counter("expired_token_total", text), [(labels_of(cluster=cluster), outcomes.expired)]
     )
     text = "1 while a changed file of keys or users cannot be used, and its former contents serve."
     unusable = [
-        (_labels(cluster=cluster, setting=file.setting), int(file.is_unusable))
+        (labels_of(cluster=cluster, setting=file.setting), int(file.is_unusable))
         for file in outcomes.files
     ]
     yield _described(Family("magnetar_secret_file_unusable", "gauge", text), unusable)
@@ -169,12 +157,12 @@ def _broker(
     identity: BrokerIdentity,
     refused: Mapping[str, int],
 ) -> Iterator[bytes]:
-    cluster = _labels(cluster=identity.cluster)
-    version = _labels(cluster=identity.cluster, version=identity.server_version)
+    cluster = labels_of(cluster=identity.cluster)
+    version = labels_of(cluster=identity.cluster, version=identity.server_version)
     yield _described(F.gauge("version_info", "Version of this broker; always 1."), [(version, 1)])
 
     def about(metric: str) -> str:
-        return _labels(cluster=identity.cluster, broker=identity.broker_id, metric=metric)
+        return labels_of(cluster=identity.cluster, broker=identity.broker_id, metric=metric)
 
     connection = about("broker_connection")
     for name, text, value in (
@@ -197,11 +185,11 @@ def _broker(
         ),
     ):
         yield _described(F.gauge(name, text), [(connection, value)])
-    over = [(_labels(cluster=identity.cluster, port=port), n) for port, n in refused.items()]
+    over = [(labels_of(cluster=identity.cluster, port=port), n) for port, n in refused.items()]
     text = "Connections refused above the cap, by port."
     yield _described(Family("magnetar_connections_refused_total", "counter", text), over)
     unauthorized = [
-        (_labels(cluster=identity.cluster, command=command), number)
+        (labels_of(cluster=identity.cluster, command=command), number)
         for command, number in sessions.refused_commands.items()
     ]
     text = "Commands that clients had no right to, by type."
@@ -237,7 +225,7 @@ def _broker(
 def _groups(groups: Groups, cluster: str) -> Iterator[bytes]:
     """Yield the usage of each resource group, and this broker's share."""
     limits = [
-        (_labels(cluster=cluster, ResourceGroup=group.name, MonitoringClass=kind), limit)
+        (labels_of(cluster=cluster, ResourceGroup=group.name, MonitoringClass=kind), limit)
         for group in groups.by_name.values()
         for kind, limit in (("Publish", group.published), ("Dispatch", group.dispatched))
         if limit.limited
@@ -315,7 +303,7 @@ class _Rows:
         self._ledgers += topic.name.persistent
         if not self._levels.topics:
             return
-        labels = _labels(cluster=self._cluster, namespace=namespace, topic=topic.name.full)
+        labels = labels_of(cluster=self._cluster, namespace=namespace, topic=topic.name.full)
         self._topics.append((labels, (*values, *_only_topic_values(topic))))
         if minute is not None:
             self._written.append((labels, _written_values(minute)))
@@ -332,13 +320,13 @@ class _Rows:
         for subscription in topic.subscriptions.values():
             self._add_subscription(labels, subscription)
         for producer in topic.producers.values() if self._levels.producers else ():
-            about = _labels(producer_name=producer.name, producer_id=str(producer.producer_id))
+            about = labels_of(producer_name=producer.name, producer_id=str(producer.producer_id))
             traffic = producer.published
             rates = traffic.messages.per_second, traffic.bytes.per_second, traffic.average_size
             self._producers.append((f"{labels},{about}", rates))
 
     def _add_subscription(self, topic: str, subscription: Subscription) -> None:
-        labels = f"{topic},{_labels(subscription=subscription.name)}"
+        labels = f"{topic},{labels_of(subscription=subscription.name)}"
         self._subscriptions.append((labels, _subscription_values(subscription)))
         self._outs.append((labels, subscription.counters.total_out))
         stops = subscription.dispatch.throttled
@@ -348,7 +336,7 @@ class _Rows:
         if not self._levels.consumers:
             return
         for consumer in subscription.consumers:
-            about = _labels(consumer_name=consumer.name, consumer_id=str(consumer.consumer_id))
+            about = labels_of(consumer_name=consumer.name, consumer_id=str(consumer.consumer_id))
             values = (
                 consumer.redelivered.per_second,
                 consumer.unacked,
@@ -365,7 +353,7 @@ class _Rows:
     def written(self) -> Iterator[bytes]:
         """Yield all families, one after the other."""
         spaces = {
-            _labels(cluster=self._cluster, namespace=name): sums
+            labels_of(cluster=self._cluster, namespace=name): sums
             for name, sums in self._per_namespace.items()
         }
         yield _described(F.TOPICS_COUNT, [(labels, sums.topics) for labels, sums in spaces.items()])
@@ -385,7 +373,7 @@ class _Rows:
         if self._levels.topics and self._levels.producers:
             yield from _columns(F.PRODUCER, self._producers)
         yield from _ledgers(spaces)
-        cluster = _labels(cluster=self._cluster)
+        cluster = labels_of(cluster=self._cluster)
         every = list(self._per_namespace.values())
         topics = sum(sums.topics for sums in every)
         yield _described(F.gauge("broker_topics_count", F.TOPICS_COUNT.help), [(cluster, topics)])
