@@ -109,6 +109,15 @@ class Signals:
         elif now_s - self._first_s >= REPEATED_S and self._drain is not None:
             self._drain.reschedule(asyncio.get_running_loop().time())
 
+    async def run(self, server: EngineServer) -> None:
+        """Start the server, and drain it after a signal or a failed start. Raises what its start raises."""
+        try:
+            await server.start()
+            shorten_collections()
+            await self.stop.wait()
+        finally:
+            await self.drained(server.drain())
+
     async def drained(self, drain: Awaitable[None]) -> None:
         """Await ``drain`` until a second signal, which cancels it. Raises what it raises."""
         try:
@@ -152,12 +161,7 @@ async def serve(program: EngineProgram[S], settings: S) -> int:
                 network=LoopNetwork(),
                 store=store,
             )
-            try:
-                await server.start()
-                shorten_collections()
-                await signals.stop.wait()
-            finally:
-                await signals.drained(server.drain())
+            await signals.run(server)
         except (TokenError, TlsFileError, ProviderError, LayoutError) as error:
             raise StartError(str(error)) from error
         except OSError as error:

@@ -1,8 +1,6 @@
 """The proxy as a process: with the metadata store, or without it where the settings list the brokers."""
 
-import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,12 +9,11 @@ from engine.auth.authenticators.provider import ProviderError
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
-from engine.base.loop import shorten_collections
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
 from engine.net.tls import TlsFileError
 from engine.programs.process import StartError, run_process
-from engine.programs.program import connected
+from engine.programs.program import Signals, connected
 from engine.proxy.proxy_service import ProxyService
 from engine.proxy.settings import PROGRAM, ProxyProgramSettings
 
@@ -54,9 +51,8 @@ async def serve(settings: ProxyProgramSettings) -> int:
     )
     if warning:
         log.warning("%s", warning)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    signals = Signals(SystemClock())
+    signals.listen()
     async with _store_of(settings) as store:
         try:
             service = ProxyService(
@@ -66,12 +62,7 @@ async def serve(settings: ProxyProgramSettings) -> int:
                 network=LoopNetwork(),
                 store=store,
             )
-            try:
-                await service.start()
-                shorten_collections()
-                await stop.wait()
-            finally:
-                await service.drain()
+            await signals.run(service)
         except (ProviderError, TlsFileError, MagnetarError) as error:
             raise StartError(str(error)) from error
         except OSError as error:

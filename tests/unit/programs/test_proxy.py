@@ -10,7 +10,6 @@ import pytest
 
 from engine.metadata.memory import MemoryServer
 from engine.programs import program
-from engine.programs import proxy as proxy_module
 from engine.programs.process import StartError
 from engine.programs.proxy import load, serve
 
@@ -27,7 +26,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return MemoryServer().session()
 
     monkeypatch.setattr(program, "connect_stores", connect)
-    monkeypatch.setattr(proxy_module, "shorten_collections", lambda: None)
+    monkeypatch.setattr(program, "shorten_collections", lambda: None)
     return urls
 
 
