@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs", "tests")
+PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs", "magnetar", "tests")
 
 
 def generated(path: Path) -> bool:

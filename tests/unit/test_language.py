@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
+PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs", "magnetar")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = ()
 """Folders and files whose findings are not reported yet."""

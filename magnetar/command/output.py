@@ -1,0 +1,31 @@
+"""Output of commands: text for people, or JSON for programs with ``--json``."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON: one document, or one line for each item of a stream.",
+)
+"""The option that every command with results has, as the parameter ``as_json``."""
+
+
+def emit(value: Any, as_json: bool, text: Callable[[], str]) -> None:
+    """Print ``value`` as JSON, or the text that ``text`` returns."""
+    click.echo(json.dumps(value, ensure_ascii=False, default=str) if as_json else text())
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Return ``rows`` as columns of text under their names; an unknown value (None) is ``?``."""
+    lines = [list(columns)]
+    lines += [["?" if row[c] is None else str(row[c]) for c in columns] for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
