@@ -29,6 +29,7 @@ from engine.base.settings import SettingsError
 from engine.metadata.apart.stores import SERVICE_FORM
 from engine.metadata.connect import FORM, connect
 from engine.net.network import LoopNetwork, raise_socket_limit
+from engine.net.service_manager import notices
 
 log = logging.getLogger("bookie")
 
@@ -97,8 +98,10 @@ async def serve(settings: ProcessSettings) -> int:
     try:
         await bookie.start()
         shorten_collections()
+        notices.ready()
         await bookie.over.wait()
     finally:
+        notices.stopping()
         await bookie.stop()
         await store.close()
     return 1 if bookie.failed is not None else 0

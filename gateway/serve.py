@@ -25,9 +25,11 @@ from engine.base.addresses import ReachSettings
 from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop, shorten_collections
 from engine.base.settings import SettingsError
+from engine.base.tasks import TaskScope
 from engine.net.network import raise_socket_limit
 from engine.net.tls import TlsFileError
 from gateway.database.refusals import reason_of
+from gateway.servers.first_answer import report_ready
 
 log = logging.getLogger("gateway")
 
@@ -220,11 +222,13 @@ def serve(
     """Serve by the configured server until SIGINT or SIGTERM; the other one is not imported. The listeners
     ``encrypted`` are served in TLS, which uvicorn alone does."""
     limit = settings.ENVIRONMENT.max_connections_per_address
+    checks = TaskScope("readiness")
     if settings.ENVIRONMENT.asgi_server == "uvicorn":
         from gateway.servers import on_uvicorn
 
-        loop = EventLoop()
+        loop: asyncio.AbstractEventLoop = EventLoop()
         application = opened(loop)
+        loop.call_soon(checks.spawn, "first answer", report_ready(listeners[0]))
         on_uvicorn.serve(
             application,
             listeners,
@@ -237,7 +241,9 @@ def serve(
     else:
         from gateway.servers import on_daphne  # Installs Twisted's reactor.
 
-        application = opened(on_daphne.loop())
+        loop = on_daphne.loop()
+        application = opened(loop)
+        loop.call_soon(checks.spawn, "first answer", report_ready(listeners[0]))
         on_daphne.serve(application, listeners, NAME, connections_per_address=limit)
 
 

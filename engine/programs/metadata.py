@@ -23,6 +23,7 @@ from engine.base.settings import SettingsError
 from engine.metadata.server.server import MetadataServer
 from engine.metadata.server.settings import PROGRAM, MetadataProgramSettings
 from engine.net.network import LoopNetwork
+from engine.net.service_manager import notices
 from engine.programs.process import StartError, run_process
 
 log = logging.getLogger(__name__)
@@ -85,8 +86,10 @@ async def serve(settings: MetadataProgramSettings) -> int:
             except (MagnetarError, OSError) as error:
                 raise StartError(str(error)) from error
             shorten_collections()
+            notices.ready()
             await server.over.wait()
         finally:
+            notices.stopping()
             await server.drain()
     return 1 if server.failure is not None else 0
 

@@ -22,6 +22,7 @@ from engine.metadata.layout import LayoutError
 from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.net.network import LoopNetwork, Network
+from engine.net.service_manager import notices
 from engine.net.tls import TlsFileError
 from engine.programs.process import LoggedSettings, StartError, run_process
 
@@ -114,8 +115,10 @@ class Signals:
         try:
             await server.start()
             shorten_collections()
+            notices.ready()
             await self.stop.wait()
         finally:
+            notices.stopping()
             await self.drained(server.drain())
 
     async def drained(self, drain: Awaitable[None]) -> None:

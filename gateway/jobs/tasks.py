@@ -15,6 +15,7 @@ from django.db import close_old_connections
 from redis.exceptions import RedisError
 
 from engine.base.tasks import contained
+from engine.net.service_manager import notices
 from gateway.celery import app
 from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
@@ -279,6 +280,7 @@ def _renew_worker_key_for_ever() -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _begin_recovery(**_: Any) -> None:
+    notices.notify(notices.READY)  # it consumes from the queue
     threading.Thread(target=_recover_runs_for_ever, name="recover-runs", daemon=True).start()
     if settings.REDIS.redis_url:
         threading.Thread(target=_renew_worker_key_for_ever, name="worker-key", daemon=True).start()
@@ -286,6 +288,7 @@ def _begin_recovery(**_: Any) -> None:
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _end_recovery(**_: Any) -> None:
+    notices.stopping()
     _stopping.set()
     # The supervisor ends the pool's processes with the worker, for which Celery would log stack traces. A run that was
     # under way is tried again when its lease has expired.

@@ -20,6 +20,7 @@ from twisted.internet.tcp import Port
 from twisted.web import http
 
 from engine.net.http import DROPPED_BYTES_MAX, LINGER_S
+from engine.net.service_manager import notices
 from gateway.http import exchange
 from gateway.servers.connections import Addresses, answer
 from gateway.servers.websocket import Application, Sockets
@@ -297,6 +298,7 @@ def serve(
     WebSocketFactory.protocol = _socket_of(sockets)
 
     def stop() -> "Deferred[None]":
+        notices.stopping()
         return Deferred.fromFuture(loop().create_task(sockets.close()))
 
     reactor.addSystemEventTrigger("before", "shutdown", stop)

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from functools import partial
+from types import FrameType
 from typing import Any
 
 from uvicorn import Config, Server
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from engine.net.http import LINGER_S
 from engine.net.network import LoopNetwork
+from engine.net.service_manager import notices
 from engine.net.tls_handshakes import Arrival, TlsHandshakes
 from gateway.servers.connections import Addresses, extensions_of
 from gateway.servers.websocket import Application, SocketConnection, Sockets
@@ -174,6 +176,10 @@ class _Server(Server):
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         return protocol
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        notices.stopping()
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:

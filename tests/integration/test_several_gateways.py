@@ -10,20 +10,31 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.instance import Instance, running_instance
 from tests.support.instances.history import history
+from tests.support.net.notices import NoticeSocket
+from tests.support.proxy.process import ProxyProcess, variables_of
 from tests.support.waiting import until_blocking
 
 NAMES = ("gateway-1", "gateway-2")
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("gateways"), gateways=2) as running:
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NoticeSocket]:
+    receiver = NoticeSocket(tmp_path_factory.mktemp("manager") / "notify")
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory, manager: NoticeSocket) -> Iterator[Instance]:
+    data_dir = tmp_path_factory.mktemp("gateways")
+    with running_instance(data_dir, gateways=2, NOTIFY_SOCKET=manager.path) as running:
         for name in NAMES:
             running.wait_running(name)
         yield running
@@ -154,3 +165,21 @@ def test_the_port_is_not_shared_with_other_programs(instance: Instance, tmp_path
     finally:
         other.stop()
     assert "cannot be used: Address already in use" in other.logs()
+
+
+def test_every_program_notifies_the_service_manager_when_it_is_ready_and_when_it_ends(
+    instance: Instance, manager: NoticeSocket, tmp_path: Path
+) -> None:
+    """Runs last: it stops the instance."""
+    parts = ("zookeeper", "bookie-1", "broker-1", *NAMES, "worker")
+    for name in parts:
+        instance.wait_running(name)
+    pids = {instance.child(name)["pid"] for name in parts}
+    manager.wait_for("READY=1", pids)
+    proxy = ProxyProcess(tmp_path, {**variables_of(instance), "NOTIFY_SOCKET": manager.path})
+    proxy.start()
+    assert proxy.process is not None
+    manager.wait_for("READY=1", {proxy.process.pid})
+    assert proxy.stop() == 0
+    instance.stop()
+    manager.wait_for("STOPPING=1", {*pids, proxy.process.pid})
