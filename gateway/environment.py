@@ -68,7 +68,7 @@ class Environment:
         "differs, are in the folder clusters/NAME of data_dir; empty: none",
     )
     internal_token: str = secret(
-        "authenticates the instance's processes to each other; empty: the file in data_dir"
+        "authenticates the instance's processes to each other, or file:///path; empty: the file in data_dir"
     )
     websocket_key_folder: str = text(
         "",
@@ -79,7 +79,7 @@ class Environment:
         "",
         "/status.html answers OK while this file exists, else 404; empty: always 404 (statusFilePath)",
     )
-    secret_key: str = secret("signs sessions; empty: the file in data_dir")
+    secret_key: str = secret("signs sessions, or file:///path; empty: the file in data_dir")
     token_signing_key: str = secret(
         "signs the tokens that the console issues: the secret key of token_secret_key, or the private key of "
         "token_public_key, as file:///path; empty: it issues none"

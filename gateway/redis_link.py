@@ -2,11 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
-from engine.base.disk.secret_files import check_secret
+from engine.base.disk.secret_files import check_secret, read_secret
 from engine.base.settings import SettingsError, secret, text
 from engine.net.tls import ClientFiles
 
@@ -72,15 +71,7 @@ class RedisSettings:
 
     def password(self) -> str:
         """Return the password, empty without one. Raises SettingsError for a file that cannot be read."""
-        if not self.redis_password.startswith("file:"):
-            return self.redis_password
-        path = unquote(urlsplit(self.redis_password).path)
-        check_secret(path)
-        try:
-            return Path(path).read_text().strip()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
-            raise SettingsError(f"redis_password: cannot read {path}: {reason}") from error
+        return read_secret(self.redis_password, "redis_password")
 
     def tls(self) -> dict[str, Any]:
         """Return the arguments of redis-py's connections in TLS, and of Celery's; empty for connections in clear."""

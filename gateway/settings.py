@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from django.utils.functional import SimpleLazyObject
 
+from engine.base.disk.secret_files import read_secret
 from gateway import secret_key
 from gateway.environment import load
 
@@ -22,7 +23,10 @@ DEBUG = False
 SECRET_KEY = cast(
     str,
     SimpleLazyObject(
-        lambda: ENVIRONMENT.secret_key or secret_key.read_or_create(ENVIRONMENT.data_dir)
+        lambda: (
+            read_secret(ENVIRONMENT.secret_key, "secret_key")
+            or secret_key.read_or_create(ENVIRONMENT.data_dir)
+        )
     ),
 )
 CLUSTERS = ENVIRONMENT.served(_LOADED.metadata.stores, _LOADED.metadata.access)

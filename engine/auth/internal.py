@@ -8,9 +8,10 @@ import hmac
 import os
 from pathlib import Path
 
-from engine.base.disk.secret_files import keep_secret
+from engine.base.disk.secret_files import keep_secret, read_secret
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
+from engine.base.settings import SettingsError
 
 TOKEN_HEADER = "X-Magnetar-Token"
 TOKEN_FILE = "internal-token"
@@ -31,12 +32,17 @@ class TokenError(MagnetarError):
 
 
 def load_token(data_dir: Path, configured: str, entropy: Entropy) -> str:
-    """Return the instance's token: ``configured`` unless empty, else that of the file, which is created if missing.
+    """Return the instance's token: ``configured``, which may name a file of it (``file:///path``), else that of the
+    file in ``data_dir``, which is created if missing.
 
     Processes that start at the same time read the same token, because the complete file is created atomically.
     Raises TokenError.
     """
     if configured:
+        try:
+            configured = read_secret(configured, TOKEN_VARIABLE)
+        except SettingsError as error:
+            raise TokenError(str(error)) from error
         return _checked(configured, TOKEN_VARIABLE)
     path = data_dir / TOKEN_FILE
     try:

@@ -85,7 +85,8 @@ class NodeSettings:
     cluster_name: str = text("standalone", "the cluster this broker belongs to (clusterName)")
     data_dir: Path = folder("data", "folder of the instance, which has the internal token")
     internal_token: str = secret(
-        "token by which the instance's processes recognize each other; empty: the file in data_dir"
+        "token by which the instance's processes recognize each other, or file:///path of one; empty: the file in "
+        "data_dir"
     )
     expose_topic_level_metrics_in_prometheus: bool = flag(
         True,

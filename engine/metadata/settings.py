@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from engine.base.disk.secret_files import read_secret
 from engine.base.settings import SettingsError, flag, port, secret, text
 from engine.metadata.apart.stores import SERVICE_FORM, StoreUrls
 from engine.metadata.connect import ETCD, FORM, ZOOKEEPER, Access
@@ -44,7 +45,7 @@ class MetadataSettings:
         "", "PEM file of its key, unencrypted; there tlsKeyFilePath"
     )
     metadata_user: str = text("", "user of etcd, or of ZooKeeper's scheme digest; empty: none")
-    metadata_password: str = secret("password of metadata_user")
+    metadata_password: str = secret("password of metadata_user, or file:///path of one")
     metadata_acl_enabled: bool = flag(
         False,
         "whether nodes that are created in ZooKeeper are for metadata_user alone (BookKeeper's zkEnableSecurity)",
@@ -100,7 +101,7 @@ class MetadataSettings:
         return Access(
             files,
             self.metadata_user,
-            self.metadata_password,
+            read_secret(self.metadata_password, "metadata_password"),
             self.metadata_tls_enabled,
             self.metadata_acl_enabled,
         )

@@ -5,6 +5,9 @@ import os
 import stat
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from engine.base.settings import SettingsError
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +26,26 @@ def check_secret(path: str | os.PathLike[str]) -> None:
         state = os.stat(path)
     except OSError:
         return
-    for remedy in remedies(str(path), state.st_mode, state.st_uid, os.geteuid()):
+    ours = state.st_gid in (os.getegid(), *os.getgroups())
+    for remedy in remedies(str(path), state.st_mode, state.st_uid, os.geteuid(), in_group=ours):
         _warn(remedy)
+
+
+def read_secret(text: str, setting: str) -> str:
+    """Return the secret that a setting states: ``text``, or the contents of the file that ``file:///path`` names,
+    without blanks around them. The mode of the file is checked.
+
+    Raises SettingsError, which names the setting and the file, when it cannot be read.
+    """
+    if not text.startswith("file:"):
+        return text
+    path = unquote(urlsplit(text).path)
+    check_secret(path)
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise SettingsError(f"{setting}: cannot read {path}: {reason}") from error
 
 
 def keep_secret(path: Path) -> None:
@@ -52,16 +73,18 @@ def restrict(path: Path) -> bool:
     return True
 
 
-def remedies(path: str, mode: int, owner: int, user: int) -> list[str]:
+def remedies(path: str, mode: int, owner: int, user: int, *, in_group: bool = False) -> list[str]:
     """Return the problems of a file of ``mode`` and ``owner`` that the process of ``user`` reads, with commands that
-    correct them."""
+    correct them. ``in_group``: the process is in the file's group."""
     problems = []
     if owner not in (user, 0):
         problems.append(
             f"{path} has a secret and belongs to another user ({owner}), who can read and change it: "
             f"chown {user} {path}"
         )
-    if mode & OTHERS:
+    # Of a file of root's, as packages and Kubernetes make it: its group is that of the program.
+    allowed = stat.S_IRGRP if in_group and owner == 0 != user else 0
+    if mode & OTHERS & ~allowed:
         problems.append(
             f"{path} has a secret that other users may read (mode {stat.S_IMODE(mode):04o}): "
             f"chmod {stat.S_IMODE(mode) & 0o700:03o} {path}"
