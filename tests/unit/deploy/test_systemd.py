@@ -23,7 +23,7 @@ UNITS = ROOT / "deploy" / "systemd"
 PARTS = ("metadata", "bookie@", "broker@", "proxy@", "gateway@", "worker")
 SERVICES = [UNITS / f"magnetar-{part}.service" for part in PARTS]
 EXPOSURE_MAX = 20
-"""Of systemd's measure of what a service may do, in tenths: 100 is everything."""
+"""Limit of what a service may do by systemd's measure, in tenths: 100 is everything."""
 
 
 def entries(unit: Path) -> dict[str, list[str]]:
