@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup dev have-dev test static check unit postgresql slow oracle console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean
+.PHONY: run demo setup spark dev have-dev test static check unit postgresql slow oracle console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -20,6 +20,11 @@ demo:
 
 setup:
 	@$(PYTHON) bootstrap.py
+
+# What analyses need, a gigabyte of disk; the console offers it with the first one.
+spark: setup
+	@UV_CACHE_DIR=.tools/cache $$(command -v uv || echo .tools/bin/uv) pip install --no-deps --require-hashes \
+	  --python $(VENV)/python -r requirements-spark.lock; rm -rf .tools/cache
 
 dev:
 	@$(PYTHON) bootstrap.py --dev
@@ -67,6 +72,10 @@ slow:
 # All that stands beside Apache, one by one: its brokers as well. A quarter of an hour.
 oracle:
 	$(VENV)/pytest -q --timeout 600 tests/oracle
+
+# The built console in dist/magnetar-console.tar.gz: MAGNETAR_CONSOLE=FILE spares another machine Node.
+console-archive:
+	@$(PYTHON) bootstrap.py --pack-console
 
 console:
 	$(PYTHON) bootstrap.py --npm run check
@@ -132,10 +141,14 @@ bench:
 COMPILE = $$(command -v uv || echo .tools/bin/uv) pip compile --universal --generate-hashes --python-version 3.11 \
   --no-emit-index-url --no-header -q
 
+# requirements-spark.lock holds only what an analysis needs on top of requirements.lock.
 lock: dev
 	$(COMPILE) requirements-tools.in -o requirements-tools.lock
+	$(COMPILE) requirements-node.in -o requirements-node.lock
 	$(COMPILE) pyproject.toml --extra standalone -o requirements.lock
-	$(COMPILE) -c requirements.lock pyproject.toml --extra dev -o requirements-dev.lock
+	$(COMPILE) -c requirements.lock pyproject.toml --extra spark -o requirements-spark.lock \
+	  $$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock)
+	$(COMPILE) -c requirements.lock -c requirements-spark.lock pyproject.toml --extra dev -o requirements-dev.lock
 
 # Generated from our .proto files; committed, so that only a change of protocol needs the compiler.
 proto:
@@ -143,4 +156,4 @@ proto:
 	  engine/wire/pulsar.proto engine/wire/bookkeeper.proto engine/wire/mledger.proto
 
 clean:
-	rm -rf .venv .tools frontend/node_modules frontend/dist data
+	rm -rf .venv .tools frontend/node_modules frontend/dist frontend/dist.partial dist data

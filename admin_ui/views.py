@@ -8,9 +8,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from gateway.http.auth.access import public
 
 NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
-<body><h1>The console is not built yet</h1>
-<p>The gateway runs, and its REST interfaces answer. Build the console with <code>make run</code>, or
-<code>npm --prefix frontend ci &amp;&amp; npm --prefix frontend run build</code>, then reload this page.</p>
+<body><h1>The console is not installed</h1>
+<p>Everything else works: clients, <a href="/admin/v2/tenants">REST</a>, <a href="/metrics">metrics</a>.</p>
+<p>To get the console, call <code>make setup</code> in the folder of the sources, which builds it with Node, then reload
+this page. On a machine that cannot build it, take <code>magnetar-console.tar.gz</code> of the release, or write it with
+<code>make console-archive</code> elsewhere, and call <code>MAGNETAR_CONSOLE=FILE make setup</code>.</p>
 </body></html>
 """
 

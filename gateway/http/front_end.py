@@ -1,6 +1,6 @@
 """The built console's files (``frontend/dist``), served with whitenoise's caching and compression rules."""
 
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
@@ -13,16 +13,17 @@ HASHED_DIR = f"{PREFIX}assets/"
 """The path of files that Vite names after their content, so browsers may cache them for ever."""
 
 
-@cache
-def _site(directory: str) -> WhiteNoise:
+@lru_cache(maxsize=2)
+def _site(directory: str, written: int) -> WhiteNoise:
+    """Return the files of a folder. ``written`` is the time of its page: a console that is installed while the gateway
+    runs is served at once."""
     site = WhiteNoise(
         application=None,
         max_age=0,
         allow_all_origins=False,
         immutable_file_test=lambda path, url: url.startswith(HASHED_DIR),
     )
-    if Path(directory).is_dir():
-        site.add_files(directory, prefix=PREFIX)
+    site.add_files(directory, prefix=PREFIX)
     return site
 
 
@@ -30,7 +31,12 @@ def file_of(request: HttpRequest) -> HttpResponse | None:
     """Return the answer to a GET or HEAD of one of the files; None for any other request."""
     if not request.path_info.startswith(PREFIX) or request.method not in ("GET", "HEAD"):
         return None
-    static_file = _site(str(settings.FRONT_END_DIR)).files.get(request.path_info)
+    directory: Path = settings.FRONT_END_DIR
+    try:
+        written = (directory / "index.html").stat().st_mtime_ns
+    except OSError:
+        return None
+    static_file = _site(str(directory), written).files.get(request.path_info)
     if static_file is None:
         return None
     response = static_file.get_response(request.method, request.META)

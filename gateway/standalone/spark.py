@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> None:
         data_dir = PROGRAM.load(os.environ, Path.cwd(), {}).instance.data_dir
         spark_home = package_dir("pyspark")
         if spark_home is None:
-            raise ProgramMissingError("pyspark is not installed. Mend it with: make setup")
+            raise ProgramMissingError("Spark is not installed. Mend it with: make spark")
         java = java_home(data_dir / "java")
     except (ProgramMissingError, SettingsError) as error:
         print(f"CRITICAL cannot start: {error}", file=sys.stderr)

@@ -2,12 +2,17 @@
 
 import ast
 import os
+import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
+from contextlib import suppress
 from functools import partial
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -74,6 +79,12 @@ def clone_with_uv(tmp_path: Path, uv: str) -> tuple[Path, dict[str, str]]:
     return clone, {**os.environ, "PATH": f"{fake}:{os.environ['PATH']}"}
 
 
+def fake(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
 def test_another_failure_of_venv_is_reported_with_its_own_output(tmp_path: Path) -> None:
     clone, _ = clone_with_uv(tmp_path, "exit 1")
     (tmp_path / "empty").mkdir()
@@ -93,10 +104,7 @@ def test_another_failure_of_venv_is_reported_with_its_own_output(tmp_path: Path)
     assert "python3-venv" not in done.stderr
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_second_setup_waits_for_the_first_and_for_processes_of_a_killed_one(
-    tmp_path: Path, killed: bool
-) -> None:
+def test_a_second_setup_waits_for_the_first(tmp_path: Path) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
     os.mkfifo(begun)
     os.mkfifo(go)
@@ -114,16 +122,180 @@ rmdir busy
     with (tmp_path / "out").open("w") as out:
         first = start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         begun.read_text()
-        if killed:
-            first.kill()
-            first.wait()
         second = start(stdout=out, stderr=out)
     while "waiting for it" not in (tmp_path / "out").read_text():
         assert second.poll() is None
         time.sleep(0.01)
     go.write_text("")
     assert second.wait(30) == 0, (tmp_path / "out").read_text()
-    assert first.wait(30) == (-9 if killed else 0)
+    assert first.wait(30) == 0
+
+
+def test_a_killed_setup_leaves_no_process_and_is_resumed(tmp_path: Path) -> None:
+    """Kill it while a process of a process of its installer runs, which would write into the same folders."""
+    begun, marker = tmp_path / "begun", tmp_path / "marker"
+    os.mkfifo(begun)
+    steps = f"""mkdir -p {tmp_path}/clone/.venv/bin && touch {tmp_path}/clone/.venv/bin/python
+[ -e {marker} ] && exit 0
+touch {marker}
+sh -c 'trap "" TERM; echo $$ > {begun}; while :; do sleep 0.1; done'
+true
+"""
+    clone, env = clone_with_uv(tmp_path, steps)
+    first = subprocess.Popen(
+        [sys.executable, "bootstrap.py"], cwd=clone, env=env, stdout=subprocess.DEVNULL
+    )
+    descendant = int(begun.read_text())
+    first.kill()
+    assert first.wait() == -signal.SIGKILL
+    second = subprocess.run([sys.executable, "bootstrap.py"], cwd=clone, env=env)
+    assert second.returncode == 0
+    stat = Path(f"/proc/{descendant}/stat")
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("free", [20, 100_000])
+def test_a_full_disk_is_noticed_before_anything_is_downloaded(tmp_path: Path, free: int) -> None:
+    clone, env = clone_with_uv(
+        tmp_path, "touch started; mkdir -p .venv/bin; touch .venv/bin/python"
+    )
+    code = (
+        "import bootstrap, shutil, types;"
+        f"shutil.disk_usage = lambda path: types.SimpleNamespace(free={free} << 20); bootstrap.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=clone, env=env, capture_output=True, text=True
+    )
+    assert (clone / "started").exists() is (free > 20)
+    if free == 20:
+        line = f"magnetar: {clone} has 20 MB free; the packages and an instance's data need "
+        assert done.stderr.startswith(line), done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_plain_setup_keeps_its_caches_in_the_folder_and_removes_them(tmp_path: Path) -> None:
+    steps = """echo "$UV_CACHE_DIR" > cache-of-uv; mkdir -p "$UV_CACHE_DIR" .venv/bin
+touch .venv/bin/python"""
+    clone, env = clone_with_uv(tmp_path, steps)
+    env.pop("UV_CACHE_DIR", None)
+    subprocess.run([sys.executable, "bootstrap.py"], cwd=clone, env=env, check=True)
+    assert (clone / "cache-of-uv").read_text() == f"{clone}/.tools/cache\n"
+    assert not (clone / ".tools" / "cache").exists()
+
+
+def clone_with_console(tmp_path: Path, npm: str) -> tuple[Path, dict[str, str]]:
+    """Make a tree with a console to build, with scripts in place of uv, Node and npm."""
+    clone, env = clone_with_uv(tmp_path, "mkdir -p .venv/bin; touch .venv/bin/python")
+    (clone / "frontend" / "src").mkdir(parents=True)
+    (clone / "frontend" / "package-lock.json").write_text("{}")
+    fake(tmp_path / "fake", "node", "echo v22.12.0")
+    fake(tmp_path / "fake", "npm", npm)
+    return clone, env
+
+
+BUILDS = """case $1 in
+ci) mkdir -p node_modules "$npm_config_cache";;
+run) mkdir -p dist; echo page > dist/index.html;;
+esac"""
+
+
+def test_the_console_is_built_and_what_only_that_needs_is_removed(tmp_path: Path) -> None:
+    clone, env = clone_with_console(tmp_path, BUILDS)
+    first, second = (
+        subprocess.run(
+            [sys.executable, "bootstrap.py"],
+            cwd=clone,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    )
+    assert (clone / "frontend" / "dist" / "index.html").exists()
+    assert "MB to download" in first
+    assert not (clone / "frontend" / "node_modules").exists()
+    assert not (clone / ".tools" / "npm-cache").exists()
+    assert second == ""
+
+
+def test_an_instance_can_start_where_the_console_cannot_be_built(tmp_path: Path) -> None:
+    clone, env = clone_with_console(tmp_path, "echo no network >&2; exit 1")
+    done = subprocess.run(
+        [sys.executable, "bootstrap.py"], cwd=clone, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "no network\nmagnetar: installing the console's packages failed" in done.stderr
+    assert "the instance runs without its console" in done.stdout
+    assert "MAGNETAR_CONSOLE" in done.stdout
+    developer = subprocess.run(
+        [sys.executable, "bootstrap.py", "--dev"], cwd=clone, env=env, capture_output=True
+    )
+    assert developer.returncode == 1
+
+
+def test_a_packed_console_is_taken_instead_of_a_build(tmp_path: Path) -> None:
+    clone, env = clone_with_console(tmp_path, BUILDS)
+    pack = [sys.executable, "bootstrap.py", "--pack-console"]
+    subprocess.run(pack, cwd=clone, env=env, check=True, capture_output=True)
+    archive = clone / "dist" / "magnetar-console.tar.gz"
+    archive.rename(tmp_path / archive.name)  # beside the clone
+    fake(tmp_path / "fake", "npm", "exit 1")
+    dist = clone / "frontend" / "dist"
+
+    def setup(**variables: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "bootstrap.py"],
+            cwd=clone,
+            env={**env, **variables},
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout + done.stderr
+
+    shutil.rmtree(dist)
+    assert f"the console is that of {tmp_path / archive.name}\n" in setup()
+    assert (dist / "index.html").read_text() == "page\n"
+    # One of other sources is taken only where the user names it.
+    (clone / "frontend" / "src" / "new.ts").touch()
+    shutil.rmtree(dist)
+    assert "was built from other sources: not used" in setup()
+    assert not dist.exists()
+    named = setup(MAGNETAR_CONSOLE=str(tmp_path / archive.name))
+    assert "built from other sources" in named
+    assert (dist / "index.html").exists()
+    (tmp_path / "bad.tar.gz").write_bytes(b"no archive")
+    assert "bad.tar.gz cannot be unpacked" in setup(MAGNETAR_CONSOLE=str(tmp_path / "bad.tar.gz"))
+
+
+def test_a_name_in_a_packed_console_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
+    clone, env = clone_with_console(tmp_path, BUILDS)
+    with tarfile.open(tmp_path / "evil.tar.gz", "w:gz") as packed:
+        for name in ("index.html", ".built", "../../evil"):
+            packed.addfile(tarfile.TarInfo(name))
+    done = subprocess.run(
+        [sys.executable, "bootstrap.py"],
+        cwd=clone,
+        env={**env, "MAGNETAR_CONSOLE": str(tmp_path / "evil.tar.gz")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "a name in it leads out of its folder" in done.stderr
+    assert not (clone / "evil").exists()
+
+
+def test_the_stated_sizes_are_those_of_the_packages() -> None:
+    """Compare them with the packages of this environment, which has no compiled files of uv's."""
+    names = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.M)
+    total = 0
+    for name in set(names):
+        with suppress(PackageNotFoundError):  # One of another version of Python.
+            files = distribution(name).files or ()
+            total += sum(file.size or 0 for file in files)
+    stated = runpy.run_path(str(SCRIPT))["RUN_MB"][1]
+    uv_and_pip = 63
+    assert stated * 0.65 < (total >> 20) + uv_and_pip <= stated
 
 
 @pytest.mark.parametrize("target", ["life", "unit", "check"])
@@ -154,12 +326,6 @@ def test_ctrl_c_while_packages_are_installed_ends_with_one_line(tmp_path: Path) 
     output, complaints = process.communicate(timeout=30)
     assert (process.returncode, complaints) == (130, "")
     assert output.splitlines()[-1] == "magnetar: interrupted; the next call goes on from here"
-
-
-def fake(folder: Path, name: str, script: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
 
 
 @pytest.mark.parametrize("refuses", ["", "apt-get", "dpkg-deb"])

