@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup spark dev have-dev test static check unit postgresql slow oracle console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
+.PHONY: run demo setup spark dev have-dev test static check unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -33,7 +33,7 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check unit postgresql slow oracle e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench proto: have-dev
+check unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev static unit postgresql sim slow e2e
@@ -76,6 +76,10 @@ oracle:
 # The built console in dist/magnetar-console.tar.gz: MAGNETAR_CONSOLE=FILE spares another machine Node.
 console-archive:
 	@$(PYTHON) bootstrap.py --pack-console
+
+# The programs of docs/guides/publish-and-consume.md, also in languages that compile for minutes.
+languages:
+	$(VENV)/pytest -q -rs -n 0 tests/integration/docs/test_languages.py
 
 console:
 	$(PYTHON) bootstrap.py --npm run check

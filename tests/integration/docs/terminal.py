@@ -19,6 +19,12 @@ BLOCK_S_MAX = 60.0
 """Bound of a block in seconds, which only one that hangs reaches."""
 PROGRAMS = ("curl", "openssl", "jq", "node", "go", "mvn", "java", "sqlite3")
 """Programs that a block may use and a machine may not have."""
+CURL = "silent\nshow-error\nfail-with-body\n"
+"""Options of curl: as on a terminal, and a refusal fails the block (status 22)."""
+CLIENT_LOG = re.compile(
+    r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [A-Z]+ +\[\d+\] .*\n", re.MULTILINE
+)
+"""Lines that the official Python client writes to the standard output; pages leave them out."""
 MAGNETAR = """#!/bin/sh
 PYTHONPATH={root} exec {python} -P -m magnetar "$@"
 """
@@ -86,6 +92,7 @@ class Terminal:
         self._env = environment(instance, folder, bin_folder)
         self._running: list[tuple[Block, subprocess.Popen[bytes], Path, str]] = []
         (folder / ".where").write_text(f"{folder}\n")
+        (folder / ".curlrc").write_text(CURL)
 
     def run(self, page: Page) -> None:
         """Run all blocks of the page. Raises WrongBlockError for the first that is not as the page says."""
@@ -162,7 +169,8 @@ class Terminal:
             raise WrongBlockError(f"{block.place}: it ended\n{self._text(log)}")
 
     def _text(self, log: Path) -> str:
-        return self._ports.of_page(log.read_text(errors="replace"))
+        text = CLIENT_LOG.sub("", log.read_text(errors="replace"))
+        return self._ports.of_page(text)
 
 
 def environment(instance: Instance, folder: Path, bin_folder: Path) -> dict[str, str]:

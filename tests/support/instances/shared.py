@@ -25,6 +25,7 @@ FILES = {
         "tests/interop/test_bad_schemas.py",
     ),
     "shared_instance": (
+        "tests/integration/docs/test_languages.py",
         "tests/integration/gateway/test_at_once.py",
         "tests/integration/gateway/test_audit_trail.py",
         "tests/integration/test_gateway_rest.py",
