@@ -16,7 +16,7 @@ from engine.base.slices import Slice
 from engine.base.tasks import TaskScope, contained
 from engine.ledger.errors import LedgerError
 from engine.ledger.reading.reader import LedgerReader
-from engine.ledger.writing.writer import LedgerWriter, WriterListener
+from engine.ledger.writing.writer import AckObserver, LedgerWriter, WriterListener
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
 from engine.managed.errors import InvalidPositionError, ManagedLedgerError, StoredRecordError
@@ -262,6 +262,10 @@ class ManagedLedger:
         """Call ``callback`` once per confirmed range, after the sinks, and whenever ``hold_reads`` or ``release_reads``
         made more entries readable. Return a function that ends that. Must not raise."""
         return self._appender.on_readable(callback)
+
+    def watch_acks(self, observer: AckObserver | None) -> None:
+        """Call ``observer`` with each answer of a bookie to an append, in later ledgers as well; None ends that."""
+        self._appender.watch_acks(observer)
 
     def hold_reads(self, before: Position) -> None:
         """Give readers only the entries before ``before``, or the present ones if that is ahead of them, until the next

@@ -8,6 +8,7 @@ from engine.base.ids import LATEST, Position
 from engine.base.slices import View
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.dispatch.ports import DeliveryObserver
 from engine.broker.dispatch.redelivery import PendingAcks
 from engine.broker.outlet import Moved, Outlet
 from engine.broker.settings import DataPathSettings
@@ -122,6 +123,8 @@ class Consumer:
         self.flow_ms = 0
         self.consumed_ms = 0
         self.acked_ms = 0
+        self.observer: DeliveryObserver | None = None
+        """Observer of deliveries and acknowledgements; None while no entry of the topic is traced."""
         self._touched: Callable[[], None] = lambda: None
 
     @property
@@ -213,6 +216,8 @@ class Consumer:
         self.entries_out += view.count
         self.consumed_ms = now_ms
         self._touched()
+        if self.observer is not None:
+            self.observer.delivered(self.consumer_id, self.name, view, redelivery_counts)
         if redelivery_counts is not None:
             self.redelivered.total += sum(1 for count in redelivery_counts if count)
         if (

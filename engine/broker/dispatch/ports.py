@@ -8,6 +8,20 @@ from engine.base.slices import View
 from engine.managed.cursors.index_ledgers import IndexLedgers
 
 
+class DeliveryObserver(Protocol):
+    """Observer of what one subscription sends and acknowledges, while entries of its topic are traced."""
+
+    def delivered(
+        self, consumer_id: int, consumer: str, view: View, redeliveries: list[int] | None
+    ) -> None:
+        """Note that ``view`` was sent; ``redeliveries``: deliveries of its entries before this one, None for none."""
+        ...
+
+    def acknowledged(self) -> None:
+        """Note that the subscription acknowledged entries."""
+        ...
+
+
 class DispatchCursor(Protocol):
     """Reader of one subscription's unacknowledged entries, in order, such as ``Cursor`` of the managed ledger."""
 

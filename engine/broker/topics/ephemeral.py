@@ -32,7 +32,7 @@ from engine.broker.topics.subscriptions.unacked_subscription import (
     UnacknowledgedSubscription,
 )
 from engine.ledger.reading.reader import LedgerReader
-from engine.ledger.writing.writer import LedgerWriter, WriterListener
+from engine.ledger.writing.writer import AckObserver, LedgerWriter, WriterListener
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
@@ -264,6 +264,9 @@ class EphemeralLog:
         return stop
 
     def on_recovered(self, callback: Callable[[Position, Position], None], /) -> None:
+        pass
+
+    def watch_acks(self, observer: AckObserver | None, /) -> None:
         pass
 
     @property

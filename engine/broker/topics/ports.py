@@ -7,6 +7,7 @@ from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice
 from engine.broker.compaction.ports import CompactedLog, CompactionCursor
 from engine.broker.dispatch.ports import DelayCursor
+from engine.ledger.writing.writer import AckObserver
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
@@ -88,6 +89,8 @@ class AppendableLog(Appendable, Protocol):
     def on_readable(self, callback: Callable[[], None], /) -> Callable[[], None]: ...
 
     def on_recovered(self, callback: Callable[[Position, Position], None], /) -> None: ...
+
+    def watch_acks(self, observer: AckObserver | None, /) -> None: ...
 
     @property
     def entries_added(self) -> int: ...

@@ -28,7 +28,7 @@ class StagePlace(IntEnum):
     """The order of a topic's stages (D16).
 
     Stages that refuse by the content of a run precede the rates, which must not be charged for what is refused.
-    Deduplication is last, so that runs are appended in the order in which it judged them.
+    Deduplication is the last that may keep a run, so that runs are appended in the order in which it judged them.
     """
 
     ENCRYPTION = auto()
@@ -38,6 +38,7 @@ class StagePlace(IntEnum):
     GROUP_RATE = auto()
     BROKER_RATE = auto()
     DEDUPLICATION = auto()
+    TRACE = auto()
 
 
 class Stage(Protocol):

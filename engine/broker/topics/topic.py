@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
@@ -15,6 +15,7 @@ from engine.broker.context import Context
 from engine.broker.control.counters import Traffic
 from engine.broker.control.written import Written
 from engine.broker.dispatch.facts import MARKER, facts_of
+from engine.broker.dispatch.ports import DeliveryObserver
 from engine.broker.errors import (
     ServiceNotReady,
     TopicTerminated,
@@ -31,7 +32,10 @@ from engine.broker.topics.quotas import BacklogQuotas
 from engine.broker.topics.rates import BrokerRates, TopicRates
 from engine.broker.topics.recovered import RecoveredEntries
 from engine.broker.topics.subscriptions.last_message import LastMessage
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.subscriptions.subscriptions import Subscriptions
+from engine.broker.topics.tracing.topic_tracing import TopicTracing
+from engine.ledger.writing.writer import AckObserver
 from engine.managed.errors import (
     ManagedLedgerError,
     ManagedLedgerFencedError,
@@ -75,6 +79,7 @@ class Topic:
         "scope",
         "stages",
         "subscriptions",
+        "tracing",
         "written",
     )
 
@@ -111,6 +116,7 @@ class Topic:
         self.publishers = Publishers(self)
         self.recovered = RecoveredEntries(self)
         self.deduplication = Deduplication(self)
+        self.tracing = TopicTracing(self)
         self.compaction = TopicCompaction(self)
         self._delay_limit = DelayLimit(self)
         self.quotas = BacklogQuotas(self, context.clock)
@@ -215,7 +221,7 @@ class Topic:
 
     def arrange_stages(self) -> None:
         """Order the stages again, after a part of the topic changed those it needs (D16)."""
-        parts = (self._delay_limit, self.rates, self.deduplication)
+        parts = (self._delay_limit, self.rates, self.deduplication, self.tracing)
         self.stages = in_order(stage for part in parts for stage in part.wanted)
 
     def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:
@@ -264,6 +270,20 @@ class Topic:
     def remove_producer(self, producer: Producer) -> None:
         """Remove a producer that left. Safe to call twice."""
         self.publishers.remove(producer)
+
+    # --- tracing --------------------------------------------------------------------------------
+
+    def watch_acks(self, observer: AckObserver | None) -> None:
+        """Observe the bookies' answers to appends; None ends that."""
+        self.log.watch_acks(observer)
+
+    def traced_subscriptions(self) -> Iterable[Subscription]:
+        """Return the subscriptions whose deliveries are observed while entries are traced."""
+        return self.subscriptions.values()
+
+    def delivery_observer(self, subscription: Subscription) -> DeliveryObserver | None:
+        """Return the observer for a new consumer of ``subscription``; None while no entry is traced."""
+        return self.tracing.observer_of(subscription)
 
     # --- subscriptions --------------------------------------------------------------------------
 
@@ -333,7 +353,12 @@ class Topic:
             with contained(f"end of {subscription.name} of {self.name}"):
                 subscription.disconnect(withheld=withheld)
                 subscription.dispatch.stop()
-        for stop in (self.compaction.stop, self.deduplication.take_snapshot, self.rates.end):
+        for stop in (
+            self.compaction.stop,
+            self.deduplication.take_snapshot,
+            self.rates.end,
+            self.tracing.close,
+        ):
             with contained(f"end of {self.name}"):
                 stop()
         closing = self.scope.spawn("close ledger", self.log.close())

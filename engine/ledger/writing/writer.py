@@ -40,6 +40,10 @@ from engine.wire.kernels import build_adds
 log = logging.getLogger(__name__)
 
 
+AckObserver = Callable[[int, str, int, int], None]
+"""Called with the ledger id, a bookie's id, and the first entry and the count of entries that it has stored."""
+
+
 class WriterListener(Protocol):
     """Callbacks of a writer, made from the event loop and never from within ``append``."""
 
@@ -81,6 +85,7 @@ class LedgerWriter:
         "length",
         "listener",
         "metadata",
+        "on_ack",
     )
 
     def __init__(
@@ -95,6 +100,8 @@ class LedgerWriter:
         self.length = 0
         self.closed = False
         self.metadata = metadata
+        self.on_ack: AckObserver | None = None
+        """Observer of the bookies' answers; None while no entry is being traced."""
         self._access = access
         self._on_end = on_end
         self._key = master_key(access.password)
@@ -196,6 +203,8 @@ class LedgerWriter:
             return
         if rc == EOK and first + count <= self._next:
             self._tracker.acked(position, first, count)
+            if self.on_ack is not None:
+                self.on_ack(self.ledger_id, self._ensemble.members[position], first, count)
             if not self._advance_due:
                 self._advance_due = True
                 self._call_last(self._advance)

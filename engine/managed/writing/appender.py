@@ -16,7 +16,7 @@ from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerClosedError, LedgerError, LedgerFencedError
-from engine.ledger.writing.writer import LedgerWriter
+from engine.ledger.writing.writer import AckObserver, LedgerWriter
 from engine.managed.errors import (
     AppendFailedError,
     AppendQueueFullError,
@@ -53,6 +53,7 @@ class Appender:
         "_last_failure",
         "_line",
         "_list",
+        "_on_ack",
         "_readers",
         "_reads",
         "_recovered",
@@ -99,6 +100,7 @@ class Appender:
         self._rolled = rolled
         self._readers: tuple[Callable[[], None], ...] = ()
         self._recovered: Callable[[Position, Position], None] | None = None
+        self._on_ack: AckObserver | None = None
         self._writer: LedgerWriter | None = None
         # The writer whose ledger has to be closed before the next one is created.
         self._retired: LedgerWriter | None = None
@@ -121,6 +123,12 @@ class Appender:
     def on_recovered(self, callback: Callable[[Position, Position], None]) -> None:
         """Register as ``ManagedLedger.on_recovered``."""
         self._recovered = callback
+
+    def watch_acks(self, observer: AckObserver | None) -> None:
+        """Observe the bookies' answers, as ``ManagedLedger.watch_acks``."""
+        self._on_ack = observer
+        if self._writer is not None:
+            self._writer.on_ack = observer
 
     # Entries
 
@@ -259,6 +267,7 @@ class Appender:
         base = self._line.first_ordinal(writer.ledger_id)
         assert base is not None, "a ledger accepts entries only when it is in the list (M1)"
         self._writer = writer
+        writer.on_ack = self._on_ack
         self._base = base
         self._bytes = 0
         self._since_s = self._clock.monotonic_s()

@@ -19,6 +19,7 @@ from engine.broker.administration.operations.schemas import SchemaOperations
 from engine.broker.administration.operations.statistics import StatisticsOperations
 from engine.broker.administration.operations.subscriptions import SubscriptionOperations
 from engine.broker.administration.operations.topics import TopicOperations
+from engine.broker.administration.operations.traces import TraceOperations
 from engine.broker.administration.subscription_feed import SubscriptionFeed
 from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.control.assignment import BundleAssignment
@@ -89,6 +90,7 @@ class AdminOperations:
         self.subscriptions = SubscriptionOperations(owned, registry, clock)
         self.cursors = CursorOperations(owned, clock)
         self.messages = MessageOperations(owned)
+        self.traces = TraceOperations(owned)
         self.schemas = SchemaOperations(owned, parts.schemas, parts.catalog)
         self.policies = PolicyOperations(
             store, owned, parts.catalog, parts.settings, parts.ledger_config, clock
@@ -118,6 +120,7 @@ class AdminOperations:
             | self.subscriptions.handlers
             | self.cursors.handlers
             | self.messages.handlers
+            | self.traces.handlers
             | self.schemas.handlers
             | self.policies.handlers
             | self.bundles.handlers

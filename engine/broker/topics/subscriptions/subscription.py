@@ -6,6 +6,7 @@ from typing import Protocol
 from engine.base.ids import Position
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
+from engine.broker.dispatch.ports import DeliveryObserver
 from engine.broker.errors import (
     BrokerError,
     ConsumerAssignError,
@@ -43,6 +44,10 @@ class SubscriptionHost(DispatchHost, Protocol):
 
     def touched(self) -> None:
         """Note that the statistics may have changed."""
+        ...
+
+    def delivery_observer(self, subscription: "Subscription", /) -> DeliveryObserver | None:
+        """Return the observer for a new consumer; None while no entry is traced."""
         ...
 
 
@@ -201,6 +206,7 @@ class Subscription:
 
     def _attach(self, consumer: Consumer) -> None:
         consumer.attach(self._host.touched)
+        consumer.observer = self._host.delivery_observer(self)
         self.counters.joined += 1
         self.dispatch.add(consumer)
         self._host.touched()
@@ -295,6 +301,12 @@ class Subscription:
         if self.cursor.mark != self._mark:
             self._mark = self.cursor.mark
             counters.advanced_ms = now_ms
+        if consumer.observer is not None:
+            consumer.observer.acknowledged()
+
+    def acknowledged_whole(self, position: Position) -> bool:
+        """Return whether the entry at ``position`` is acknowledged as a whole."""
+        return self.cursor.is_acknowledged(position)
 
     def redeliver(
         self, consumer: Consumer, positions: list[Position] | None, epoch: int | None
