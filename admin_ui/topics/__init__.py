@@ -11,6 +11,8 @@ from admin_ui.topics.api import (
     TopicDetailView,
     TopicsFileView,
     TopicsView,
+    TracesFileView,
+    TracesView,
     UnloadView,
 )
 from admin_ui.topics.live import TOPIC_CHANNEL, TOPICS_CHANNEL
@@ -26,6 +28,8 @@ TOPICS = Resource(
         f"{TOPIC}/unload": UnloadView,
         f"{TOPIC}/partitions": MorePartitionsView,
         f"{TOPIC}/properties": PropertiesView,
+        f"{TOPIC}/traces": TracesView,
+        f"{TOPIC}/traces/opentelemetry": TracesFileView,
     },
     channels=(TOPICS_CHANNEL, TOPIC_CHANNEL),
 )

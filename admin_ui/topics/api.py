@@ -20,9 +20,9 @@ from admin_ui.calls import (
     query,
 )
 from admin_ui.params import topic_name
-from admin_ui.rights import ADMIN, LOOKUP, PLACE
+from admin_ui.rights import ADMIN, CONSUME, LOOKUP, PLACE
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody, TopicRow
-from admin_ui.topics import export, selectors, services, shapes
+from admin_ui.topics import export, selectors, services, shapes, traces
 from admin_ui.topics.services import TopicChange
 from engine.auth.actions import Action
 from engine.auth.rights import AUTHENTICATED, Right
@@ -238,3 +238,63 @@ class PropertiesView(ClusterView):
             lambda engine: services.set_properties(engine, name, body["value"], body["expected"])
         )
         return json_answer({"properties": properties})
+
+
+class TracesView(ClusterView):
+    """Traces of single entries of a topic, which are kept until it is unloaded, and the request for further ones."""
+
+    read_rights = CONSUME
+    write_rights = ADMIN
+    calls = {
+        "get": Call("getTraces", shapes.TracesAnswer, TOPIC_PATH, errors=(400, 403, 404, 405, 412)),
+        "post": Call(
+            "traceEntries",
+            shapes.TracesAnswer,
+            TOPIC_PATH,
+            body=shapes.TraceBody,
+            errors=(400, 403, 404, 405, 412),
+        ),
+        "delete": Call(
+            "endTracing", shapes.TracesAnswer, TOPIC_PATH, errors=(400, 403, 404, 405, 412)
+        ),
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        return json_answer(await self.work(lambda engine: traces.listed(engine, name)))
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        body = checked(shapes.TraceBody, request)
+        return json_answer(
+            await self.work(
+                lambda engine: traces.begin(
+                    engine, name, body["entries"], body["seconds"], body["sampled_only"]
+                )
+            )
+        )
+
+    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        return json_answer(await self.work(lambda engine: traces.end(engine, name)))
+
+
+class TracesFileView(ClusterView):
+    """The ended spans of a topic's traces as a file that collectors of OpenTelemetry accept at ``/v1/traces``."""
+
+    read_rights = CONSUME
+    calls = {
+        "get": Call(
+            "exportTraces",
+            parameters=TOPIC_PATH,
+            errors=(400, 403, 404, 405, 412),
+            file="application/json",
+        )
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        listed = await self.work(lambda engine: traces.listed(engine, name))
+        answer = json_answer(traces.opentelemetry(self.cluster.name, listed))
+        answer["Content-Disposition"] = 'attachment; filename="traces.json"'
+        return answer

@@ -3,11 +3,14 @@
 from rest_framework import serializers as s
 
 from admin_ui.shapes import BacklogShape, ChangeBody, TopicRow, oldest_at
+from engine.admin.api.traces import ENTRIES_MAX, SECONDS_MAX
 from engine.admin.lag import LagCause, LagSeverity
 from engine.base.names import DOMAINS
 from engine.tenancy.topics import PARTITIONS_MAX
 from gateway.services.attention.board import TopicCause
 
+SPAN_NAMES = ("publish", "admit", "append", "bookie", "dispatch", "process")
+"""Steps of a traced entry."""
 CHANGES = ("delete", "terminate", "unload", "partitions")
 """Changes of a topic as a whole."""
 
@@ -235,3 +238,53 @@ class TopicReceipt(s.Serializer[object]):
     last = s.ListField(
         child=s.CharField(), help_text="after a termination, the last message of each part"
     )
+
+
+class TraceBody(s.Serializer[object]):
+    """Request to trace the next entries of a topic, of each partition as many."""
+
+    entries = s.IntegerField(min_value=1, max_value=ENTRIES_MAX, default=1)
+    seconds = s.IntegerField(
+        min_value=1,
+        max_value=SECONDS_MAX,
+        default=60,
+        help_text="time within which they are published",
+    )
+    sampled_only = s.BooleanField(
+        default=False,
+        help_text="only entries whose property traceparent has the context of a sampled trace",
+    )
+
+
+class SpanShape(s.Serializer[object]):
+    """One step of an entry; times in microseconds since the broker received it."""
+
+    id = s.CharField(help_text="16 hexadecimal digits")
+    parent_id = s.CharField(
+        allow_null=True, help_text="null: no span of this trace or of the publisher"
+    )
+    name = s.ChoiceField(choices=SPAN_NAMES)
+    start_us = s.IntegerField()
+    end_us = s.IntegerField(allow_null=True, help_text="null: not ended, or not known")
+    detail = s.DictField(child=s.CharField())
+
+
+class TraceShape(s.Serializer[object]):
+    topic = s.CharField(help_text="the partition, of a partitioned topic")
+    partition = partition()
+    trace_id = s.CharField(help_text="32 hexadecimal digits; the publisher's where it gave one")
+    parent_span_id = s.CharField(allow_null=True)
+    producer = s.CharField()
+    position = s.CharField(allow_null=True, help_text="ledger:entry; null: not stored")
+    messages = s.IntegerField()
+    bytes = s.IntegerField()
+    received_ms = s.IntegerField()
+    state = s.ChoiceField(choices=("storing", "stored", "failed"))
+    more_deliveries = s.IntegerField(help_text="deliveries without spans: only the first ones have")
+    spans = SpanShape(many=True)
+
+
+class TracesAnswer(s.Serializer[object]):
+    at = s.IntegerField()
+    left = s.IntegerField(help_text="entries that are still to be selected")
+    traces = TraceShape(many=True, help_text="newest first")

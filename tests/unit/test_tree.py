@@ -38,6 +38,7 @@ SAME_FILE_NAME = {
             "statistics",
             "subscriptions",
             "topics",
+            "traces",
         ),
         "a resource: what this layer knows of it, declares or does with it",
     ),

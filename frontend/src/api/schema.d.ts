@@ -946,6 +946,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/traces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Traces of single entries of a topic, which are kept until it is unloaded, and the request for further ones. */
+        get: operations["getTraces"];
+        put?: never;
+        /** @description Traces of single entries of a topic, which are kept until it is unloaded, and the request for further ones. */
+        post: operations["traceEntries"];
+        /** @description Traces of single entries of a topic, which are kept until it is unloaded, and the request for further ones. */
+        delete: operations["endTracing"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/traces/opentelemetry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The ended spans of a topic's traces as a file that collectors of OpenTelemetry accept at ``/v1/traces``. */
+        get: operations["exportTraces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/unload": {
         parameters: {
             query?: never;
@@ -2538,6 +2574,16 @@ export interface components {
             /** @description when the leader asked for it */
             at: number;
         };
+        /**
+         * @description * `publish` - publish
+         *     * `admit` - admit
+         *     * `append` - append
+         *     * `bookie` - bookie
+         *     * `dispatch` - dispatch
+         *     * `process` - process
+         * @enum {string}
+         */
+        NameEnum: "publish" | "admit" | "append" | "bookie" | "dispatch" | "process";
         NameList: {
             total: number;
             /** @description the first of these names */
@@ -3607,6 +3653,20 @@ export interface components {
             to: number;
             from: number;
         };
+        /** @description One step of an entry; times in microseconds since the broker received it. */
+        SpanShape: {
+            /** @description 16 hexadecimal digits */
+            id: string;
+            /** @description null: no span of this trace or of the publisher */
+            parent_id: string | null;
+            name: components["schemas"]["NameEnum"];
+            start_us: number;
+            /** @description null: not ended, or not known */
+            end_us: number | null;
+            detail: {
+                [key: string]: string;
+            };
+        };
         SplitBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         SplitBundleBodyRequest: {
@@ -3932,6 +3992,54 @@ export interface components {
             unknown: number;
             /** @description topics that are in the sums with their last known numbers, which may have changed */
             last: number;
+        };
+        /** @description Request to trace the next entries of a topic, of each partition as many. */
+        TraceBodyRequest: {
+            /** @default 1 */
+            entries: number;
+            /**
+             * @description time within which they are published
+             * @default 60
+             */
+            seconds: number;
+            /**
+             * @description only entries whose property traceparent has the context of a sampled trace
+             * @default false
+             */
+            sampled_only: boolean;
+        };
+        TraceShape: {
+            /** @description the partition, of a partitioned topic */
+            topic: string;
+            /** @description null for a plain topic */
+            partition: number | null;
+            /** @description 32 hexadecimal digits; the publisher's where it gave one */
+            trace_id: string;
+            parent_span_id: string | null;
+            producer: string;
+            /** @description ledger:entry; null: not stored */
+            position: string | null;
+            messages: number;
+            bytes: number;
+            received_ms: number;
+            state: components["schemas"]["TraceShapeStateEnum"];
+            /** @description deliveries without spans: only the first ones have */
+            more_deliveries: number;
+            spans: components["schemas"]["SpanShape"][];
+        };
+        /**
+         * @description * `storing` - storing
+         *     * `stored` - stored
+         *     * `failed` - failed
+         * @enum {string}
+         */
+        TraceShapeStateEnum: "storing" | "stored" | "failed";
+        TracesAnswer: {
+            at: number;
+            /** @description entries that are still to be selected */
+            left: number;
+            /** @description newest first */
+            traces: components["schemas"]["TraceShape"][];
         };
         TransferBundleAnswer: components["schemas"]["TransferPreview"] | components["schemas"]["TransferReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
@@ -8331,6 +8439,310 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getTraces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TracesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    traceEntries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TraceBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TracesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    endTracing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TracesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    exportTraces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -44,8 +44,8 @@ TABLE = {
     """,
     "authenticated": "health",
     "tenant admin of topic": """
-        change_properties check_schema compact compaction_status create_topic delete_schema delete_topic
-        forget_partitioned policy_effect set_topic_policy terminate trim truncate unload
+        change_properties check_schema compact compaction_status create_topic delete_schema delete_topic end_tracing
+        forget_partitioned policy_effect set_topic_policy terminate trace_entries trim truncate unload
     """,
     "tenant admin of tenant": "losses",
     "tenant admin of namespace": "namespace_policies topics_with_policy",
@@ -57,7 +57,7 @@ TABLE = {
     "produce of topic": "register_schema",
     "consume of topic": """
         backlog_size durable_subscriptions examine last_changes last_message_id latest_entries message_by_id
-        message_id_by_time subscriptions
+        message_id_by_time subscriptions traces
     """,
     "consume of subscription": """
         analyze_backlog clear_backlog create_subscription delete_subscription disconnect_consumer expire_messages

@@ -50,7 +50,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class EntryTrace:
-    """What is known of one entry. Times in seconds are monotonic; ``received_ms`` is since 1970."""
+    """The times of one entry. Times in seconds are monotonic; ``received_ms`` is since 1970."""
 
     trace_id: str
     span_id: str

@@ -11,7 +11,6 @@ from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.topics.publish import Publish
 from engine.broker.topics.tracing.entry_trace import DELIVERIES_MAX, trace_context
 from engine.broker.topics.tracing.topic_tracing import FOLLOW_S, KEPT
-from engine.managed.errors import AppendFailedError
 from engine.wire import frames
 from engine.wire.commands import command_bytes
 from engine.wire.kernels import take_sends
@@ -138,7 +137,7 @@ async def test_a_failed_append_is_shown_as_failed(bench: Bench) -> None:
     assert not bench.topic.stages
 
 
-async def test_what_is_kept_is_bounded(bench: Bench) -> None:
+async def test_traces_and_their_deliveries_are_bounded(bench: Bench) -> None:
     consumer, client = await bench.join(SubscriptionType.SHARED, permits=1_000_000)
     for _ in range(3):
         bench.topic.tracing.begin(KEPT, 60, sampled_only=False)
