@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup spark dev have-dev test static check unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
+.PHONY: run demo setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -33,14 +33,14 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench proto: have-dev
+check docs unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev static unit postgresql sim slow e2e
 
 # mypy has one process: the console's checks and tests use the other processor meanwhile.
 static:
-	+$(MAKE) -j 2 --output-sync=target check console
+	+$(MAKE) -j 2 --output-sync=target check console docs
 
 check:
 	$(VENV)/ruff format --check .
@@ -50,6 +50,11 @@ check:
 	$(VENV)/python manage.py makemigrations --check --dry-run
 	$(VENV)/python manage.py export_openapi --check
 	$(VENV)/python manage.py settings_reference --check
+
+# The documentation site, which the gateway serves at /docs/. A link that leads nowhere fails the build.
+docs:
+	rm -rf docs/_build/html
+	$(VENV)/python -m sphinx -q -E -a -W --keep-going -d docs/_build/doctrees docs docs/_build/html
 
 unit:
 	PYTHONASYNCIODEBUG=1 $(PYTEST) -q -n $(JOBS) tests/unit tests/security tests/golden tests/contract tests/fuzz

@@ -121,6 +121,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
 FRONT_END_DIR = BASE_DIR / "frontend" / "dist"
+DOCUMENTATION_DIR = BASE_DIR / "docs" / "_build" / "html"
+"""The site that `make docs` builds; a wheel has it at the same place beside the packages."""
 STATIC_URL = "/static/"
 
 LOGGING = {

@@ -7,6 +7,7 @@ from gateway.http import container, errors
 from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
 from gateway.http.auth.access import public
 from gateway.http.installed import app_attributes
+from gateway.http.static_files import documentation
 
 
 @public
@@ -21,6 +22,7 @@ urlpatterns = [
         r"^(?:clusters/[^/]+/)?ws/(?:(?:v2/)?(?:producer|consumer|reader)|v3/consumer)/",
         _only_websockets,
     ),
+    re_path(r"^docs(?:/|$)", documentation),
     *(path("", include(routes)) for routes in app_attributes("http_routes")),
     path("clusters/<seg:served_cluster>/", include("gateway.rest.urls")),
 ]

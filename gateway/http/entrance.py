@@ -6,9 +6,9 @@ from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from gateway.http.front_end import file_of
 from gateway.http.paths import use_raw_path
 from gateway.http.security import add_cors_headers, preflight_of, refuse_foreign, require_https
+from gateway.http.static_files import file_of
 from gateway.services import metrics
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})

@@ -10,6 +10,7 @@ import { nameOfHop, standsInTheWay } from "../shared/hops";
 import { isOffered } from "../shared/place";
 import { useCluster } from "../shared/topic-link";
 import { Copy } from "../ui/copy";
+import { DocumentationLink } from "../ui/documentation-link";
 import { Mark, SearchIcon } from "../ui/icons";
 import { SchemeToggle } from "../ui/scheme-toggle";
 import { StaleContext, type Trouble, TroubleContext } from "../ui/states";
@@ -75,6 +76,7 @@ function Frame() {
               <Suspense>{person && <Corner person={person} />}</Suspense>
             </span>
           )}
+          <DocumentationLink />
           <SchemeToggle />
         </div>
       </header>

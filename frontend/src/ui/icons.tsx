@@ -5,6 +5,7 @@ import {
   Bars3BottomLeftIcon as Bars3BottomLeft,
   BeakerIcon as Beaker,
   BookmarkIcon as Bookmark,
+  BookOpenIcon as BookOpen,
   BuildingOfficeIcon as BuildingOffice,
   ChartBarIcon as ChartBar,
   CheckIcon as Check,
@@ -49,6 +50,7 @@ export const ConnectIcon = icon(CommandLine);
 export const ClusterIcon = icon(ServerStack);
 export const ColumnsIcon = icon(ViewColumns);
 export const CopyIcon = icon(Square2Stack);
+export const DocumentationIcon = icon(BookOpen);
 export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);
 export const HiddenIcon = icon(EyeSlash);

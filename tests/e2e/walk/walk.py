@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from playwright.sync_api import BrowserContext, Error, Locator, Request, expect
 
-from gateway.http.front_end import HASHED_DIR
+from gateway.http.static_files import HASHED_DIR
 from gateway.settings import FRONT_END_DIR
 
 PATIENCE_MS = 60_000

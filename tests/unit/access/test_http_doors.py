@@ -158,7 +158,7 @@ def test_every_url_states_rights_and_open_urls_are_listed() -> None:
     patterns = {path for path in open_paths if path.startswith("/^")}
     other = {path.replace("/clusters/<seg:served_cluster>", "") for path in open_paths - patterns}
     assert other == NO_DATA | BEGIN_A_SESSION | BY_PROVIDER | {OWN_SESSION}
-    assert sorted(pattern[:8] for pattern in patterns) == ["/^(?:clu", "/^(?:c|c"]
+    assert sorted(pattern[:8] for pattern in patterns) == ["/^(?:clu", "/^(?:c|c", "/^docs(?"]
 
 
 OF_A_SESSION = ("sign-out", "acting-role", "view-as", "password")

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { DocumentationLink } from "../../ui/documentation-link";
 import { Mark } from "../../ui/icons";
 import { SchemeToggle } from "../../ui/scheme-toggle";
 import { useTitle } from "../../ui/use-title";
@@ -20,6 +21,7 @@ export function Frame({
   return (
     <div className={styles.page}>
       <div className={styles.tools}>
+        <DocumentationLink />
         <SchemeToggle />
       </div>
       <main className={styles.middle}>

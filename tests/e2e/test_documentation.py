@@ -1,0 +1,43 @@
+"""The documentation in a browser: the console leads to it, its search works, and it loads nothing from elsewhere."""
+
+import subprocess
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gateway.settings import BASE_DIR, DOCUMENTATION_DIR
+from tests.support.instance import Instance
+
+
+@pytest.fixture(scope="session")
+def site() -> None:
+    """Build the documentation where no earlier stage has done it."""
+    if not (DOCUMENTATION_DIR / "searchindex.js").exists():
+        subprocess.run(["make", "docs"], cwd=BASE_DIR, check=True, timeout=300)
+
+
+@pytest.mark.usefixtures("site")
+def test_the_console_leads_to_the_documentation_and_its_search(
+    page: Page, instance: Instance
+) -> None:
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.goto("/")
+    page.goto(page.get_by_role("link", name="Documentation").get_attribute("href") or "none")
+    expect(page.get_by_role("heading", name="Magnetar", level=1)).to_be_visible()
+    page.get_by_role("textbox", name="Search").fill("fencing")
+    page.keyboard.press("Enter")
+    results = page.locator("#search-results li a")
+    expect(results.first).to_be_visible()
+    results.first.click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
+    toggle = page.locator("button.theme-toggle:visible")
+    while page.evaluate("document.body.dataset.theme") != "dark":
+        toggle.first.click()
+    assert page.evaluate(colour) != light
+    page.reload()
+    assert page.evaluate(colour) != light, "the theme that was chosen is not kept"
+    assert hosts == {urlsplit(instance.http).netloc}
