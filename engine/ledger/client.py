@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -92,6 +93,43 @@ class LedgerClient:
         ledger_id = await self._store_new(encode(metadata))
         access = self._access(ledger_id, password)
         writer = LedgerWriter(access, metadata, listener, on_end=self._forget)
+        self._writers[ledger_id] = writer
+        return writer
+
+    async def create_again(
+        self, ledger_id: int, like: LedgerMetadata, listener: WriterListener | None = None
+    ) -> LedgerWriter:
+        """Create the ledger ``ledger_id`` of a backup, or begin it anew where an earlier attempt left it open.
+
+        It has ``like``'s quorums as far as there are bookies, its password and its custom metadata; every copy of an
+        entry counts for its confirmation. No other client may use the cluster meanwhile. Raises LedgerExistsError for
+        a closed ledger, NotEnoughBookiesError, the store's errors.
+        """
+        await self._begin()
+        await self.bookies.registrations.load()
+        size = max(1, min(like.ensemble_size, len(self.bookies.registrations.writable)))
+        copies = min(like.write_quorum, size)
+        members = await self.bookies.choice.ensemble(size, copies)
+        metadata = LedgerMetadata(
+            ensemble_size=size,
+            write_quorum=copies,
+            ack_quorum=copies,
+            segments=(Segment(0, tuple(members)),),
+            password=like.password or b"",
+            custom=dict(like.custom),
+        )
+        path = paths.ledger(ledger_id)
+        try:
+            await self._store.create(path, encode(metadata), make_parents=True)
+            version = 0
+        except NodeExistsError:
+            stored = await metadata_update.read(self._store, ledger_id)
+            if stored.state is LedgerState.CLOSED:
+                raise LedgerExistsError(f"ledger {ledger_id} exists and is closed") from None
+            version = (await self._store.put(path, encode(metadata), stored.version)).version
+        access = self._access(ledger_id, metadata.password or b"")
+        known = replace(metadata, version=version)
+        writer = LedgerWriter(access, known, listener, on_end=self._forget)
         self._writers[ledger_id] = writer
         return writer
 

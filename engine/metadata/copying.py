@@ -6,11 +6,12 @@ example, must never be given again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from engine.base.errors import MagnetarError
+from engine.metadata.incomplete import COPYING, RESTORING
 from engine.metadata.store import (
     Found,
     MetadataStore,
@@ -20,9 +21,8 @@ from engine.metadata.store import (
 )
 
 T = TypeVar("T")
-MARK = "/magnetar-copy"
-"""Node of a target that is not complete yet; its value is the name of the source."""
-RESERVED = ("/zookeeper", MARK)
+MARK = COPYING
+RESERVED = ("/zookeeper", MARK, RESTORING)
 """Nodes of the root that belong to a store itself."""
 BATCH = 100
 """Nodes that are read or written at once."""
@@ -51,7 +51,7 @@ class SourceNode(NamedTuple):
     children: tuple[str, ...]
 
 
-async def _all(calls: Iterable[Awaitable[T]]) -> list[T]:
+async def all_of(calls: Iterable[Awaitable[T]]) -> list[T]:
     """Return the results of concurrent calls; when one fails, raise its error after all have ended."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     values = []
@@ -81,21 +81,26 @@ async def _read(store: MetadataStore, paths: Sequence[str]) -> list[SourceNode |
         return SourceNode(path, value, stat, tuple(names))
 
     values, _ = await store.get_all(paths)
-    return await _all(map(read, paths, values))
+    return await all_of(map(read, paths, values))
 
 
-async def walk(store: MetadataStore) -> AsyncIterator[SourceNode]:
-    """Yield all nodes, each before its children. Nodes that are deleted meanwhile may be left out."""
-    level = ["/"]
+async def walk(
+    store: MetadataStore, start: str = "/", left_out: Collection[str] = RESERVED
+) -> AsyncIterator[SourceNode]:
+    """Yield the node ``start`` and all below it, each before its children, without those of ``left_out``.
+
+    Nodes that are deleted meanwhile may be left out.
+    """
+    level = [start]
     while level:
         following: list[str] = []
-        for start in range(0, len(level), BATCH):
-            for node in await _read(store, level[start : start + BATCH]):
+        for at in range(0, len(level), BATCH):
+            for node in await _read(store, level[at : at + BATCH]):
                 if node is None:
                     continue
                 yield node
                 children = (_child(node.path, name) for name in node.children)
-                following += (path for path in children if path not in RESERVED)
+                following += (path for path in children if path not in left_out)
         level = following
 
 
@@ -125,7 +130,7 @@ async def copy(
     owners: set[str] = set()
 
     async def write() -> None:
-        await _all(_write(target, node) for node in pending)
+        await all_of(_write(target, node) for node in pending)
         copied.nodes += len(pending)
         pending.clear()
         progress(copied.nodes)
@@ -208,9 +213,9 @@ async def _write(target: MetadataStore, node: SourceNode) -> None:
             value, _ = await target.get(node.path)
             if value != node.value:
                 await target.put(node.path, node.value)
-    wanted = _next_number(node)
+    wanted = next_number(node)
     if wanted > len(node.children):
-        await _continue_numbers(target, node.path, wanted)
+        await continue_numbers(target, node.path, wanted)
 
 
 async def _count_left_out(
@@ -223,10 +228,10 @@ async def _count_left_out(
     for start in range(0, len(parents), BATCH):
         for node in await _read(source, parents[start : start + BATCH]):
             if node is not None:
-                await _continue_numbers(target, node.path, _next_number(node))
+                await continue_numbers(target, node.path, next_number(node))
 
 
-def _next_number(node: SourceNode) -> int:
+def next_number(node: SourceNode) -> int:
     """Return a number that no sequential child of the node in the source has reached."""
     if node.stat.children_version is not None:
         return node.stat.children_version
@@ -234,19 +239,19 @@ def _next_number(node: SourceNode) -> int:
     return node.stat.version + 2 if not node.value else 0
 
 
-async def _continue_numbers(target: MetadataStore, parent: str, wanted: int) -> None:
+async def continue_numbers(target: MetadataStore, parent: str, wanted: int) -> None:
     """Create and delete sequential nodes until the next number under ``parent`` is at least ``wanted``."""
 
-    async def next_number() -> int:
+    async def taken() -> int:
         created = await target.create(_child(parent, "copy-"), sequence=True)
         await target.delete(created)
         return int(created[-10:]) + 1
 
-    number = await next_number()
+    number = await taken()
     while number < wanted:
         # Each of them adds at least one.
         many = min((wanted - number + 1) // 2, NUMBERS_AT_ONCE)
-        number = max(await _all(next_number() for _ in range(many)))
+        number = max(await all_of(taken() for _ in range(many)))
 
 
 async def _compare(source: MetadataStore, target: MetadataStore) -> None:

@@ -18,6 +18,7 @@ from engine.base.entropy import Entropy, RandomEntropy
 from engine.base.loop import shorten_collections
 from engine.metadata.apart.routed import OtherStoreUnavailableError
 from engine.metadata.apart.stores import connect_stores
+from engine.metadata.incomplete import IncompleteStoreError, check_complete
 from engine.metadata.layout import LayoutError
 from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import MetadataStore, StoreUnavailableError
@@ -136,7 +137,7 @@ class Signals:
 
 
 @asynccontextmanager
-async def connected(settings: MetadataSettings, timeout_s: float) -> AsyncIterator[MetadataStore]:
+async def connect(settings: MetadataSettings, timeout_s: float) -> AsyncIterator[MetadataStore]:
     """Yield the metadata stores under a session of ``timeout_s``, and close them. Raises StartError."""
     urls, access = settings.stores, settings.access
     try:
@@ -149,6 +150,21 @@ async def connected(settings: MetadataSettings, timeout_s: float) -> AsyncIterat
         yield store
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def connected(settings: MetadataSettings, timeout_s: float) -> AsyncIterator[MetadataStore]:
+    """Do as ``connect`` for a server. Raises StartError also for stores that an interrupted copy or restore left
+    incomplete."""
+    async with connect(settings, timeout_s) as store:
+        try:
+            await check_complete(store)
+        except IncompleteStoreError as error:
+            raise StartError(str(error)) from error
+        except StoreUnavailableError as error:
+            url = settings.stores.metadata
+            raise StartError(f"no answer of the metadata store {url}: {error}") from error
+        yield store
 
 
 async def serve(program: EngineProgram[S], settings: S) -> int:

@@ -12,6 +12,7 @@ from engine.__main__ import PROGRAMS, main
 from engine.auth.internal import TokenError
 from engine.base.log import LogSettings
 from engine.base.settings import SettingsError
+from engine.metadata.incomplete import COPYING, RESTORING
 from engine.metadata.memory import MemoryServer
 from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import StoreUnavailableError
@@ -148,3 +149,19 @@ def test_an_unknown_program_is_answered_with_those_that_there_are(
 ) -> None:
     assert main(arguments) == 2
     assert ", ".join(PROGRAMS) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mark", [COPYING, RESTORING])
+def test_an_incomplete_metadata_store_is_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mark: str
+) -> None:
+    async def connect(urls: Any, *, access: Any, session_timeout_s: float) -> Any:
+        store = MemoryServer().session()
+        await store.create(mark, b"a backup")
+        return store
+
+    monkeypatch.setattr(program, "connect_stores", connect)
+    server = Server()
+    assert run(of(server)) == 1
+    assert server.calls == []
+    assert "holds an interrupted" in caplog.text
