@@ -26,6 +26,7 @@ from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.control.isolation_keeper import IsolationKeeper
+from engine.broker.control.load.broker_drain import BrokerDrain
 from engine.broker.control.load.bundle_splitter import BundleSplitter
 from engine.broker.control.load.leader import LoadLeader, move_by_owner
 from engine.broker.control.load.reporting import BusyShare, LoadReporter
@@ -224,6 +225,12 @@ class Running:
             self.operations.bundles,
             lambda: self.dynamic.of(LoadBalanceSettings),
         )
+        self.drain = BrokerDrain(
+            *(base.store, record.id, base.clock),
+            owned=self.ownership.owned,
+            targets=self.assignment.targets,
+            transfer=self.operations.bundles.transfers.transfer,
+        )
         self.isolation = IsolationKeeper(
             base.store,
             self.ownership,
@@ -302,6 +309,7 @@ class Running:
                 load_reporter=self.load_reporter,
                 load_leader=self.load_leader,
                 splits=lambda: self.splitter.document(),
+                drain=lambda: self.drain,
                 settings=base.data_path,
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,
@@ -327,6 +335,7 @@ class Running:
             ("revoked tokens", self.revoked.close),
             ("authentication", self.authentication.close),
             ("isolation", self.isolation.close),
+            ("drain", self.drain.close),
             ("resource groups", self.shares.close),
             ("dynamic settings", self.dynamic.close),
             ("topic policies", self.policy_log.close),

@@ -106,6 +106,7 @@ class BrokerService:
         running.upkeep.start()
         running.revocation.start()
         running.isolation.start()
+        running.drain.start()
         running.shares.start()
         self._tasks.spawn("registration", self._keep_registered(running))
         self._tasks.spawn("load reports", running.load_reporter.run())
@@ -279,6 +280,9 @@ class BrokerService:
         was_serving, self._serving = self._serving, False
         # First, so that the broker is not registered again during the drain.
         await self._tasks.close()
+        if self._running is not None:
+            # Two drains would move the same bundles.
+            await self._running.drain.close()
         node = self._base.node if self._running is None else self._running.dynamic.of(NodeSettings)
         deadline_s = node.broker_shutdown_timeout_ms / 1000
         self._listener.stop_accepting()

@@ -1,6 +1,6 @@
 """Operations on a broker. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import NoneType
 
 from engine.admin.api.arguments import JsonObject, NoArguments
@@ -15,6 +15,22 @@ class TopicsPage:
     after: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class DrainBroker:
+    """Drain of the broker that is called. ``destinations`` by bundle are those of DRAIN_PLAN, all of them; an empty one
+    is a bundle that stays. ``by``: who asks for it."""
+
+    destinations: dict[str, str] = field(default_factory=dict)
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndDrain:
+    """End of the drain of the broker with the id ``broker``, which need not be registered."""
+
+    broker: str
+
+
 CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, SUPERUSER)
 """Check of the backlog quotas of all loaded topics, and enforcement, which is also done periodically. Raises NotReady
 after the check if some topics could not be checked."""
@@ -26,12 +42,27 @@ keeps its topics while the metadata store is unreachable."""
 LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Current LocalBrokerData of the broker."""
 LOAD_BALANCE = Operation("load_balance", NoArguments, JsonObject, SUPERUSER, reads=True)
-"""Last plan of the broker, if it leads, and the last moves that any leader asked for, newest first: ``{"leads": bool,
-"planned_ms": number or null, "spread": number or null, "spread_max": number, "loads": {broker: share or null}, "skips":
-[{"subject", "reason", "kind"}], "moves": [{"bundle", "source", "destination", "reason", "atMs", "result"}], "splits":
-[{"subject", "reason", "kind"}], "reports": [{"broker", "load", "why", "updated_ms", "bundles", "gains", "losses"}]}``.
+"""Last plan of the broker, if it leads, and the last moves and splits, newest first: ``{"leads": bool, "planned_ms":
+number or null, "spread": number or null, "spread_max": number, "loads": {broker: share or null}, "skips": [{"subject",
+"reason", "kind"}], "moves": [{"kind", "bundle", "source", "destination", "reason", "atMs", "result"}], "splits":
+[{"subject", "reason", "kind"}], "reports": [{"broker", "load", "why", "updated_ms", "bundles", "gains", "losses"}],
+"draining": {broker: {"at_ms", "by"}}, "drain": {"left", "moved", "unloaded", "refused": [{"subject", "reason",
+"kind"}]} or null}``. ``moves`` are those of leaders, operators and drains, and splits, whose destination is empty.
 ``splits`` are this broker's overloaded bundles that it does not split. ``reports`` has the present report of every
-registered broker, also where none leads; ``why`` states why a load is null, as other numbers that are not known are."""
+registered broker, also where none leads; ``why`` states why a load is null, as other numbers that are not known are.
+``draining`` has the marks of all brokers, ``drain`` the progress of this one, null while it is not drained."""
+DRAIN_PLAN = Operation("drain_plan", NoArguments, JsonObject, SUPERUSER, reads=True)
+"""Preview of a drain of the broker: ``{"bundles": [{"bundle", "destination", "reason", "topics", "producers",
+"consumers"}], "draining": bool}``, in order of name. An empty ``destination`` is a bundle that stays, for the
+``reason``."""
+DRAIN_BROKER = Operation("drain_broker", DrainBroker, JsonObject, SUPERUSER)
+"""Drain of the broker: it moves its bundles away and receives none, until END_DRAIN; its restart changes nothing. The
+answer is ``{"before": null, "at_ms", "by"}``, at once; LOAD_BALANCE has the progress. Raises Conflict, and changes
+nothing, when its bundles are not those of ``destinations``, a destination cannot receive bundles, or no broker would be
+left that is not drained."""
+END_DRAIN = Operation("end_drain", EndDrain, JsonObject, SUPERUSER)
+"""End of a drain, by any broker: ``{"before": {"at_ms", "by"} or null}``, null when it was not drained. Bundles that
+have moved stay where they are until load balance moves some back."""
 TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, SUPERUSER, reads=True)
 """Statistics of loaded topics: ``{"topics": {namespace: {bundle: {domain: {topic: stats}}}}, "next": start of the next
 page or null}``, in the form of Pulsar's broker-stats."""

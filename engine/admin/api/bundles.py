@@ -14,12 +14,13 @@ class SplitBundle(OnBundle):
     """Split of a ``bundle``, which is required.
 
     ``algorithm`` has Pulsar's name, empty for the default. ``positions`` are the hashes at which the bundle is split,
-    for the algorithm that needs them. ``unload`` releases the parts afterwards.
+    for the algorithm that needs them. ``unload`` releases the parts afterwards. ``reason``: see TransferBundle.
     """
 
     algorithm: str = ""
     positions: list[int] = field(default_factory=list)
     unload: bool = False
+    reason: str = ""
 
     def __post_init__(self) -> None:
         if not self.bundle:
@@ -28,9 +29,13 @@ class SplitBundle(OnBundle):
 
 @dataclass(frozen=True, slots=True)
 class TransferBundle(OnBundle):
-    """Move of a ``bundle``, which is required, to the broker with the id ``destination``."""
+    """Move of a ``bundle``, which is required, to the broker with the id ``destination``.
+
+    With a ``reason`` the owner records the move for people; a leader of load balance has its own record.
+    """
 
     destination: str = ""
+    reason: str = ""
 
     def __post_init__(self) -> None:
         if not self.bundle or not self.destination:

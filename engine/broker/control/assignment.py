@@ -17,7 +17,10 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from engine.net.listener_urls import ListenerUrls
+from engine.ownership.load.draining import REASON as DRAINING
+from engine.ownership.load.draining import drain_marks
 from engine.ownership.load.plan import targets
+from engine.ownership.load.policies import PlacementPolicies
 from engine.ownership.load.stored import placement_policies
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.placer import Placer, Situation
@@ -144,7 +147,7 @@ class BundleAssignment:
             # A node that names this broker sends clients here, whatever the order of brokers.
             named = await self._ownership.left_behind(bundle) or self._ownership.owns(bundle)
             chosen = authoritative or named
-            elsewhere = await self._elsewhere(bundle, chosen, persistent)
+            elsewhere = await self._elsewhere(bundle, chosen, persistent, named=named)
             if elsewhere is not None:
                 return BundlePlace(OwnerRecord.of(elsewhere), False, chosen=True)
             if await self._ownership.acquire(bundle):
@@ -154,8 +157,8 @@ class BundleAssignment:
     async def take(self, bundle: BundleName) -> None:
         """Acquire a bundle that its previous owner released for this broker (O4).
 
-        Raises ServiceNotReady when isolation policies forbid it, another broker holds the bundle, or the store fails;
-        cancel-safe, and the bundle may be acquired after a cancellation.
+        Raises ServiceNotReady when isolation policies forbid it, this broker is being drained, another broker holds the
+        bundle, or the store fails; cancel-safe, and the bundle may be acquired after a cancellation.
         """
         try:
             await self.check_place(bundle)
@@ -167,20 +170,24 @@ class BundleAssignment:
     async def check_destination(self, bundle: BundleName, destination: str) -> OwnerRecord:
         """Return the record of the broker ``destination`` as the next owner of ``bundle``.
 
-        Raises Conflict when it is not registered or isolation policies forbid the bundle there, and the store's errors.
+        Raises Conflict when it is not registered, is being drained, or isolation policies forbid the bundle there, and
+        the store's errors.
         """
         brokers = await registered_brokers(self._store)
         if destination not in brokers:
             raise Conflict(INACTIVE)
+        if destination in await drain_marks(self._store):
+            raise Conflict(f"{destination} receives no bundle: {DRAINING}")
         policies = await self._isolation()
         if destination not in policies.places(str(bundle.namespace), brokers):
             raise Conflict(f"Isolation policies forbid {bundle.namespace} on {destination}")
         return OwnerRecord.of(brokers[destination].record)
 
     async def targets(self, bundles: Iterable[BundleName]) -> dict[BundleName, str]:
-        """Return the id of the broker that should own each bundle of this broker when it stops.
+        """Return the id of the broker that should own each bundle of this broker when it stops or is drained.
 
-        A bundle without an allowed broker is left out. Raises the store's errors, ServiceNotReady.
+        A bundle without an allowed broker that is not drained itself is left out. Raises the store's errors,
+        ServiceNotReady.
         """
         given = list(bundles)
         brokers = await registered_brokers(self._store)
@@ -192,37 +199,51 @@ class BundleAssignment:
         except (ValueError, Refusal) as error:
             raise ServiceNotReady(str(error)) from error
         reports = {broker_id: broker.load for broker_id, broker in brokers.items()}
-        return targets(given, self._record.id, reports, policies)
+        excluded = dict.fromkeys(policies.draining, DRAINING)
+        return targets(given, self._record.id, reports, policies.without(excluded))
 
     async def check_place(self, bundle: BundleName) -> None:
-        """Raise ServiceNotReady unless isolation policies permit ``bundle`` here. Raises the store's errors."""
+        """Raise ServiceNotReady unless isolation policies permit ``bundle`` here and this broker is not drained. Raises
+        the store's errors."""
+        if self._record.id in await drain_marks(self._store):
+            raise ServiceNotReady(f"{self._record.id} takes no bundle: {DRAINING}")
         elsewhere = await self._elsewhere(bundle, authoritative=True, persistent=True)
         if elsewhere is not None:
             raise ServiceNotReady(f"Isolation policies place {bundle} on other brokers")
 
     async def _elsewhere(
-        self, bundle: BundleName, authoritative: bool, persistent: bool
+        self,
+        bundle: BundleName,
+        authoritative: bool,
+        persistent: bool,
+        *,
+        named: bool = False,
     ) -> BrokerRecord | None:
         """Return the broker that should acquire ``bundle``, None for this one.
 
-        Brokers that serve the requested kind of topic (``persistent``) are preferred.
+        Brokers that serve the requested kind of topic (``persistent``) are preferred, drained ones come last (L10).
+        ``named``: the bundle's node sends clients here, so that no other broker can acquire it, also while this one is
+        drained.
         """
-        policies = await self._isolation()
-        if authoritative and not policies:
+        isolation = await self._isolation()
+        own = self._record.id
+        draining = await drain_marks(self._store)
+        is_drained = own in draining and not named
+        if authoritative and not isolation and not is_drained:
             return None
         registered = await registered_brokers(self._store)
         brokers = {broker_id: broker.record for broker_id, broker in registered.items()}
-        places = policies.places(str(bundle.namespace), brokers)
+        policies = PlacementPolicies(isolation, draining=() if named else draining)
+        places = policies.places(bundle, brokers)
         if brokers and not places:
             raise ServiceNotReady(
                 f"No broker may serve {bundle.namespace}: isolation policies leave none of those that are there"
             )
-        own = self._record.id
         # Another broker chose this one, which therefore does not choose again.
         if authoritative and (own in places or own not in brokers):
             return None
         able = [broker for broker in places if brokers[broker].serves(persistent=persistent)]
-        situation = await self._situation(bundle, policies, registered)
+        situation = await self._situation(bundle, isolation, registered)
         order = self._placer.order(bundle, able or places, situation)
         return brokers[order[0]] if order and order[0] != own else None
 

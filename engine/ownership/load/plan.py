@@ -41,8 +41,8 @@ def plan(
     """Return what should move now.
 
     ``reports`` has one entry for each registered broker. ``bundles``: owner by bundle, as known; a bundle that is not
-    owned by the broker that reports it is not moved. Nothing moves while fewer than half of the brokers have a report
-    that can be used.
+    owned by the broker that reports it is not moved. Nothing moves while fewer than half of the brokers that are not
+    drained have a report that can be used.
     """
     return _Planner(reports, bundles, policies, recent, now_ms, limits).plan()
 
@@ -144,9 +144,12 @@ class _Planner:
         return shown, loads
 
     def _may_decide(self, usable: int) -> bool:
-        brokers = len(self._reports)
+        # Drained brokers are left out by intention, unlike those with a fault.
+        brokers = len(self._reports.keys() - {*self._policies.draining})
         if brokers < 2:
-            self._skip(CLUSTER, "alone", "there is one broker only")
+            drained = len(self._reports) - brokers
+            others = f", {drained} more are drained" if drained else ""
+            self._skip(CLUSTER, "alone", f"there is one broker only{others}")
         elif usable < 2 or usable * 2 < brokers:
             reason = f"no decision: {usable} of {brokers} brokers can take part"
             self._skip(CLUSTER, "no decision", reason)

@@ -32,13 +32,15 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class PlacementPolicies:
     """Restrictions of the placement of bundles; the default restricts nothing.
 
-    ``groups``: anti-affinity groups by namespace. ``domains``: failure domain by broker. ``excluded``: brokers that
+    ``groups``: anti-affinity groups by namespace. ``domains``: failure domain by broker. ``draining``: brokers that
+    operators drain, which are counted as absent where another one may serve a bundle (L10). ``excluded``: brokers that
     bundles are not moved to or from, with the reason.
     """
 
     isolation: IsolationPolicies = field(default_factory=IsolationPolicies)
     groups: Mapping[NamespaceName, AntiAffinity] = field(default_factory=lambda: _NO_GROUPS)
     domains: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    draining: Collection[str] = field(default_factory=lambda: _NONE)
     excluded: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
     def without(self, excluded: Mapping[str, str]) -> "PlacementPolicies":
@@ -46,8 +48,15 @@ class PlacementPolicies:
         return replace(self, excluded=excluded)
 
     def places(self, bundle: BundleName, broker_ids: Collection[str]) -> list[str]:
-        """Return the ones of ``broker_ids`` that isolation lets serve the bundle."""
-        return self.isolation.places(str(bundle.namespace), broker_ids)
+        """Return the ones of ``broker_ids`` that isolation lets serve the bundle; drained ones only when there is no
+        other."""
+        namespace = str(bundle.namespace)
+        if not self.draining:
+            return self.isolation.places(namespace, broker_ids)
+        staying = [broker_id for broker_id in broker_ids if broker_id not in self.draining]
+        return self.isolation.places(namespace, staying) or self.isolation.places(
+            namespace, broker_ids
+        )
 
     def preferred(self, bundle: BundleName, broker_ids: Collection[str]) -> list[str]:
         """Return the ones of ``broker_ids`` that the bundle's anti-affinity group gives to its namespace; all without

@@ -302,15 +302,18 @@ class _Reader:
         return tuple(bundle for bundle in bundles if bundle is not None)
 
     def _bundle(self, name: str, text: object) -> BundleName | None:
-        bundle = _parse(str(text))
+        bundle = find_bundle(str(text))
         if bundle is None:
             self._fault(name, text)
         return bundle
 
 
 @lru_cache(maxsize=20_000)
-def _parse(text: str) -> BundleName | None:
-    """Return the bundle of this name, None for no such name. Every report repeats the names of the previous one."""
+def find_bundle(text: str) -> BundleName | None:
+    """Return the bundle ``tenant/namespace/0x…_0x…``, None for no such name.
+
+    Results are kept, because every report repeats the names of the previous one.
+    """
     try:
         namespace, _, range_text = text.rpartition("/")
         return BundleName.parse(NamespaceName.parse(namespace), range_text)

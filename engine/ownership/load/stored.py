@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from engine.base.names import NamespaceName
 from engine.metadata.store import MetadataStore
+from engine.ownership.load.draining import drain_marks
 from engine.ownership.load.policies import AntiAffinity, PlacementPolicies
 from engine.tenancy.namespaces import anti_affinity, anti_affinity_members
 from engine.tenancy.resources.failure_domains import list_failure_domains
@@ -28,7 +29,8 @@ async def placement_policies(
             groups[namespace] = AntiAffinity(str(group), tuple(sorted(members)))
     if isolation is None:
         isolation = await isolation_of(store, cluster)
-    return PlacementPolicies(isolation, groups, await _domains(store, cluster) if groups else {})
+    domains = await _domains(store, cluster) if groups else {}
+    return PlacementPolicies(isolation, groups, domains, await drain_marks(store))
 
 
 async def _domains(store: MetadataStore, cluster: str) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from tests.mutants.edit import Edit
 
 PLAN = "unit/ownership/load/test_plan.py"
+DRAIN = "unit/broker/control/load/test_broker_drain.py"
+MARKS = "unit/ownership/load/test_draining.py"
 LEADER = "unit/broker/control/load/test_leader.py"
 REPORTING = "unit/broker/control/load/test_reporting.py"
 
@@ -126,5 +128,46 @@ EDITS = (
         "self.record.encode()",
         (f"{REPORTING}::test_after_the_end_of_a_session_the_next_registration_has_the_load",),
         "L9",
+    ),
+    Edit(
+        "drained-broker-takes-bundles",
+        "engine/ownership/load/policies.py::PlacementPolicies.places",
+        "if not self.draining:",
+        "if True:",
+        (f"{DRAIN}::test_a_drained_broker_receives_no_bundle_until_its_drain_ends",),
+        "L10",
+    ),
+    Edit(
+        "bundle-is-moved-to-a-drained-broker",
+        "engine/broker/control/assignment.py::BundleAssignment.check_destination",
+        "if destination in await drain_marks(self._store):",
+        "if False:",
+        (f"{DRAIN}::test_a_drained_broker_receives_no_bundle_until_its_drain_ends",),
+        "L10",
+    ),
+    Edit(
+        "mark-leaves-a-bundle-without-a-place",
+        "engine/ownership/load/policies.py::PlacementPolicies.places",
+        "return self.isolation.places(namespace, staying) or self.isolation.places(\n"
+        "            namespace, broker_ids\n        )",
+        "return self.isolation.places(namespace, staying)",
+        (f"{MARKS}::test_a_drained_broker_counts_as_absent_while_another_may_serve_a_bundle",),
+        "L10",
+    ),
+    Edit(
+        "last-broker-is-drained",
+        "engine/ownership/load/draining.py::mark_draining",
+        "if not set(registered) - {*marks, broker_id}:",
+        "if False:",
+        (f"{MARKS}::test_the_last_broker_cannot_be_drained",),
+        "L10",
+    ),
+    Edit(
+        "another-drain-than-the-previewed-one",
+        "engine/broker/control/load/broker_drain.py::BrokerDrain.begin",
+        "if set(owned) != destinations.keys():",
+        "if False:",
+        (f"{DRAIN}::test_only_the_previewed_drain_begins",),
+        "L10",
     ),
 )

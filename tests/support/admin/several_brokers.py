@@ -19,6 +19,10 @@ ENVIRON = {
 }
 
 
+def _environ(settings: dict[str, str]) -> dict[str, str]:
+    return {f"MAGNETAR_{key.upper()}": value for key, value in settings.items()}
+
+
 class SeveralBrokers:
     """Running ``brokers`` of one cluster; ``store`` is a session of the test's own."""
 
@@ -27,17 +31,18 @@ class SeveralBrokers:
         self.store = self.cluster.store
         self.brokers: list[BrokerService] = []
         self._stores: dict[BrokerService, MetadataStore] = {}
-        self._environ = ENVIRON | {f"MAGNETAR_{key.upper()}": settings[key] for key in settings}
+        self._environ = ENVIRON | _environ(settings)
 
     async def start(self, count: int) -> None:
         await self.cluster.start("b0")
         for _ in range(count):
             await self.add()
 
-    async def add(self) -> BrokerService:
+    async def add(self, **settings: str) -> BrokerService:
+        """Start a broker, with ``settings`` of its own."""
         store = self.cluster.server.session(10.0)
         broker = build_broker(
-            load(self._environ, Path("/nowhere")),
+            load({**self._environ, **_environ(settings)}, Path("/nowhere")),
             clock=self.cluster.clock,
             entropy=RandomEntropy(),
             network=self.cluster.network,

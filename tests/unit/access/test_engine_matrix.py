@@ -226,6 +226,8 @@ OPTIONAL = {
     "split_bundle": {"bundle": "0x0_0x1"},
     "bundle_cuts": {"bundle": "0x0_0x1"},
     "transfer_bundle": {"bundle": "0x0_0x1", "destination": "b"},
+    "drain_broker": {"destinations": {}},
+    "end_drain": {"broker": "b"},
 }
 """Arguments that are not required as such, of which the operation needs some."""
 

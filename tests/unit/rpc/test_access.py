@@ -38,9 +38,10 @@ WORDS = {
 }
 TABLE = {
     "superuser": """
-        broker_metrics bundle_cuts change_setting check_quotas dynamic_settings live_settings load_balance load_report
-        owned_bundles prepare_bundle replication runtime_settings split_bundle subscription_rows take_bundle topic_rows
-        topics_at_rest topics_stats transfer_bundle unload_bundle
+        broker_metrics bundle_cuts change_setting check_quotas drain_broker drain_plan dynamic_settings end_drain
+        live_settings load_balance load_report owned_bundles prepare_bundle replication runtime_settings
+        split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
+        unload_bundle
     """,
     "authenticated": "health",
     "tenant admin of topic": """

@@ -25,6 +25,7 @@ from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.load.broker_drain import BrokerDrain
 from engine.broker.control.load.leader import LoadLeader
 from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.policies import (
@@ -62,6 +63,7 @@ class Collaborators:
     load_leader: LoadLeader
     splits: Callable[[], list[JsonObject]]
     """Returns the overloaded bundles that are not split."""
+    drain: Callable[[], BrokerDrain]
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     forget: ForgetTopic
@@ -97,7 +99,7 @@ class AdminOperations:
         )
         self.bundles = BundleOperations(
             *(store, parts.ownership, parts.assignment, registry, parts.catalog),
-            *(parts.brokers, parts.record.id),
+            *(parts.brokers, parts.record.id, clock),
         )
         self.brokers = BrokerOperations(
             store,
@@ -106,6 +108,7 @@ class AdminOperations:
             parts.dynamic,
             parts.record,
             *(parts.load_reporter, parts.load_leader, parts.splits),
+            *(parts.drain, parts.assignment.targets),
         )
         self.settings = SettingOperations(parts.dynamic)
         self._losses = dict([bind(LOSSES, parts.losses)])

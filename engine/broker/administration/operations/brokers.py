@@ -7,25 +7,34 @@ from engine.admin.api.arguments import JsonObject, NoArguments
 from engine.admin.api.brokers import (
     BROKER_METRICS,
     CHECK_QUOTAS,
+    DRAIN_BROKER,
+    DRAIN_PLAN,
+    END_DRAIN,
     HEALTH,
     LOAD_BALANCE,
     LOAD_REPORT,
     REPLICATION,
     TOPICS_STATS,
+    DrainBroker,
+    EndDrain,
     TopicsPage,
 )
-from engine.base.errors import MagnetarError, NotReady
+from engine.base.errors import InvalidRequest, MagnetarError, NotReady
+from engine.base.names import BundleName
 from engine.broker.administration.broker_stats import (
     namespace_metrics,
     topic_line,
 )
 from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.load.broker_drain import NO_PLACE, BrokerDrain, Targets
 from engine.broker.control.load.leader import LoadLeader
 from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
+from engine.ownership.load.draining import DrainMark, drain_marks, end_draining
+from engine.ownership.load.report import find_bundle
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
 from engine.rpc.operation import Handlers, bind
@@ -44,6 +53,10 @@ DEFAULT_QUORUMS = (
 )
 
 
+def _of_mark(mark: DrainMark) -> JsonObject:
+    return {"at_ms": mark.at_ms, "by": mark.by}
+
+
 class BrokerOperations:
     """Handlers of the operations, which ``engine.admin.api.brokers`` describes."""
 
@@ -57,8 +70,13 @@ class BrokerOperations:
         load_reporter: LoadReporter,
         load_leader: LoadLeader,
         splits: Callable[[], list[JsonObject]],
+        drain: Callable[[], BrokerDrain],
+        targets: Targets,
     ) -> None:
-        """``splits`` returns the overloaded bundles that are not split, as LOAD_BALANCE does."""
+        """``splits`` returns the overloaded bundles that are not split, as LOAD_BALANCE does; ``drain`` the drain of
+        this broker; ``targets`` the next owners that it would choose."""
+        self._drain = drain
+        self._targets = targets
         self._store = store
         self._registry = registry
         self._ownership = ownership
@@ -76,6 +94,9 @@ class BrokerOperations:
                 bind(REPLICATION, self.replication),
                 bind(LOAD_REPORT, self.load_report),
                 bind(LOAD_BALANCE, self.load_balance),
+                bind(DRAIN_PLAN, self.drain_plan),
+                bind(DRAIN_BROKER, self.drain_broker),
+                bind(END_DRAIN, self.end_drain),
                 bind(TOPICS_STATS, self.topics_stats),
                 bind(BROKER_METRICS, self.broker_metrics),
                 bind(HEALTH, self.health),
@@ -131,7 +152,44 @@ class BrokerOperations:
         return {name: value for name, value in document.items() if name not in additions}
 
     async def load_balance(self, args: NoArguments) -> JsonObject:
-        return {**await self._load_leader.document(), "splits": self._splits()}
+        marks = await drain_marks(self._store)
+        return {
+            **await self._load_leader.document(),
+            "splits": self._splits(),
+            "draining": {broker: _of_mark(mark) for broker, mark in marks.items()},
+            "drain": self._drain().document(),
+        }
+
+    async def drain_plan(self, args: NoArguments) -> JsonObject:
+        loads = (await self._load_reporter.current()).bundles
+        destinations = await self._targets(loads)
+        return {
+            "bundles": [
+                {
+                    "bundle": str(bundle),
+                    "destination": destinations.get(bundle, ""),
+                    "reason": "" if bundle in destinations else NO_PLACE,
+                    "topics": loads[bundle].topics,
+                    "producers": loads[bundle].producers,
+                    "consumers": loads[bundle].consumers,
+                }
+                for bundle in sorted(loads, key=str)
+            ],
+            "draining": self._record.id in await drain_marks(self._store),
+        }
+
+    async def drain_broker(self, args: DrainBroker) -> JsonObject:
+        destinations: dict[BundleName, str] = {}
+        for name, destination in args.destinations.items():
+            bundle = find_bundle(name)
+            if bundle is None:
+                raise InvalidRequest(f"destinations: {name[:100]} is no bundle")
+            destinations[bundle] = destination
+        return {"before": None, **_of_mark(await self._drain().begin(destinations, args.by))}
+
+    async def end_drain(self, args: EndDrain) -> JsonObject:
+        mark = await end_draining(self._store, args.broker)
+        return {"before": None if mark is None else _of_mark(mark)}
 
     async def topics_stats(self, args: TopicsPage) -> JsonObject:
         following = [topic for topic in self._registry.topics() if topic.name.full > args.after]

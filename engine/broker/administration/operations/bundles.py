@@ -19,6 +19,7 @@ from engine.admin.api.bundles import (
     Transferred,
 )
 from engine.admin.client import AdminClient
+from engine.base.clock import Clock
 from engine.base.errors import Conflict
 from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.broker.administration.operations.transfers import BundleTransfers
@@ -30,6 +31,7 @@ from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.ownership.division import TopicLoad, check_algorithm, cuts
+from engine.ownership.load.bundle_changes import OPERATOR, SPLIT, BundleChange, record_changes
 from engine.ownership.owner import BundleOwnership, NoNamespaceError
 from engine.rpc.operation import Handlers, bind
 from engine.rpc.server import MovedError
@@ -48,10 +50,12 @@ class BundleOperations:
         catalog: Catalog,
         brokers: AdminClient,
         own_id: str,
+        clock: Clock,
     ) -> None:
         """``brokers`` calls the other brokers; ``own_id`` is the id of this one."""
         self._catalog = catalog
         self._own_id = own_id
+        self._clock = clock
         self.transfers = BundleTransfers(ownership, assignment, brokers, self.unload_topics)
         self._store = store
         self._ownership = ownership
@@ -104,10 +108,22 @@ class BundleOperations:
         if not owned:
             await self._check_not_elsewhere(bundle)
         if args.destination != self._own_id:
-            return await self.transfers.transfer(bundle, args.destination)
+            result = await self.transfers.transfer(bundle, args.destination)
+            if args.reason:
+                text = "moved" if result["moved"] else f"unloaded only: {result['reason']}"
+                await self._record(OPERATOR, bundle, args.reason, text, args.destination)
+            return result
         if not owned:
             await self._assignment.take(bundle)
         return Transferred(moved=True, reason="")
+
+    async def _record(
+        self, kind: str, bundle: BundleName, reason: str, result: str, destination: str = ""
+    ) -> None:
+        """Record a change that was made, for people."""
+        names = kind, str(bundle), self._own_id, destination
+        change = BundleChange(*names, reason, result, self._clock.wall_ms())
+        await record_changes(self._store, [change])
 
     async def prepare_bundle(self, args: OnBundle) -> None:
         self.transfers.check_stays()
@@ -139,6 +155,8 @@ class BundleOperations:
             parts = await self._ownership.split(bundle, edges)
         except NoNodeError as error:
             raise Conflict(f"Namespace {args.namespace} is being deleted") from error
+        if args.reason:
+            await self._record(SPLIT, bundle, args.reason, _parts(parts))
         if args.unload:
             for part in parts:
                 await self._ownership.release(part, self.unload_topics)
@@ -152,6 +170,7 @@ class BundleOperations:
         self,
         bundle: BundleName,
         algorithm: str,
+        reason: str,
         bundles_max: int,
     ) -> list[BundleName]:
         """Split an owned bundle, see ``SplitHost``."""
@@ -159,9 +178,11 @@ class BundleOperations:
         if not edges:
             return []
         try:
-            return await self._ownership.split(bundle, edges, bundles_max)
+            parts = await self._ownership.split(bundle, edges, bundles_max)
         except NoNodeError as error:
             raise Conflict(f"Namespace {bundle.namespace} is being deleted") from error
+        await self._record(SPLIT, bundle, reason, _parts(parts))
+        return parts
 
     async def bundle_cuts(self, args: SplitBundle) -> list[int]:
         algorithm = check_algorithm(args.algorithm, args.positions)
@@ -186,6 +207,10 @@ class BundleOperations:
         return {
             topic.name.full: _load_of(topic) for topic in self._registry if is_within(topic.name)
         }
+
+
+def _parts(parts: list[BundleName]) -> str:
+    return f"split into {', '.join(part.range for part in parts)}"
 
 
 def _load_of(topic: Topic) -> TopicLoad:

@@ -30,9 +30,10 @@ class SplitHost(Protocol):
         self,
         bundle: BundleName,
         algorithm: str,
+        reason: str,
         bundles_max: int,
     ) -> list[BundleName]:
-        """Split an owned bundle and return its parts, none when the algorithm does not split it.
+        """Split an owned bundle for the ``reason`` and return its parts, none when the algorithm does not split it.
 
         Raises Conflict, also when the namespace would have more than ``bundles_max`` bundles, and the store's errors.
         """
@@ -105,7 +106,7 @@ class BundleSplitter:
         if (skip := obstacle(overload, topics, count, limits)) is not None:
             return skip
         algorithm = settings.default_namespace_bundle_split_algorithm
-        parts = await self._host.split_owned(bundle, algorithm, limits.bundles)
+        parts = await self._host.split_owned(bundle, algorithm, overload.reason, limits.bundles)
         if not parts:
             reason = f"{overload.reason}; {algorithm} finds no position to split at"
             return MoveSkip(str(bundle), reason, algorithm)

@@ -26,6 +26,8 @@ from engine.metadata.store import (
     NodeExistsError,
     NoNodeError,
 )
+from engine.ownership.load.bundle_changes import BALANCE, last_changes
+from engine.ownership.load.draining import REASON as DRAINING
 from engine.ownership.load.plan import owners_of, plan
 from engine.ownership.load.planned import CLUSTER, MoveSkip, Plan, Transfer
 from engine.ownership.load.recent_moves import RecentMoves
@@ -159,14 +161,14 @@ class LoadLeader:
         return plan(
             reports,
             owners_of(reports),
-            policies.without(_excluded(brokers)),
+            policies.without({**_excluded(brokers), **dict.fromkeys(policies.draining, DRAINING)}),
             moves.recent(self._imbalances),
             self._clock.wall_ms(),
             settings.limits,
         )
 
     async def document(self) -> Document:
-        """Return the last plan of this broker, if it leads, the last moves of any leader, and the loads of all brokers.
+        """Return the last plan of this broker, if it leads, the last moves and splits, and the loads of all brokers.
 
         Raises the store's errors. The form is that of ``engine.admin.api.brokers.LOAD_BALANCE``.
         """
@@ -177,6 +179,8 @@ class LoadLeader:
             moves = RecentMoves.decode(value).moves
         except (NoNodeError, RecordFormatError):
             moves = ()
+        rows = [{"kind": BALANCE, **move.document()} for move in moves]
+        rows += [change.document() for change in await last_changes(self._store)]
         limits = self._settings().limits
         brokers = await registered_brokers(self._store)
         reports = {broker_id: broker.load for broker_id, broker in brokers.items()}
@@ -188,7 +192,7 @@ class LoadLeader:
             "reports": report_rows(reports, self._clock.wall_ms(), limits),
             "loads": {} if made is None else dict(made.loads),
             "skips": [skip._asdict() for skip in balance.skips],
-            "moves": [move.document() for move in reversed(moves)],
+            "moves": sorted(rows, key=lambda row: -row["atMs"]),
         }
 
     def _show(self, balance: Balance) -> None:
