@@ -97,12 +97,15 @@ def splits(rng: random.Random) -> Scenario:
 
 
 def transfers(rng: random.Random) -> Scenario:
-    """Draw topics of three brokers whose bundles administrators move, and which are stopped one after the other."""
+    """Draw topics of three brokers whose bundles administrators move, and which are stopped or drained one after the
+    other."""
     made = topics(rng)
     changes = {
         "transfer": rng.choice((0.5, 2.0, 5.0)),
         "drain": rng.choice((0.0, 0.1, 0.3)),
         "split": rng.choice((0.0, 0.0, 0.5)),
+        "evacuate": rng.choice((0.0, 0.2, 0.5)),
+        "reinstate": rng.choice((0.0, 0.2)),
     }
     changes = {name: rate for name, rate in changes.items() if rate}
     return replace(made, shape=replace(made.shape, brokers=3), faults={**made.faults, **changes})

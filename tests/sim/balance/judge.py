@@ -111,6 +111,27 @@ class Judge:
             if after[transfer.destination] > limit:
                 self.wrong("L6", f"{transfer}: more than half of the difference moves")
 
+    def received(
+        self, bundle: BundleName, destination: str, marked_ms: Mapping[str, int], now_ms: int
+    ) -> None:
+        """Judge that a bundle moves to ``destination``. ``marked_ms``: since when brokers are drained."""
+        if now_ms - marked_ms.get(destination, now_ms) > GRACE_MS:
+            self.wrong("L10", f"{bundle} moves to {destination}, which is being drained")
+
+    def admitted(
+        self,
+        bundle: BundleName,
+        chosen: str,
+        registered: Sequence[str],
+        policies: PlacementPolicies,
+    ) -> None:
+        """Judge whether ``chosen`` (empty: none) may receive a bundle, by the marks of drained brokers."""
+        places = _places(policies, bundle, registered)
+        if not chosen and places:
+            self.wrong("L10", f"{bundle} has no place, and {places} are registered")
+        elif chosen in policies.draining and chosen not in places:
+            self.wrong("L10", f"{bundle} is placed on {chosen}, which is being drained")
+
     def called(self, transfer: Transfer, now_ms: int, *, leads: bool) -> None:
         """Judge the call of an owner."""
         if not leads:
@@ -143,7 +164,7 @@ class Judge:
         loads: Mapping[str, float | None],
         policies: PlacementPolicies,
     ) -> None:
-        """Judge the placement of a bundle without an owner."""
+        """Judge the placement of a bundle without an owner on one of ``places``."""
         preferred = _preferred(policies, bundle, places)
         known = [load for name in places if (load := loads.get(name)) is not None]
         mean = sum(known) / len(known) if known else 0.0

@@ -10,17 +10,23 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.admin.api.bundles import Transferred
 from engine.base.errors import Conflict, MagnetarError
 from engine.base.names import HASH_TOP, BundleName, NamespaceName
+from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.load import leader as leader_module
+from engine.broker.control.load.broker_drain import BrokerDrain
 from engine.broker.control.load.leader import Balance, LoadLeader
 from engine.broker.control.load.reporting import BusyShare, LoadReporter
 from engine.metadata import paths
 from engine.metadata.records import encode_json
+from engine.ownership.load import draining as draining_module
 from engine.ownership.load import plan as plan_module
+from engine.ownership.load.draining import DrainMark
 from engine.ownership.load.plan import CLOCK_AHEAD_MAX_MS
 from engine.ownership.load.planned import Transfer
 from engine.ownership.load.policies import PlacementPolicies
@@ -122,6 +128,12 @@ class SimBroker:
             *(store, self.registration, CLUSTER, FastClock(world.run), lambda: settings),
             self._move,
         )
+        unused: Any = None
+        assignment = BundleAssignment(store, unused, record, CLUSTER, HashPlacer())
+        self.drain = BrokerDrain(
+            *(store, name, self.clock, lambda: list(world.held[name])),
+            *(assignment.targets, self._give),
+        )
         self._shown: Balance | None = None
         self._tasks = [
             asyncio.ensure_future(self._report()),
@@ -156,6 +168,7 @@ class SimBroker:
                 if self.nonsense != "stale":
                     await self.reporter.check()
                     await self._garble()
+                await self.drain.check()
             except MagnetarError:
                 pass
             await _sleep(60.0)
@@ -193,6 +206,21 @@ class SimBroker:
         if world.rng.random() < 0.05:
             await asyncio.sleep(100.0)  # the answer is lost
         return "moved"
+
+    async def _give(self, bundle: BundleName, destination: str) -> Transferred:
+        """Move a bundle of this broker while it is drained."""
+        world = self.world
+        await asyncio.sleep(world.rng.choice((0.001, 0.05, 0.3)))
+        if world.owners.get(bundle) != self.name:
+            raise Conflict(f"{self.name} is not the owner")
+        world.judge.received(bundle, destination, world.marked_ms, world.now_ms())
+        world.release(bundle)
+        if destination not in world.brokers or world.brokers[destination].paused:
+            world.place(bundle)
+            return Transferred(moved=False, reason="the destination failed")
+        world.acquire(bundle, destination)
+        world.run.cluster.count("drained")
+        return Transferred(moved=True, reason="")
 
     def _judge(self) -> None:
         """Judge the plan of the leader once, when its balance is new."""
@@ -237,6 +265,8 @@ class BalancingWorkload:
         """Time at which each broker that is no longer there has ended."""
         self.owners: dict[BundleName, str] = {}
         self.held: dict[str, dict[BundleName, None]] = {}
+        self.marked_ms: dict[str, int] = {}
+        """Time at which each broker that is drained now was marked."""
         self._named = 0
         self._changed_ms = 0
         """Time at which a broker last joined, ended or lost its session."""
@@ -315,6 +345,9 @@ class BalancingWorkload:
         if places is None:
             places = self._places[key] = self._policies.places(bundle, there)
         order = HashPlacer().order(bundle, places, Situation(loads, self._policies))
+        self.judge.admitted(bundle, order[0] if order else "", there, self._policies)
+        if not order:
+            return
         self.judge.placed(bundle, order[0], places, loads, self._policies)
         self.acquire(bundle, order[0])
         self.run.cluster.count("placed")
@@ -331,6 +364,7 @@ class BalancingWorkload:
         node = self.tree.nodes.get(paths.LOADBALANCE_LEADER)
         leads = node is not None and node[2] == broker.store.session_id and not broker.store.expired
         self.judge.called(transfer, now_ms, leads=leads)
+        self.judge.received(transfer.bundle, transfer.destination, self.marked_ms, now_ms)
         registered = self.tree.children(paths.LOADBALANCE_BROKERS)
         for name in (transfer.source, transfer.destination):
             if now_ms - self.ended_ms.get(name, now_ms) > GRACE_MS:
@@ -414,7 +448,19 @@ class BalancingWorkload:
                 await self._fault()
 
     async def _fault(self) -> None:
-        kinds = ("join", "leave", "crash", "pause", "lapse", "lapse", "lie", "lie")
+        kinds = (
+            "join",
+            "leave",
+            "crash",
+            "pause",
+            "lapse",
+            "lapse",
+            "lie",
+            "lie",
+            "drain",
+            "drain",
+            "reinstate",
+        )
         kind = self.rng.choice(kinds)
         self.run.cluster.count(kind)
         name = self.rng.choice(sorted(self.brokers))
@@ -430,11 +476,39 @@ class BalancingWorkload:
             self._end(broker)
         elif kind == "pause" and not broker.paused:
             self._tasks.append(asyncio.ensure_future(self._pause(broker)))
+        elif kind == "drain":
+            await self._drain(name)
+        elif kind == "reinstate" and self.marked_ms:
+            await self._reinstate(self.rng.choice(sorted(self.marked_ms)))
         elif kind == "lapse":
             broker.store.expire()
             self._lose(broker)
         elif kind == "lie":
             self._lie(broker, self.rng.choice(("", "", *NONSENSE)))
+
+    async def _drain(self, name: str) -> None:
+        """Drain a broker without an end, as an operator does."""
+        store: Any = InstantStore(self.tree)
+        registered = list(await registered_brokers(store))
+        mark = DrainMark(self.now_ms(), "operator")
+        with suppress(Conflict):
+            await draining_module.mark_draining(store, name, mark, registered)
+            self.marked_ms.setdefault(name, self.now_ms())
+            self._marks_changed()
+            if not {*registered} - {name, *self.marked_ms}:
+                self.judge.wrong("L10", f"{name} is drained, and no other broker is left")
+
+    async def _reinstate(self, name: str) -> None:
+        """End the drain of a broker, which may have ended itself."""
+        store: Any = InstantStore(self.tree)
+        await draining_module.end_draining(store, name)
+        del self.marked_ms[name]
+        self._marks_changed()
+
+    def _marks_changed(self) -> None:
+        self._changed_ms = self.now_ms()
+        self._policies = replace(self._policies, draining=dict.fromkeys(self.marked_ms, ""))
+        self._places.clear()
 
     def _lie(self, broker: SimBroker, nonsense: str) -> None:
         if self._calm:  # a fault that began before may come late
@@ -464,7 +538,9 @@ class BalancingWorkload:
         brokers = await registered_brokers(store)
         reports = {name: registered.load for name, registered in brokers.items()}
         owned = list(self.held[broker.name])
-        chosen = plan_module.targets(owned, broker.name, reports, self._policies)
+        drained = dict.fromkeys(self.marked_ms, "drained")
+        policies = self._policies.without(drained)
+        chosen = plan_module.targets(owned, broker.name, reports, policies)
         registered = [name for name in brokers if name != broker.name]
         for bundle, destination in chosen.items():
             self.judge.destination(bundle, destination, self._policies, registered)
@@ -489,6 +565,9 @@ class BalancingWorkload:
 
     async def quiet(self) -> None:
         self._calm = True
+        if self.rng.random() < 0.5:
+            for name in list(self.marked_ms):
+                await self._reinstate(name)
         for broker in self.brokers.values():
             self._lie(broker, "")
         await asyncio.sleep(10.0)  # pauses have ended
@@ -509,7 +588,10 @@ class BalancingWorkload:
         balance = leaders[0].leader.balance
         kinds = {skip.kind for skip in balance.skips}
         stuck = {"no place", "too large", "not worth it"} & kinds
-        for pool in self.pools(self.brokers):
+        self._check_drained()
+        for pool in self.pools(name for name in self.brokers if name not in self.marked_ms):
+            if not pool:
+                continue
             loads = sorted(self.load_of(name) for name in pool)
             # Bundles that moved lately stay where they are, and small loads are not worth a move.
             if loads[0] < sum(loads) / len(loads) / 2 - SLACK and not kinds & {*stuck, "moved"}:
@@ -522,6 +604,14 @@ class BalancingWorkload:
         again = [bundle for bundle, count in calls.items() if count > 1]
         if again:
             self.judge.wrong("L8", f"{len(again)} bundles move twice under constant load")
+
+    def _check_drained(self) -> None:
+        """Check that drained brokers have no bundle that another one may serve, and that every bundle has an owner."""
+        there = list(self.brokers)
+        for bundle, name in self.owners.items():
+            self.judge.admitted(bundle, name, there, self._policies)
+        for bundle in self.costs.keys() - self.owners.keys():
+            self.judge.wrong("L10", f"{bundle} has no owner in the end")
 
     def check(self) -> list[str]:
         counts = self.run.cluster

@@ -1,6 +1,7 @@
 """Mistakes in the balance of load."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine.base.names import BundleName
@@ -158,7 +159,7 @@ def isolation_does_not_count_for_moves() -> Patches:
     def places(
         self: PlacementPolicies, bundle: BundleName, broker_ids: Collection[str]
     ) -> list[str]:
-        return list(broker_ids)
+        return [name for name in broker_ids if name not in self.draining]
 
     return [(PlacementPolicies, "places", places)]
 
@@ -248,3 +249,36 @@ def loads_of_idle_brokers_do_not_count() -> Patches:
         return []
 
     return [(pool_module.Pool, "_idle", idle)]
+
+
+def drained_brokers_receive_bundles() -> Patches:
+    """Place and move bundles as if no broker were drained."""
+
+    def places(
+        self: PlacementPolicies, bundle: BundleName, broker_ids: Collection[str]
+    ) -> list[str]:
+        return self.isolation.places(str(bundle.namespace), broker_ids)
+
+    return [(PlacementPolicies, "places", places)]
+
+
+def drained_broker_is_taken_for_an_idle_one() -> Patches:
+    """Balance the load over all brokers, also those that operators drain."""
+    real = leader_module.placement_policies
+
+    async def placement_policies(*args: Any) -> PlacementPolicies:
+        return replace(await real(*args), draining={})
+
+    return [(leader_module, "placement_policies", placement_policies)]
+
+
+def marks_leave_bundles_without_a_place() -> Patches:
+    """Place a bundle on no drained broker, also when there is no other one."""
+
+    def places(
+        self: PlacementPolicies, bundle: BundleName, broker_ids: Collection[str]
+    ) -> list[str]:
+        staying = [name for name in broker_ids if name not in self.draining]
+        return self.isolation.places(str(bundle.namespace), staying)
+
+    return [(PlacementPolicies, "places", places)]

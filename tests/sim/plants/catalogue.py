@@ -110,6 +110,9 @@ _MISTAKES = {
         transfers.bundle_is_taken_before_it_is_released,
         transfers.late_removal_takes_the_node_of_the_next_owner,
         transfers.clients_to_be_notified_are_forgotten,
+        transfers.drain_is_tried_once,
+        transfers.drain_leaves_clients_behind,
+        transfers.last_broker_may_be_drained,
     ),
     "apart": (
         metadata.end_of_another_session_is_taken_for_the_own,
@@ -138,6 +141,9 @@ _MISTAKES = {
         *(balance.every_broker_gives_at_once, balance.nothing_is_said_about_what_stays),
         *(balance.crowded_brokers_are_not_asked_last, balance.unknown_load_is_crowded),
         *(balance.leader_stops_at_a_failure, balance.loads_of_idle_brokers_do_not_count),
+        balance.drained_brokers_receive_bundles,
+        balance.drained_broker_is_taken_for_an_idle_one,
+        balance.marks_leave_bundles_without_a_place,
     ),
     "schemas": (
         registry.version_listed_over_another,

@@ -9,8 +9,11 @@ from engine.base.errors import MagnetarError
 from engine.base.names import BundleName, TopicName
 from engine.broker.administration.operations.transfers import BundleTransfers
 from engine.broker.control.assignment import BundleAssignment
+from engine.broker.control.load import broker_drain
+from engine.broker.control.load.broker_drain import BrokerDrain
 from engine.broker.outlet import WithheldCloses
 from engine.ownership import owner
+from engine.ownership.load.draining import DrainMark
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from tests.sim.plants.planting import Patches
 
@@ -89,3 +92,44 @@ def clients_to_be_notified_are_forgotten() -> Patches:
 
     real = WithheldCloses.send
     return [(WithheldCloses, "send", send)]
+
+
+def drain_is_tried_once() -> Patches:
+    """Move the bundles of a drained broker when it is marked, and those that could not move never again."""
+    tried: dict[BrokerDrain, DrainMark] = {}
+
+    async def check(self: BrokerDrain) -> None:
+        mark = await self._read_mark()
+        if mark is None or tried.get(self) == mark:
+            return
+        tried[self] = mark
+        await real(self)
+
+    real = BrokerDrain.check
+    return [(BrokerDrain, "check", check)]
+
+
+def drain_leaves_clients_behind() -> Patches:
+    """Release the bundles of a drained broker without a notice to their clients, which wait for it."""
+
+    async def leave(
+        self: BrokerDrain, bundle: BundleName, destination: str | None, changes: Any
+    ) -> str:
+        transfers: BundleTransfers = self._transfer.__self__  # type: ignore[attr-defined]
+        with contextlib.suppress(MagnetarError):
+            await transfers._ownership.release(
+                bundle, lambda leaving: transfers._unload(leaving, WithheldCloses())
+            )
+        return ""
+
+    return [(BrokerDrain, "_leave", leave)]
+
+
+def last_broker_may_be_drained() -> Patches:
+    """Mark a broker whether or not another one is left."""
+
+    async def mark_draining(store: Any, broker_id: str, mark: DrainMark, registered: Any) -> Any:
+        return await real(store, broker_id, mark, {*registered, "another:1"})
+
+    real = broker_drain.mark_draining
+    return [(broker_drain, "mark_draining", mark_draining)]

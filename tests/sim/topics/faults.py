@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from engine.admin.api.arguments import JsonObject
+from engine.admin.api.arguments import JsonObject, NoArguments
+from engine.admin.api.brokers import DrainBroker, EndDrain
 from engine.admin.api.bundles import SplitBundle, TransferBundle
 from engine.admin.api.cursors import MoveCursor, PreviewChange
 from engine.base.errors import MagnetarError
@@ -342,8 +343,39 @@ def drain(o: Observer, n: Nemesis) -> None:
         n.cluster.count("drains")
 
 
+def evacuate(o: Observer, n: Nemesis) -> None:
+    """Drain a broker without an end, as an operator does who confirms a preview."""
+    machine = n.machine("broker")
+    if machine is None or machine.node is None or machine.broker is None or not machine.ready:
+        return
+    brokers = machine.broker.running.operations.brokers
+
+    async def act() -> None:
+        plan = await brokers.drain_plan(NoArguments())
+        destinations = {row["bundle"]: row["destination"] for row in plan["bundles"]}
+        await brokers.drain_broker(DrainBroker(destinations, "operator"))
+        n.cluster.count("brokers drained")
+
+    _administer(o, machine.node, act())
+
+
+def reinstate(o: Observer, n: Nemesis) -> None:
+    """End the drain of some broker, which may be down, through another one."""
+    machine = n.machine("broker")
+    if machine is None or machine.node is None or machine.broker is None or not machine.ready:
+        return
+    brokers = machine.broker.running.operations.brokers
+    broker_id = f"{n.rng.choice(o.cluster.brokers).name}:{HTTP_PORT}"
+
+    async def act() -> None:
+        if (await brokers.end_drain(EndDrain(broker_id)))["before"] is not None:
+            n.cluster.count("drains ended")
+
+    _administer(o, machine.node, act())
+
+
 TRANSFER_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {
-    act.__name__: act for act in (transfer, drain)
+    act.__name__: act for act in (transfer, drain, evacuate, reinstate)
 }
 SPLIT_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {"split": split}
 RATE_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {"change_rates": change_rates}

@@ -12,7 +12,9 @@ from engine.base.names import TopicName
 from engine.broker.dispatch.choose.keys import murmur3_32
 from engine.broker.dispatch.sharing import parked as parked_module
 from engine.metadata import paths
+from engine.metadata.store import NoNodeError
 from engine.tenancy.topics import partitioned_path
+from tests.sim.kit.cluster import HTTP_PORT
 from tests.sim.kit.scenario import Run, first_of
 from tests.sim.topics import checkers
 from tests.sim.topics.administrator import Administrator
@@ -208,6 +210,7 @@ class TopicsWorkload:
         # An undo that ends later would bring back messages with a far delivery time, which are passed over here.
         ended = self.observer.administration_ended
         await self._reach("end what administrators began", ended, SETTLE_S)
+        await self._reach("leave drained brokers", lambda: not self._undrained(), SETTLE_S)
         if self.plan.reminds:
             await self._pass_over()
         await self._reach("drain every subscription", self._drained, DRAIN_S)
@@ -290,6 +293,25 @@ class TopicsWorkload:
             producer.encore()
         await self._reach("publish once more", self._published, SETTLE_S)
         await self._reach("deliver once more", self._drained, SETTLE_S)
+
+    def _undrained(self) -> list[str]:
+        """Return the bundles of drained brokers while a broker that is not drained may serve them (L10)."""
+        try:
+            stored = json.loads(self.run.cluster.tree.get(paths.LOADBALANCE_DRAINING)[0])
+        except NoNodeError:
+            return []
+        brokers = {f"{machine.name}:{HTTP_PORT}": machine for machine in self.run.cluster.brokers}
+        marked = brokers.keys() & stored["brokers"].keys()
+        if marked == brokers.keys():
+            self.run.wrong("L10: every broker is drained")
+        if not any(brokers[name].ready for name in brokers.keys() - marked):
+            return []
+        return [
+            f"{name} owns {bundle}"
+            for name in sorted(marked)
+            if (broker := brokers[name].broker) is not None
+            for bundle in broker.running.ownership.owned()
+        ]
 
     def _check_stored(self) -> None:
         """Check that every durable subscription is stored."""
@@ -400,5 +422,6 @@ class TopicsWorkload:
         if leaked := self.observer.leaked():
             waiting.append(f"ledgers {leaked} are listed nowhere")
         waiting += self._undecided()
+        waiting += self._undrained()
         down = [m.name for m in self.run.cluster.machines.values() if not m.ready]
         return [*waiting[:3], *self._missing()[:3], *([f"not ready: {down}"] if down else [])]
