@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
+.PHONY: run demo wheel setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -86,6 +86,13 @@ console-archive:
 languages:
 	$(VENV)/pytest -q -rs -n 0 tests/integration/docs/test_languages.py
 
+# The one wheel of dist/: packages, built console, built documentation. hatchling writes the same bytes each time.
+wheel: dev
+	rm -rf dist/magnetar-*.whl
+	$(MAKE) docs
+	$(VENV)/python -m build --wheel --no-isolation --outdir dist .
+	$(VENV)/twine check --strict dist/magnetar-*.whl
+
 console:
 	$(PYTHON) bootstrap.py --npm run check
 	$(PYTHON) bootstrap.py --npm test
@@ -150,13 +157,14 @@ bench:
 COMPILE = $$(command -v uv || echo .tools/bin/uv) pip compile --universal --generate-hashes --python-version 3.11 \
   --no-emit-index-url --no-header -q
 
-# requirements-spark.lock holds only what an analysis needs on top of requirements.lock.
+# requirements.lock is what `make run` installs. requirements-spark.lock adds what analyses need, and holds nothing of the
+# other. What the other has only on some systems it holds nevertheless.
 lock: dev
 	$(COMPILE) requirements-tools.in -o requirements-tools.lock
 	$(COMPILE) requirements-node.in -o requirements-node.lock
-	$(COMPILE) pyproject.toml --extra standalone -o requirements.lock
+	$(COMPILE) pyproject.toml --extra daphne --extra analyses -o requirements.lock
 	$(COMPILE) -c requirements.lock pyproject.toml --extra spark -o requirements-spark.lock \
-	  $$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock)
+	  $$(sed -n '/ ; /d; s/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock)
 	$(COMPILE) -c requirements.lock -c requirements-spark.lock pyproject.toml --extra dev -o requirements-dev.lock
 
 # Generated from our .proto files; committed, so that only a change of protocol needs the compiler.

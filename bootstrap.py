@@ -32,7 +32,7 @@ FRONT = ROOT / "frontend"
 PYTHON = VENV / "bin" / "python"
 ARCHIVE = "magnetar-console.tar.gz"
 NODE_VERSIONS = "^20.19 or >=22.12"
-RUN_MB = (70, 270)
+RUN_MB = (65, 230)
 """Download and disk of requirements.lock with uv, in MB. tests/unit/test_bootstrap.py compares them."""
 NODE_MB = (75, 215)
 NPM_MB = (90, 420)
@@ -249,10 +249,10 @@ def sync_python(dev: bool) -> None:
 
 
 def install_command() -> None:
-    """Write .venv/bin/magnetar, the command of operators."""
+    """Write .venv/bin/magnetar, which an installed wheel has, too."""
     command = VENV / "bin" / "magnetar"
     text = f"""#!/bin/sh
-PYTHONPATH='{ROOT}' exec '{PYTHON}' -P -m engine "$@"
+PYTHONPATH='{ROOT}' exec '{PYTHON}' -P -m magnetar "$@"
 """
     if not command.exists() or command.read_text() != text:
         command.write_text(text)

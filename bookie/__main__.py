@@ -37,7 +37,7 @@ log = logging.getLogger("bookie")
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Return the options by the names of their settings; None for an option that was not given."""
     parser = argparse.ArgumentParser(
-        prog="python -m bookie", description=__doc__, argument_default=None
+        prog="magnetar bookie", description=__doc__, argument_default=None
     )
     parser.add_argument("--data-dir", help="directory for journal and ledgers")
     parser.add_argument("--port", dest="bookie_port", help="BookKeeper port (3181)")

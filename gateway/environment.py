@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -25,8 +26,8 @@ from engine.base.settings import (
     Program,
     SettingsError,
     count,
+    data_folder,
     flag,
-    folder,
     maybe_port,
     port,
     secret,
@@ -51,12 +52,16 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]
 class Environment:
     """Settings of the gateway itself and its worker, which share ``data_dir``."""
 
-    data_dir: Path = folder("data", "holds the console's database, keys and results of analyses")
+    data_dir: Path = data_folder("holds the console's database, keys and results of analyses")
     http_port: int = port(8080, "console, REST, WebSocket endpoints (webServicePort)")
     https_port: int | None = maybe_port(
-        "the same by TLS 1.2 or later, with asgi_server uvicorn (webServicePortTls)", low=0
+        "the same by TLS 1.2 or later, which uvicorn alone serves (webServicePortTls)", low=0
     )
-    asgi_server: str = text("daphne", "the ASGI server", choices=("daphne", "uvicorn"))
+    asgi_server: str = text(
+        "auto",
+        "the ASGI server; auto: uvicorn where https_port is set or Daphne is not installed, else Daphne",
+        choices=("auto", "daphne", "uvicorn"),
+    )
     broker_port: int = port(6650, "Pulsar's protocol, as reported in a broker's configuration")
     cluster_name: str = text(
         "standalone", "the cluster that it serves where a path names none (clusterName)"
@@ -122,10 +127,15 @@ class Environment:
 
     def __post_init__(self) -> None:
         """Check the values. Raises SettingsError."""
-        if self.https_port is not None and self.asgi_server != "uvicorn":
+        if self.https_port is not None and self.asgi_server == "daphne":
             raise SettingsError(
-                f"asgi_server must be uvicorn where https_port is set, not {self.asgi_server!r}: "
+                "asgi_server must be auto or uvicorn where https_port is set, not 'daphne': "
                 "the gateway serves TLS by uvicorn alone"
+            )
+        if self.asgi_server == "daphne" and find_spec("daphne") is None:
+            raise SettingsError(
+                "asgi_server must be auto or uvicorn, not 'daphne', which is not installed. "
+                "Install it with: pip install 'magnetar[daphne]'"
             )
         try:
             _ = self.proxies
@@ -191,6 +201,13 @@ class Environment:
     @property
     def hosts(self) -> list[str]:
         return [*LOOPBACK_HOSTS, *(host for host in self.allowed_hosts.split(",") if host)]
+
+    @property
+    def is_served_by_uvicorn(self) -> bool:
+        """True if uvicorn is the ASGI server, False if Daphne is."""
+        if self.asgi_server != "auto":
+            return self.asgi_server == "uvicorn"
+        return self.https_port is not None or find_spec("daphne") is None
 
     @property
     def proxies(self) -> tuple[IpNetwork, ...]:

@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -107,8 +107,8 @@ def prepare(host: str) -> None:
             raise ImproperlyConfigured(f"cannot write to {folder}: {error.strerror}") from error
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="magnetar gateway", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, help="instead of the setting http_port")
     parser.add_argument(
@@ -124,7 +124,7 @@ def main() -> None:
         action="store_true",
         help="serve other machines without authentication",
     )
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     logs.keep_private()
     logs.configure()
     raise_socket_limit()
@@ -223,7 +223,7 @@ def serve(
     ``encrypted`` are served in TLS, which uvicorn alone does."""
     limit = settings.ENVIRONMENT.max_connections_per_address
     checks = TaskScope("readiness")
-    if settings.ENVIRONMENT.asgi_server == "uvicorn":
+    if settings.ENVIRONMENT.is_served_by_uvicorn:
         from gateway.servers import on_uvicorn
 
         loop: asyncio.AbstractEventLoop = EventLoop()
@@ -269,4 +269,4 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

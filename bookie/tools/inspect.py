@@ -7,7 +7,7 @@ prints a summary.
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bookie.storage.compaction import candidates
 from bookie.storage.errors import DamagedError
@@ -175,8 +175,8 @@ def _use_lines(index: BookieIndex, logs: LogFiles) -> Iterator[str]:
             )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bookie.tools.inspect", description=__doc__)
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="magnetar bookie inspect", description=__doc__)
     lines = {
         "journal": journal_lines,
         "log": log_lines,
@@ -186,7 +186,7 @@ def main() -> int:
     }
     parser.add_argument("what", choices=[*lines, "bookie"])
     parser.add_argument("path", nargs="+")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     disk = SystemIndexDisk()
     try:
         if arguments.what == "bookie":
@@ -206,4 +206,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

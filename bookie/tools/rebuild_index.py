@@ -8,6 +8,7 @@ error, never with "no such entry".
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from bookie.storage.errors import DamagedError, StorageError
 from bookie.storage.index.manifest import read_manifest
@@ -40,13 +41,11 @@ def set_aside(disk: IndexDisk, directory: str, *, accept_limbo: bool) -> str:
     return aside
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m bookie.tools.rebuild_index", description=__doc__
-    )
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="magnetar bookie rebuild-index", description=__doc__)
     parser.add_argument("directory", metavar="LEDGER_DIR")
     parser.add_argument("--accept-limbo", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     directory = f"{arguments.directory.rstrip('/').removesuffix('/current')}/current"
     try:
         aside = set_aside(SystemIndexDisk(), directory, accept_limbo=arguments.accept_limbo)
@@ -58,4 +57,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -12,6 +12,7 @@ out-of-range settings raise SettingsError.
 """
 
 import difflib
+import os
 import re
 import tomllib
 import types
@@ -43,6 +44,10 @@ PRIVATE_VARIABLES = (
     "MAGNETAR_PROXY_",
 )
 """Prefixes of variables that only one program reads."""
+
+PACKAGES = Path(__file__).resolve().parents[2]
+"""Folder of our packages: the checkout, or ``magnetar/lib`` of an installed wheel."""
+SHOWN_DATA_FOLDER = "`~/.local/share/magnetar`; of a checkout its `data`"
 
 _NO_VALUES: Mapping[str, Any] = {}
 _FOREIGN_NAME = re.compile(r"\(([a-z]\w+)\)$")
@@ -96,6 +101,26 @@ def secret(help: str) -> str:
 def folder(default: str, help: str) -> Path:
     """Declare a folder, relative to the working directory of the process."""
     return _setting(Path(default), help)
+
+
+def data_folder(help: str) -> Path:
+    """Declare the folder of an instance's data. By default it is that of the user; of a checkout, ``data`` in it."""
+    return _setting(default_data_folder(os.environ), help, shown=SHOWN_DATA_FOLDER)
+
+
+def is_installed(packages: Path = PACKAGES) -> bool:
+    """Return whether this is an installed wheel, not a checkout."""
+    return (packages.parent.name, packages.name) == ("magnetar", "lib")
+
+
+def default_data_folder(environ: Mapping[str, str], packages: Path = PACKAGES) -> Path:
+    """Return where an instance keeps its data unless a setting names another folder."""
+    if not is_installed(packages):
+        return packages / "data"
+    base = Path(environ.get("XDG_DATA_HOME", ""))
+    # By the XDG specification a relative path is as good as none.
+    home = base if base.is_absolute() else Path(environ.get("HOME") or "/", ".local", "share")
+    return home / "magnetar"
 
 
 def maybe_port(help: str, *, low: int = 1, shown: str = "none") -> int | None:
@@ -180,6 +205,8 @@ class Setting(NamedTuple):
     def default(self) -> str:
         """Default value for docs/settings.md."""
         default: Any = self.item.default
+        if isinstance(default, Path):
+            return str(self.item.metadata.get("shown", f"`{default}`"))
         if self.item.metadata.get("port"):
             return f"{default} + {OFFSET}"
         if isinstance(default, bool):

@@ -7,8 +7,8 @@ from pathlib import Path
 from engine.base.addresses import ServiceUrl
 from engine.base.settings import (
     count,
+    data_folder,
     flag,
-    folder,
     live,
     maybe_port,
     number,
@@ -83,7 +83,7 @@ class NodeSettings:
         5_000, "milliseconds (metadataStoreSessionTimeoutMillis)", low=1_000, high=60_000
     )
     cluster_name: str = text("standalone", "the cluster this broker belongs to (clusterName)")
-    data_dir: Path = folder("data", "folder of the instance, which has the internal token")
+    data_dir: Path = data_folder("folder of the instance, which has the internal token")
     internal_token: str = secret(
         "token by which the instance's processes recognize each other, or file:///path of one; empty: the file in "
         "data_dir"

@@ -31,7 +31,7 @@ from engine.net.tls import TlsSettings
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """Settings of the proxy (`python -m engine proxy`)."""
+    """Settings of the proxy (`magnetar proxy`)."""
 
     cluster_name: str = text(
         "standalone", "name of the cluster, a label of the metrics (clusterName)"

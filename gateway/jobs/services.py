@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import jsonschema
 from django.conf import settings
 from django.db import close_old_connections, transaction
 from django.db.models import Case, F, QuerySet, Value, When
-from kombu.exceptions import OperationalError
 
 from engine.base.errors import InvalidField, NotFound
 from gateway.jobs import outputs
@@ -125,19 +125,13 @@ def in_background(work: Callable[[], object]) -> None:
 
 
 def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
-    from gateway.celery import app  # Not at the gateway's start, since Celery is slow to import.
-
-    # A connection of its own, with time-outs: the connection on which a worker waits for messages must have none.
-    limits = {"socket_timeout": SEND_S, "socket_connect_timeout": SEND_S, "max_retries": 0}
-    try:
-        with app.connection_for_write(transport_options=limits) as connection:
-            app.send_task(
-                task, arguments, ignore_result=True, connection=connection, retry=False, **options
-            )
-    except (OperationalError, OSError) as error:
-        log.warning("%s%s could not be sent to Celery's broker: %s", task, arguments, error)
+    # Not at the gateway's start, since Celery is slow to import; an installed gateway may be without.
+    if find_spec("celery") is None:
+        log.warning("%s%s could not be sent: Celery is not installed", task, arguments)
         return False
-    return True
+    from gateway.jobs.sending import send
+
+    return send(task, arguments, SEND_S, **options)
 
 
 def _need_worker() -> str:

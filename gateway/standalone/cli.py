@@ -47,9 +47,9 @@ CHILDREN_END_S = 20.0
 """Time within which the children of a killed supervisor must end."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(prog="manage.py standalone", description=__doc__)
+def main(argv: Sequence[str], prog: str = "manage.py standalone") -> int:
+    """Run the command line of the program ``prog``; return the exit code."""
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     run = verbs.add_parser("run", help="start an instance and stay in the foreground")
     run.add_argument("--bookies", type=int, default=1, help="number of bookies, 1 to 16")

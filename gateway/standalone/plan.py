@@ -30,6 +30,19 @@ MALLOC = {
 }
 
 
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder of our packages: the checkout, or ``magnetar/lib`` of an installed wheel."""
+# Without -P, a folder of the same name where the instance was started would be imported instead of our package.
+PYTHON = (sys.executable, "-P", "-m")
+"""Begin of a command line that runs a module of ours; its environment has ``python_path``."""
+
+
+def python_path() -> dict[str, str]:
+    """Return the variable by which children import our packages, before those of other distributions."""
+    given = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": f"{ROOT}{os.pathsep}{given}" if given else str(ROOT)}
+
+
 BROKER_PORTS = {
     "BROKER": ("pulsar", "MAGNETAR_BROKER_PORT"),
     "BROKER_HTTP": ("http", "MAGNETAR_BROKER_HTTP_PORT"),
@@ -210,6 +223,7 @@ def children(
         # A token is sent without TLS to this name of the machine alone.
         "SPARK_REMOTE": options.spark_remote
         or f"sc://{'localhost' if options.secure else host}:{spark_port}",
+        **python_path(),
         "PYTHONUNBUFFERED": "1",
         **(options.secure.environment() if options.secure else {}),
     }
@@ -264,7 +278,7 @@ def _metadata(
 
 def embedded_metadata(folder: Path, host: str, port: int) -> tuple[str, ...]:
     """Return the command line of the engine's own metadata server."""
-    command = (sys.executable, "-m", "engine", "metadata", "--data-dir", str(folder))
+    command = (*PYTHON, "engine", "metadata", "--data-dir", str(folder))
     return (*command, "--host", host, "--port", str(port))
 
 
@@ -286,7 +300,7 @@ def _bookies(
     for i in range(options.bookies):
         name, port, http = f"bookie-{i + 1}", first_port + i, first_http + i
         argv = (
-            *(sys.executable, "-m", "bookie", "--data-dir", str(options.data_dir / name)),
+            *(*PYTHON, "bookie", "--data-dir", str(options.data_dir / name)),
             *("--port", str(port), "--status-port", str(http)),
             *("--metadata", shared["MAGNETAR_METADATA_URL"]),
         )
@@ -328,7 +342,7 @@ def _brokers(
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": str(quorum),
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_ACK_QUORUM": str(quorum // 2 + 1),
         }
-        argv = (sys.executable, "-m", "engine", "broker")
+        argv = (*PYTHON, "engine", "broker")
         ready = Ready("http", own_ports["http"], "/ready")
         name = f"broker-{i + 1}"
         out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env, stop_timeout_s=20))
@@ -350,7 +364,7 @@ def _proxy(options: InstanceOptions, ports: Mapping[str, int], shared: Mapping[s
             **options.secure.of_proxy(),
             "MAGNETAR_PROXY_SERVICE_PORT_TLS": str(own_ports["pulsar+ssl"]),
         }
-    argv = (sys.executable, "-m", "engine", "proxy")
+    argv = (*PYTHON, "engine", "proxy")
     ready = Ready("http", own_ports["http"], "/ready")
     return Child("proxy", argv, own_ports, ready, ("zookeeper",), env)
 
@@ -359,10 +373,7 @@ def _worker(
     options: InstanceOptions, redis_port: int, gateways: Sequence[str], env: Mapping[str, str]
 ) -> Child:
     """Return the worker, which needs the console's database, created by a gateway."""
-    argv = (
-        *(sys.executable, "-m", "celery", "--quiet", "-A", "gateway", "worker"),
-        *("--concurrency", "2", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
-    )
+    argv = (*PYTHON, "gateway.worker")
     password_file = None
     if options.secure:
         password_file = options.secure.redis_password
@@ -406,7 +417,7 @@ def _gateways(
     for i in range(options.gateways):
         own = ports["GATEWAY_HTTP"] + i if several else ports["HTTP"]
         argv = (
-            *(sys.executable, "-m", "gateway.serve", "--host", options.host, "--port", str(own)),
+            *(*PYTHON, "gateway.serve", "--host", options.host, "--port", str(own)),
             *(part for word in listeners for part in (options_of[word], word)),
         )
         name = f"gateway-{i + 1}" if several else "gateway"
@@ -457,7 +468,7 @@ def _spark(options: InstanceOptions, port: int, shared: Mapping[str, str]) -> Ch
         "spark.driver.memory": "1g",
     }
     argv = (
-        *(sys.executable, "-m", "gateway.standalone.spark", "--master", "local[2]"),
+        *(*PYTHON, "gateway.standalone.spark", "--master", "local[2]"),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *secrets),
         *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
         "spark-internal",
@@ -470,7 +481,6 @@ def _spark(options: InstanceOptions, port: int, shared: Mapping[str, str]) -> Ch
         "SPARK_LOCAL_DIRS": str(data / "spark" / "tmp"),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     }
     env.pop("SPARK_REMOTE")
     ready = Ready("tcp", port)

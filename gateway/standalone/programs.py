@@ -10,7 +10,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from engine.base.settings import is_installed
+
 JAVA_MAJOR_MIN = 17
+SPARK_REMEDY = "pip install 'magnetar[spark]'" if is_installed() else "make spark"
+"""The command that installs what analyses need."""
 # ZooKeeper 3.9 needs only these of Spark's several hundred jars; a short class path halves its start time and memory.
 ZOOKEEPER_JARS = (
     "zookeeper-",
@@ -74,7 +78,7 @@ def java_home(shim_dir: Path) -> Path:
     if wheel is None:
         raise ProgramMissingError(
             f"no Java {JAVA_MAJOR_MIN} or newer found{''.join(f', {text}' for text in unusable)}."
-            " Mend it with: sudo apt install default-jre-headless, or make spark"
+            f" Mend it with: sudo apt install default-jre-headless, or {SPARK_REMEDY}"
         )
     executable = wheel / "java-runtime" / "bin" / "java"
     shim = shim_dir / "bin" / "java"
@@ -93,7 +97,9 @@ def zookeeper_classpath() -> str:
     """Return the class path of ZooKeeper's server, of jars in the pyspark package. Raises ProgramMissingError."""
     pyspark = package_dir("pyspark")
     if pyspark is None:
-        raise ProgramMissingError("Spark's packages are not installed. Mend it with: make spark")
+        raise ProgramMissingError(
+            f"Spark's packages are not installed. Mend it with: {SPARK_REMEDY}"
+        )
     jars = sorted(
         path for path in (pyspark / "jars").glob("*.jar") if path.name.startswith(ZOOKEEPER_JARS)
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.base.log import LogSettings
-from engine.base.settings import PortOffset, Program, count, folder, maybe_port
+from engine.base.settings import PortOffset, Program, count, data_folder, maybe_port
 from gateway.standalone.ports import DEFAULTS
 
 GATEWAYS_MAX = 16
@@ -18,7 +18,7 @@ def _port(name: str, help: str) -> int | None:
 class InstanceSettings:
     """The data folder, and ports that differ from the default; of several bookies or brokers those of the first."""
 
-    data_dir: Path = folder("data", "everything an instance keeps; deleting it gives a new one")
+    data_dir: Path = data_folder("everything an instance keeps; deleting it gives a new one")
     zookeeper_port: int | None = _port("ZOOKEEPER", "ZooKeeper")
     bookie_port: int | None = _port("BOOKIE", "BookKeeper's protocol; the next bookies' follow")
     broker_port: int | None = _port("BROKER", "Pulsar's protocol; the next brokers' in steps of 10")

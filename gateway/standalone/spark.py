@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from engine.base.settings import SettingsError
-from gateway.standalone.programs import ProgramMissingError, java_home, package_dir
+from gateway.standalone.programs import SPARK_REMEDY, ProgramMissingError, java_home, package_dir
 from gateway.standalone.settings import PROGRAM
 
 
@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> None:
         data_dir = PROGRAM.load(os.environ, Path.cwd(), {}).instance.data_dir
         spark_home = package_dir("pyspark")
         if spark_home is None:
-            raise ProgramMissingError("Spark is not installed. Mend it with: make spark")
+            raise ProgramMissingError(f"Spark is not installed. Mend it with: {SPARK_REMEDY}")
         java = java_home(data_dir / "java")
     except (ProgramMissingError, SettingsError) as error:
         print(f"CRITICAL cannot start: {error}", file=sys.stderr)

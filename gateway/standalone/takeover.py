@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -79,15 +78,18 @@ def _copy(data_dir: Path, host: str, partial: Path) -> str:
     embedded = plan.embedded_metadata(partial, host, to_port)
     with (
         _server("ZooKeeper", apache, {**os.environ, **plan.JAVA_LOCALE}, host, from_port, data_dir),
-        _server("metadata", embedded, os.environ, host, to_port, data_dir),
+        _server(
+            "metadata", embedded, {**os.environ, **plan.python_path()}, host, to_port, data_dir
+        ),
     ):
-        command = (sys.executable, "-m", "engine", "metadata", "copy")
+        command = (*plan.PYTHON, "engine", "metadata", "copy")
         urls = (f"zk:{host}:{from_port}", f"zk:{host}:{to_port}")
         copied = subprocess.run(
             [*command, *urls],
             capture_output=True,
             text=True,
             check=False,
+            env={**os.environ, **plan.python_path()},
             preexec_fn=bound(die_with_parent, os.getpid()),
         )
     if copied.returncode:

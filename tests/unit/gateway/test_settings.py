@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from engine.auth.private_files import write_private
-from engine.base.settings import SettingsError
+from engine.base.settings import PACKAGES, SettingsError
 from gateway.environment import load
 from gateway.redis_link import RedisSettings
 from gateway.serve import prepare
@@ -31,7 +31,7 @@ def test_environment_precedes_table_precedes_top_level_precedes_default(tmp_path
     )
     assert loaded.redis.redis_url == "redis://s"
     assert loaded.metadata.store_url == "zk:127.0.0.1:2281"
-    assert environment.data_dir == Path("data")
+    assert environment.data_dir == PACKAGES / "data"
 
 
 def test_the_served_clusters_are_the_own_one_and_those_of_the_list(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_variables_of_other_programs_are_ignored(tmp_path: Path, name: str) -> N
     assert load({f"MAGNETAR_{name}": "1"}, tmp_path).environment.http_port == 8080
 
 
-@pytest.mark.parametrize("module", [["gateway.serve"], ["celery", "-A", "gateway", "worker"]])
+@pytest.mark.parametrize("module", [["gateway.serve"], ["gateway.worker"]])
 def test_an_invalid_setting_ends_the_process_with_one_line(module: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *module],

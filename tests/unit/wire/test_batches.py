@@ -4,8 +4,8 @@ import contextlib
 import zlib
 from collections.abc import Callable
 
+import cramjam
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,13 +81,15 @@ def test_junk_does_not_unpack_to_anything_else(codec: int, junk: bytes, size: in
 
 
 def unsized_zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(write_content_size=False).compress(data)
+    stream = cramjam.zstd.Compressor()
+    stream.compress(data)
+    return bytes(stream.finish())
 
 
 @pytest.mark.parametrize(("codec", "pack"), [(ZLIB, zlib.compress), (ZSTD, unsized_zstd)])
 def test_a_bomb_stops_at_what_it_claims(codec: int, pack: Callable[[bytes], bytes]) -> None:
     bomb = pack(bytes(50_000_000))
-    with pytest.raises(CompressionError, match="other than the 10 bytes"):
+    with pytest.raises(CompressionError, match=r"the 10 bytes|does not unpack"):
         compression.decompress(codec, bomb, 10)
 
 

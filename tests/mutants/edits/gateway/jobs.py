@@ -94,8 +94,8 @@ EDITS = (
     ),
     Edit(
         "telling-the-workers-takes-as-long-as-redis-likes",
-        "gateway/jobs/services.py::_send",
-        '"socket_timeout": SEND_S',
+        "gateway/jobs/sending.py::send",
+        '"socket_timeout": timeout_s',
         '"socket_timeout": None',
         (f"{SILENT}::test_notifying_the_workers_has_a_time_out",),
     ),

@@ -75,7 +75,7 @@ def test_both_kinds_of_metadata_servers_have_one_name_and_port() -> None:
     embedded, apache = plan()["zookeeper"], plan("zookeeper")["zookeeper"]
     assert embedded.ports == apache.ports == {"zookeeper": 2181}
     assert embedded.ready == apache.ready
-    assert embedded.argv[1:4] == ("-m", "engine", "metadata")
+    assert embedded.argv[1:5] == ("-P", "-m", "engine", "metadata")
     assert "java" not in " ".join(embedded.argv)
     assert "org.apache.zookeeper.server.ZooKeeperServerMain" in apache.argv
 
