@@ -30,6 +30,7 @@ TABS = (
     "/schema",
     "/policies",
     "/manage",
+    "/traces",
     "/access",
 )
 PATHS = {

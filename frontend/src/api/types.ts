@@ -31,6 +31,10 @@ export type Candidate = Schemas["CandidateShapeRequest"];
 export type Verdict = Schemas["VerdictShape"];
 export type Rehearsal = Schemas["Rehearsal"];
 
+export type Trace = Schemas["TraceShape"];
+export type Span = Schemas["SpanShape"];
+export type TraceRequest = Schemas["TraceBodyRequest"];
+
 export type Health = Schemas["HealthAnswer"];
 /** A part between this page and the stored data, with its state. */
 export type Hop = Schemas["HopShape"];

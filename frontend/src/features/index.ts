@@ -17,8 +17,16 @@ import { signInRoutes } from "./sign-in";
 import { tenantRoutes, tenants } from "./tenants";
 import { topicTabs } from "./topic";
 import { clusterIndexRoute, topics, topicsRoute } from "./topics";
+import { tracesTab } from "./traces";
 
-const topicRoute = topicPage.addChildren([...topicTabs, schemaTab, policiesTab, manageTab, accessTab]);
+const topicRoute = topicPage.addChildren([
+  ...topicTabs,
+  schemaTab,
+  policiesTab,
+  manageTab,
+  tracesTab,
+  accessTab,
+]);
 
 // All that the app knows of its features: a page is a folder here and a line in each of these.
 export const routeTree = root.addChildren([

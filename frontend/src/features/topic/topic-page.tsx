@@ -116,6 +116,9 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/manage" {...tab}>
         Manage
       </Link>
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/traces" {...tab}>
+        Traces
+      </Link>
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/access" {...tab}>
         Access
       </Link>
