@@ -7,10 +7,10 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from bookie.cookies import instance_id
-from bookie.metrics import BookieMetrics
+from bookie.metrics import BookieMetrics, bookkeeper_families
 from bookie.mode import Mode
 from bookie.opening import Directories
 from bookie.presence import Presence
@@ -82,6 +82,7 @@ class Bookie:
         )
         self._registry = CollectorRegistry()
         self._registry.register(self.metrics)
+        ProcessCollector(registry=self._registry)
         self._status = HttpServer(
             network,
             pages(
@@ -279,6 +280,8 @@ class Bookie:
 
     async def _metrics_page(self) -> AsyncIterator[bytes]:
         yield generate_latest(self._registry)
+        aliases = bookkeeper_families(self.metrics, ledger_dirs=len(self.settings.ledger_roots))
+        yield "".join(aliases).encode()
 
 
 def _tls(settings: BookieSettings) -> ssl.SSLContext | None:

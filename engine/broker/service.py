@@ -10,6 +10,7 @@ from functools import partial
 from engine.base.backoff import Backoff
 from engine.base.errors import MagnetarError, MisuseError
 from engine.base.log import bound
+from engine.base.metrics import of_process
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope, contained
 from engine.broker.administration.metrics_page import Levels, LoadMetrics, metrics_page
@@ -253,7 +254,9 @@ class BrokerService:
                     running.load_reporter.report(0),
                     running.load_leader.bundles_moved,
                     running.load_leader.brokers_relieved,
+                    running.splitter.splits,
                 ),
+                of_process(base.clock),
             ),
         )
 

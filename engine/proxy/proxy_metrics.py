@@ -23,9 +23,10 @@ async def metrics_page(
     brokers: int,
     outcomes: Outcomes,
     cluster: str,
+    process: str = "",
 ) -> AsyncIterator[bytes]:
     """Yield the page. ``refused``: connections above a limit. ``reads`` and ``copied_bytes`` are those of connections
-    that are open as well. ``brokers``: number of known brokers."""
+    that are open as well. ``brokers``: number of known brokers. ``process``: families of the process."""
     numbers: list[tuple[str, str, str, float]] = [
         ("pulsar_proxy_active_connections", "gauge", "Connections of clients.", active),
         (
@@ -66,7 +67,7 @@ async def metrics_page(
     for name, form, text, value in numbers:
         full = f"{name}_total" if form == "counter" else name
         parts.append(described(full, form, text, [(labels_of(cluster=cluster), value)]))
-    yield "".join([*parts, *_sign_ins(outcomes, cluster)]).encode()
+    yield "".join([process, *parts, *_sign_ins(outcomes, cluster)]).encode()
 
 
 def _sign_ins(outcomes: Outcomes, cluster: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from engine.auth.judge import AllowAll, Judge
 from engine.auth.rights import AUTHENTICATED, PUBLIC, SUPERUSER
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
+from engine.base.metrics import of_process
 from engine.base.tasks import TaskScope, contained, restarting
 from engine.client.broker_link import LinkSettings, OriginalCredentials
 from engine.client.client import PulsarClient
@@ -236,6 +237,7 @@ class ProxyService:
             brokers=len(self._brokers.urls),
             outcomes=self._authentication.outcomes,
             cluster=self.settings.proxy.cluster_name,
+            process=of_process(self._clock),
         )
 
     async def _status(self) -> Response:

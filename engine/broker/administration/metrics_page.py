@@ -53,6 +53,7 @@ class LoadMetrics(NamedTuple):
     load: LoadReport
     bundles_moved: int
     brokers_relieved: int
+    bundles_split: int
 
 
 async def metrics_page(
@@ -64,12 +65,15 @@ async def metrics_page(
     levels: Levels,
     stores: Mapping[str, bool],
     balance: LoadMetrics | None = None,
+    process: str = "",
 ) -> AsyncIterator[bytes]:
     """Yield all families of this broker, in pieces.
 
     ``refused``: connections above the cap, by port. ``outcomes``: of the authentication of clients. ``stores``: whether
-    each metadata store answers. ``balance``: numbers of load balance. Cancel-safe.
+    each metadata store answers. ``balance``: numbers of load balance. ``process``: families of the process.
+    Cancel-safe.
     """
+    yield process.encode()
     yield b"".join(_broker(registry, sessions, identity, refused))
     yield b"".join(_authentication(outcomes, identity.cluster))
     answering = [
@@ -122,6 +126,9 @@ def _balance(identity: BrokerIdentity, balance: LoadMetrics) -> Iterator[bytes]:
     moved = about("bundleUnloading")
     text = "Bundles that this broker had moved as the leader, since its start."
     yield _described(F.counter("lb_unload_bundle_total", text), [(moved, balance.bundles_moved)])
+    text = "Bundles of this broker that were split for their load, since its start."
+    split = about("bundlesSplit")
+    yield _described(F.counter("lb_bundles_split_total", text), [(split, balance.bundles_split)])
     text = "Brokers that this broker had bundles moved from as the leader, cycle by cycle."
     yield _described(F.counter("lb_unload_broker_total", text), [(moved, balance.brokers_relieved)])
 

@@ -391,6 +391,13 @@ async def test_metrics_and_ready_are_served() -> None:
             await writer.wait_closed()
         assert b"200" in pages["/ready"].split(b"\r\n")[0]
         assert b"bookie_entries_added_total 1.0" in pages["/metrics"]
+        bookkeeper = (
+            *("bookie_SERVER_STATUS{} 0", "bookie_ledger_writable_dirs{} 1"),
+            *('bookkeeper_server_ADD_ENTRY_count{success="true"} 1', "bookie_ledgers_count{} 1"),
+            *('bookkeeper_server_READ_ENTRY_count{success="false"} 0', "process_open_fds "),
+        )
+        for line in bookkeeper:
+            assert f"\n{line}".encode() in pages["/metrics"]
         space = json.loads(pages["/api/v1/bookie/info"].partition(b"\r\n\r\n")[2])
         assert 0 < space["freeSpace"] <= space["totalSpace"] == machine.disk.capacity_bytes
         assert space["ledgers"] == 1

@@ -8,6 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.auth.authentication import Outcomes
+from engine.base.clock import LoopClock
+from engine.base.metrics import of_process
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.administration.metrics_page import (
     TOPICS_A_TURN,
@@ -45,7 +47,8 @@ async def text(bench: B.Bench, levels: Levels = EVERYTHING) -> str:
     refused, stores = {"client": 3}, {"metadata": True, "configuration": False}
     pieces = metrics_page(
         *(bench.registry, bench.sessions(), IDENTITY, refused, Outcomes(), levels, stores),
-        LoadMetrics(LoadReport("b:1", cpu=ResourceUsage(42.0, 100.0)), 7, 2),
+        LoadMetrics(LoadReport("b:1", cpu=ResourceUsage(42.0, 100.0)), 7, 2, 5),
+        of_process(LoopClock()),
     )
     return b"".join([piece async for piece in pieces]).decode()
 
@@ -80,6 +83,7 @@ async def test_the_load_is_a_percentage_and_an_unknown_one_has_no_sample() -> No
         assert samples["pulsar_lb_bandwidth_in_usage"] == []
         assert value(samples, "pulsar_lb_unload_bundle") == 7
         assert value(samples, "pulsar_lb_unload_broker") == 2
+        assert value(samples, "pulsar_lb_bundles_split") == 5
 
 
 async def test_each_metadata_store_is_reported_as_answering_or_not() -> None:
