@@ -1,9 +1,11 @@
-"""``promtool check metrics`` of Debian's package ``prometheus``, where it is installed."""
+"""Programs of Debian's package ``prometheus``, where it is installed or ``make dev`` has unpacked it."""
 
 import shutil
 import subprocess
 
 import pytest
+
+from tests.support.import_graph import ROOT
 
 NAMING = (
     'should not have "_count" suffix',
@@ -13,12 +15,19 @@ NAMING = (
 )
 
 
+def tool(name: str) -> str:
+    """Return the path of ``prometheus`` or ``promtool``; skip the test when it is not there."""
+    unpacked = ROOT / ".tools" / "prometheus" / "usr" / "bin" / name
+    path = shutil.which(name) or (str(unpacked) if unpacked.exists() else None)
+    if path is None:
+        pytest.skip(f"{name} is not installed: it is in Debian's package prometheus")
+    return path
+
+
 def complaints(page: str) -> list[str]:
     """Return the tool's complaints about a readable page, except those about names of Pulsar's families."""
-    tool = shutil.which("promtool")
-    if tool is None:
-        pytest.skip("promtool is not installed: it is in Debian's package prometheus")
-    done = subprocess.run([tool, "check", "metrics"], input=page, text=True, capture_output=True)
+    command = [tool("promtool"), "check", "metrics"]
+    done = subprocess.run(command, input=page, text=True, capture_output=True)
     lines = (done.stdout + done.stderr).splitlines()
     assert done.returncode in (0, 3), lines
     named = [line for line in lines if line.startswith("pulsar_") and line.endswith(NAMING)]
