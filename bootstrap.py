@@ -432,28 +432,28 @@ def ensure_chromium() -> None:
         say("no Chromium: browser tests will be skipped. Mend it with: sudo apt install chromium")
 
 
-def ensure_etcd() -> None:
-    """Unpack Debian's etcd into .tools unless there is one. Its installation would need root and start a server."""
-    if shutil.which("etcd") or (TOOLS / "etcd" / "usr" / "bin" / "etcd").exists():
+def ensure_unpacked(name: str, program: str, package: str, purpose: str) -> None:
+    """Unpack a Debian package into .tools unless its program is there. Its installation would need root, and start a
+    server."""
+    if shutil.which(program) or (TOOLS / name).exists():
         return
-    say("unpacking etcd into .tools: tests of metadata need it")
+    say(f"unpacking {name} into .tools: {purpose} need it")
     TOOLS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=TOOLS) as folder:
-        unpacked = Path(folder) / "etcd"
+        unpacked = Path(folder) / name
         # As root, apt would download as a user who may not write here.
-        download = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", "etcd-server"]
+        download = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", package]
         try:
             if os.geteuid() == 0:
                 subprocess.run(["apt-get", "update", "-qq"], capture_output=True)
             subprocess.run(download, cwd=folder, capture_output=True, check=True)
-            (package,) = Path(folder).glob("*.deb")
-            unpack = ["dpkg-deb", "-x", str(package), str(unpacked)]
+            (file,) = Path(folder).glob("*.deb")
+            unpack = ["dpkg-deb", "-x", str(file), str(unpacked)]
             subprocess.run(unpack, capture_output=True, check=True)
         except (OSError, subprocess.CalledProcessError, ValueError):
-            say("no etcd: its tests will be skipped. Mend it with: sudo apt install etcd-server")
+            say(f"no {name}: its tests will be skipped. Mend it with: sudo apt install {package}")
             return
-        shutil.rmtree(TOOLS / "etcd", ignore_errors=True)
-        unpacked.rename(TOOLS / "etcd")
+        unpacked.rename(TOOLS / name)
 
 
 def free_mb(folder: Path) -> int:
@@ -520,7 +520,8 @@ def main() -> None:
         remove_caches()
     if dev:
         ensure_chromium()
-        ensure_etcd()
+        ensure_unpacked("etcd", "etcd", "etcd-server", "tests of metadata")
+        ensure_unpacked("prometheus", "promtool", "prometheus", "tests of dashboards and alerts")
     if arguments[:1] == ["--pack-console"]:
         pack_console()
 

@@ -341,7 +341,7 @@ def test_etcd_is_unpacked_without_an_installation_or_reported_as_missing(
     fake(programs, "dpkg-deb", 'd="$3/usr/bin"; /bin/mkdir -p "$d"; /bin/touch "$d/etcd"')
     if refuses:
         fake(programs, refuses, "exit 1")
-    code = "import bootstrap; bootstrap.ensure_etcd(); bootstrap.ensure_etcd()"
+    code = "import bootstrap\nfor _ in range(2): bootstrap.ensure_unpacked('etcd', 'etcd', 'etcd-server', 'tests')"
     env = {"PATH": str(programs), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=home, env=env, capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -3,14 +3,20 @@
 import re
 from typing import NamedTuple
 
-KEYWORDS = {"and", "or", "unless", "bool", "offset", "inf", "nan"}
-_STRINGS = re.compile(r'"[^"]*"')
-_GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
-_SELECTOR = re.compile(r"(?<![\w.$])([a-zA-Z_:][\w:]*)(?!\s*\(|[\w:])\s*(\{[^}]*\})?")
+WORDS = {"and", "or", "unless", "bool", "by", "without"}
+_RANGE = re.compile(r"\[[^\]]*\]")
+_STRING = re.compile(r'"[^"]*"')
+_GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
+_SELECTOR = re.compile(
+    r"""(?P<function>[a-zA-Z_]\w*\s*\()
+    | (?P<family>[a-zA-Z_:][\w:]*) \s* (?P<braces>\{(?:[^{}"]|"[^"]*")*\})?
+    | "[^"]*" """,
+    re.VERBOSE,
+)
 
 
 class Selected(NamedTuple):
-    """A selector of a query: the family, the labels in braces, and all that its query groups by."""
+    """A selector of a query: the family, its text, and the labels that it matches or its query groups by."""
 
     family: str
     text: str
@@ -19,18 +25,12 @@ class Selected(NamedTuple):
 
 def selectors(query: str) -> list[Selected]:
     """Return the selectors of a query in the form that the dashboards and rules use."""
-    grouped = {
-        label.strip() for group in _GROUPING.findall(query) for label in group.split(",") if label
-    }
-    rest = re.sub(r"\[[^\]]*\]", "", _GROUPING.sub("", query))
-    out = []
-    for match in _SELECTOR.finditer(rest):
-        name, braces = match[1], match[2] or ""
-        inside = _STRINGS.sub("", rest[: match.start()]).count("{")
-        if name in KEYWORDS or inside > _STRINGS.sub("", rest[: match.start()]).count("}"):
+    grouped = {label.strip() for group in _GROUPING.findall(query) for label in group.split(",")}
+    selected = []
+    for match in _SELECTOR.finditer(_RANGE.sub("", _GROUPING.sub(" ", query))):
+        family, braces = match["family"], match["braces"] or ""
+        if family is None or family in WORDS:
             continue
-        if _STRINGS.sub("", rest[: match.start()]).count('"'):
-            continue
-        labels = re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", _STRINGS.sub("", braces))
-        out.append(Selected(name, f"{name}{braces}", frozenset({*labels, *grouped})))
-    return out
+        matched = re.findall(r"(\w+)\s*(?:=|!)", _STRING.sub("", braces))
+        selected.append(Selected(family, family + braces, frozenset({*matched, *grouped})))
+    return selected

@@ -7,11 +7,13 @@ import pytest
 
 from tests.support.import_graph import ROOT
 
+APACHE = ("pulsar_", "bookie_", "bookkeeper_")
 NAMING = (
     'should not have "_count" suffix',
     'should not have "_sum" suffix',
     "should not contain abbreviated units",
     "should be written in 'snake_case' not 'camelCase'",
+    'counter metrics should have "_total" suffix',
 )
 
 
@@ -25,10 +27,10 @@ def tool(name: str) -> str:
 
 
 def complaints(page: str) -> list[str]:
-    """Return the tool's complaints about a readable page, except those about names of Pulsar's families."""
+    """Return the tool's complaints about a readable page, except those about names of Pulsar and BookKeeper."""
     command = [tool("promtool"), "check", "metrics"]
     done = subprocess.run(command, input=page, text=True, capture_output=True)
     lines = (done.stdout + done.stderr).splitlines()
     assert done.returncode in (0, 3), lines
-    named = [line for line in lines if line.startswith("pulsar_") and line.endswith(NAMING)]
+    named = [line for line in lines if line.startswith(APACHE) and line.endswith(NAMING)]
     return [line for line in lines if line not in named]

@@ -85,7 +85,5 @@ def test_prometheus_accepts_the_rules_and_the_configuration(tmp_path: Any) -> No
     config = re.sub(r"/run/secrets/[\w.]+", "/dev/null", config)
     (tmp_path / "prometheus.yml").write_text(config)
     for command in (["rules", str(RULES)], ["config", str(tmp_path / "prometheus.yml")]):
-        done = subprocess.run(
-            [tool("promtool"), "check", *command], capture_output=True, text=True
-        )
+        done = subprocess.run([tool("promtool"), "check", *command], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
