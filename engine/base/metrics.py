@@ -29,7 +29,7 @@ def labels_of(**pairs: str) -> str:
 def of_process(clock: Clock) -> str:
     """Return the families of this process under the names of Prometheus' client libraries.
 
-    Values that the system does not tell (``/proc`` is closed or missing) have no sample.
+    Values that the system hides (``/proc`` is closed or missing) have no sample.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     open_fds, resident, started_s = _of_proc(clock.wall_ms() / 1000)

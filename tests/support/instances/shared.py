@@ -30,7 +30,7 @@ FILES = {
         "tests/integration/gateway/test_audit_trail.py",
         "tests/integration/test_gateway_rest.py",
         "tests/integration/test_healthy_attention.py",
-        "tests/integration/test_monitoring.py",
+        "tests/integration/deploy/test_monitoring.py",
         "tests/integration/websocket/test_servers.py",
         "tests/integration/websocket/test_sockets.py",
         "tests/integration/websocket/test_keys.py",
