@@ -123,7 +123,7 @@ def _span(trace: Json, span: Json) -> Json:
     if span["parent_id"]:
         about["parentSpanId"] = span["parent_id"]
     if span["name"] == "publish" and trace["state"] == "failed":
-        about["status"] = {"code": STATUS_ERROR, "message": "the entry was not stored"}
+        about["status"] = {"code": STATUS_ERROR, "message": "the message was not stored"}
     return about
 
 

@@ -204,6 +204,7 @@ class Reading:
             closing=False,
             terminated=False,
             touched=lambda: None,
+            delivery_observer=lambda subscription: None,
         )
         owner = SimpleNamespace(
             check_room=lambda _: None,
