@@ -5,6 +5,8 @@ from admin_ui.cluster.api import (
     BookiesView,
     BrokersView,
     BundlesView,
+    DrainBrokerView,
+    EndDrainView,
     LoadBalanceView,
     SplitBundleView,
     TransferBundleView,
@@ -27,5 +29,7 @@ CLUSTER = Resource(
         f"{BUNDLE}/transfer": TransferBundleView,
         "tenants/<seg:tenant>/namespaces/<seg:namespace>/unload": UnloadNamespaceView,
         "brokers/<seg:broker>/unload": UnloadBrokerView,
+        "brokers/<seg:broker>/drain": DrainBrokerView,
+        "brokers/<seg:broker>/drain/end": EndDrainView,
     }
 )

@@ -15,7 +15,7 @@ from admin_ui.calls import (
     checked,
     query,
 )
-from admin_ui.cluster import selectors, services, shapes, unloading
+from admin_ui.cluster import drains, selectors, services, shapes, unloading
 from admin_ui.cluster.services import BundleChange
 from admin_ui.cluster.unloading import Scope
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
@@ -229,6 +229,51 @@ class UnloadBrokerView(UnloadManyView):
 
     async def post(self, request: HttpRequest, broker: str) -> HttpResponse:
         return await self.unload(request, Scope(broker=broker))
+
+
+def _drains(operation: str, preview: Shape, receipt: Shape) -> dict[str, Call]:
+    return {
+        "post": Call(
+            operation,
+            (preview, receipt),
+            (Parameter("broker", "its id, as in listBrokers", place="path"),),
+            body=shapes.DrainBody,
+            errors=(400, 403, 404, 409),
+        )
+    }
+
+
+class DrainBrokerView(PreviewedView):
+    """Drain a broker: all its bundles move to other brokers, and it receives none until the drain ends. It goes on
+    running, and a restart does not end the drain."""
+
+    write_rights = SUPERUSER
+    for_operators = frozenset({"POST"})
+    calls = _drains("drainBroker", shapes.DrainPreview, shapes.DrainReceipt)
+
+    async def post(self, request: HttpRequest, broker: str) -> HttpResponse:
+        user = actor_of(request)
+        return await self.previewed(
+            checked(shapes.DrainBody, request),
+            lambda engine: drains.preview(self.cluster, engine, broker, user),
+            lambda engine, token: drains.apply(self.cluster, engine, broker, user, token),
+        )
+
+
+class EndDrainView(PreviewedView):
+    """End the drain of a broker, which may receive bundles again. No bundle moves at once."""
+
+    write_rights = SUPERUSER
+    for_operators = frozenset({"POST"})
+    calls = _drains("endDrain", shapes.EndDrainPreview, shapes.EndDrainReceipt)
+
+    async def post(self, request: HttpRequest, broker: str) -> HttpResponse:
+        user = actor_of(request)
+        return await self.previewed(
+            checked(shapes.DrainBody, request),
+            lambda engine: drains.preview_end(engine, broker, user),
+            lambda engine, token: drains.end(engine, broker, user, token),
+        )
 
 
 def _bundle(tenant: str, namespace: str, bundle: str) -> BundleName:

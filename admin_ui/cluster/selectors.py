@@ -30,6 +30,7 @@ NUMBERS = (*SORTED_NUMBERS, "backlog_messages", "backlog_estimated", "backlog_un
 SORTS = ("bundle", "owner", "topics", *SORTED_NUMBERS)
 DEFAULT_SORT = "bundle"
 _MOVE = {
+    "kind": "kind",
     "bundle": "bundle",
     "from_broker": "source",
     "to_broker": "destination",
@@ -38,6 +39,10 @@ _MOVE = {
     "at": "atMs",
 }
 """Fields of a move, with their names in the leader's record."""
+_DRAIN = {name: name for name in ("broker", "by", "left", "moved", "unloaded", "refused")} | {
+    "since": "at_ms"
+}
+"""Fields of a drain, with their names in the brokers' answers."""
 _LOAD = {name: name for name in ("broker", "load", "why", "bundles", "gains", "losses")} | {
     "at": "updated_ms"
 }
@@ -96,7 +101,13 @@ async def load_balance(viewer: Viewer, engine: Engine) -> Body:
         "moves": [
             {shown: move[name] for shown, name in _MOVE.items()} for move in balance["moves"]
         ],
+        "drains": [drain_row(drain) for drain in balance["drains"]],
     }
+
+
+def drain_row(drain: Mapping[str, Any]) -> Body:
+    """Return a drained broker with its progress, as it is shown."""
+    return {shown: drain[name] for shown, name in _DRAIN.items()}
 
 
 async def bookies(viewer: Viewer, cluster: Cluster, engine: Engine) -> Body:

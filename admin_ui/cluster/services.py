@@ -76,7 +76,8 @@ async def apply(
             await engine.call(UNLOAD_BUNDLE, OnBundle(name, bundle.range))
             owner = await _owner_after(cluster, engine, bundle)
         else:
-            args = SplitBundle(name, bundle.range, WHERE_ASKED, content["cuts"], content["unload"])
+            cuts, unload = content["cuts"], content["unload"]
+            args = SplitBundle(name, bundle.range, WHERE_ASKED, cuts, unload, _by(user))
             parts = await engine.call(SPLIT_BUNDLE, args)
     finally:
         cluster.part(selectors.bundle_map).forget()
@@ -138,7 +139,7 @@ async def transfer(
     content = confirming.read(engine.cluster, KIND, token, _about(bundle, "transfer", user))
     await _check_as_seen(cluster, engine, bundle, content["owner"])
     before, destination = content["owner"], content["destination"]
-    args = TransferBundle(bundle.namespace, bundle.range, destination)
+    args = TransferBundle(bundle.namespace, bundle.range, destination, _by(user))
     # Only the owner moves its bundle; one without an owner is acquired by the destination.
     broker = next(
         (
@@ -189,6 +190,11 @@ async def _owner_after(cluster: Cluster, engine: Engine, bundle: BundleName) -> 
         return await selectors.broker_of(cluster, url) if url else ""
     except (MagnetarError, TimeoutError, OSError):
         return None
+
+
+def _by(user: str) -> str:
+    """Return the reason of a move or split that a user asks for."""
+    return f"asked for by {user or 'an operator'}"
 
 
 def _about(bundle: BundleName, change: BundleChange, user: str) -> dict[str, Any]:

@@ -73,12 +73,37 @@ class NotMoved(s.Serializer[object]):
 
 
 class MovedBundle(s.Serializer[object]):
+    """A move of a bundle, or a split of one."""
+
+    kind = s.ChoiceField(
+        choices=("balance", "operator", "drain", "split"),
+        help_text="balance: moved by the leader for its load; operator: moved as a person asked for; drain: moved by a"
+        " drained broker; split: divided by its owner",
+    )
     bundle = s.CharField(help_text="tenant/namespace/range of hashes")
-    from_broker = s.CharField(help_text="id of the broker that it was to leave")
-    to_broker = s.CharField(help_text="id of the broker that it was to go to")
-    reason = s.CharField(help_text="loads for which it was to move")
+    from_broker = s.CharField(help_text="id of the broker that it was to leave, or that split it")
+    to_broker = s.CharField(
+        help_text="id of the broker that it was to go to; empty for a split", allow_blank=True
+    )
+    reason = s.CharField(help_text="why it was to move, or to be split")
     result = s.CharField(help_text="what became of it; empty: not known", allow_blank=True)
-    at = s.IntegerField(help_text="when the leader asked for it")
+    at = s.IntegerField(help_text="when the leader asked for it, or when it was done")
+
+
+class DrainedBroker(s.Serializer[object]):
+    """A broker that is being drained: its bundles move to other brokers, and it receives none."""
+
+    broker = s.CharField(help_text="its id; it need not be registered")
+    since = s.IntegerField()
+    by = s.CharField(help_text="who drains it; empty: not known", allow_blank=True)
+    left = s.IntegerField(
+        allow_null=True, help_text="bundles that it still has; null, as below: it does not answer"
+    )
+    moved = s.IntegerField(allow_null=True, help_text="bundles that have moved to other brokers")
+    unloaded = s.IntegerField(
+        allow_null=True, help_text="bundles that were released because their next owner failed"
+    )
+    refused = NotMoved(many=True, help_text="bundles that could not leave yet; the first hundred")
 
 
 class LoadBalance(s.Serializer[object]):
@@ -101,7 +126,8 @@ class LoadBalance(s.Serializer[object]):
         child=s.CharField(),
         help_text="brokers that did not state which of their bundles are overloaded",
     )
-    moves = MovedBundle(many=True, help_text="the last moves of any leader, newest first")
+    moves = MovedBundle(many=True, help_text="the last moves and splits, newest first")
+    drains = DrainedBroker(many=True, help_text="the brokers that operators drain")
 
 
 class BundleNumbers(BacklogOrUnknown):
@@ -223,6 +249,63 @@ class TransferReceipt(s.Serializer[object]):
         allow_blank=True,
         help_text="owner right after; empty: none; null: not known",
     )
+
+
+class DrainBody(ChangeBody):
+    """A drain, or its end, without further fields."""
+
+
+class DrainedBundle(s.Serializer[object]):
+    bundle = s.CharField(help_text="tenant/namespace/range of hashes")
+    destination = s.CharField(
+        allow_blank=True, help_text="id of the broker that receives it; empty: it stays"
+    )
+    reason = s.CharField(allow_blank=True, help_text="why it stays; else empty")
+    topics = s.IntegerField()
+    producers = s.IntegerField()
+    consumers = s.IntegerField()
+
+
+class DrainDestination(s.Serializer[object]):
+    broker = s.CharField(help_text="its id")
+    bundles = s.IntegerField(help_text="bundles that it receives")
+
+
+class DrainPreview(s.Serializer[object]):
+    token = s.CharField(allow_null=True, help_text="null: it cannot be drained, see problem")
+    at = s.IntegerField()
+    broker = s.CharField(help_text="id of the broker that is drained")
+    state = s.CharField(allow_blank=True, help_text="as in TransferPreview")
+    problem = s.CharField(allow_blank=True, help_text="why it cannot be drained; else empty")
+    total = s.IntegerField(help_text="bundles that it owns")
+    staying = s.IntegerField(help_text="bundles that no other broker may serve; they stay")
+    topics = s.IntegerField(help_text="loaded topics of all these bundles, each partition counted")
+    producers = s.IntegerField(help_text="producers that reconnect")
+    consumers = s.IntegerField(help_text="consumers that reconnect")
+    destinations = DrainDestination(many=True, help_text="most bundles first")
+    bundles = DrainedBundle(
+        many=True,
+        help_text="the first hundred: those that stay, then those with most topics and clients",
+    )
+
+
+class DrainReceipt(s.Serializer[object]):
+    """A drain that has begun; getLoadBalance has its progress."""
+
+    at = s.IntegerField()
+    broker = s.CharField()
+    total = s.IntegerField(help_text="bundles that it owned")
+
+
+class EndDrainPreview(s.Serializer[object]):
+    token = s.CharField(allow_null=True)
+    at = s.IntegerField()
+    drain = DrainedBroker()
+
+
+class EndDrainReceipt(s.Serializer[object]):
+    at = s.IntegerField()
+    broker = s.CharField()
 
 
 class UnloadOwner(s.Serializer[object]):

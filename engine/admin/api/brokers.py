@@ -26,9 +26,13 @@ class DrainBroker:
 
 @dataclass(frozen=True, slots=True)
 class EndDrain:
-    """End of the drain of the broker with the id ``broker``, which need not be registered."""
+    """End of the drain of the broker with the id ``broker``, which need not be registered.
+
+    ``at_ms``: time of its mark; None for whichever it has.
+    """
 
     broker: str
+    at_ms: int | None = None
 
 
 CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, SUPERUSER)
@@ -53,15 +57,15 @@ registered broker, also where none leads; ``why`` states why a load is null, as 
 ``draining`` has the marks of all brokers, ``drain`` the progress of this one, null while it is not drained."""
 DRAIN_PLAN = Operation("drain_plan", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Preview of a drain of the broker: ``{"bundles": [{"bundle", "destination", "reason", "topics", "producers",
-"consumers"}], "draining": bool}``, in order of name. An empty ``destination`` is a bundle that stays, for the
-``reason``."""
+"consumers"}], "problem": text}``, in order of name. An empty ``destination`` is a bundle that stays, for the
+``reason``. ``problem`` states why the broker cannot be drained; else it is empty."""
 DRAIN_BROKER = Operation("drain_broker", DrainBroker, JsonObject, SUPERUSER)
 """Drain of the broker: it moves its bundles away and receives none, until END_DRAIN; its restart changes nothing. The
 answer is ``{"before": null, "at_ms", "by"}``, at once; LOAD_BALANCE has the progress. Raises Conflict, and changes
 nothing, when its bundles are not those of ``destinations``, a destination cannot receive bundles, or no broker would be
 left that is not drained."""
 END_DRAIN = Operation("end_drain", EndDrain, JsonObject, SUPERUSER)
-"""End of a drain, by any broker: ``{"before": {"at_ms", "by"} or null}``, null when it was not drained. Bundles that
+"""End of a drain, by any broker: ``{"before": {"at_ms", "by"} or null}``, null when it has no such mark. Bundles that
 have moved stay where they are until load balance moves some back."""
 TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, SUPERUSER, reads=True)
 """Statistics of loaded topics: ``{"topics": {namespace: {bundle: {domain: {topic: stats}}}}, "next": start of the next

@@ -59,6 +59,15 @@ async def drain_marks(store: MetadataStore) -> Mapping[str, DrainMark]:
         return {}
 
 
+def obstacle(broker_id: str, marks: Collection[str], registered: Collection[str]) -> str:
+    """Return why no broker would be left for the bundles of this one; empty when another is left."""
+    if set(registered) - {*marks, broker_id}:
+        return ""
+    drained = ", ".join(sorted(set(registered) & {*marks} - {broker_id}))
+    reason = f"all others are drained: {drained}" if drained else "it is the only broker"
+    return f"{broker_id} cannot be drained: {reason}, so its bundles have no place"
+
+
 async def mark_draining(
     store: MetadataStore, broker_id: str, mark: DrainMark, registered: Collection[str]
 ) -> DrainMark:
@@ -73,10 +82,8 @@ async def mark_draining(
         marks = dict(_decode(value, paths.LOADBALANCE_DRAINING))
         if broker_id in marks:
             return None
-        if not set(registered) - {*marks, broker_id}:
-            drained = ", ".join(sorted(set(registered) & marks.keys()))
-            reason = f"all others are drained: {drained}" if drained else "it is the only broker"
-            raise Conflict(f"{broker_id} cannot be drained: {reason}, so its bundles have no place")
+        if problem := obstacle(broker_id, marks, registered):
+            raise Conflict(problem)
         if len(marks) >= MARKS_MAX:
             raise Conflict(f"{len(marks)} brokers are being drained, at most {MARKS_MAX} can be")
         marks[broker_id] = mark._replace(by=mark.by[:BY_MAX])
@@ -91,16 +98,23 @@ async def mark_draining(
     return _decode(stored, path)[broker_id]
 
 
-async def end_draining(store: MetadataStore, broker_id: str) -> DrainMark | None:
-    """Remove a broker's mark and return it; None when it had none. Raises the store's errors, after which it may be
-    removed."""
+async def end_draining(
+    store: MetadataStore, broker_id: str, at_ms: int | None = None
+) -> DrainMark | None:
+    """Remove a broker's mark and return it; None when it had none, or not the one of ``at_ms``, where that is given.
+
+    Raises the store's errors, after which it may be removed.
+    """
     removed: DrainMark | None = None
 
     def change(value: bytes) -> bytes | None:
         nonlocal removed
         marks = dict(_decode(value, paths.LOADBALANCE_DRAINING))
         removed = marks.pop(broker_id, None)
-        return None if removed is None else _encode(marks)
+        if removed is None or at_ms not in (None, removed.at_ms):
+            removed = None
+            return None
+        return _encode(marks)
 
     try:
         await update(store, paths.LOADBALANCE_DRAINING, change)

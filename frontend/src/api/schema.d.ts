@@ -181,6 +181,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/brokers/{broker}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Drain a broker: all its bundles move to other brokers, and it receives none until the drain ends. It goes on
+         *     running, and a restart does not end the drain.
+         */
+        post: operations["drainBroker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/brokers/{broker}/drain/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description End the drain of a broker, which may receive bundles again. No bundle moves at once. */
+        post: operations["endDrain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/brokers/{broker}/unload": {
         parameters: {
             query?: never;
@@ -2170,6 +2207,88 @@ export interface components {
             bytes: number;
             href: string;
         };
+        /** @description A drain, or its end, without further fields. */
+        DrainBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        DrainBrokerAnswer: components["schemas"]["DrainPreview"] | components["schemas"]["DrainReceipt"];
+        DrainDestination: {
+            /** @description its id */
+            broker: string;
+            /** @description bundles that it receives */
+            bundles: number;
+        };
+        DrainPreview: {
+            /** @description null: it cannot be drained, see problem */
+            token: string | null;
+            at: number;
+            /** @description id of the broker that is drained */
+            broker: string;
+            /** @description as in TransferPreview */
+            state: string;
+            /** @description why it cannot be drained; else empty */
+            problem: string;
+            /** @description bundles that it owns */
+            total: number;
+            /** @description bundles that no other broker may serve; they stay */
+            staying: number;
+            /** @description loaded topics of all these bundles, each partition counted */
+            topics: number;
+            /** @description producers that reconnect */
+            producers: number;
+            /** @description consumers that reconnect */
+            consumers: number;
+            /** @description most bundles first */
+            destinations: components["schemas"]["DrainDestination"][];
+            /** @description the first hundred: those that stay, then those with most topics and clients */
+            bundles: components["schemas"]["DrainedBundle"][];
+        };
+        /** @description A drain that has begun; getLoadBalance has its progress. */
+        DrainReceipt: {
+            at: number;
+            broker: string;
+            /** @description bundles that it owned */
+            total: number;
+        };
+        /** @description A broker that is being drained: its bundles move to other brokers, and it receives none. */
+        DrainedBroker: {
+            /** @description its id; it need not be registered */
+            broker: string;
+            since: number;
+            /** @description who drains it; empty: not known */
+            by: string;
+            /** @description bundles that it still has; null, as below: it does not answer */
+            left: number | null;
+            /** @description bundles that have moved to other brokers */
+            moved: number | null;
+            /** @description bundles that were released because their next owner failed */
+            unloaded: number | null;
+            /** @description bundles that could not leave yet; the first hundred */
+            refused: components["schemas"]["NotMoved"][];
+        };
+        DrainedBundle: {
+            /** @description tenant/namespace/range of hashes */
+            bundle: string;
+            /** @description id of the broker that receives it; empty: it stays */
+            destination: string;
+            /** @description why it stays; else empty */
+            reason: string;
+            topics: number;
+            producers: number;
+            consumers: number;
+        };
+        EndDrainAnswer: components["schemas"]["EndDrainPreview"] | components["schemas"]["EndDrainReceipt"];
+        EndDrainPreview: {
+            token: string | null;
+            at: number;
+            drain: components["schemas"]["DrainedBroker"];
+        };
+        EndDrainReceipt: {
+            at: number;
+            broker: string;
+        };
         EnvironmentAnswer: {
             cluster: string;
             clusters: string[];
@@ -2513,8 +2632,10 @@ export interface components {
             not_split: components["schemas"]["NotMoved"][];
             /** @description brokers that did not state which of their bundles are overloaded */
             silent: string[];
-            /** @description the last moves of any leader, newest first */
+            /** @description the last moves and splits, newest first */
             moves: components["schemas"]["MovedBundle"][];
+            /** @description the brokers that operators drain */
+            drains: components["schemas"]["DrainedBroker"][];
         };
         /**
          * @description A subscription that would lose what it has not acknowledged, or would be deleted. ``messages`` is null when they
@@ -2560,20 +2681,38 @@ export interface components {
             token?: string;
             partitions?: number;
         };
+        /** @description A move of a bundle, or a split of one. */
         MovedBundle: {
+            /**
+             * @description balance: moved by the leader for its load; operator: moved as a person asked for; drain: moved by a drained broker; split: divided by its owner
+             *
+             *     * `balance` - balance
+             *     * `operator` - operator
+             *     * `drain` - drain
+             *     * `split` - split
+             */
+            kind: components["schemas"]["MovedBundleKindEnum"];
             /** @description tenant/namespace/range of hashes */
             bundle: string;
-            /** @description id of the broker that it was to leave */
+            /** @description id of the broker that it was to leave, or that split it */
             from_broker: string;
-            /** @description id of the broker that it was to go to */
+            /** @description id of the broker that it was to go to; empty for a split */
             to_broker: string;
-            /** @description loads for which it was to move */
+            /** @description why it was to move, or to be split */
             reason: string;
             /** @description what became of it; empty: not known */
             result: string;
-            /** @description when the leader asked for it */
+            /** @description when the leader asked for it, or when it was done */
             at: number;
         };
+        /**
+         * @description * `balance` - balance
+         *     * `operator` - operator
+         *     * `drain` - drain
+         *     * `split` - split
+         * @enum {string}
+         */
+        MovedBundleKindEnum: "balance" | "operator" | "drain" | "split";
         /**
          * @description * `publish` - publish
          *     * `admit` - admit
@@ -4798,6 +4937,142 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    drainBroker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as in listBrokers */
+                broker: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DrainBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrainBrokerAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    endDrain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as in listBrokers */
+                broker: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DrainBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndDrainAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

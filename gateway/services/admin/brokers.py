@@ -188,7 +188,7 @@ async def leader(engine: Engine) -> dict[str, Any]:
 
 async def load_balance(engine: Engine) -> dict[str, Any]:
     """Return the last plan of the leader of load balance with its reasons, see ``engine.admin.api.brokers``, beside
-    the reports and the overloaded bundles of all brokers.
+    the reports, the overloaded bundles and the drains of all brokers.
 
     ``leader`` is None without one; ``reason`` states why there is no plan, empty when there is one. ``silent`` are the
     brokers that were not asked or did not answer. Raises NotReady when no broker answers.
@@ -218,8 +218,9 @@ async def load_balance(engine: Engine) -> dict[str, Any]:
     others = [answers[broker_id] for broker_id in sorted(answers)]
     if leader_id not in answers and others:
         # What every broker knows is shown without a leader, too.
-        shared = ("reports", "moves", "spread_max")
+        shared = ("reports", "moves", "spread_max", "draining")
         balance |= {name: value for name, value in others[0].items() if name in shared}
+    balance["drains"] = _drains(answers)
     balance["splits"] = [split for answer in others for split in answer["splits"]]
     balance["silent"] = sorted({*problems, *is_apache})
     if not leader_id:
@@ -234,6 +235,19 @@ async def load_balance(engine: Engine) -> dict[str, Any]:
         unplanned = balance["planned_ms"] is None
         reason = "the leader has not checked the balance yet" if unplanned else ""
     return {**balance, "reason": reason}
+
+
+def _drains(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the drained brokers, also those that are not registered, with their progress, which is None where they
+    have not answered."""
+    marks: dict[str, Any] = {}
+    for answer in answers.values():
+        marks |= answer.get("draining") or {}
+    unknown: Mapping[str, Any] = {"left": None, "moved": None, "unloaded": None, "refused": []}
+    return [
+        {"broker": broker, **mark, **((answers.get(broker) or {}).get("drain") or unknown)}
+        for broker, mark in sorted(marks.items())
+    ]
 
 
 _NO_BALANCE: Mapping[str, Any] = {

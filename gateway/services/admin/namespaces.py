@@ -91,6 +91,11 @@ async def unload(engine: Engine, namespace: NamespaceName) -> None:
     )
 
 
+def _by(engine: Engine) -> str:
+    """Return the reason of a change of a bundle that a caller asks for."""
+    return f"asked for by {engine.principal or 'an operator'}"
+
+
 async def unload_bundle(
     engine: Engine, namespace: NamespaceName, bundle: str, destination: str | None = None
 ) -> None:
@@ -104,7 +109,7 @@ async def unload_bundle(
     if destination is not None:
         if destination not in [broker.id for broker in await engine.admin.brokers()]:
             raise Conflict(INACTIVE)
-        args = TransferBundle(namespace, bundle, destination)
+        args = TransferBundle(namespace, bundle, destination, _by(engine))
         result = await engine.call(TRANSFER_BUNDLE, args)
         if not result["moved"]:
             raise NotReady(
@@ -142,7 +147,7 @@ async def split_bundle(
         counts = Counter(bundles.of_topic(TopicName.parse(name)).range for name in names)
         bundle = max(bundles.ranges, key=lambda bundle: counts[bundle])
     check_bundle(namespace, bundle, bundles.ranges)
-    args = SplitBundle(namespace, bundle, algorithm, positions, unload)
+    args = SplitBundle(namespace, bundle, algorithm, positions, unload, _by(engine))
     await engine.call(SPLIT_BUNDLE, args)
 
 

@@ -157,8 +157,8 @@ EDITS = (
     Edit(
         "last-broker-is-drained",
         "engine/ownership/load/draining.py::mark_draining",
-        "if not set(registered) - {*marks, broker_id}:",
-        "if False:",
+        "if problem := obstacle(broker_id, marks, registered):",
+        'if problem := "":',
         (f"{MARKS}::test_the_last_broker_cannot_be_drained",),
         "L10",
     ),

@@ -92,6 +92,8 @@ CALLS = {
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/transfer": "superuser",
     "POST NAMESPACE/unload": "superuser",
     "POST brokers/<seg:broker>/unload": "superuser",
+    "POST brokers/<seg:broker>/drain": "superuser",
+    "POST brokers/<seg:broker>/drain/end": "superuser",
     "GET settings": "superuser",
     "POST settings/<seg:setting>": "superuser",
     "POST bookies/<seg:bookie>/rack": "superuser",

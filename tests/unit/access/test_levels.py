@@ -38,6 +38,8 @@ OPERATOR_CALLS = {
     "POST TOPIC/unload",
     "POST NAMESPACE/unload",
     "POST brokers/<seg:broker>/unload",
+    "POST brokers/<seg:broker>/drain",
+    "POST brokers/<seg:broker>/drain/end",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/transfer",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload",
     "POST runs",

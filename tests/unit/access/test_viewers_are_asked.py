@@ -53,6 +53,7 @@ OF_ALL = {
         "address_of": "names of brokers, of a change by a superuser",
         "answering_brokers": "number of brokers, of a change by a superuser",
         "state_of": "state of a broker, of a change by a superuser",
+        "drain_row": "a drain, of those that a viewer who sees everything was shown",
     },
     "admin_ui.environment.selectors": {
         "stored": "names of clusters, and the address for clients",

@@ -333,7 +333,8 @@ def test_the_balance_of_load_is_the_last_plan_of_the_leader_with_its_reasons(
         "not_moved"
     ]
     shown = {"from_broker": move.pop("source"), "to_broker": move.pop("destination"), "at": 7}
-    assert balance["moves"] == [{**move, **shown}]
+    assert balance["moves"] == [{"kind": "balance", **move, **shown}]
+    assert balance["drains"] == []
 
 
 def test_a_leader_that_is_a_broker_of_apache_pulsar_is_named(call: Call, link: BenchLink) -> None:

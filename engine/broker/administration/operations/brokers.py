@@ -33,10 +33,10 @@ from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
-from engine.ownership.load.draining import DrainMark, drain_marks, end_draining
+from engine.ownership.load.draining import DrainMark, drain_marks, end_draining, obstacle
 from engine.ownership.load.report import find_bundle
 from engine.ownership.owner import BundleOwnership
-from engine.ownership.registration import BrokerRecord
+from engine.ownership.registration import BrokerRecord, live_brokers
 from engine.rpc.operation import Handlers, bind
 
 PAGE_TOPICS = 1_000
@@ -163,6 +163,11 @@ class BrokerOperations:
     async def drain_plan(self, args: NoArguments) -> JsonObject:
         loads = (await self._load_reporter.current()).bundles
         destinations = await self._targets(loads)
+        marks, own = await drain_marks(self._store), self._record.id
+        if own in marks:
+            problem = f"{own} is being drained already"
+        else:
+            problem = obstacle(own, marks, await live_brokers(self._store))
         return {
             "bundles": [
                 {
@@ -175,7 +180,7 @@ class BrokerOperations:
                 }
                 for bundle in sorted(loads, key=str)
             ],
-            "draining": self._record.id in await drain_marks(self._store),
+            "problem": problem,
         }
 
     async def drain_broker(self, args: DrainBroker) -> JsonObject:
@@ -188,7 +193,7 @@ class BrokerOperations:
         return {"before": None, **_of_mark(await self._drain().begin(destinations, args.by))}
 
     async def end_drain(self, args: EndDrain) -> JsonObject:
-        mark = await end_draining(self._store, args.broker)
+        mark = await end_draining(self._store, args.broker, args.at_ms)
         return {"before": None if mark is None else _of_mark(mark)}
 
     async def topics_stats(self, args: TopicsPage) -> JsonObject:

@@ -35,7 +35,8 @@ async def test_a_mark_is_kept_until_it_is_removed_and_read_by_all() -> None:
     assert (await placement_policies(other, "c", [])).draining == {"a:1": MARK}
     again = await mark_draining(other, "a:1", DrainMark(2_000, "bert"), ["a:1", "b:1"])
     assert again == MARK
-    assert await end_draining(other, "a:1") == MARK
+    assert await end_draining(other, "a:1", 999) is None
+    assert await end_draining(other, "a:1", 1_000) == MARK
     assert await end_draining(other, "a:1") is None
     assert await drain_marks(other) == {}
 
