@@ -89,6 +89,9 @@ def decode(data: bytes) -> BackupManifest:
         if document.pop("checksum") != _checksum(document):
             raise DamagedBackupError(f"{MANIFEST} is damaged: its checksum is not that of its text")
         document.pop("format")
+        for name in (*document["files"], *document["others"]):
+            if name.startswith("/") or ".." in name.split("/"):
+                raise DamagedBackupError(f"{MANIFEST} names a file outside of the backup: {name}")
         return BackupManifest(
             **{
                 **document,

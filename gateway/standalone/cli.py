@@ -16,8 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 from engine.base import log as logs
 from engine.base.disk.secret_files import restrict
 from engine.base.settings import SettingsError
-from gateway.standalone import plan
+from gateway.standalone import data_folder, plan
 from gateway.standalone.control import NotRunningError, send_request
+from gateway.standalone.data_folder import LOCK, OWN_PATHS
 from gateway.standalone.leftovers import end_leftovers
 from gateway.standalone.programs import (
     ProgramMissingError,
@@ -37,12 +38,6 @@ ANSWER_S = 180.0
 """Time within which a running instance must answer, while it may wait for a child that starts."""
 BOOKIE_BYTES = 300 << 20
 """Free space that a new bookie needs: two journal files of 64 MiB, and space for its first data."""
-OWN_PATHS = (
-    *("zookeeper*", "metadata*", "redis", "spark", "logs", "runs", "java", "bookie-*"),
-    *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties", "internal-token"),
-    "set-up-code",
-)
-"""Patterns of the files and folders that an instance creates in its data folder."""
 CHILDREN_END_S = 20.0
 """Time within which the children of a killed supervisor must end."""
 
@@ -155,6 +150,8 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
     if args.clusters:
         fail("--clusters is not built yet: one instance has one cluster, `standalone`")
     lock = _lock_data(data_dir)
+    if problem := data_folder.refusal(data_dir):
+        fail(problem)
     options = plan.InstanceOptions(
         data_dir=data_dir,
         settings=settings,
@@ -236,7 +233,7 @@ def _lock_data(data_dir: Path) -> IO[str]:
     """Create the folders and acquire the instance's lock; the kernel releases it when this process ends in any way."""
     try:
         (data_dir / "logs").mkdir(parents=True, exist_ok=True)
-        lock = (data_dir / "instance.lock").open("a+")
+        lock = (data_dir / LOCK).open("a+")
     except OSError as error:
         fail(
             f"cannot write to {data_dir}: {error.strerror}. Mend it with: MAGNETAR_DATA_DIR=/some/folder make run"

@@ -37,6 +37,9 @@ COMMANDS: dict[str, CommandEntry] = {
     "init": CommandEntry("programs", "Write the metadata of a new cluster.", "init"),
     "certificates": CommandEntry("programs", "Make certificates for TLS.", "certificates"),
     "tokens": CommandEntry("programs", "Make and check tokens.", "tokens"),
+    "backup": CommandEntry("backup", "Back up an instance or a cluster, or check a backup."),
+    "restore": CommandEntry("restore", "Restore a backup into an empty instance or cluster."),
+    "wipe": CommandEntry("wipe", "Remove what an instance or a bookie has stored."),
     "manage": CommandEntry("programs", "Run a command of the gateway's Django.", "manage"),
     **{
         name: CommandEntry("programs", "As in `init`.", name.replace("-", "_"), hidden=True)

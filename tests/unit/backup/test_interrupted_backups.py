@@ -4,7 +4,9 @@ import errno
 
 import pytest
 
+from engine.backup.backup_manifest import decode, encode
 from engine.backup.errors import BackupError, DamagedBackupError
+from engine.backup.part_files import FileSum
 from engine.managed.ledger import InitialPosition
 from tests.sim.kit.disk import Crashed, FaultDisk
 from tests.support.managed_cluster import NAME, Brokers, publish, rolling
@@ -119,6 +121,15 @@ async def test_a_later_format_is_refused_by_its_release(brokers: Brokers) -> Non
     file.pwritev([text], 0)
     with pytest.raises(DamagedBackupError, match="format 9, and this release reads 1"):
         await checked(disk)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../escaped", "secure/../../escaped"])
+async def test_a_manifest_names_no_file_outside_of_the_backup(brokers: Brokers, name: str) -> None:
+    await filled(brokers)
+    manifest = await save(brokers, FaultDisk())
+    changed = manifest.with_files({name: (FileSum(0, ""), "nothing", False)})
+    with pytest.raises(DamagedBackupError, match="names a file outside of the backup"):
+        decode(encode(changed))
 
 
 async def test_an_unreadable_ledger_fails_the_backup(brokers: Brokers) -> None:
