@@ -38,6 +38,8 @@ class StreamedAnswer(asyncio.Protocol):
 
     def __init__(self, name: str, request: h11.Request, body: bytes) -> None:
         self.status = 0
+        self.location = ""
+        """The URL to which an answer redirects."""
         self._name = name
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
         self._request = request
@@ -123,6 +125,9 @@ class StreamedAnswer(asyncio.Protocol):
                 return True
             case h11.Response():
                 self.status = event.status_code
+                for name, value in event.headers:
+                    if name == b"location":
+                        self.location = value.decode("latin-1")
                 return True
             case h11.Data():
                 self._pieces.append(bytes(event.data))

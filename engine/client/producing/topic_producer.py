@@ -120,6 +120,11 @@ class TopicProducer:
         return [part.name for part in self._parts]
 
     @property
+    def schema_version(self) -> bytes:
+        """The version of the settings' schema at the last attachment; empty without one."""
+        return self._parts[0].schema_version
+
+    @property
     def error(self) -> MagnetarError | None:
         """The error of a partition that accepts no messages any more, if any."""
         return next((part.error for part in self._parts if part.error is not None), None)

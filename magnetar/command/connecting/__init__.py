@@ -1,0 +1,1 @@
+"""Addresses and credentials of a cluster, and clients made of them."""

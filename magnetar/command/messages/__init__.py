@@ -1,0 +1,1 @@
+"""Messages as commands publish, receive and print them."""
