@@ -254,7 +254,7 @@ def test_bundles_of_a_broker_are_unloaded_by_the_command_and_the_old_preview_is_
     page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
     page.get_by_role("button", name=f"all bundles of {broker}").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("To move all of them away, stop it")
+    expect(dialog).to_contain_text("To move all of them away for longer, drain it")
     dialog.get_by_text("As a command").click()
     command = dialog.get_by_role("region", name="curl command").inner_text()
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=60, check=True)

@@ -16,9 +16,23 @@ const balance: Balance = {
     },
   ],
   silent: ["d:8080"],
+  drains: [
+    {
+      ...{ broker: "e:8080", since: 1_000, by: "anna", left: 1, moved: 4, unloaded: 0 },
+      refused: [
+        { subject: "t/n/0x00000000_0x40000000", reason: "no other broker may serve it", kind: "drain" },
+      ],
+    },
+  ],
   moves: [
     {
-      ...{ bundle: "t/n/0x80000000_0xffffffff", from_broker: "a:8080", to_broker: "b:8080", at: 5_000 },
+      ...{
+        kind: "balance",
+        bundle: "t/n/0x80000000_0xffffffff",
+        from_broker: "a:8080",
+        to_broker: "b:8080",
+        at: 5_000,
+      },
       ...{ reason: "load 0.9 of a:8080, 0.1 of b:8080", result: "" },
     },
   ],
@@ -33,6 +47,8 @@ test("every reason, overloaded bundle and move is listed with its result", () =>
   const panel = within(screen.getByRole("region", { name: "Balance of load" }));
   panel.getByText("Nothing else is moved because …");
   panel.getByText(/its load is unknown/);
+  panel.getByText(/e:8080 is drained since .* by anna. 1 bundle is left./);
+  panel.getByText(/no other broker may serve it/);
   panel.getByText(/give the topic partitions/);
   panel.getByText("d:8080: whether bundles are overloaded there is not known.");
   const moves = within(screen.getByRole("region", { name: "Last moves" }));

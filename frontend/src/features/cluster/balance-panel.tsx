@@ -7,13 +7,14 @@ import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import type { Balance, BrokerLoad, MovedBundle } from "./balance/balance-queries";
-import { ageOf, changesOf, percent, resultOf, stateOf, staysOf } from "./balance/balance-words";
+import { ageOf, changesOf, percent, resultOf, routeOf, stateOf, staysOf } from "./balance/balance-words";
 import cells from "./cluster.module.css";
+import { drainOf } from "./drains/drain-words";
 
 const HEIGHT_PX = 420;
 const REASONS_MAX = 20;
 
-/** The broker that plans, the spread of the loads, why bundles are not moved, and the last moves. */
+/** The broker that plans, the spread of the loads, drains, why bundles are not moved, the last moves and splits. */
 export function BalancePanels({ found }: { found: UseQueryResult<Balance> }) {
   const { data } = found;
   return (
@@ -32,6 +33,12 @@ export function BalancePanels({ found }: { found: UseQueryResult<Balance> }) {
           <Panel title="Balance of load" note={data.at === null ? undefined : `checked ${dateTime(data.at)}`}>
             <div className={styles.dialog}>
               <p>{stateOf(data)}</p>
+              {data.drains.map((drain) => (
+                <div key={drain.broker}>
+                  <p>{drainOf(drain)}</p>
+                  <Reasons title="Bundles that cannot leave it yet" of={drain.refused} />
+                </div>
+              ))}
               <Reasons title={staysOf(data)} of={data.not_moved} />
               <Reasons title="Overloaded bundles that are not split" of={data.not_split} />
               {data.silent.length > 0 && (
@@ -46,8 +53,8 @@ export function BalancePanels({ found }: { found: UseQueryResult<Balance> }) {
               caption="Last moves"
               rows={data.moves}
               maxHeight={HEIGHT_PX}
-              rowKey={({ bundle, at }) => `${bundle} ${at}`}
-              empty={<Empty title="No bundle was moved for its load yet" />}
+              rowKey={({ bundle, kind, at }) => `${bundle} ${kind} ${at}`}
+              empty={<Empty title="No bundle was moved or split yet" />}
               columns={[
                 {
                   key: "bundle",
@@ -55,7 +62,7 @@ export function BalancePanels({ found }: { found: UseQueryResult<Balance> }) {
                   cell: (move) => (
                     <span className={cells.address}>
                       <span className="mono">{move.bundle}</span>
-                      <small>{`${move.from_broker} → ${move.to_broker}`}</small>
+                      <small>{routeOf(move)}</small>
                     </span>
                   ),
                 },

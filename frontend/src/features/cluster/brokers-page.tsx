@@ -14,6 +14,9 @@ import { balanceQuery } from "./balance/balance-queries";
 import { BalancePanels, Load } from "./balance-panel";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
+import type { DrainChange } from "./drains/drain-queries";
+import { progressOf } from "./drains/drain-words";
+import { Draining } from "./drains/draining";
 import { type Broker, brokersQuery } from "./queries";
 
 const route = getRouteApi("/c/$cluster/brokers");
@@ -26,8 +29,10 @@ export function BrokersPage() {
   const rows = found.data?.rows;
   const balance = useQuery({ ...balanceQuery(cluster), enabled: rows !== undefined });
   const loads = new Map(balance.data?.loads.map((load) => [load.broker, load]));
+  const drains = new Map(balance.data?.drains.map((drain) => [drain.broker, drain]));
   const unowned = found.data?.unowned ?? null;
   const [unloading, setUnloading] = useState<string | null>(null);
+  const [draining, setDraining] = useState<DrainChange | null>(null);
   return (
     <Page>
       <ClusterHead title="Brokers" at={found.dataUpdatedAt} failed={found.isError} />
@@ -73,7 +78,19 @@ export function BrokersPage() {
                   </span>
                 ),
               },
-              { key: "state", header: "State", cell: (row) => <State text={row.state} since={row.since} /> },
+              {
+                key: "state",
+                header: "State",
+                cell: (row) => {
+                  const drain = drains.get(row.id);
+                  return (
+                    <span className={styles.address}>
+                      <State text={row.state} since={row.since} />
+                      {drain && <small className={styles.why}>{progressOf(drain)}</small>}
+                    </span>
+                  );
+                },
+              },
               { key: "load", header: "Load", cell: (row) => <Load of={loads.get(row.id)} /> },
               {
                 key: "started",
@@ -116,24 +133,39 @@ export function BrokersPage() {
                 key: "unload",
                 header: "Changes",
                 headerHidden: true,
-                cell: (row) => (
-                  <ActionButton
-                    size="compact-xs"
-                    variant="default"
-                    disabled={row.bundles === 0}
-                    why={whyNot("unloadBroker")}
-                    aria-label={`Unload… all bundles of ${row.id}`}
-                    onClick={() => setUnloading(row.id)}
-                  >
-                    Unload…
-                  </ActionButton>
-                ),
+                cell: (row) => {
+                  const ends = drains.has(row.id);
+                  return (
+                    <span className={styles.filters}>
+                      <ActionButton
+                        size="compact-xs"
+                        variant="default"
+                        why={whyNot(ends ? "endDrain" : "drainBroker")}
+                        aria-label={ends ? `End drain… of ${row.id}` : `Drain… ${row.id}`}
+                        onClick={() => setDraining({ cluster, broker: row.id, ends })}
+                      >
+                        {ends ? "End drain…" : "Drain…"}
+                      </ActionButton>
+                      <ActionButton
+                        size="compact-xs"
+                        variant="default"
+                        disabled={row.bundles === 0}
+                        why={whyNot("unloadBroker")}
+                        aria-label={`Unload… all bundles of ${row.id}`}
+                        onClick={() => setUnloading(row.id)}
+                      >
+                        Unload…
+                      </ActionButton>
+                    </span>
+                  );
+                },
               },
             ]}
           />
         </Panel>
       )}
       {rows !== undefined && <BalancePanels found={balance} />}
+      {draining !== null && <Draining wanted={draining} onClose={() => setDraining(null)} />}
       {unloading !== null && (
         <Unloading whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />
       )}

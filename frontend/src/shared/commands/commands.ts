@@ -388,6 +388,8 @@ export const COMMANDS = {
     pulsarAdmin: line("pulsar-admin", "namespaces", "unload", `${at.tenant}/${at.namespace}`),
   }),
   unloadBroker: brokerUnload,
+  drainBroker: onlyHere,
+  endDrain: onlyHere,
   changeSetting: settingChange,
   changeRack: rackChange,
   skipAll: (at: OfSubscription) => cursorChange(at, "skip_all", ["skip", "--all"], ["clear-backlog"]),

@@ -39,9 +39,7 @@ export function remarksOf(whose: Whose, { total, owners, brokers }: UnloadPrevie
     "Unacknowledged messages are delivered again.",
     takersOf(brokers),
     ...("broker" in whose
-      ? [
-          "While it runs, the broker can own bundles again. To move all of them away, stop it: a broker that is stopped, by standalone stop NAME or SIGTERM, hands all of them over.",
-        ]
+      ? ["While it runs, the broker can own bundles again. To move all of them away for longer, drain it."]
       : []),
   ];
 }

@@ -1,13 +1,20 @@
 import { expect, test } from "vitest";
-import type { Balance, BrokerLoad } from "./balance-queries";
-import { ageOf, changesOf, resultOf, stateOf, staysOf } from "./balance-words";
+import type { Balance, BrokerLoad, MovedBundle } from "./balance-queries";
+import { ageOf, changesOf, resultOf, routeOf, stateOf, staysOf } from "./balance-words";
 
 const load: BrokerLoad = {
   ...{ broker: "a:8080", load: 0.5, why: "", at: 1_000, bundles: 4, gains: 0, losses: 0 },
 };
 const balance: Balance = {
   ...{ leader: "a:8080", reason: "", at: 5_000, spread: 0.1, spread_max: 0.25 },
-  ...{ loads: [load, { ...load, broker: "b:8080" }], not_moved: [], not_split: [], silent: [], moves: [] },
+  ...{
+    loads: [load, { ...load, broker: "b:8080" }],
+    not_moved: [],
+    not_split: [],
+    silent: [],
+    moves: [],
+    drains: [],
+  },
 };
 
 test("each state of the balance is described in words", () => {
@@ -25,10 +32,18 @@ test("each state of the balance is described in words", () => {
 });
 
 test("only moves of the last plan qualify the reasons", () => {
-  const move = { bundle: "t/n/x", from_broker: "a", to_broker: "b", reason: "", result: "", at: 5_000 };
+  const move: MovedBundle = {
+    ...{ kind: "balance", bundle: "t/n/x", from_broker: "a", to_broker: "b" },
+    ...{ reason: "", result: "", at: 5_000 },
+  };
   expect(staysOf(balance)).toBe("Nothing is moved because …");
   expect(staysOf({ ...balance, moves: [move] })).toBe("Nothing else is moved because …");
   expect(staysOf({ ...balance, moves: [{ ...move, at: 4_000 }] })).toBe("Nothing is moved because …");
+  expect(staysOf({ ...balance, moves: [{ ...move, kind: "drain" }] })).toBe("Nothing is moved because …");
+  expect(routeOf(move)).toBe("a → b");
+  expect(routeOf({ ...move, kind: "drain" })).toBe("a → b, drained");
+  expect(routeOf({ ...move, kind: "operator" })).toBe("a → b, by request");
+  expect(routeOf({ ...move, kind: "split", to_broker: "" })).toBe("split by a");
 });
 
 test("unknown changes and results are not zero", () => {

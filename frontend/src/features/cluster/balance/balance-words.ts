@@ -1,5 +1,5 @@
 import { age, plural, rate } from "../../../lib/format";
-import type { Balance, BrokerLoad } from "./balance-queries";
+import type { Balance, BrokerLoad, MovedBundle } from "./balance-queries";
 
 /** 0.256 → "25.6 %" */
 export function percent(share: number): string {
@@ -21,7 +21,7 @@ export function stateOf({ leader, reason, spread, spread_max, loads }: Balance):
 
 /** Head of the reasons for which bundles stay; `moves` are the last ones, of any plan. */
 export function staysOf({ at, moves }: Balance): string {
-  return moves.some((move) => move.at === at)
+  return moves.some((move) => move.kind === "balance" && move.at === at)
     ? "Nothing else is moved because …"
     : "Nothing is moved because …";
 }
@@ -41,6 +41,13 @@ export function changesOf({ gains, losses }: BrokerLoad): string {
   ]
     .filter(Boolean)
     .join(", ");
+}
+
+/** From where to where a bundle was moved, or which broker split it. */
+export function routeOf({ kind, from_broker, to_broker }: MovedBundle): string {
+  if (kind === "split") return `split by ${from_broker}`;
+  const why = kind === "drain" ? ", drained" : kind === "operator" ? ", by request" : "";
+  return `${from_broker} → ${to_broker}${why}`;
 }
 
 /** The result of a move in words. */
