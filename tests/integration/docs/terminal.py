@@ -19,8 +19,13 @@ BLOCK_S_MAX = 60.0
 """Bound of a block in seconds, which only one that hangs reaches."""
 PROGRAMS = ("curl", "openssl", "jq", "node", "go", "mvn", "java", "sqlite3")
 """Programs that a block may use and a machine may not have."""
-CURL = "silent\nshow-error\nfail-with-body\n"
-"""Options of curl: as on a terminal, and a refusal fails the block (status 22)."""
+CURL = """#!/bin/sh
+for argument; do
+  case $argument in -[!-]*f* | -f* | --fail* | *http_code*) exec {curl} -sS "$@" ;; esac
+done
+exec {curl} -sS --fail-with-body "$@"
+"""
+"""Wrapper of curl: no meter, as on a terminal; a refusal fails unless the page handles it (-f, %{http_code})."""
 CLIENT_LOG = re.compile(
     r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [A-Z]+ +\[\d+\] .*\n", re.MULTILINE
 )
@@ -92,7 +97,6 @@ class Terminal:
         self._env = environment(instance, folder, bin_folder)
         self._running: list[tuple[Block, subprocess.Popen[bytes], Path, str]] = []
         (folder / ".where").write_text(f"{folder}\n")
-        (folder / ".curlrc").write_text(CURL)
 
     def run(self, page: Page) -> None:
         """Run all blocks of the page. Raises WrongBlockError for the first that is not as the page says."""
@@ -183,12 +187,15 @@ def environment(instance: Instance, folder: Path, bin_folder: Path) -> dict[str,
 
 
 def write_programs(folder: Path) -> Path:
-    """Write the command ``magnetar`` of this source tree into ``folder``."""
+    """Write the command ``magnetar`` of this source tree, and ``curl``, into ``folder``."""
     folder.mkdir()
-    command = folder / "magnetar"
     root, python = (shlex.quote(str(path)) for path in (ROOT, sys.executable))
-    command.write_text(MAGNETAR.format(root=root, python=python))
-    command.chmod(0o755)
+    programs = {"magnetar": MAGNETAR.format(root=root, python=python)}
+    if (curl := shutil.which("curl")) is not None:
+        programs["curl"] = CURL.replace("{curl}", shlex.quote(curl))
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
     return folder
 
 
