@@ -8,18 +8,20 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from engine.base import log as logs
 from engine.base.disk.secret_files import restrict
-from engine.base.settings import SettingsError
+from engine.base.settings import SettingsError, is_installed
 from gateway.standalone import data_folder, plan
 from gateway.standalone.control import NotRunningError, send_request
 from gateway.standalone.data_folder import LOCK, OWN_PATHS
 from gateway.standalone.leftovers import end_leftovers
+from gateway.standalone.memory_folder import NoMemoryFolderError, memory_folder
 from gateway.standalone.programs import (
     ProgramMissingError,
     java_home,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from gateway.standalone.secure import SecureFiles
 
 BACKLOG = 1024
+START = "magnetar dev" if is_installed() else "make run"
+"""The command that starts an instance."""
 ANSWER_S = 180.0
 """Time within which a running instance must answer, while it may wait for a child that starts."""
 BOOKIE_BYTES = 300 << 20
@@ -46,7 +50,12 @@ def main(argv: Sequence[str], prog: str = "manage.py standalone") -> int:
     """Run the command line of the program ``prog``; return the exit code."""
     parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
+    dev = verbs.add_parser("dev", help="start an instance of one bookie and one broker")
+    _add_start_options(dev)
+    dev.set_defaults(bookies=1, brokers=1, gateways=1, metadata=plan.METADATA[0])
+    dev.set_defaults(secure=False, proxy=False, clusters=None)
     run = verbs.add_parser("run", help="start an instance and stay in the foreground")
+    _add_start_options(run)
     run.add_argument("--bookies", type=int, default=1, help="number of bookies, 1 to 16")
     run.add_argument("--brokers", type=int, default=1, help="number of brokers, 1 to 16")
     run.add_argument(
@@ -79,21 +88,59 @@ def main(argv: Sequence[str], prog: str = "manage.py standalone") -> int:
             "name", help="a child's name, or a broker's id"
         )
     args = parser.parse_args(argv)
-    try:
-        given = {"gateways": getattr(args, "gateways", None)}
-        settings = PROGRAM.load(os.environ, Path.cwd(), given)
-    except SettingsError as error:
-        fail(str(error))
-    data_dir = settings.instance.data_dir.resolve()
-    if args.verb == "run":
-        logs.configure(settings.log)
-        configure_output(settings.log.log_format)
-        return _run(args, data_dir, settings)
+    if args.verb in ("run", "dev"):
+        return _start(args)
+    data_dir = _load({}).instance.data_dir.resolve()
     if args.verb == "demo":
         configure_output("text")
         return _demo(data_dir)
     as_json: bool = getattr(args, "json", False)
     return _control(args.verb, getattr(args, "name", ""), data_dir, as_json=as_json)
+
+
+def _add_start_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="keep the data in memory (/dev/shm) and remove it at the end; needs 300 MiB and all that is published",
+    )
+    parser.add_argument(
+        "--port-offset", metavar="N", help="add N to every port, to run beside another instance"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one line of JSON to standard output when ready, and reports to standard error",
+    )
+
+
+def _start(args: argparse.Namespace) -> int:
+    """Start the instance and return its exit code."""
+    if not args.memory:
+        return _start_on(None, args)
+    try:
+        with memory_folder() as folder:
+            return _start_on(folder, args)
+    except NoMemoryFolderError as error:
+        fail(str(error))
+
+
+def _start_on(folder: Path | None, args: argparse.Namespace) -> int:
+    """Start the instance on ``folder``; None: on the one that is set."""
+    given = {"data_dir": folder, "gateways": args.gateways, "port_offset": args.port_offset}
+    settings = _load(given)
+    logs.configure(settings.log)
+    # With --json, standard output has only the line for programs.
+    configure_output(settings.log.log_format, sys.stderr if args.json else sys.stdout)
+    return _run(args, settings.instance.data_dir.resolve(), settings)
+
+
+def _load(given: Mapping[str, object]) -> StandaloneSettings:
+    """Return the settings; exit with a message for an invalid one."""
+    try:
+        return PROGRAM.load(os.environ, Path.cwd(), given)
+    except SettingsError as error:
+        fail(str(error))
 
 
 def _demo(data_dir: Path) -> int:
@@ -123,7 +170,7 @@ def _request(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
         answer = send_request(plan.control_socket(data_dir), verb, name, timeout_s=ANSWER_S)
     except NotRunningError:
         fail(
-            f"no instance runs on {data_dir}. Start one with: make run; set MAGNETAR_DATA_DIR for an"
+            f"no instance runs on {data_dir}. Start one with: {START}; set MAGNETAR_DATA_DIR for an"
             " instance that keeps its data elsewhere"
         )
     if "error" in answer:
@@ -183,7 +230,8 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
             if problem := _port_problem(options.host, port, child.name, label):
                 fail(problem)
     if problem := _room_problem(data_dir, options.bookies):
-        fail(problem)
+        elsewhere = "choose another folder with MAGNETAR_DATA_DIR=/some/folder"
+        fail(f"{problem}. Make room, or {'leave out --memory' if args.memory else elsewhere}")
     listeners = _listeners(options.host, children)
     _prepare_folders(options, children)
     if not is_zookeeper:
@@ -191,7 +239,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
             take_over(data_dir, options.host, report)
         except TakeoverError as error:
             fail(str(error))
-    supervisor_banner = _banner(options, children)
+    banner = _banner(options, children, args)
 
     async def serve() -> int:
         supervisor = Supervisor(
@@ -201,7 +249,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
             control_socket=socket_path,
             listeners=listeners,
         )
-        return await supervisor.run(supervisor_banner)
+        return await supervisor.run(banner)
 
     with lock:
         return asyncio.run(serve())
@@ -236,7 +284,7 @@ def _lock_data(data_dir: Path) -> IO[str]:
         lock = (data_dir / LOCK).open("a+")
     except OSError as error:
         fail(
-            f"cannot write to {data_dir}: {error.strerror}. Mend it with: MAGNETAR_DATA_DIR=/some/folder make run"
+            f"cannot write to {data_dir}: {error.strerror}. Mend it with: MAGNETAR_DATA_DIR=/some/folder {START}"
         )
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -275,8 +323,7 @@ def _room_problem(data_dir: Path, bookies: int) -> str:
         return ""
     return (
         f"{data_dir} has {free >> 20} MiB free; {new} new bookie{'s need' if new > 1 else ' needs'}"
-        f" {new * BOOKIE_BYTES >> 20}."
-        " Make room, or choose another folder with MAGNETAR_DATA_DIR=/some/folder"
+        f" {new * BOOKIE_BYTES >> 20}"
     )
 
 
@@ -305,7 +352,7 @@ def _bind(sock: socket.socket, host: str, port: int, user: str) -> str:
     except OSError as error:
         return (
             f"port {port} ({user}) cannot be used: {error.strerror}."
-            " Free it, or choose others with MAGNETAR_PORT_OFFSET=4000 make run"
+            f" Free it, or choose others with MAGNETAR_PORT_OFFSET=4000 {START}"
         )
     return ""
 
@@ -341,25 +388,45 @@ def _move_misplaced_data(folder: Path) -> None:
         shutil.move(misplaced, folder / "version-2")
 
 
-def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]
+def _banner(
+    options: plan.InstanceOptions, children: Sequence[plan.Child], args: argparse.Namespace
+) -> Callable[[float], str]:
+    """Return a function that returns the report of the instance's readiness, and prints it as JSON where asked to."""
     ports = {child.name: child.ports for child in children}
     broker, all_ports, host = ports["broker-1"], options.ports(), options.host
+    http, pulsar = f"http://{host}:{all_ports['HTTP']}", f"pulsar://{host}:{broker['pulsar']}"
+    folder = options.data_dir
 
     def text(took_s: float) -> str:
+        if args.json:
+            line = {
+                "ready": True,
+                "seconds": round(took_s, 3),
+                "pid": os.getpid(),
+                "http": http,
+                "pulsar": pulsar,
+                "data_dir": str(folder),
+            }
+            print(json.dumps(line), flush=True)
         lines = [
             f"ready in {took_s:.1f} s",
-            f"  console, REST, WebSocket  http://{host}:{all_ports['HTTP']}",
-            f"  Pulsar clients            pulsar://{host}:{broker['pulsar']}",
+            f"  console, REST, WebSocket  {http}",
+            f"  Pulsar clients            {pulsar}",
             *(
                 _secure_lines(options.secure, host, all_ports["HTTPS"], broker)
                 if options.secure
                 else ()
             ),
             *_proxy_lines(host, ports.get("proxy")),
-            *_set_up_lines(options.data_dir, host, all_ports["HTTP"]),
+            *_set_up_lines(folder, host, all_ports["HTTP"]),
             f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}",
-            f"  logs and data             {options.data_dir}",
-            "  Ctrl-C stops everything; data stays",
+            f"  logs and data             {folder}",
+            *(
+                [f"  in another terminal       export MAGNETAR_DATA_DIR={folder}"]
+                if args.memory
+                else []
+            ),
+            f"  Ctrl-C stops everything; data {'is removed' if args.memory else 'stays'}",
         ]
         return "\n".join(lines)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
 from engine.base import log as logs
 from gateway.standalone.control import STOPPING, reachable
@@ -59,9 +59,9 @@ def report(text: str) -> None:
     log.info("%s", text)
 
 
-def configure_output(form: str) -> None:
-    """Send reports to standard output, as ``text`` for people or as ``json``."""
-    handler = logging.StreamHandler(sys.stdout)
+def configure_output(form: str, stream: TextIO | None = None) -> None:
+    """Send reports to ``stream`` or standard output, as ``text`` for people or as ``json``."""
+    handler = logging.StreamHandler(sys.stdout if stream is None else stream)
     plain = logging.Formatter("%(name)s: %(message)s")
     handler.setFormatter(logs.formatter(form) if form == "json" else plain)
     log.handlers[:] = [handler]
@@ -69,7 +69,7 @@ def configure_output(form: str) -> None:
     log.propagate = False
 
 
-def fail(text: str) -> None:
+def fail(text: str) -> NoReturn:
     """Print one line with the problem and its remedy, then exit with code 1."""
     sys.exit(f"magnetar: {text}")
 

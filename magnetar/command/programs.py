@@ -140,6 +140,12 @@ manage = program(
     "Run a command of the gateway's Django, such as `audit_verify`. `manage help` lists them.",
     _manage,
 )
+dev = program(
+    "dev",
+    "Start an instance of one broker and one bookie on this machine: Pulsar clients on 6650, console, REST and"
+    " WebSocket on 8080. Ctrl-C stops it. `--help` lists the options.",
+    _instance("dev"),
+)
 run = program(
     "run",
     "Start an instance: metadata server, bookies, brokers, gateway. Ctrl-C stops it. `--help` lists the options.",
