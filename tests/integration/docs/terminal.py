@@ -181,6 +181,7 @@ def environment(instance: Instance, folder: Path, bin_folder: Path) -> dict[str,
     """Return the variables of a reader's shell, for whom the instance has the default ports."""
     env = {name: text for name, text in os.environ.items() if not name.startswith("MAGNETAR_")}
     env |= {f"MAGNETAR_{name}_PORT": str(port) for name, port in instance.ports.items()}
+    env |= {"MAGNETAR_URL": instance.url, "MAGNETAR_ADMIN_URL": instance.http}
     env |= {"MAGNETAR_DATA_DIR": str(instance.data_dir), "HOME": str(folder)}
     env |= {"PATH": f"{bin_folder}:{Path(sys.executable).parent}:{env['PATH']}"}
     return env | {"LC_ALL": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "120"}

@@ -1,10 +1,14 @@
 """The documentation site: links inside of it lead somewhere, and its pages load nothing from elsewhere."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-DOCS = Path(__file__).parents[3] / "docs"
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
 INDEX = "# First\n\n```{{toctree}}\n:glob:\n\n*\n```\n\n{}\n"
 
 
@@ -46,3 +50,18 @@ def test_links_that_lead_somewhere_are_kept_and_links_to_code_become_text(tmp_pa
     assert 'href="https://host.example/"' in page
     assert "code.py" not in page
     assert not (tmp_path / "site" / "_downloads").exists()
+
+
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#]+)")
+"""A relative link, without its anchor."""
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
+def test_links_of_the_pages_beside_the_site_lead_somewhere(path: Path) -> None:
+    assert [link for link in LINK.findall(path.read_text()) if not (ROOT / link).exists()] == []
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    assert len(text.encode()) <= 7 << 10

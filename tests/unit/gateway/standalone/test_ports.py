@@ -8,7 +8,7 @@ import pytest
 from gateway.standalone.ports import BROWSERS_REFUSE, PORT_MAX, default_ports, refusal
 
 SIZES = [(1, 1), (3, 2), (16, 16)]
-README = Path(__file__).resolve().parents[4] / "README.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "instance.md"
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_a_port_with_a_name_of_its_own_is_not_moved() -> None:
     assert refusal(1000, 1, 1, named=("ZOOKEEPER",)) == ""
 
 
-def test_the_offsets_of_the_readme_work_in_every_size_and_beside_each_other() -> None:
-    text = README.read_text()
+def test_the_documented_offsets_work_in_every_size_and_beside_each_other() -> None:
+    text = PAGE.read_text()
     named = [int(number) for number in re.findall(r"MAGNETAR_PORT_OFFSET=(\d+)", text)]
     assert named == [4000]
     steps = [4000, 8000, 12000, 16000]
