@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from gateway.standalone.secure import SecureFiles
 
 BACKLOG = 1024
+UNREACHABLE = 3
+"""Exit code of a request to an instance that does not run, as of all commands whose server does not answer."""
 START = "magnetar dev" if is_installed() else "make run"
 """The command that starts an instance."""
 ANSWER_S = 180.0
@@ -140,7 +142,7 @@ def _load(given: Mapping[str, object]) -> StandaloneSettings:
     try:
         return PROGRAM.load(os.environ, Path.cwd(), given)
     except SettingsError as error:
-        fail(str(error))
+        fail(str(error), os.EX_CONFIG)
 
 
 def _demo(data_dir: Path) -> int:
@@ -171,7 +173,8 @@ def _request(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
     except NotRunningError:
         fail(
             f"no instance runs on {data_dir}. Start one with: {START}; set MAGNETAR_DATA_DIR for an"
-            " instance that keeps its data elsewhere"
+            " instance that keeps its data elsewhere",
+            UNREACHABLE,
         )
     if "error" in answer:
         fail(answer["error"])
@@ -220,7 +223,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
             redis=_redis(options),
         )
     except (ProgramMissingError, plan.PlanError) as error:
-        fail(str(error))
+        fail(str(error), os.EX_CONFIG)
     socket_path = plan.control_socket(data_dir)
     socket_path.unlink(missing_ok=True)  # A killed instance leaves it behind.
     end_leftovers(data_dir / "logs", CHILDREN_END_S, report)

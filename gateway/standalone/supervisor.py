@@ -69,9 +69,10 @@ def configure_output(form: str, stream: TextIO | None = None) -> None:
     log.propagate = False
 
 
-def fail(text: str) -> NoReturn:
-    """Print one line with the problem and its remedy, then exit with code 1."""
-    sys.exit(f"magnetar: {text}")
+def fail(text: str, code: int = 1) -> NoReturn:
+    """Print one line with the problem and its remedy, then exit with ``code``."""
+    print(f"magnetar: {text}", file=sys.stderr)
+    sys.exit(code)
 
 
 class ChildState(Enum):
@@ -426,7 +427,7 @@ class Supervisor:
     async def run(self, banner: Callable[[float], str]) -> int:
         """Start all children and serve until SIGINT or SIGTERM; return the exit code.
 
-        It is 1 when a child refuses its settings before the instance is ready.
+        It is EX_CONFIG when a child refuses its settings before the instance is ready.
         """
         # The name must be valid to the end: Python 3.13 reads it again when the server closes.
         with reachable(self._socket_path) as name:
@@ -469,7 +470,7 @@ class Supervisor:
     async def _stop_when_refused(self, child: ChildProcess) -> None:
         await child.refused.wait()
         if not self._serving and not child.spec.serves:
-            self._exit_code = 1
+            self._exit_code = os.EX_CONFIG
             self._stopping.set()
 
     async def _rotate_logs(self) -> None:

@@ -13,12 +13,25 @@ Run = Callable[[list[str]], int | None]
 """Runs a program with its arguments and returns its exit status, None for 0; or exits itself."""
 
 
-def program(name: str, summary: str, run: Run) -> click.Command:
+EXITS = (
+    "Exit status: 0 after a stop on request, 1 after a failure, 2 for wrong usage, 78 where a restart cannot help, such"
+    " as for an invalid setting."
+)
+"""End of the help of servers."""
+
+
+def server(name: str, summary: str, run: Run) -> click.Command:
+    """Return the command of a program that runs until it is stopped."""
+    return program(name, summary, run, EXITS)
+
+
+def program(name: str, summary: str, run: Run, epilog: str | None = None) -> click.Command:
     """Return a command that passes its arguments to ``run`` as they are."""
 
     @click.command(
         name,
         help=summary,
+        epilog=epilog,
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
@@ -91,36 +104,36 @@ def _manage(arguments: list[str]) -> int | None:
     return None
 
 
-broker = program(
+broker = server(
     "broker",
     "Run a broker until SIGTERM or Ctrl-C, which drain it. It takes no options: its settings are in magnetar.toml"
     " and in MAGNETAR_* variables.",
     _engine("broker"),
 )
-proxy = program(
+proxy = server(
     "proxy",
     "Run a proxy in front of brokers until SIGTERM or Ctrl-C. It takes no options: its settings are in magnetar.toml"
     " and in MAGNETAR_* variables.",
     _engine("proxy"),
 )
-bookie = program(
+bookie = server(
     "bookie",
     "Run a bookie until SIGTERM or Ctrl-C. `bookie inspect` and `bookie rebuild-index` are tools for the files of one"
     " that is stopped. `--help` lists the options.",
     _bookie,
 )
-metadata = program(
+metadata = server(
     "metadata",
     "Run a metadata server until SIGTERM or Ctrl-C. `metadata copy FROM TO` copies a store."
     " `--help` lists the options.",
     _engine("metadata"),
 )
-gateway = program(
+gateway = server(
     "gateway",
     "Run a gateway (console, REST and WebSocket endpoints) until SIGTERM or Ctrl-C. `--help` lists the options.",
     _gateway,
 )
-worker = program(
+worker = server(
     "worker",
     "Run a worker of analyses until SIGTERM or Ctrl-C; needs Redis and the extra `spark`. Options are Celery's.",
     _worker,
@@ -140,13 +153,13 @@ manage = program(
     "Run a command of the gateway's Django, such as `audit_verify`. `manage help` lists them.",
     _manage,
 )
-dev = program(
+dev = server(
     "dev",
     "Start an instance of one broker and one bookie on this machine: Pulsar clients on 6650, console, REST and"
     " WebSocket on 8080. Ctrl-C stops it. `--help` lists the options.",
     _instance("dev"),
 )
-run = program(
+run = server(
     "run",
     "Start an instance: metadata server, bookies, brokers, gateway. Ctrl-C stops it. `--help` lists the options.",
     _instance("run"),

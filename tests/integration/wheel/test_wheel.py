@@ -1,4 +1,7 @@
-"""The wheel in an empty environment outside the checkout: its contents, each of its programs, and the first message."""
+"""The wheel in an empty environment outside the checkout: its contents, each of its programs, and the first message.
+
+``WHEEL_RESOLUTION=lowest-direct`` installs the oldest releases that pyproject.toml permits instead of the locked ones.
+"""
 
 import hashlib
 import json
@@ -15,7 +18,6 @@ from email.parser import Parser
 from pathlib import Path
 from typing import IO
 
-import pulsar
 import pytest
 
 from tests.support.ports import free_ports
@@ -26,6 +28,7 @@ BYTES_MAX = 150_000_000
 """Bytes of the files of an environment, with those of compiled modules."""
 PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 STARTED_S = 60.0
+RESOLUTION = os.environ.get("WHEEL_RESOLUTION", "")
 
 
 def build(folder: Path, **variables: str) -> Path:
@@ -107,7 +110,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     installed = Installed(tmp_path_factory.mktemp("installed"))
     subprocess.run([uv(), "venv", "-q", "--python", sys.executable, installed.venv], check=True)
     command = [uv(), "pip", "install", "-q", "--compile-bytecode", "--python"]
-    command += [str(installed.venv / "bin" / "python"), "-c", str(ROOT / "requirements.lock")]
+    command += [str(installed.venv / "bin" / "python")]
+    if RESOLUTION:
+        command += ["--resolution", RESOLUTION]
+    else:
+        command += ["-c", str(ROOT / "requirements.lock")]
     # What `make dev` has installed is in the cache.
     for options in (["--offline"], []):
         done = subprocess.run([*command, *options, str(wheel)], capture_output=True, text=True)
@@ -266,16 +273,14 @@ def test_the_first_message_of_an_instance_for_development(
         ready = json.loads(output.read_text())
         assert ready["ready"] is True
         assert ready["data_dir"] == str(installed.home / ".local" / "share" / "magnetar")
-        client = pulsar.Client(
-            ready["pulsar"], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        at = ("--url", ready["pulsar"], "--admin-url", ready["http"])
+        sent = installed.run("produce", "persistent://public/default/first", "hello", *at)
+        assert sent.returncode == 0, sent.stderr
+        read = installed.run(
+            *("consume", "persistent://public/default/first"),
+            *("--from", "earliest", "--count", "1", *at),
         )
-        try:
-            topic = "persistent://public/default/first"
-            client.create_producer(topic).send(b"hello")
-            start = pulsar.MessageId.earliest
-            assert client.create_reader(topic, start).read_next(20_000).data() == b"hello"
-        finally:
-            client.close()
+        assert (read.returncode, read.stdout) == (0, "hello\n"), read.stderr
         with urllib.request.urlopen(ready["http"], timeout=20) as answer:
             assert b"<title>" in answer.read()
         status = installed.run("status", "--json")

@@ -260,7 +260,7 @@ async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_word
     spec = supervisor._children["broker-1"].spec
     supervisor._children["broker-1"].spec = replace(spec, ready=Ready("tcp", 1))
     code = await asyncio.wait_for(supervisor.run(lambda took_s: "ready"), 120)
-    assert code == 1
+    assert code == os.EX_CONFIG
     assert "broker-1 refuses its settings (exit 78: broker: setting x must be a number)" in lines
     assert "ready" not in lines
 
