@@ -30,6 +30,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "produce": CommandEntry("cluster.produce", "Publish messages to a topic."),
     "consume": CommandEntry("cluster.consume", "Print messages of a topic."),
     "tail": CommandEntry("cluster.tail", "Print the messages that arrive from now on."),
+    "doctor": CommandEntry("cluster.doctor", "Check a cluster and this machine."),
     "broker": CommandEntry("programs", "Run a broker.", "broker"),
     "bookie": CommandEntry("programs", "Run a bookie.", "bookie"),
     "metadata": CommandEntry("programs", "Run a metadata server, or copy a store.", "metadata"),

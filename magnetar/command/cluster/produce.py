@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from magnetar.command.connecting.options import Target, connection_options
+from magnetar.command.connecting.options import ClusterAddress, connection_options
 from magnetar.command.messages.values import DURATION, PAIR
 from magnetar.command.output import json_option
 
@@ -44,7 +44,7 @@ COMPRESSIONS = ("none", "lz4", "zlib", "zstd", "snappy")
 @click.option("--quiet", "-q", is_flag=True, help="Print no message ids, only errors.")
 @json_option
 @connection_options
-def command(connection: Target, topic: str, **options: Any) -> None:
+def command(connection: ClusterAddress, topic: str, **options: Any) -> None:
     """Publish each MESSAGE to TOPIC; without any, each line of the standard input.
 
     Prints the id of each message after the broker has confirmed it, in the order of the receipts. Where the topic has a

@@ -2,7 +2,7 @@
 
 import click
 
-from magnetar.command.connecting.options import Target, connection_options
+from magnetar.command.connecting.options import ClusterAddress, connection_options
 from magnetar.command.messages.values import DURATION
 from magnetar.command.output import json_option
 
@@ -16,7 +16,7 @@ from magnetar.command.output import json_option
 @json_option
 @connection_options
 def command(
-    connection: Target,
+    connection: ClusterAddress,
     topic: str,
     count: int | None,
     timeout: float | None,

@@ -11,7 +11,7 @@ from engine.net.http_client import HttpClient, HttpError, NotReachedError
 from engine.net.network import LoopNetwork, Network
 from magnetar.command.connecting.client import tls, token
 from magnetar.command.connecting.failures import SIGN_IN, unreachable
-from magnetar.command.connecting.options import Target
+from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 
 TIMEOUT_S = 10.0
@@ -25,7 +25,7 @@ _HINTS = {401: SIGN_IN, 403: "Ask an administrator for the right", 503: "See `ma
 class Admin:
     """The REST interface of one cluster; made by ``administered``."""
 
-    def __init__(self, connection: Target, network: Network, timeout_s: float) -> None:
+    def __init__(self, connection: ClusterAddress, network: Network, timeout_s: float) -> None:
         secure = connection.admin_url.startswith("https")
         self.url = connection.admin_url
         self._connection = connection
@@ -85,7 +85,7 @@ class Admin:
 
 @asynccontextmanager
 async def administered(
-    connection: Target, network: Network | None = None, timeout_s: float = TIMEOUT_S
+    connection: ClusterAddress, network: Network | None = None, timeout_s: float = TIMEOUT_S
 ) -> AsyncIterator[Admin]:
     """Yield the REST interface, whose connections are closed at the end."""
     admin = Admin(connection, network or LoopNetwork(), timeout_s)

@@ -16,7 +16,7 @@ from engine.net.network import LoopNetwork, Network
 from engine.net.tls import ClientFiles, ContextSource
 from engine.wire import client_commands as say
 from magnetar.command.connecting.failures import failure
-from magnetar.command.connecting.options import ENCRYPTED, Target
+from magnetar.command.connecting.options import ENCRYPTED, ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ REQUEST_TIMEOUT_S = 10.0
 TOKEN_BYTES_MAX = 64 << 10
 
 
-def run(work: Coroutine[Any, Any, T], connection: Target, subject: str = "") -> T:
+def run(work: Coroutine[Any, Any, T], connection: ClusterAddress, subject: str = "") -> T:
     """Run ``work`` and return its result. Raises CommandFailed in place of the client's errors.
 
     Ctrl-C cancels the work, which closes what it opened; then KeyboardInterrupt is raised.
@@ -40,7 +40,7 @@ def run(work: Coroutine[Any, Any, T], connection: Target, subject: str = "") -> 
 
 @asynccontextmanager
 async def connected(
-    connection: Target, network: Network | None = None
+    connection: ClusterAddress, network: Network | None = None
 ) -> AsyncIterator[PulsarClient]:
     """Yield a client, which is closed at the end."""
     urls = connection.urls
@@ -68,7 +68,7 @@ async def connected(
         await client.close()
 
 
-def token(connection: Target) -> str:
+def token(connection: ClusterAddress) -> str:
     """Return the token; an empty text without one. Raises CommandFailed for a file that cannot be used."""
     if not connection.token_file:
         return connection.token
@@ -88,7 +88,7 @@ def token(connection: Target) -> str:
     return text
 
 
-def credentials(connection: Target) -> Callable[[bytes], tuple[str, bytes]] | None:
+def credentials(connection: ClusterAddress) -> Callable[[bytes], tuple[str, bytes]] | None:
     """Return the function that answers brokers' challenges; None where nothing is presented. Raises CommandFailed."""
     if token(connection):  # read again for a renewal
         return lambda challenge: ("token", token(connection).encode())
@@ -97,7 +97,7 @@ def credentials(connection: Target) -> Callable[[bytes], tuple[str, bytes]] | No
     return None
 
 
-def tls(connection: Target) -> ContextSource:
+def tls(connection: ClusterAddress) -> ContextSource:
     """Return the source of TLS contexts. Raises TlsFileError."""
     files = ClientFiles(
         connection.tls_trust_certs,

@@ -13,7 +13,7 @@ from engine.client.errors import (
     UnreachableError,
 )
 from engine.net.tls import TlsFileError
-from magnetar.command.connecting.options import CLEAR, Target
+from magnetar.command.connecting.options import CLEAR, ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 
 SIGN_IN = "Give a token by --token-file or MAGNETAR_TOKEN_FILE"
@@ -39,7 +39,7 @@ _HINTS = {
 }
 
 
-def failure(error: MagnetarError, connection: Target, subject: str = "") -> CommandFailed:
+def failure(error: MagnetarError, connection: ClusterAddress, subject: str = "") -> CommandFailed:
     """Return the error of a command. ``subject``: what the command names, such as a topic, for errors without a
     text."""
     text = " ".join(str(error).split()) or type(error).__name__
@@ -58,7 +58,7 @@ def failure(error: MagnetarError, connection: Target, subject: str = "") -> Comm
     return CommandFailed(f"{subject}: {text}" if subject else text)
 
 
-def unreachable(error: BaseException, connection: Target, url: str) -> CommandFailed:
+def unreachable(error: BaseException, connection: ClusterAddress, url: str) -> CommandFailed:
     """Return the error of a server that was not reached at ``url``, with the remedy for its cause."""
     cause = root_cause(error)
     option = "--admin-url" if url == connection.admin_url else "--url"

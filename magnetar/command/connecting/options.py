@@ -27,7 +27,7 @@ _OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ClusterAddress:
     """A cluster: addresses and credentials. ``origins`` has where each value came from, for messages."""
 
     url: str
@@ -113,7 +113,7 @@ def config_path(environ: Mapping[str, str]) -> Path:
     return Path(home).expanduser() / "magnetar" / "config.toml"
 
 
-def resolve(given: Mapping[str, Any], environ: Mapping[str, str], config: Path) -> Target:
+def resolve(given: Mapping[str, Any], environ: Mapping[str, str], config: Path) -> ClusterAddress:
     """Return the connection. ``given`` are the options of the command line. Raises CommandFailed."""
     variables = {
         name: environ[variable]
@@ -140,7 +140,7 @@ def resolve(given: Mapping[str, Any], environ: Mapping[str, str], config: Path) 
     return _checked(values, origins)
 
 
-def _checked(values: dict[str, Any], origins: dict[str, str]) -> Target:
+def _checked(values: dict[str, Any], origins: dict[str, str]) -> ClusterAddress:
     offset = _offset(values.pop("port_offset", 0), origins)
     values.pop("profile", None)
     any_host = _flag(values.pop("tls_any_host", False), origins)
@@ -165,7 +165,7 @@ def _checked(values: dict[str, Any], origins: dict[str, str]) -> Target:
     token = values.get("token", "")
     if token and (not token.isascii() or not token.isprintable()):
         raise _wrong("token", origins, "must be a token of plain characters")
-    return Target(**values, tls_any_host=any_host, origins=origins)
+    return ClusterAddress(**values, tls_any_host=any_host, origins=origins)
 
 
 def _admin_url(url: str, offset: int) -> str:

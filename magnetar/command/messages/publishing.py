@@ -22,7 +22,7 @@ from engine.schema.kinds import InvalidSchemaError
 from engine.wire import pulsar_pb2 as pb
 from magnetar.command.connecting.client import connected
 from magnetar.command.connecting.failures import failure
-from magnetar.command.connecting.options import Target
+from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 from magnetar.command.messages.lines import lines
 from magnetar.command.messages.progress import count, notice, progress
@@ -108,7 +108,7 @@ class PublishOptions:
             yield run
 
 
-async def publish(connection: Target, topic: str, options: PublishOptions) -> None:
+async def publish(connection: ClusterAddress, topic: str, options: PublishOptions) -> None:
     """Publish all contents. Raises CommandFailed with the number of stored messages, and MagnetarError before the first
     message. After a cancellation the receipts under way are awaited for SETTLE_S."""
     async with connected(connection) as client:
@@ -243,7 +243,9 @@ def _receipt(result: SendResult, *, as_json: bool) -> str:
     return json_line(row)
 
 
-def _failed(error: BaseException, sender: Sender, connection: Target, topic: str) -> BaseException:
+def _failed(
+    error: BaseException, sender: Sender, connection: ClusterAddress, topic: str
+) -> BaseException:
     """Return the error with the account of what was stored."""
     account = f"{sender.confirmed:,} of {count(sender.sent)} stored"
     if sender.refused:

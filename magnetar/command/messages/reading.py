@@ -18,7 +18,7 @@ from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.consuming.topic_reader import TopicReader
 from engine.client.raw_consumer import FROM_EARLIEST, FROM_LATEST
 from magnetar.command.connecting.client import connected, partitions
-from magnetar.command.connecting.options import Target
+from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed
 from magnetar.command.messages.progress import count, notice
 from magnetar.command.messages.schemas import Decoding
@@ -79,7 +79,7 @@ class Received:
         return run
 
 
-async def read(connection: Target, topic: str, options: ReadOptions) -> None:
+async def read(connection: ClusterAddress, topic: str, options: ReadOptions) -> None:
     """Print messages until the options' end. Raises CommandFailed, MagnetarError.
 
     A message is acknowledged after its line was written.
@@ -106,7 +106,7 @@ async def read(connection: Target, topic: str, options: ReadOptions) -> None:
 
 async def _open(
     client: PulsarClient,
-    connection: Target,
+    connection: ClusterAddress,
     topic: str,
     options: ReadOptions,
     arrivals: Received,

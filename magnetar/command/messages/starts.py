@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from engine.base.ids import Position
 from engine.client.message_ids import EARLIEST_ID, LATEST_ID, MessageId
-from magnetar.command.connecting.options import Target
+from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 from magnetar.command.messages.values import TIME_FORMS, time_ms
 
@@ -47,7 +47,7 @@ def parse_start(text: str, now_ms: int) -> Start:
 
 
 async def places(
-    connection: Target, topics: list[str], start: Start
+    connection: ClusterAddress, topics: list[str], start: Start
 ) -> list[tuple[str, MessageId]]:
     """Return where to begin in each of the topics behind a topic. Raises CommandFailed, MagnetarError.
 

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from magnetar.command.connecting.options import Target, config_path, resolve
+from magnetar.command.connecting.options import ClusterAddress, config_path, resolve
 from magnetar.command.exits import CommandFailed, Exit
 
 NOWHERE = Path("/nonexistent/config.toml")
 
 
-def resolved(config: Path = NOWHERE, environ: dict[str, str] | None = None, **given: Any) -> Target:
+def resolved(
+    config: Path = NOWHERE, environ: dict[str, str] | None = None, **given: Any
+) -> ClusterAddress:
     return resolve(given, environ or {}, config)
 
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from engine.client.client import PulsarClient
-from magnetar.command.connecting.options import Target
+from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 from magnetar.command.messages import publishing, reading
 from magnetar.command.messages.publishing import PublishOptions, publish
@@ -20,7 +20,7 @@ from magnetar.command.messages.starts import EARLIEST, LATEST
 from tests.support.broker_bench import NAME, Bench
 from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, until
 
-CONNECTION = Target("pulsar://127.0.0.1:6650", "http://127.0.0.1:8080")
+CONNECTION = ClusterAddress("pulsar://127.0.0.1:6650", "http://127.0.0.1:8080")
 TOPIC = NAME.full
 Cluster = tuple[Bench, PulsarClient]
 
@@ -31,7 +31,7 @@ async def cluster(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
     async with client_of() as (bench, client):
 
         @asynccontextmanager
-        async def connected(connection: Target) -> AsyncIterator[PulsarClient]:
+        async def connected(connection: ClusterAddress) -> AsyncIterator[PulsarClient]:
             yield client
 
         for module in (publishing, reading):
@@ -209,7 +209,7 @@ def token_file(tmp_path: Path) -> Path:
 def test_a_token_is_read_from_its_file(token_file: Path) -> None:
     from magnetar.command.connecting.client import credentials
 
-    answer = credentials(Target("pulsar://h:1", "http://h", token_file=str(token_file)))
+    answer = credentials(ClusterAddress("pulsar://h:1", "http://h", token_file=str(token_file)))
     assert answer is not None
     assert answer(b"") == ("token", b"abc")
     token_file.write_bytes(b"\xff")

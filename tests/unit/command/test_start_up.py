@@ -35,7 +35,7 @@ def test_the_help_imports_neither_the_engine_nor_django() -> None:
     assert below(modules("--help"), "engine", "gateway", "django", "asyncio", "google") == set()
 
 
-@pytest.mark.parametrize("name", ["produce", "consume", "tail"])
+@pytest.mark.parametrize("name", ["produce", "consume", "tail", "doctor"])
 def test_the_help_of_a_command_imports_no_engine(name: str) -> None:
     assert below(modules(name, "--help"), "engine", "gateway", "django", "google") == set()
 
