@@ -14,7 +14,7 @@ from engine.metadata.follow import MetadataFollower
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.ownership.load.bundle_changes import DRAIN, BundleChange, record_changes
-from engine.ownership.load.draining import REASON, DrainMark, drain_marks, mark_draining
+from engine.ownership.load.draining import DrainMark, drain_marks, mark_draining
 from engine.ownership.registration import live_brokers
 
 MOVED_AT_ONCE = 4
@@ -149,7 +149,7 @@ class BrokerDrain:
         else:
             self._unloaded += 1
             text = f"unloaded only: {result['reason']}"
-        reason = f"{self._own_id}: {REASON}"
+        reason = f"{self._own_id} is being drained"
         at_ms = self._clock.wall_ms()
         changes.append(
             BundleChange(DRAIN, str(bundle), self._own_id, destination, reason, text, at_ms)

@@ -74,6 +74,9 @@ export function BrokersPage() {
                   <span className={styles.address}>
                     <span className="mono">{row.id}</span>
                     <small>{row.url}</small>
+                    <small>
+                      {row.started === null ? "start not reported" : `started ${dateTime(row.started)}`}
+                    </small>
                     {balance.data?.leader === row.id && <small>leads the balance of load</small>}
                   </span>
                 ),
@@ -92,17 +95,6 @@ export function BrokersPage() {
                 },
               },
               { key: "load", header: "Load", cell: (row) => <Load of={loads.get(row.id)} /> },
-              {
-                key: "started",
-                header: "Started",
-                wide: true,
-                cell: (row) =>
-                  row.started === null ? (
-                    <span title="Not known: the broker does not report it">—</span>
-                  ) : (
-                    dateTime(row.started)
-                  ),
-              },
               {
                 key: "bundles",
                 header: "Bundles",

@@ -30,6 +30,9 @@ test("the effect of a drain names what moves and what stays", () => {
     "4 bundles move from a:8080 to other brokers. 1 bundle stays.",
   );
   expect(effectOf({ ...preview, staying: 5 })).toContain("None of the 5 bundles of a:8080 can move.");
+  expect(effectOf({ ...preview, total: 1 })).toContain(
+    "1 bundle moves from a:8080 to other brokers. Its clients",
+  );
   expect(effectOf({ ...preview, total: 0 })).toContain("owns no bundle");
   expect(effectOf({ ...preview, problem: "it is the only broker" })).toBe("it is the only broker.");
   expect(remarksOf({ ...preview, problem: "it is the only broker" })).toEqual([]);

@@ -39,7 +39,8 @@ export function effectOf(preview: DrainPreview): string {
       : `${plural(leaving, "bundle")} ${leaving === 1 ? "moves" : "move"} from ${broker} to other brokers.`;
   const stays =
     staying > 0 && leaving > 0 ? ` ${plural(staying, "bundle")} ${staying === 1 ? "stays" : "stay"}.` : "";
-  return `${moves}${stays} Their clients reconnect there. No stored message is lost.`;
+  if (leaving === 0) return moves;
+  return `${moves}${stays} ${leaving === 1 ? "Its" : "Their"} clients reconnect there. No stored message is lost.`;
 }
 
 export function remarksOf({ problem, state }: DrainPreview): string[] {
