@@ -50,6 +50,7 @@ check:
 	$(VENV)/python manage.py makemigrations --check --dry-run
 	$(VENV)/python manage.py export_openapi --check
 	$(VENV)/python manage.py settings_reference --check
+	$(VENV)/python -m tests.support.documents.reference --check
 
 # The documentation site, which the gateway serves at /docs/. A link that leads nowhere fails the build.
 docs:

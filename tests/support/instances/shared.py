@@ -26,6 +26,7 @@ FILES = {
     ),
     "shared_instance": (
         "tests/integration/docs/test_languages.py",
+        "tests/integration/docs/test_metrics.py",
         "tests/integration/gateway/test_at_once.py",
         "tests/integration/gateway/test_audit_trail.py",
         "tests/integration/test_gateway_rest.py",
