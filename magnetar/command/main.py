@@ -30,6 +30,10 @@ COMMANDS: dict[str, CommandEntry] = {
     "produce": CommandEntry("cluster.produce", "Publish messages to a topic."),
     "consume": CommandEntry("cluster.consume", "Print messages of a topic."),
     "tail": CommandEntry("cluster.tail", "Print the messages that arrive from now on."),
+    "topics": CommandEntry("cluster.topics", "List, create, delete and examine topics."),
+    "subscriptions": CommandEntry(
+        "cluster.subscriptions", "List, create, delete and move subscriptions."
+    ),
     "doctor": CommandEntry("cluster.doctor", "Check a cluster and this machine."),
     "broker": CommandEntry("programs", "Run a broker.", "broker"),
     "bookie": CommandEntry("programs", "Run a bookie.", "bookie"),
@@ -45,6 +49,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "backup": CommandEntry("backup", "Back up an instance or a cluster, or check a backup."),
     "restore": CommandEntry("restore", "Restore a backup into an empty instance or cluster."),
     "wipe": CommandEntry("wipe", "Remove what an instance or a bookie has stored."),
+    "completion": CommandEntry("cluster.completion", "Print the completion script of a shell."),
     "manage": CommandEntry("programs", "Run a command of the gateway's Django.", "manage"),
     **{
         name: CommandEntry("programs", "As in `init`.", name.replace("-", "_"), hidden=True)
