@@ -5,6 +5,8 @@ from tests.mutants.edit import Edit
 LEFTOVERS = "unit/gateway/standalone/test_leftovers.py"
 SUPERVISOR = "unit/gateway/standalone/test_supervisor.py"
 SECURE = "unit/gateway/standalone/test_secure.py"
+MEMORY = "unit/gateway/standalone/test_memory_folder.py"
+PLAN = "unit/gateway/standalone/test_plan.py"
 FOLDERS = "unit/gateway/standalone/test_folders.py"
 
 EDITS = (
@@ -98,5 +100,28 @@ EDITS = (
         "if options.secure else ()",
         "if False else ()",
         (f"{SECURE}::test_redis_and_spark_ask_for_a_secret_of_their_files",),
+    ),
+    Edit(
+        "memory-of-an-instance-that-runs-is-removed",
+        "gateway/standalone/memory_folder.py::remove_abandoned",
+        "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "pass",
+        (f"{MEMORY}::test_only_folders_of_instances_that_do_not_run_are_removed",),
+    ),
+    Edit(
+        "packages-of-others-are-imported-first",
+        "gateway/standalone/plan.py::python_path",
+        'f"{ROOT}{os.pathsep}{given}"',
+        'f"{given}{os.pathsep}{ROOT}"',
+        (f"{PLAN}::test_children_import_our_packages_before_others_of_the_same_name",),
+    ),
+    Edit(
+        "an-installed-instance-writes-beside-its-packages",
+        "engine/base/settings.py::default_data_folder",
+        "if not is_installed(packages):",
+        "if True:",
+        (
+            "unit/base/test_settings.py::test_an_installed_wheel_keeps_its_data_where_the_user_may_write",
+        ),
     ),
 )

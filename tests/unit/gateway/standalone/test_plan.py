@@ -6,7 +6,7 @@ import pytest
 
 from engine.base.settings import SettingsError
 from engine.metadata.settings import MetadataSettings
-from gateway.standalone.plan import LISTENER, Child, InstanceOptions, PlanError, children
+from gateway.standalone.plan import LISTENER, ROOT, Child, InstanceOptions, PlanError, children
 from gateway.standalone.settings import PROGRAM
 
 HERE = Path("/nowhere")
@@ -78,6 +78,18 @@ def test_both_kinds_of_metadata_servers_have_one_name_and_port() -> None:
     assert embedded.argv[1:5] == ("-P", "-m", "engine", "metadata")
     assert "java" not in " ".join(embedded.argv)
     assert "org.apache.zookeeper.server.ZooKeeperServerMain" in apache.argv
+
+
+@pytest.mark.parametrize(("given", "after"), [("", []), ("/other", ["/other"])])
+def test_children_import_our_packages_before_others_of_the_same_name(
+    given: str, after: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", given)
+    made = plan()
+    for name in ("zookeeper", "bookie-1", "broker-1", "gateway", "worker", "spark"):
+        assert made[name].env["PYTHONPATH"].split(":") == [str(ROOT), *after]
+        # The working directory would come before PYTHONPATH.
+        assert made[name].argv[1:3] == ("-P", "-m")
 
 
 def test_stores_that_are_apart_are_no_part_of_an_instance() -> None:
