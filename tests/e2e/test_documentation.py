@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.settings import BASE_DIR, DOCUMENTATION_DIR
+from tests.e2e.axe import violations
 from tests.support.instance import Instance
 
 
@@ -41,3 +42,11 @@ def test_the_console_leads_to_the_documentation_and_its_search(
     page.reload()
     assert page.evaluate(colour) != light, "the theme that was chosen is not kept"
     assert hosts == {urlsplit(instance.http).netloc}
+
+
+@pytest.mark.usefixtures("site", "instance")
+@pytest.mark.parametrize("path", ["start/first-message.html", "concepts/storage.html"])
+def test_a_page_of_the_documentation_is_accessible(page: Page, axe_source: str, path: str) -> None:
+    page.goto(f"/docs/{path}")
+    page.evaluate(axe_source)
+    assert violations(page, path, "body") == []
