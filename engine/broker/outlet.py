@@ -42,6 +42,11 @@ class Outlet(Protocol):
         ...
 
     @property
+    def replicates_by_source(self) -> bool:
+        """True when the client is a broker whose replicators understand receipts that name positions of the origin."""
+        ...
+
+    @property
     def can_send(self) -> bool:
         """False while the peer does not read; the session wakes dispatch when it does again."""
         ...

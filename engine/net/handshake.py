@@ -70,6 +70,8 @@ class Client:
     takes_broker_metadata: bool = False
     partial_producers: bool = False
     """True when its producers of a partitioned topic may leave partitions out."""
+    replicates_by_source: bool = False
+    """True when it expects receipts of replicated entries to name their position in the cluster of origin."""
     refreshes: bool = False
     """True when it answers a challenge with new credentials on a connected connection."""
     connected: bool = False
@@ -137,6 +139,7 @@ class Handshake:
         self.client.protocol_version = body.protocol_version
         self.client.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
         self.client.partial_producers = body.feature_flags.supports_partial_producer
+        self.client.replicates_by_source = body.feature_flags.supports_repl_dedup_by_lid_and_eid
         self.client.refreshes = body.feature_flags.supports_auth_refresh
         self._check(
             Credentials(

@@ -139,6 +139,7 @@ class Client:
     takes_broker_metadata = False
     identity = UNAUTHENTICATED
     partial_producers = False
+    replicates_by_source = False
 
     def __init__(self) -> None:
         self.can_send = True

@@ -108,10 +108,18 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "committedTxnCount": 0,
         "publishers": []
         if flags.exclude_publishers
-        else [_publisher(producer, flags) for producer in topic.producers.values()],
+        else [
+            _publisher(producer, flags)
+            for producer in topic.producers.values()
+            if not producer.origin
+        ],
         "waitingPublishers": len(topic.publishers.waiting),
         "subscriptions": subscriptions,
-        "replication": {},
+        "replication": {
+            producer.origin: _from_cluster(producer)
+            for producer in topic.producers.values()
+            if producer.origin
+        },
         "deduplicationStatus": topic.deduplication.status,
         "nonContiguousDeletedMessagesRanges": sum(
             cursor.acknowledged_range_count for cursor in cursors.values()
@@ -189,6 +197,28 @@ def _publisher(producer: Producer, flags: TopicStats) -> JsonObject:
         "clientVersion": producer.outlet.client_version,
         "metadata": producer.metadata,
         **_version(flags, version_of(producer.schema_version)),
+    }
+
+
+def _from_cluster(producer: Producer) -> JsonObject:
+    """Return Pulsar's ReplicatorStats of a cluster whose replicator is connected; nothing is sent there."""
+    published = producer.published
+    return {
+        "msgRateIn": published.messages.per_second,
+        "msgInCount": published.messages.total,
+        "msgThroughputIn": published.bytes.per_second,
+        "bytesInCount": published.bytes.total,
+        "msgRateOut": 0.0,
+        "msgOutCount": 0,
+        "msgThroughputOut": 0.0,
+        "bytesOutCount": 0,
+        "msgRateExpired": 0.0,
+        "msgExpiredCount": 0,
+        "replicationBacklog": 0,
+        "connected": False,
+        "replicationDelayInSeconds": 0,
+        "inboundConnection": _address(producer.outlet.address),
+        "inboundConnectedSince": iso(producer.connected_ms),
     }
 
 

@@ -1,11 +1,12 @@
 """PRODUCER, SEND, CLOSE_PRODUCER of one connection."""
 
 import asyncio
+import logging
 from functools import partial
 
 from engine.auth.actions import Action
 from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
-from engine.auth.resource_names import Resource, SubscriptionName
+from engine.auth.resource_names import CLUSTER, Resource, SubscriptionName, WholeCluster
 from engine.auth.rights import OPENED, Right
 from engine.base.names import TopicName
 from engine.broker.connection.bounds import (
@@ -33,9 +34,12 @@ from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError
 from engine.wire.events import CorruptSend, Sends
-from engine.wire.kernels import SendRun
+from engine.wire.geo.source_positions import SOURCE_POSITION, name_positions, origin_of
+from engine.wire.kernels import SendRun, head_sequences
 from engine.wire.states import CommandType
 from engine.wire.varints import INT64_MAX
+
+log = logging.getLogger(__name__)
 
 CLOSED_REMEMBERED_MAX = 1000
 
@@ -102,7 +106,14 @@ class ProduceCommands:
             topic_epoch = check_int64("topic_epoch", body.topic_epoch)
         if body.initial_subscription_name:
             check_new_subscription(body.initial_subscription_name)
+        origin = origin_of(producer_name)
         topic = await self._registry.get(name, create=True)
+        if origin and topic.policies.deduplication.enabled and not self._by_source(origin):
+            # By the sequence ids of the original producers messages are taken for repetitions that are none.
+            raise NotAllowed(
+                f"Replication from {origin} to a topic with deduplication needs a broker that names source positions: "
+                "Apache Pulsar 3.0.11, 4.0.4 or newer"
+            )
         await topic.quotas.admit()
         schema = body.schema if body.HasField("schema") else None
         version = await self._schemas.for_producer(topic, schema)
@@ -127,6 +138,7 @@ class ProduceCommands:
             access_mode=body.producer_access_mode,
             topic_epoch=topic_epoch,
             encrypted=body.encrypted,
+            origin=origin if self._by_source(origin) else "",
         )
         await topic.deduplication.ready()
         if topic.rates.publish:
@@ -147,6 +159,10 @@ class ProduceCommands:
                 body.request_id, producer.name, schema_version=version, producer_ready=False
             )
         return self._attach(body.request_id, producer, epoch)
+
+    def _by_source(self, origin: str) -> bool:
+        """Return whether the client is a replicator of ``origin`` that names the source positions of its entries."""
+        return bool(origin) and self._connection.replicates_by_source
 
     async def _confirm(self, action: Action, resource: Resource) -> None:
         """Confirm a right of PRODUCER. Raises NotAuthorized, and the judge's retriable error."""
@@ -196,7 +212,7 @@ class ProduceCommands:
         producer = self._find(run.producer_id)
         if producer is None or not producer.takes:
             return
-        chunk = False
+        chunk = marker = False
         if event.command is not None:
             refusal = refuse_send(event.command)
             if refusal is not None:
@@ -205,7 +221,47 @@ class ProduceCommands:
                 self._connection.send(commands.send_error(run.producer_id, highest, code, text))
                 return
             chunk = event.command.is_chunk
-        Publish(run, producer, None, chunk).start()
+            marker = event.command.marker
+            if marker and not producer.origin:
+                self._refuse_marker(event.command)
+                return
+        if producer.origin:
+            self._send_replicated(run, producer, chunk, marker)
+        else:
+            Publish(run, producer, None, chunk).start()
+
+    def _refuse_marker(self, body: pb.CommandSend) -> None:
+        """Refuse a marker of a client: brokers write them for brokers."""
+        self._connection.send(
+            commands.send_error(
+                body.producer_id,
+                max(body.sequence_id, body.highest_sequence_id),
+                ServerError.NotAllowedError,
+                "Only the replicator of another cluster sends markers",
+            )
+        )
+
+    def _send_replicated(self, run: SendRun, producer: Producer, chunk: bool, marker: bool) -> None:
+        """Publish what a replicator sends, whose entries name their positions in the cluster of origin."""
+        named = name_positions(run)
+        if named:
+            part = run if named == run.count else run.pick(range(named))
+            Publish(part, producer, None, chunk, marker).start()
+        if named < run.count:
+            log.warning(
+                "replicated entry without a source position topic=%s producer=%s",
+                producer.topic.name,
+                producer.name,
+            )
+            self._connection.send(
+                commands.send_error(
+                    producer.producer_id,
+                    head_sequences(run.heads[named : named + 1])[0][0],
+                    ServerError.PersistenceError,
+                    f"The entry's property {SOURCE_POSITION} is missing or malformed",
+                )
+            )
+            producer.disconnect()
 
     def _send_mixed(self, run: SendRun, owners: list[int]) -> None:
         """Publish SENDs of several producers that arrived together, as one run for each topic."""
@@ -224,9 +280,22 @@ class ProduceCommands:
             share[0].append(i)
             share[1].append(producer)
         for indexes, senders in by_topic.values():
+            if any(sender.origin for sender in senders):
+                self._send_each(run, indexes, senders)
+                continue
             part = run if len(indexes) == run.count else run.pick(indexes)
             same = senders.count(senders[0]) == len(senders)
             Publish(part, senders[0], None if same else senders).start()
+
+    def _send_each(self, run: SendRun, indexes: list[int], senders: list[Producer]) -> None:
+        """Publish a run in parts of one producer each, because a replicator is among them."""
+        for sender in dict.fromkeys(senders):
+            own = [i for i, other in zip(indexes, senders, strict=True) if other is sender]
+            part = run.pick(own)
+            if sender.origin:
+                self._send_replicated(part, sender, chunk=False, marker=False)
+            else:
+                Publish(part, sender).start()
 
     def corrupt(self, event: CorruptSend) -> None:
         """Answer a SEND with a wrong checksum, which was skipped."""
@@ -297,12 +366,18 @@ def initial_subscription(body: pb.CommandProducer) -> tuple[SubscriptionName, ..
     return (SubscriptionName(topic_of(body), body.initial_subscription_name),)
 
 
+def replicated_cluster(body: pb.CommandProducer) -> tuple[WholeCluster, ...]:
+    """Return the cluster when PRODUCER is of a replicator: what it claims would hide others' messages (G1)."""
+    return (CLUSTER,) if origin_of(body.producer_name) else ()
+
+
 ROUTES: Routes = {
     CommandType.PRODUCER: Route(
         ProduceCommands.producer,
         (
             Right(Action.PRODUCE, TopicName, topic_of),
             Right(Action.CONSUME, SubscriptionName, initial_subscription),
+            Right(Action.SUPERUSER, WholeCluster, replicated_cluster),
         ),
         refusal=COMMAND_REFUSALS["PRODUCER"],
     ),
@@ -327,6 +402,4 @@ def refuse_send(body: pb.CommandSend) -> tuple[ServerError, str] | None:
         return ServerError.NotAllowedError, "Transactions are not enabled."
     if body.num_messages < 1:
         return ServerError.MetadataError, f"num_messages {body.num_messages}: must be at least 1"
-    if body.marker:
-        return ServerError.NotAllowedError, "Markers are not supported yet"
     return None

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 FEATURE_FLAGS = {
     "supports_topic_watchers": True,
     "supports_get_partitioned_metadata_without_auto_creation": True,
+    "supports_repl_dedup_by_lid_and_eid": True,
 }
 PUBLISH_SHARE_BYTES = 64 << 10
 """Bytes of unconfirmed entries that each connection may have regardless of the others. Entries of one topic may wait
@@ -171,6 +172,10 @@ class Session(Connection):
     @property
     def partial_producers(self) -> bool:
         return self._client.partial_producers
+
+    @property
+    def replicates_by_source(self) -> bool:
+        return self._client.replicates_by_source
 
     @property
     def connected(self) -> bool:

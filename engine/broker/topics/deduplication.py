@@ -6,6 +6,9 @@ entries of a name are pending, a message that may repeat one of them is not judg
 producer's receipts. The outcome of entries whose append failed is known when their ledger is closed: its recovery may
 add them to the log after all (``recovered``). Until then no message of the topic is judged.
 
+Entries of another cluster's replicator are identified by their positions there instead of sequence ids: many producers'
+messages share one replicator (G1). A position counts as one number (``place_of``). Markers are not judged.
+
 The state is stored as Apache's broker does: in the properties of a cursor (``pulsar.dedup``), valid at its mark-delete
 position. A topic that is loaded reads the entries behind it. The cursor keeps those entries from being trimmed.
 """
@@ -13,7 +16,7 @@ position. A topic that is loaded reads the entries behind it. The cursor keeps t
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from engine.base.backoff import Backoff
@@ -37,6 +40,13 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import COMPACTED_LEDGER, OWN_PREFIX
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
+from engine.wire.geo.source_positions import (
+    origin_of,
+    place_of,
+    position_at,
+    replicator_name,
+    source_position,
+)
 from engine.wire.kernels import following, head_sequences
 from engine.wire.varints import INT64_MAX
 
@@ -51,6 +61,8 @@ RETRY_MAX_S = 30.0
 SNAPSHOT_BYTES_MAX = 2 << 20
 """Bound of the names in a snapshot, each its length and ``NAME_BYTES``: half of the largest state a cursor stores."""
 NAME_BYTES = 16
+LEDGER_SUFFIX, ENTRY_SUFFIX = "_LID", "_EID"
+"""Ends of the two properties of a replicator's position."""
 ESCAPE = "#magnetar.dedup:"
 """Prefix in a snapshot of producer names that would be another property of the cursor."""
 
@@ -177,7 +189,8 @@ class Deduplication:
                 )
 
     def last_sequence(self, name: str) -> int:
-        """Return the highest sequence id that is stored of producer ``name``; -1 when none is known."""
+        """Return the highest sequence id that is stored of producer ``name``, or a replicator's highest place; -1 when
+        none is known."""
         return self._stored.get(name, NOTHING)
 
     async def _follow(self) -> None:
@@ -214,8 +227,8 @@ class Deduplication:
             self._earlier = managed.stats().pending_entries
             self._host.arrange_stages()
         await self._wait_for_earlier()
-        for name, sequence in cursor.properties.items():
-            self._remember(name.removeprefix(ESCAPE), sequence)
+        for name, sequence in _stored_state(cursor.properties).items():
+            self._remember(name, sequence)
         start = cursor.mark
         first = managed.next_position(cursor.mark_delete)
         last = managed.last_confirmed
@@ -266,7 +279,15 @@ class Deduplication:
     def _remember_entry(self, entry: bytes) -> None:
         """Remember the sequence id of an entry that was stored since the snapshot."""
         metadata = read_metadata(entry)
-        if metadata is None or metadata.HasField("marker_type") or not _is_last(metadata):
+        if metadata is None or metadata.HasField("marker_type"):
+            return
+        position = source_position(metadata) if metadata.replicated_from else None
+        if position is not None:
+            # The name of the producer in the metadata is that of the origin's client.
+            here = self._host.context.identity.cluster
+            self._remember(replicator_name(metadata.replicated_from, here), place_of(*position))
+            return
+        if not _is_last(metadata):
             return
         name, highest = (
             metadata.producer_name,
@@ -320,6 +341,8 @@ class Deduplication:
         if waiting is not None:
             waiting.append(publish)
             return False
+        if publish.producer.origin:
+            return self._judge(publish, name)
         # The common case, which needs one comparison: consecutive ids without chunks, all above the highest one.
         ids = following(publish.heads)
         if ids is not None and ids[0] > self._top(name) and not publish.chunk:
@@ -338,7 +361,10 @@ class Deduplication:
         Otherwise its new entries are passed on, its stored entries are answered, and everything behind the first entry
         that may repeat a pending one waits.
         """
-        ids = head_sequences(publish.heads)
+        if publish.marker:
+            self._count_pending(publish, name, self._top(name))
+            return True
+        ids = _ids(publish, 0, publish.run.count)
         start = 0
         while start < len(ids):
             top = self._top(name)
@@ -381,7 +407,7 @@ class Deduplication:
             pending = self._pending[name] = [0, self.last_sequence(name)]
         pending[0] += publish.run.count
         # All chunks of a message have its sequence id: before the last one the id is not complete.
-        if not publish.chunk or _ends_message(publish, 0):
+        if publish.producer.origin or not publish.chunk or _ends_message(publish, 0):
             pending[1] = highest
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
@@ -395,9 +421,10 @@ class Deduplication:
 
     def _remember_stored(self, publish: Publish, name: str, i: int) -> None:
         """Remember entry ``i`` as the last stored one of ``name``."""
-        if not publish.chunk or _ends_message(publish, i):
-            highest = max(head_sequences(publish.heads[i : i + 1])[0])
-            self._remember(name, highest)
+        if publish.marker:
+            return
+        if publish.producer.origin or not publish.chunk or _ends_message(publish, i):
+            self._remember(name, max(_ids(publish, i, i + 1)[0]))
 
     def failed(self, publish: Publish, start: int) -> None:
         # The closing of the ledger may add these entries to the log: judge nothing before that is known (D14).
@@ -501,7 +528,11 @@ class Deduplication:
             return
         self._cursor.take_snapshot(
             self._last,
-            {_property(name): self._stored[name] for name in self._snapshot_names()},
+            {
+                key: number
+                for name in self._snapshot_names()
+                for key, number in _properties(name, self._stored[name])
+            },
         )
         self._last, self._since_snapshot = None, 0
         self._snapshot_ms = self._now_ms()
@@ -558,6 +589,32 @@ class Deduplication:
 def _size(names: Iterable[str]) -> int:
     """Return an upper bound of the bytes that ``names`` take in a snapshot."""
     return sum(len(name.encode()) + NAME_BYTES for name in names)
+
+
+def _ids(publish: Publish, start: int, stop: int) -> list[tuple[int, int]]:
+    """Return the sequence id and the highest one of entries ``start`` to ``stop``, by which they are judged."""
+    ids = head_sequences(publish.heads[start:stop])
+    return [(place_of(*id), place_of(*id)) for id in ids] if publish.producer.origin else ids
+
+
+def _properties(name: str, number: int) -> tuple[tuple[str, int], ...]:
+    """Return the properties of a snapshot for a producer's name: two numbers for a replicator's place, as Apache's."""
+    if not origin_of(name):
+        return ((_property(name), number),)
+    position = position_at(number)
+    return ((name + LEDGER_SUFFIX, position.ledger_id), (name + ENTRY_SUFFIX, position.entry_id))
+
+
+def _stored_state(properties: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of a snapshot by producer name; the reverse of ``_properties``."""
+    stored: dict[str, int] = {}
+    for key, number in properties.items():
+        name = key.removesuffix(LEDGER_SUFFIX).removesuffix(ENTRY_SUFFIX)
+        if name == key or not origin_of(name):
+            stored[key.removeprefix(ESCAPE)] = number
+        elif key.endswith(LEDGER_SUFFIX) and name + ENTRY_SUFFIX in properties:
+            stored[name] = place_of(number, properties[name + ENTRY_SUFFIX])
+    return stored
 
 
 def _property(name: str) -> str:

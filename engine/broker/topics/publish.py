@@ -120,11 +120,13 @@ class Producer:
         access_mode: pb.ProducerAccessMode = pb.Shared,
         topic_epoch: int | None = None,
         encrypted: bool = False,
+        origin: str = "",
     ) -> None:
         """Create a producer that is not attached yet.
 
         ``topic_epoch`` is the epoch under which it last had the topic exclusively; None when it never had.
-        ``encrypted``: the client declares that it encrypts its messages.
+        ``encrypted``: the client declares that it encrypts its messages. ``origin``: the cluster whose replicator it
+        is; empty for other producers. A replicator's SENDs have positions of its cluster as sequence ids.
         """
         self.outlet = outlet
         self.producer_id = producer_id
@@ -137,6 +139,7 @@ class Producer:
         self.access_mode = access_mode
         self.topic_epoch = topic_epoch
         self.encrypted = encrypted
+        self.origin = origin
         self.connected_ms = now_ms
         self.published = Traffic()
         self.chunks = Rate()
@@ -209,11 +212,12 @@ class Publish:
     """One run of SENDs from one connection to one topic, from ``start`` to its last receipt. An ``AppendSink``.
 
     ``owners[i]`` sent entry ``i``; None when all are of ``producer``. ``chunk``: the run is part of a chunked message.
+    ``marker``: it is a marker, which another cluster's broker wrote.
     ``judged`` is the period in which deduplication judged the run to be new, 0 when it did not. ``since_s`` is the
     monotonic time at which the topic received the run.
     """
 
-    __slots__ = ("chunk", "heads", "judged", "owners", "producer", "run", "since_s")
+    __slots__ = ("chunk", "heads", "judged", "marker", "owners", "producer", "run", "since_s")
 
     def __init__(
         self,
@@ -221,12 +225,14 @@ class Publish:
         producer: Producer,
         owners: list[Producer] | None = None,
         chunk: bool = False,
+        marker: bool = False,
     ) -> None:
         self.run = run
         self.heads = run.heads
         self.producer = producer
         self.owners = owners
         self.chunk = chunk
+        self.marker = marker
         self.judged = 0
         self.since_s = 0.0
         # The run stays cached for long, and its heads, needed for receipts only, can be larger than small entries.
@@ -313,9 +319,17 @@ class Publish:
         self.producer.topic.failed(self, start)
 
     def refuse(self, error: BrokerError) -> None:
-        """Answer each SEND with ``error``; called by a stage. The producers stay attached."""
+        """Answer each SEND with ``error``; called by a stage. The producers stay attached, but for a replicator.
+
+        What it sends later must not be stored before what is refused (G1): it connects again and sends all of it.
+        """
         for owner, indexes in self._by_owner(0).items():
-            if not owner.closed:
+            if owner.closed:
+                continue
+            if owner.origin:
+                self._send_errors(owner, indexes[:1], ServerError.PersistenceError, str(error))
+                owner.disconnect()
+            else:
                 self._send_errors(owner, indexes, error.code, str(error))
         self._release(0)
 

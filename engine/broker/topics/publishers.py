@@ -183,9 +183,14 @@ class Publishers:
                     f"Producer with name '{producer.name}' is already connected to topic "
                     f"'{self._host.name}'"
                 )
-        if reached(self._policies.max_producers, len(self.attached)):
+        limit = self._policies.max_producers
+        # Other clusters' replicators are no clients of the tenant.
+        if not producer.origin and limit > 0 and reached(limit, self._clients()):
             raise ProducerBusy(f"Topic '{self._host.name}' reached max producers limit")
         self._attach(producer)
+
+    def _clients(self) -> int:
+        return sum(not attached.origin for attached in self.attached.values())
 
     async def _is_removed(self, rival: Producer, producer: Producer) -> bool:
         """Return whether ``rival``, which prevents ``producer`` from attaching, is removed now."""

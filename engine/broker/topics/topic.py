@@ -41,6 +41,7 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
 )
 from engine.managed.settings import LedgerConfig
+from engine.wire.geo.source_positions import origin_of
 
 logger = logging.getLogger(__name__)
 
@@ -264,8 +265,9 @@ class Topic:
             subscription.dispatch.wake()
 
     def last_sequence(self, name: str) -> int:
-        """Return the highest sequence id that is known to be stored of producer ``name``; -1 when there is none."""
-        return self.deduplication.last_sequence(name)
+        """Return the highest sequence id that is known to be stored of producer ``name``; -1 when there is none, as a
+        replicator has none."""
+        return -1 if origin_of(name) else self.deduplication.last_sequence(name)
 
     def remove_producer(self, producer: Producer) -> None:
         """Remove a producer that left. Safe to call twice."""

@@ -62,7 +62,8 @@ NEEDS: dict[str, set[str]] = {
     "lookup of namespace": MAY["produce or consume (namespace)"],
     "lookup of namespace, superuser": MAY["produce or consume (namespace)"],  # of one namespace
     "produce of topic": MAY["produce"],
-    "produce of topic, consume of subscription": MAY["produce"],  # creates no subscription
+    # it creates no subscription, and is no other cluster's replicator
+    "produce of topic, consume of subscription, superuser of WholeCluster": MAY["produce"],
     "consume of topic": MAY["consume"],
     "consume of subscription": MAY["consume"],
 }
@@ -186,6 +187,15 @@ async def test_creating_a_subscription_with_a_producer_needs_both_rights(judge: 
     assert {caller for caller, outcome in outcomes.items() if outcome == HANDLED} == MAY[
         "tenant admin"
     ]
+
+
+async def test_a_replicator_needs_the_role_of_a_superuser(judge: Judge) -> None:
+    frame = commands.command_frame(
+        "producer", topic=TOPIC, producer_id=1, request_id=1, producer_name="pulsar.repl.us-->eu"
+    )
+    for caller in CALLERS:
+        expected = HANDLED if caller == SUPERUSER else REFUSED
+        assert await by_command(judge, Identity(caller or None), parsed(frame)) == expected, caller
 
 
 @pytest.mark.parametrize("topic", [FOREIGN, "persistent://none/n/p", "persistent://o/none/p"])

@@ -143,7 +143,8 @@ TABLE = {
     """,
     "lookup of TopicName": "GET_OR_CREATE_SCHEMA GET_SCHEMA LOOKUP PARTITIONED_METADATA",
     "lookup of NamespaceName": "GET_TOPICS_OF_NAMESPACE WATCH_TOPIC_LIST",
-    "produce of TopicName, consume of SubscriptionName": "PRODUCER",
+    # The last one is for the name of another cluster's replicator alone.
+    "produce of TopicName, consume of SubscriptionName, superuser of WholeCluster": "PRODUCER",
     "consume of SubscriptionName": "SUBSCRIBE",
 }
 """The commands by their rights. SEND has none: it acts on a producer that the connection opened."""
