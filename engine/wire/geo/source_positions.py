@@ -1,4 +1,4 @@
-"""Marks by which a cluster identifies what another cluster's replicator sends (Pulsar's PIP-33 and later). Pure.
+"""Marks by which a cluster identifies what another cluster's replicator sends (G1). Pure.
 
 A replicator is a producer with a reserved name. It sends entries as they are stored in its cluster, with the cluster
 and the position there in their metadata.
@@ -17,7 +17,7 @@ REPLICATOR = "pulsar.repl."
 SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
 """Property of a sent entry: its position in the cluster that the replicator reads, as ``ledger:entry``."""
 MARKER_HIGHEST = -(1 << 63)
-"""Highest sequence id of a marker's receipt, by which a replicator tells it from a message's."""
+"""Highest sequence id of a marker's receipt, by which a replicator distinguishes it from a message."""
 _FORM = re.compile(r"([0-9]{1,19}):([0-9]{1,19})\Z")
 
 
