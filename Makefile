@@ -23,8 +23,7 @@ setup:
 
 # What analyses need, a gigabyte of disk; the console offers it with the first one.
 spark: setup
-	@UV_CACHE_DIR=.tools/cache $$(command -v uv || echo .tools/bin/uv) pip install --no-deps --require-hashes \
-	  --python $(VENV)/python -r requirements-spark.lock; rm -rf .tools/cache
+	@$(VENV)/python manage.py standalone spark
 
 dev:
 	@$(PYTHON) bootstrap.py --dev

@@ -245,6 +245,8 @@ def sync_python(dev: bool) -> None:
         must(run(create, "creating .venv", env=env))
     sync = [uv, "pip", "sync", "--require-hashes", "--python", str(PYTHON), *locks]
     must(run(sync, "installing Python packages", env=env, shown=True))
+    if len(locks) > 1 or dev:
+        (VENV / ".spark-partial").unlink(missing_ok=True)
     stamp.write_text(stamp_of(dev))
 
 

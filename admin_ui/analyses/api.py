@@ -24,7 +24,7 @@ from admin_ui.calls import (
 )
 from admin_ui.params import window
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName
-from engine.auth.rights import AUTHENTICATED
+from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.auth.viewer import Viewer
 from engine.base.errors import Forbidden, InvalidField, InvalidNameError, MagnetarError, NotFound
 from engine.base.names import NamespaceName, TopicName
@@ -33,7 +33,7 @@ from gateway.http.auth.access import authorize_needs, viewer_of
 from gateway.http.bodies import json_answer
 from gateway.http.security import is_of_another_site
 from gateway.http.view import CHANGING_METHODS
-from gateway.jobs import services, targets
+from gateway.jobs import installation, services, targets
 from gateway.jobs.models import JobRun
 from gateway.jobs.rights import Target, TargetKind, need_of, need_of_run, rights_to
 
@@ -121,6 +121,26 @@ class AnalysesView(JobsView):
         return False
 
 
+class SparkView(ConsoleView):
+    """The installation of Spark, which the first analysis needs: a program of the machine, so that only a superuser
+    begins it."""
+
+    read_rights, write_rights = AUTHENTICATED, SUPERUSER
+    for_viewer = False
+    calls = {
+        "get": Call("getSpark", shapes.SparkShape),
+        "post": Call("installSpark", shapes.SparkShape, success=202, errors=(412,)),
+    }
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        """Answer whether Spark is installed, the progress of its installation, and what analyses lack."""
+        return json_answer(await asyncio.to_thread(installation.state))
+
+    async def post(self, request: HttpRequest) -> HttpResponse:
+        """Begin the installation. It goes on where one was interrupted; one that runs is not begun again."""
+        return json_answer(await asyncio.to_thread(installation.install), status=202)
+
+
 class RunsView(JobsView, InstanceView):
     """The runs of a cluster."""
 
@@ -138,7 +158,7 @@ class RunsView(JobsView, InstanceView):
             (OF_CLUSTER,),
             body=shapes.RunRequest,
             success=201,
-            errors=(400, 404),
+            errors=(400, 404, 412),
         ),
     }
 
@@ -183,6 +203,7 @@ class RunsView(JobsView, InstanceView):
         """Queue a run of an analysis."""
         body = checked(shapes.RunRequest, request)
         parameters = services.check_parameters(**body)
+        await asyncio.to_thread(installation.check_installed)
         kind = services.declared(analysis=body["analysis"]).target
         parameters = await self.work(lambda engine: targets.completed(engine, kind, parameters))
         run = await in_thread(services.create)(

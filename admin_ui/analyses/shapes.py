@@ -14,6 +14,24 @@ class AnalysisShape(s.Serializer[object]):
     parameters_schema = s.DictField(help_text="JSON Schema of the parameters")
 
 
+class SparkShape(s.Serializer[object]):
+    state = s.ChoiceField(
+        choices=["missing", "installing", "installed", "failed", "elsewhere"],
+        help_text="elsewhere: this instance does not run Spark itself",
+    )
+    done_mb = s.IntegerField(help_text="downloaded and unpacked so far")
+    total_mb = s.IntegerField(help_text="about what done_mb ends with")
+    message = s.CharField(help_text="why the last installation failed; else empty")
+    download_mb = s.IntegerField()
+    disk_mb = s.IntegerField(help_text="disk when it is installed")
+    peak_mb = s.IntegerField(help_text="free disk that the installation needs")
+    problems = s.ListField(
+        child=s.CharField(),
+        help_text="what analyses or the installation lack on this machine, with remedies",
+    )
+    command = s.CharField(help_text="a command that installs it, for a shell of the machine")
+
+
 class ProgressShape(s.Serializer[object]):
     done = s.IntegerField()
     total = s.IntegerField(help_text="0 while it is not known")

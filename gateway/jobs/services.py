@@ -16,7 +16,7 @@ from django.db import close_old_connections, transaction
 from django.db.models import Case, F, QuerySet, Value, When
 
 from engine.base.errors import InvalidField, NotFound
-from gateway.jobs import outputs
+from gateway.jobs import installation, outputs
 from gateway.jobs.models import JobRun, RunState
 from gateway.services.clock import now_ms
 from spark_jobs.analysis import Analysis
@@ -191,6 +191,8 @@ class Warming:
 
     def _send(self) -> None:
         try:
+            if installation.is_missing():
+                return
             _need_worker()
             if _send(WARM, (), expires=60):
                 self._sent_ms = now_ms()

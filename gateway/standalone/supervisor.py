@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import logging
 import os
@@ -20,9 +19,10 @@ from typing import Any, NoReturn, TextIO
 
 from engine.base import log as logs
 from gateway.standalone.control import STOPPING, reachable
+from gateway.standalone.leftovers import die_with_parent
+from gateway.standalone.on_demand.spark_setup import SparkSetup
 from gateway.standalone.plan import WORKER_KEY, Child, Ready
 
-PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
 POLL_MAX_S = 0.5
 DELAY_S = 0.5
@@ -48,6 +48,8 @@ HARMLESS = re.compile(r"WARNING: ")
 """Java's warnings about its own options and modules."""
 VERBS = ("stop", "kill", "start", "need")
 """Requests about a child. ``need`` starts one as ``start`` does, unless it was stopped by a request."""
+SETUP_VERBS = ("install-spark", "spark-setup")
+"""Requests about the installation of Spark: to begin it, and for its state."""
 NO_LISTENERS: Mapping[int, socket.socket] = {}
 
 
@@ -137,16 +139,6 @@ def _as_text(line: str) -> str:
         return " ".join(str(record[name]) for name in ("time", "level", "logger", "message"))
     except (ValueError, TypeError, KeyError):
         return line
-
-
-def die_with_parent(supervisor: int) -> None:
-    """Make this process end when the supervisor ends in any way, even before this call.
-
-    Called in the child between fork and exec.
-    """
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != supervisor:
-        os._exit(1)
 
 
 async def is_ready(ready: Ready, host: str, pid: int = 0) -> bool:
@@ -413,8 +405,11 @@ class Supervisor:
         control_socket: Path,
         listeners: Mapping[int, socket.socket] = NO_LISTENERS,
         report: Callable[[str], None] = report,
+        spark_setup: SparkSetup | None = None,
     ) -> None:
+        """``spark_setup`` installs Spark on request; None where Spark is a server elsewhere."""
         self._report = report
+        self._spark_setup = spark_setup
         self._children: Mapping[str, ChildProcess] = {
             spec.name: ChildProcess(spec, log_dir, self._report, host, listeners) for spec in specs
         }
@@ -455,6 +450,8 @@ class Supervisor:
             task.cancel()
         await asyncio.wait(tasks)  # No task starts a child from here on.
         server.close()
+        if self._spark_setup is not None:
+            await self._spark_setup.stop()
         await self._stop_all()
         self._socket_path.unlink(missing_ok=True)
         return self._exit_code
@@ -557,6 +554,8 @@ class Supervisor:
             return {"error": 'expected one line {"verb": …, "name": …}'}
         if verb == "status":
             return {"pid": os.getpid(), "children": [c.describe() for c in self._children.values()]}
+        if verb in SETUP_VERBS:
+            return await self._answer_setup(verb)
         if verb not in VERBS:
             return {"error": f"unknown verb {verb!r}; known: status, {', '.join(VERBS)}"}
         child = self._find(name)
@@ -575,6 +574,15 @@ class Supervisor:
         elif problem := await self._start(child):
             return {"error": problem, "children": [child.describe()]}
         return {"children": [child.describe()]}
+
+    async def _answer_setup(self, verb: str) -> dict[str, Any]:
+        if self._spark_setup is None:
+            return {"error": "this instance uses a Spark server that it does not run"}
+        if verb == "install-spark":
+            if self.closing:
+                return {"error": STOPPING}
+            await self._spark_setup.start()
+        return {"spark": await self._spark_setup.describe()}
 
     async def _start(self, child: ChildProcess) -> str:
         """Start a child, and before it those of its needs that are on demand and were not started yet.

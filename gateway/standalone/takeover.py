@@ -17,8 +17,9 @@ from pathlib import Path
 
 from engine.base.disk.files import SystemDisk
 from gateway.standalone import plan
+from gateway.standalone.leftovers import die_with_parent
 from gateway.standalone.programs import ProgramMissingError, java_home, zookeeper_classpath
-from gateway.standalone.supervisor import LogFile, die_with_parent, is_ready
+from gateway.standalone.supervisor import LogFile, is_ready
 
 OLD, NEW = "zookeeper", "metadata"
 PARTIAL, BACKUP = "metadata.partial", "zookeeper.backup"

@@ -1454,6 +1454,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/spark": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer whether Spark is installed, the progress of its installation, and what analyses lack. */
+        get: operations["getSpark"];
+        put?: never;
+        /** @description Begin the installation. It goes on where one was interrupted; one that runs is not begun again. */
+        post: operations["installSpark"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -3806,6 +3824,42 @@ export interface components {
                 [key: string]: string;
             };
         };
+        SparkShape: {
+            /**
+             * @description elsewhere: this instance does not run Spark itself
+             *
+             *     * `missing` - missing
+             *     * `installing` - installing
+             *     * `installed` - installed
+             *     * `failed` - failed
+             *     * `elsewhere` - elsewhere
+             */
+            state: components["schemas"]["SparkShapeStateEnum"];
+            /** @description downloaded and unpacked so far */
+            done_mb: number;
+            /** @description about what done_mb ends with */
+            total_mb: number;
+            /** @description why the last installation failed; else empty */
+            message: string;
+            download_mb: number;
+            /** @description disk when it is installed */
+            disk_mb: number;
+            /** @description free disk that the installation needs */
+            peak_mb: number;
+            /** @description what analyses or the installation lack on this machine, with remedies */
+            problems: string[];
+            /** @description a command that installs it, for a shell of the machine */
+            command: string;
+        };
+        /**
+         * @description * `missing` - missing
+         *     * `installing` - installing
+         *     * `installed` - installed
+         *     * `failed` - failed
+         *     * `elsewhere` - elsewhere
+         * @enum {string}
+         */
+        SparkShapeStateEnum: "missing" | "installing" | "installed" | "failed" | "elsewhere";
         SplitBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         SplitBundleBodyRequest: {
@@ -9857,6 +9911,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10621,6 +10683,68 @@ export interface operations {
                 };
             };
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getSpark: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SparkShape"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    installSpark: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SparkShape"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

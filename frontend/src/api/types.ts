@@ -50,6 +50,7 @@ export type CursorPart = Schemas["ReceiptPart"];
 export type LastChange = Schemas["LastChangeShape"];
 export type LastChanges = Schemas["LastChanges"];
 
+export type SparkSetup = Schemas["SparkShape"];
 export type Analysis = Omit<Schemas["AnalysisShape"], "parameters_schema"> & {
   parameters_schema: JsonSchema;
 };

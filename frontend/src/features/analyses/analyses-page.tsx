@@ -14,7 +14,8 @@ import styles from "./analyses.module.css";
 import { LaunchForm } from "./launch-page";
 import { analysesQuery, RUNS_PER_PAGE, runsQuery } from "./queries";
 import { elapsedOf, shareOf, toneOfRun } from "./run-state";
-import { TopicName } from "./topic-name";
+import { SparkOffer } from "./spark-offer";
+import { TopicName } from "./target";
 
 const route = getRouteApi("/analyses");
 
@@ -43,6 +44,7 @@ export function AnalysesPage() {
           onRetry={() => catalogue.refetch()}
         />
       )}
+      <SparkOffer />
       {catalogue.isPending && <Loading label="Loading the catalogue" rows={3} />}
       {only ? (
         <LaunchForm key={topic} analysis={only} given={{ topic }} title={only.title} />

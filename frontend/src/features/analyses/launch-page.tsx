@@ -13,7 +13,8 @@ import styles from "./analyses.module.css";
 import { analysesQuery, runQuery, startRun, topicNamesQuery } from "./queries";
 import { type FormValues, fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
 import { SchemaForm } from "./schema-form";
-import { placeOfTarget } from "./target-place";
+import { SparkOffer } from "./spark-offer";
+import { placeOfTarget } from "./target";
 
 const route = getRouteApi("/analyses/$template/new");
 
@@ -52,6 +53,7 @@ export function LaunchPage() {
           onRetry={() => catalogue.refetch()}
         />
       )}
+      <SparkOffer />
       {earlier.error && (
         <ErrorNotice
           error={earlier.error}

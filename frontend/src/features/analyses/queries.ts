@@ -1,13 +1,32 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import { pageCluster } from "../../api/page-cluster";
-import type { Analysis, Run, RunPage } from "../../api/types";
+import type { Analysis, Run, RunPage, SparkSetup } from "../../api/types";
 
 export const analysesQuery = queryOptions({
   queryKey: ["analyses"],
   queryFn: ({ signal }) => answerOf(api.GET("/api/v1/analyses", { signal })) as Promise<Analysis[]>,
   staleTime: 60_000,
 });
+
+const INSTALLING_MS = 1_000;
+const ELSE_MS = 15_000;
+
+/** The installation of Spark, which the first analysis needs. */
+export const sparkQuery = queryOptions({
+  queryKey: ["spark"],
+  queryFn: ({ signal }) => answerOf(api.GET("/api/v1/spark", { signal })),
+  refetchInterval: ({ state }) => {
+    const now = state.data?.state;
+    if (now === "installed" && state.data?.problems.length === 0) return false;
+    return now === "installing" ? INSTALLING_MS : ELSE_MS;
+  },
+  retry: false,
+});
+
+export function installSpark(): Promise<SparkSetup> {
+  return answerOf(api.POST("/api/v1/spark", {}));
+}
 
 export const RUNS_PER_PAGE = 50;
 

@@ -20,8 +20,7 @@ import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { cancelRun, runQuery } from "./queries";
 import { elapsedOf, isOver, toneOfRun, useMonotonicShare } from "./run-state";
-import { placeOfTarget } from "./target-place";
-import { TopicName } from "./topic-name";
+import { placeOfTarget, TopicName } from "./target";
 
 const RunResultView = lazy(() =>
   import("./run-result").then((module) => ({ default: module.RunResultView })),

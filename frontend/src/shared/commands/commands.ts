@@ -414,6 +414,7 @@ export const COMMANDS = {
     pulsarctl: line("pulsarctl", "schemas", "delete", nameOf(at)),
     pulsarAdmin: line("pulsar-admin", "schemas", "delete", nameOf(at)),
   }),
+  installSpark: onlyHere,
   startRun: onlyHere,
   cancelRun: onlyHere,
   saveView: onlyHere,
