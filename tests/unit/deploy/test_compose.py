@@ -1,5 +1,5 @@
-"""The Compose file is one by the schema of the Compose specification (Apache-2.0), and its parts fit each other: settings
-that the programs accept, names, ports, volumes, limits of what a container may do."""
+"""The Compose file is one by the schema of the Compose specification (Apache-2.0), and its parts fit each other:
+settings that the programs accept, names, ports, volumes, limits of what a container may do."""
 
 import json
 import re
