@@ -89,6 +89,7 @@ class Bookie:
                 {
                     "/metrics": metrics_page(self._metrics_page),
                     "/ready": ready_page(self.why_not_ready),
+                    "/live": ready_page(lambda: None),
                     "/api/v1/bookie/info": self._space_page,
                 }
             ),

@@ -2,7 +2,8 @@
 """Exits with 0 when the program of this container does its work, else with 1 and the reason.
 
 The program is that of the process 1, or the first argument. A broker, a bookie and a proxy are asked for ``/ready``, a
-gateway for a page. A metadata server must accept a connection. Of a worker only its process is known.
+gateway for a page. A metadata server must accept a connection. Of a worker only its process is known. Ports are those
+of the variables and of the file of settings; options of a command line are not known here.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import magnetar  # noqa: F401 - finds the packages
+from engine.base.errors import MagnetarError
 
 TIMEOUT_S = 5.0
 
@@ -105,7 +107,10 @@ def main(arguments: list[str]) -> int:
     if program not in CHECKS:
         print(f"no program to check: {program or 'process 1 is another one'}")
         return 1
-    reason = CHECKS[program](os.environ, Path.cwd())
+    try:
+        reason = CHECKS[program](os.environ, Path.cwd())
+    except MagnetarError as error:
+        reason = str(error)
     if reason:
         print(reason)
     return 1 if reason else 0

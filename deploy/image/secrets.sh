@@ -6,7 +6,7 @@
 # The hosts are all names and addresses by which programs and clients reach the servers. FOLDER/magnetar is for
 # Magnetar's programs. The other folders are what one program of others may read: zookeeper, redis, postgres, prometheus.
 # For evaluation and for clusters without an authority of their own. Keep FOLDER/magnetar/authority.key.pem elsewhere afterwards.
-set -eu
+set -euf
 umask 077
 
 root=$1
@@ -31,7 +31,7 @@ if [ ! -e ca.pem ]; then
     magnetar certificates authority --directory . >/dev/null
     cp authority.cert.pem ca.pem
 fi
-# shellcheck disable=SC2086 - each host is a word of its own
+# shellcheck disable=SC2086 - each host is a word of its own, and no pattern of files
 make_certificate server server $hosts
 make_certificate magnetar-broker client --organizational-unit 0:broker
 make_certificate superuser client

@@ -88,7 +88,9 @@ def metrics_page(render: Callable[[], AsyncIterator[bytes]]) -> Page:
 
 
 def ready_page(why_not: Callable[[], str | None]) -> Page:
-    """Return the page ``/ready``: 200 ``ok``, or 503 and the reason that ``why_not`` returns."""
+    """Return the page ``/ready``: 200 ``ok``, or 503 and the reason that ``why_not`` returns. A page ``/live``, which
+    is always 200, shows that the event loop turns: a service manager restarts a process that does not answer it.
+    """
 
     async def page() -> Response:
         reason = why_not()

@@ -217,6 +217,7 @@ class ProxyService:
             "/metrics": GuardedPage(metrics, page_of(self._metrics)),
             "/status.html": GuardedPage(PUBLIC, self._status),
             "/ready": GuardedPage(PUBLIC, ready_page(lambda: None)),
+            "/live": GuardedPage(PUBLIC, ready_page(lambda: None)),
         }
         if proxy.enable_proxy_stats_endpoints:
             pages |= {

@@ -79,7 +79,10 @@ class RpcPages:
         self._guard_metrics = guard_metrics
         page = metrics_page(metrics)
         readiness = ready_page(lambda: None if ready() else "not ready")
-        self._pages = pages({"/metrics": page, "/metrics/": page, "/ready": readiness})
+        alive = ready_page(lambda: None)
+        self._pages = pages(
+            {"/metrics": page, "/metrics/": page, "/ready": readiness, "/live": alive}
+        )
 
     async def __call__(self, request: Request) -> Response:
         if request.path.startswith("/rpc/"):

@@ -131,32 +131,30 @@ def test_all_programs_run_as_a_user_without_rights_on_a_read_only_root(image: Im
     )
     token = {"MAGNETAR_INTERNAL_TOKEN": "0123456789abcdef"}
     programs = {
-        "metadata": (["--data-dir", "metadata", "--port", zk], {}),
-        "bookie": (
-            ["--data-dir", "bookie", "--port", bookie, "--status-port", bookie_http],
-            store,
-        ),
-        "broker": (
-            [],
-            {**store, **one, **token}
-            | {"MAGNETAR_BROKER_PORT": broker, "MAGNETAR_BROKER_HTTP_PORT": broker_http},
-        ),
-        "proxy": (
-            [],
-            store
-            | {"MAGNETAR_PROXY_SERVICE_PORT": proxy, "MAGNETAR_PROXY_WEB_SERVICE_PORT": proxy_http},
-        ),
-        "gateway": ([], {**store, **token, "MAGNETAR_HTTP_PORT": http}),
+        "metadata": {"MAGNETAR_METADATA_SERVER_PORT": zk},
+        "bookie": {
+            **store,
+            "MAGNETAR_BOOKIE_BOOKIE_PORT": bookie,
+            "MAGNETAR_BOOKIE_HTTP_SERVER_PORT": bookie_http,
+        },
+        "broker": {
+            **store,
+            **one,
+            **token,
+            "MAGNETAR_BROKER_PORT": broker,
+            "MAGNETAR_BROKER_HTTP_PORT": broker_http,
+        },
+        "proxy": {
+            **store,
+            "MAGNETAR_PROXY_SERVICE_PORT": proxy,
+            "MAGNETAR_PROXY_WEB_SERVICE_PORT": proxy_http,
+        },
+        "gateway": {**store, **token, "MAGNETAR_HTTP_PORT": http},
     }
     with ExitStack() as stack:
         containers = {}
-        for name, (arguments, variables) in programs.items():
-            if name == "metadata":
-                variables = {"MAGNETAR_METADATA_SERVER_PORT": zk}
-            elif name == "bookie":
-                variables = {**variables, "MAGNETAR_BOOKIE_HTTP_SERVER_PORT": bookie_http}
-            container = image.container(name, [name, *arguments], variables)
-            containers[name] = stack.enter_context(container)
+        for name, variables in programs.items():
+            containers[name] = stack.enter_context(image.container(name, [name], variables))
             containers[name].wait_healthy()
         for container in containers.values():
             status = Path(f"/proc/{container.main_pid}/status").read_text()
@@ -167,9 +165,6 @@ def test_all_programs_run_as_a_user_without_rights_on_a_read_only_root(image: Im
         client.create_producer("persistent://public/default/contained").send(b"in a container")
         assert consumer.receive(20_000).data() == b"in a container"
         client.close()
-        containers["broker"].process.terminate()
-        os.kill(containers["bookie"].main_pid, 9)
-        until_blocking(lambda: containers["bookie"].process.poll() is not None)
 
 
 def test_a_wrong_setting_ends_the_container_with_its_own_status(image: Image) -> None:
