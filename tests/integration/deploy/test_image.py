@@ -122,7 +122,7 @@ def test_all_programs_run_as_a_user_without_rights_on_a_read_only_root(image: Im
     ports = free_ports(8)
     zk, bookie, bookie_http, broker, broker_http, http, proxy, proxy_http = map(str, ports)
     store = {"MAGNETAR_METADATA_URL": f"zk:127.0.0.1:{zk}"}
-    one = dict.fromkeys(
+    one_copy = dict.fromkeys(
         (
             f"MAGNETAR_MANAGED_LEDGER_DEFAULT_{name}"
             for name in ("ENSEMBLE_SIZE", "WRITE_QUORUM", "ACK_QUORUM")
@@ -139,7 +139,7 @@ def test_all_programs_run_as_a_user_without_rights_on_a_read_only_root(image: Im
         },
         "broker": {
             **store,
-            **one,
+            **one_copy,
             **token,
             "MAGNETAR_BROKER_PORT": broker,
             "MAGNETAR_BROKER_HTTP_PORT": broker_http,
