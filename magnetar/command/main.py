@@ -50,6 +50,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "restore": CommandEntry("restore", "Restore a backup into an empty instance or cluster."),
     "wipe": CommandEntry("wipe", "Remove what an instance or a bookie has stored."),
     "completion": CommandEntry("cluster.completion", "Print the completion script of a shell."),
+    "support": CommandEntry("support", "Collect logs and facts for support, without secrets."),
     "manage": CommandEntry("programs", "Run a command of the gateway's Django.", "manage"),
     **{
         name: CommandEntry("programs", "As in `init`.", name.replace("-", "_"), hidden=True)

@@ -25,7 +25,7 @@ def data_dir_option(function: F) -> F:
     return click.option(
         "--data-dir",
         type=click.Path(path_type=Path, file_okay=False),
-        help="The data folder of the instance, or of the gateway; the default is MAGNETAR_DATA_DIR, then ./data.",
+        help="The data folder of the instance, or of the gateway; the default is that of `magnetar run`.",
     )(function)
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pulsar
@@ -37,6 +38,36 @@ def fill(instance: Instance) -> None:
     instance.rest("PUT", "/admin/v2/tenants/kept", {"allowedClusters": ["standalone"]})
 
 
+def check_support(instance: Instance, folder: Path) -> None:
+    """Plant canaries in payloads, properties, names and secrets; check the bundles of the running instance."""
+    topic = "persistent://public/default/zqxname"
+    client = quiet_client(instance.url)
+    try:
+        client.subscribe(topic, "zqxsub", properties={"p": "zqxproperty"})
+        producer = client.create_producer(topic, properties={"p": "zqxproperty"})
+        producer.send(b"zqxpayload", {"p": "zqxproperty"}, partition_key="zqxkey")
+    finally:
+        client.close()
+    path = "/admin/v2/persistent/public/default/zqxname/properties"
+    assert instance.rest("PUT", path, {"p": "zqxproperty"})[0] < 300
+    token = (instance.data_dir / "internal-token").read_text().strip()
+    plain = bundle_of(instance, folder / "plain.zip")
+    assert {"about.json", "metadata.txt", "logs/broker-1.log", "metrics/broker-1.txt"} <= set(plain)
+    assert "/managed-ledgers/public/default/persistent/zqxname" in plain["metadata.txt"]
+    hidden = bundle_of(instance, folder / "hidden.zip", "--hash-names")
+    for name, text in (*plain.items(), *hidden.items()):
+        for secret in (token, "zqxproperty", "zqxpayload", "zqxkey"):
+            assert secret not in text, (name, secret)
+    assert not [name for name, text in hidden.items() if "zqx" in text]
+
+
+def bundle_of(instance: Instance, target: Path, *options: str) -> dict[str, str]:
+    """Return the texts of a new support bundle by their names."""
+    magnetar(instance, "support", target, *options)
+    with zipfile.ZipFile(target) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
 def left(instance: Instance) -> list[bytes]:
     """Return the messages that the subscription has not acknowledged, in order."""
     client = quiet_client(instance.url)
@@ -55,6 +86,7 @@ def test_a_running_instance_is_saved_and_restored_elsewhere(tmp_path: Path) -> N
         assert manifest["counts"]["topics"] >= 1
         assert manifest["missing"] == []
         assert {"console.sqlite3", "internal-token"} <= set(manifest["secrets"])
+        check_support(instance, tmp_path)
         assert magnetar(instance, "wipe", "--yes", code=1).endswith("stop it before\n")
         magnetar(instance, "backup", target, code=1)  # it exists
     for path in (target, *target.rglob("*")):
