@@ -360,7 +360,10 @@ def _add_metrics(bundle: Bundle, place: OperatedPlace, child: Mapping[str, Any])
 def _add_doctor(bundle: Bundle, place: OperatedPlace) -> None:
     """Add the result of ``magnetar doctor``."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "magnetar", "doctor", "--json"],
+        [
+            *(sys.executable, "-P", "-m", "magnetar", "doctor", "--json", "--all"),
+            *("--data-dir", str(place.data_dir)),
+        ],
         env={
             **place.environ,
             "MAGNETAR_DATA_DIR": str(place.data_dir),
