@@ -11,12 +11,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from gateway.standalone.ports import DEFAULTS
+from gateway.standalone.ports import BROKER_STEP, DEFAULTS
 from tests.support.documents.pages import ROOT, Block, Page
 from tests.support.instance import Instance
 
 BLOCK_S_MAX = 60.0
 """Bound of a block in seconds, which only one that hangs reaches."""
+STEPS = {"BROKER": BROKER_STEP, "BROKER_HTTP": BROKER_STEP, "BOOKIE": 1, "BOOKIE_HTTP": 1}
+"""Differences between the ports of a part and those of the next one of its kind."""
 PROGRAMS = ("curl", "openssl", "jq", "node", "go", "mvn", "java", "sqlite3")
 """Programs that a block may use and a machine may not have."""
 CURL = """#!/bin/sh
@@ -51,6 +53,9 @@ class Ports:
 
     def __init__(self, ports: Mapping[str, int]) -> None:
         pairs = [(DEFAULTS[name], port) for name, port in ports.items()]
+        for name, step in STEPS.items():
+            if name in ports:
+                pairs += [(DEFAULTS[name] + n * step, ports[name] + n * step) for n in (1, 2)]
         self._there = {str(default): str(real) for default, real in pairs}
         self._back = {real: default for default, real in self._there.items()}
 

@@ -26,9 +26,9 @@ class Instances:
         self._count = 0
 
     def of(self, kind: str) -> Instance:
-        """Return an instance of the kind. A page that harms one has it for itself."""
-        if kind == "harmed":
-            return self._start()
+        """Return an instance of the kind. A page that stops parts of one has it for itself."""
+        if kind == "cluster":
+            return self._start(bookies=3, brokers=2)
         if kind not in self._started:
             self._started[kind] = self._start(secure=kind == "secure")
         if kind == "plain":

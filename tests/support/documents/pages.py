@@ -13,7 +13,7 @@ the page sees them:
 ``<!-- not output -->``               the block of ``text`` is not the output of the block before it
 
 ``<!-- instance: KIND -->`` at the top of a page names the kind of instance that it needs: ``plain`` unless given,
-``secure`` or ``harmed`` (parts of it are stopped and killed).
+``secure``, or ``cluster`` (three bookies and two brokers, which the page may stop and kill).
 """
 
 import re
@@ -51,7 +51,7 @@ PROGRAMS = frozenset({"cpp", "csharp", "go", "java", "javascript", "rust", "type
 REMARKS = frozenset(
     {"not run", "run by", "saved as", "same as", "in another terminal", "exit status", "not output"}
 )
-INSTANCES = frozenset({"plain", "secure", "harmed"})
+INSTANCES = frozenset({"plain", "secure", "cluster"})
 NEEDS_A_REASON = re.compile(
     r"^\s*(?:sudo|apt|apt-get|dnf|brew|docker|podman|kubectl|helm|systemctl|npm|npx|pip|pipx|uv|make|mvn|go)\b"
     r"|^\s*git clone\b|\bpip install\b|python3? -m venv",
