@@ -94,6 +94,16 @@ def test_the_chart_has_the_version_of_the_package() -> None:
     assert chart["appVersion"] == __version__
 
 
+def test_every_value_that_a_template_names_is_documented() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    for template in (CHART / "templates").iterdir():
+        for path in re.findall(r"\.Values\.([\w.]+)", template.read_text()):
+            at: Any = values
+            for key in path.split("."):
+                assert key in at, f"{template.name}: {path}"
+                at = at[key]
+
+
 def test_objects_have_names_of_their_own(objects: Objects) -> None:
     names = [(item["kind"], item["metadata"]["name"]) for item in objects]
     assert len(set(names)) == len(names)

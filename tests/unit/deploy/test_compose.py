@@ -95,10 +95,8 @@ def test_every_host_that_is_named_is_a_service_and_in_the_certificate(
             addresses += [text] if variable.endswith("ADVERTISED_ADDRESS") else []
             for host in addresses:
                 assert host in services or host == "localhost", (name, variable)
-                if host not in (
-                    "postgres",
-                    "redis",
-                ):  # within a network of the host, with passwords
+                # These two serve with passwords, within a network of the host.
+                if host not in ("postgres", "redis"):
                     assert host in certified, (name, variable)
 
 

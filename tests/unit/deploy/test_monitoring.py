@@ -72,6 +72,10 @@ def test_each_alert_says_what_happens_and_links_to_what_to_do() -> None:
     page = (ROOT / "docs" / "guides" / "monitor.md").read_text()
     anchors = {title.lower() for title in re.findall(r"^### (Magnetar\w+)$", page, re.M)}
     assert anchors == {name.lower() for name in names}
+    troubles = (ROOT / "docs" / "guides" / "troubleshoot.md").read_text()
+    for anchor in re.findall(r"troubleshoot\.md#([\w-]+)", page):
+        title = anchor.replace("-", "[ -]")
+        assert re.search(f"^#+ {title}$", troubles, re.MULTILINE | re.IGNORECASE), anchor
     for rule in alerts():
         assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
         link = f"docs/guides/monitor.md#{rule['alert'].lower()}"

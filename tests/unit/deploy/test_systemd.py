@@ -13,6 +13,7 @@ import pytest
 
 from bookie.settings import PROGRAM as BOOKIE
 from engine.metadata.server.settings import PROGRAM as METADATA
+from engine.programs.commands.cluster_metadata import PROGRAM as COMMAND
 from engine.proxy.settings import PROGRAM as PROXY
 from engine.settings import PROGRAM as BROKER
 from gateway.environment import PROGRAM as GATEWAY
@@ -115,6 +116,7 @@ def test_every_program_accepts_the_example_and_serves_other_machines_with_creden
     metadata = loaded(METADATA, {"MAGNETAR_METADATA_SERVER_DATA_DIR": "/x"}, tmp_path)
     bookie = loaded(BOOKIE, {"MAGNETAR_BOOKIE_DATA_DIR": "/x"}, tmp_path)
     broker, proxy, gateway = (loaded(program, {}, tmp_path) for program in (BROKER, PROXY, GATEWAY))
+    assert loaded(COMMAND, {}, tmp_path).metadata.metadata_tls_enabled
     assert metadata.server.authenticates
     assert bookie.bookie.roles
     for served in (broker, proxy, gateway):
