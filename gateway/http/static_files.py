@@ -64,7 +64,7 @@ def file_of(request: HttpRequest) -> HttpResponse | None:
 
 @public
 async def documentation(request: HttpRequest) -> HttpResponse:
-    """Answer a page or file of the built documentation, which has nothing of an instance in it.
+    """Answer a page or file of the present build of the documentation (A40). It has nothing of an instance in it.
 
     Without a build, answer 503 with a page that describes how to make one.
     """

@@ -236,4 +236,12 @@ EDITS = (
         "if True:",
         ("unit/gateway/test_console_api.py::test_requests_at_once_generate_one_document",),
     ),
+    Edit(
+        "documentation-of-an-earlier-build",
+        "gateway/http/static_files.py::documentation",
+        "_site(directory, DOCUMENTATION_PREFIX, written_ns)",
+        "_site(directory, DOCUMENTATION_PREFIX, 0)",
+        ("unit/gateway/http/test_documentation.py::test_a_new_build_is_served_at_once",),
+        "A40",
+    ),
 )

@@ -66,4 +66,5 @@ def test_a_new_build_is_served_at_once(call: Gateway, site: Path) -> None:
     assert call("GET", "/docs/").body == b"first"
     write(site, "the second")
     os.utime(site / "searchindex.js", ns=(1, 1))
-    assert call("GET", "/docs/").body == b"the second"
+    answer = call("GET", "/docs/")
+    assert (answer.body, answer.headers["content-length"]) == (b"the second", "10")
