@@ -9,7 +9,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
@@ -153,11 +153,11 @@ def main(arguments: Sequence[str]) -> None:
         log.critical("cannot start: %s: %s", reason_of(error).partition(";")[0], error)
         sys.exit(1)  # The supervisor starts it again.
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
-    own = listen_or_exit(args.host, port)
+    own = [listen_or_exit(args.host, port), *listen_on_second_loopback(args.host, port)]
     if https_port is not None and not encrypted:
         encrypted = [listen_or_exit(args.host, https_port)]
     try:
-        serve([own, *shared], encrypted, tls)
+        serve([*own, *shared], encrypted, tls)
     except ImproperlyConfigured as error:
         log.critical("cannot start: %s", error)
         sys.exit(os.EX_CONFIG)
@@ -170,6 +170,16 @@ def listen_or_exit(host: str, port: int) -> socket.socket:
     except OSError as error:
         log.critical("cannot start: port %d of %s: %s", port, host, error.strerror)
         sys.exit(1)
+
+
+def listen_on_second_loopback(host: str, port: int) -> list[socket.socket]:
+    """Return a listening socket on ::1 beside 127.0.0.1, since ``localhost`` may be that alone; none where the machine
+    lacks the address or another program has the port."""
+    if host != "127.0.0.1":
+        return []
+    with suppress(OSError):
+        return [listen("::1", port)]
+    return []
 
 
 def inherited(option: str, descriptor: int) -> socket.socket:

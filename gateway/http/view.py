@@ -169,7 +169,7 @@ class RestView(APIView):
         A browser's GET, whose user may have typed a client's path, is answered with a page that links to the console.
         """
         answer = container.empty(405)
-        if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+        if is_of_browser(request):
             answer = HttpResponse(FOR_PROGRAMS, status=405)
         answer.headers["Allow"] = ", ".join(self.allowed_methods)
         return answer
@@ -181,6 +181,11 @@ class RestView(APIView):
         answer = no_content(200)
         answer.headers["Allow"] = ", ".join(self.allowed_methods)
         return answer
+
+
+def is_of_browser(request: HttpRequest) -> bool:
+    """Return whether a person asks for a page."""
+    return request.method == "GET" and "text/html" in request.headers.get("Accept", "")
 
 
 def view_of(request: HttpRequest) -> type[RestView] | None:

@@ -6,7 +6,7 @@ import re
 import threading
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from spark_jobs.analysis import store_options
 from spark_jobs.catalogue import ANALYSES
 
 log = logging.getLogger(__name__)
-START_TIMEOUT_S = 160.0
-"""Time within which the supervisor must start Spark: longer than the supervisor itself waits for a busy Spark, shorter
-than ``gateway.jobs.tasks.SILENT_S``."""
+START_TIMEOUT_S = 620.0
+"""Time within which the supervisor must start Spark: longer than the supervisor itself waits for a busy Spark."""
+STARTING_S = 20.0
+"""Interval of the signs of life while Spark starts, shorter than ``gateway.jobs.tasks.SILENT_S``."""
 USER = "magnetar"
 STARTING = "starting Spark, which takes about ten seconds"
 RESTARTED = "Spark was stopped or restarted while the run was under way; start the run again"
@@ -91,6 +92,8 @@ def _connect(waiting: Callable[[str], None]) -> Any:
         starting = executor.submit(_start_supervised_server)
         from pyspark.sql import SparkSession  # The import takes seconds, while the server starts.
 
+        while not wait([starting], STARTING_S).done:
+            waiting(STARTING)
         starting.result()
     waiting("opening a session with Spark")
     _use_token()

@@ -35,7 +35,7 @@ END_PATIENCE_S = 10.0
 a call to Spark that hangs cannot be interrupted."""
 SILENT_S = 180.0
 """Time after which a run fails without a sign of life from Spark, which reports progress continuously."""
-WARM_S = 180.0
+WARM_S = 660.0
 """Time within which warming Spark must end."""
 RECOVER_S = 5.0
 SWEEP_S = 600.0

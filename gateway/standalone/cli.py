@@ -42,7 +42,7 @@ UNREACHABLE = 3
 """Exit code of a request to an instance that does not run, as of all commands whose server does not answer."""
 START = "magnetar dev" if is_installed() else "make run"
 """The command that starts an instance."""
-ANSWER_S = 180.0
+ANSWER_S = 620.0
 """Time within which a running instance must answer, while it may wait for a child that starts."""
 BOOKIE_BYTES = 300 << 20
 """Free space that a new bookie needs: two journal files of 64 MiB, and space for its first data."""

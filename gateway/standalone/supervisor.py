@@ -30,9 +30,12 @@ DELAY_MAX_S = 10.0
 STEADY_S = 5.0
 READY_S = 60.0
 """Time for which a starting child may be inactive: without processor time, log output or a restart."""
-READY_MAX_S = 150.0
+READY_MAX_S = 600.0
 ENDS_MAX = 2
 """Number of times that a starting child may end before a request for it fails; it is started again nevertheless."""
+SAME_ENDS_MAX = 5
+"""Number of times that a child which never was ready may end in the same way before the instance is ready, which takes
+15 seconds. Then the instance stops: another start would not help."""
 QUIET_S = 10.0
 REQUEST_MAX = 4096
 REQUEST_S = 30.0
@@ -44,6 +47,7 @@ STACK_LINES = 60
 CLUSTER = "standalone"
 """The cluster of an instance."""
 CAUSE = "Caused by: "
+DIGITS = re.compile(r"\d+")
 HARMLESS = re.compile(r"WARNING: ")
 """Java's warnings about its own options and modules."""
 VERBS = ("stop", "kill", "start", "need")
@@ -202,6 +206,10 @@ class ChildProcess:
         self.ready = asyncio.Event()
         self.wanted = False
         self.refused = asyncio.Event()
+        self.hopeless = asyncio.Event()
+        self.hopeless_cause = ""
+        self._last_cause = ""
+        self._same_ends = 0
         self.log = LogFile(log_dir / f"{spec.name}.log")
         self._report = report
         self._host = host
@@ -322,6 +330,7 @@ class ChildProcess:
                 self._report(f"{self.spec.name} refuses its settings ({cause}){without}")
                 self.refused.set()
                 break
+            self._count_end(cause)
             self.state = ChildState.BACKOFF
             without = f" {self.spec.serves} cannot run meanwhile;" if self.spec.serves else ""
             self._report(
@@ -332,6 +341,15 @@ class ChildProcess:
                 await asyncio.wait_for(self._wake.wait(), delay_s)
             delay_s = min(delay_s * 2, DELAY_MAX_S)
         self.state = ChildState.STOPPED
+
+    def _count_end(self, cause: str) -> None:
+        """Note an end; set ``hopeless`` when a child that never was ready ends in the same way repeatedly."""
+        same = DIGITS.sub("", cause)  # Without times, process ids and sizes.
+        self._same_ends = self._same_ends + 1 if same == self._last_cause else 1
+        self._last_cause = same
+        if not self._ready_at and self._same_ends >= SAME_ENDS_MAX:
+            self.hopeless_cause = cause
+            self.hopeless.set()
 
     async def _run_once(self) -> tuple[int, str]:
         """Run one process from its spawn to its end; return its exit code and last message."""
@@ -439,8 +457,9 @@ class Supervisor:
             loop.create_task(self._start_all(began, banner)),
             loop.create_task(self._rotate_logs()),
             *(
-                loop.create_task(self._stop_when_refused(child))
+                loop.create_task(stop(child))
                 for child in self._children.values()
+                for stop in (self._stop_when_refused, self._stop_when_hopeless)
             ),
         ]
         await self._stopping.wait()
@@ -468,6 +487,16 @@ class Supervisor:
         await child.refused.wait()
         if not self._serving and not child.spec.serves:
             self._exit_code = os.EX_CONFIG
+            self._stopping.set()
+
+    async def _stop_when_hopeless(self, child: ChildProcess) -> None:
+        await child.hopeless.wait()
+        if not self._serving and not child.spec.serves:
+            self._report(
+                f"{child.spec.name} cannot start, and each attempt ended alike ({child.hopeless_cause});"
+                f" log: {child.log.path}"
+            )
+            self._exit_code = 1
             self._stopping.set()
 
     async def _rotate_logs(self) -> None:

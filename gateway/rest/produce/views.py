@@ -7,8 +7,10 @@ import asyncio
 from base64 import b64encode
 from contextlib import closing
 from typing import Any
+from urllib.parse import quote
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 
 from engine.base.errors import InvalidField, InvalidRequest, NotFound, Unprocessable
 from engine.base.names import TopicName
@@ -22,6 +24,7 @@ from engine.schema.wire_form import from_wire
 from engine.wire import pulsar_pb2 as pb
 from gateway.http.auth.access import acting_role
 from gateway.http.bodies import json_answer, object_body
+from gateway.http.view import is_of_browser
 from gateway.rest.base import AdminResource
 from gateway.rest.produce.request import GivenMessage, ProduceRequest, parse_request
 from gateway.rest.rights import PRODUCE
@@ -47,6 +50,14 @@ class ProduceResource(TopicPathResource):
     def may_change(cls, request: HttpRequest) -> bool:
         """Return False for messages, which are no change for the audit log."""
         return request.method != "POST" and super().may_change(request)
+
+    def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
+        """Lead a browser, whose user typed a topic's path, to the console's page of the topic."""
+        if not is_of_browser(request):
+            return super().refuse_method(request)
+        place = "/".join(quote(self.kwargs[key], "") for key in ("tenant", "namespace", "topic"))
+        search = "" if self.domain == "persistent" else f"?domain={self.domain}"
+        return HttpResponseRedirect(f"/c/{quote(self.cluster.name, '')}/t/{place}{search}")
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from gateway.rest.urls import table
 
@@ -189,11 +190,17 @@ def test_the_wrong_verb_is_405_with_the_allowed_ones(call: Call) -> None:
 
 def test_a_browser_at_a_path_of_clients_is_led_to_the_console(call: Call) -> None:
     browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    answer = call("GET", "/topics/persistent/public/default/hello", headers=browser)
+    answer = call("GET", "/admin/v2/persistent/public/default/hello/truncate", headers=browser)
     assert answer.status == 405
     assert b'<a href="/">Open the console</a>' in answer.body
-    assert "POST" in answer.headers["allow"]
-    assert call("GET", "/topics/persistent/public/default/hello").body == b""
+    assert "DELETE" in answer.headers["allow"]
+    answer = call("GET", "/topics/persistent/public/default/a%2Fb", headers=browser)
+    page = f"/c/{settings.CLUSTERS[0].name}/t/public/default/a%2Fb"
+    assert (answer.status, answer.headers["location"]) == (302, page)
+    answer = call("GET", "/topics/non-persistent/public/default/hello", headers=browser)
+    assert answer.headers["location"].endswith("/hello?domain=non-persistent")
+    answer = call("GET", "/topics/persistent/public/default/hello")
+    assert (answer.status, answer.body) == (405, b"")
 
 
 @pytest.mark.parametrize("accept", ["text/plain", "text/html", "application/xml"])

@@ -458,6 +458,37 @@ async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
     )
 
 
+async def test_an_instance_stops_when_a_part_ends_in_the_same_way_at_each_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "DELAY_S", 0.001)
+    lines: list[str] = []
+    full = "import os; print(f'{os.getpid()} CRITICAL cannot start: no space'); exit(1)"
+    bookie = replace(child("bookie-1", (sys.executable, "-c", full)), ready=Ready("tcp", 1))
+    supervisor = made(tmp_path, lines, bookie, child("zookeeper"))
+    assert await supervisor.run(lambda took_s: "ready") == 1
+    [line] = [line for line in lines if "each attempt ended alike" in line]
+    assert line.startswith("bookie-1 cannot start")
+    assert "CRITICAL cannot start: no space" in line
+    assert supervisor._children["bookie-1"].restarts == supervising.SAME_ENDS_MAX
+
+
+async def test_a_part_that_was_ready_once_is_started_again_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "DELAY_S", 0.001)
+    monkeypatch.setattr(supervising, "DELAY_MAX_S", 0.001)
+    process = ChildProcess(child("bookie-1"), tmp_path, lambda line: None, "127.0.0.1")
+    process.start()
+    await process.ready.wait()
+    for number in range(1, supervising.SAME_ENDS_MAX + 2):
+        while process.restarts < number:
+            process.kill()
+            await asyncio.sleep(0.01)
+    assert not process.hopeless.is_set()
+    await process.stop()
+
+
 @pytest.mark.parametrize(("status", "starts"), [(1, 2), (os.EX_CONFIG, 1)])
 async def test_a_request_for_a_child_that_always_fails_is_answered_as_soon_as_that_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, starts: int
