@@ -8,13 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import pulsar
+
 from tests.support.documents.pages import ROOT
 from tests.support.documents.reference.texts import table
 from tests.support.instance import Instance, running_instance
 from tests.support.proxy.process import ProxyProcess, variables_of
+from tests.support.waiting import until_blocking
 
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
 COMMAND = "python -m tests.support.documents.reference.metrics_page"
+LOADED = "pulsar_topic_load_time_75percentile_ms"
+"""A family that exists when a topic was loaded."""
 INTRODUCTION = f"""\
 # Metrics
 
@@ -48,7 +53,14 @@ def families(text: str) -> list[Family]:
 
 
 def served(instance: Instance, proxy: ProxyProcess) -> dict[str, list[Family]]:
-    """Return the families of each program; of the gateway those that brokers do not have."""
+    """Return the families of each program; of the gateway those that brokers do not have.
+
+    A message is published first: percentiles have no family before the first value.
+    """
+    client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client.create_producer("persistent://public/default/measured").send(b"message")
+    client.close()
+    until_blocking(lambda: LOADED in _scrape(instance.ports["BROKER_HTTP"]))
     ports = {
         "Broker": instance.ports["BROKER_HTTP"],
         "Bookie": instance.ports["BOOKIE_HTTP"],
