@@ -49,6 +49,16 @@ PACKAGES = Path(__file__).resolve().parents[2]
 """Folder of our packages: the checkout, or ``magnetar/lib`` of an installed wheel."""
 SHOWN_DATA_FOLDER = "`~/.local/share/magnetar`; of a checkout its `data`"
 
+RESEMBLING = frozenset(
+    {
+        *("broker_client_authentication_plugin", "bookkeeper_client_authentication_plugin"),
+        *("database_tls_certificate_file_path", "database_tls_trust_certs_file_path"),
+        *("redis_tls_certificate_file_path", "redis_tls_trust_certs_file_path"),
+        "broker_http_port_tls",
+    }
+)
+"""Settings at the top of the file whose names resemble those of other programs: these do not refuse them."""
+
 _NO_VALUES: Mapping[str, Any] = {}
 _FOREIGN_NAME = re.compile(r"\(([a-z]\w+)\)$")
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -291,12 +301,14 @@ class Program(Generic[T]):
     """A kind of process. ``name`` is the name of its table, ``kind`` the dataclass of its groups.
 
     ``elsewhere`` has the keys at the top of the file that only other programs read; any other unknown key there is
-    refused. Without ``elsewhere``, only keys similar to the program's own are refused.
+    refused. Without ``elsewhere``, only keys similar to the program's own are refused. A ``partial`` program refuses no
+    names: it is a command that reads some settings of a program, which checks all names itself.
     """
 
     name: str
     kind: type[T]
     elsewhere: frozenset[str] | None = None
+    partial: bool = False
 
     def groups(self) -> Iterator[tuple[str, type, bool]]:
         """Yield the name and dataclass of each group, and whether the group is private."""
@@ -325,7 +337,8 @@ class Program(Generic[T]):
         groups: dict[str, Any] = {
             name: source.fill(group, private) for name, group, private in self.groups()
         }
-        source.refuse_unknown(self.settings(), self.elsewhere)
+        if not self.partial:
+            source.refuse_unknown(self.settings(), self.elsewhere)
         return self.kind(**groups)
 
 
@@ -453,7 +466,8 @@ class _Source:
             near = _nearest(key, private | shared)
             self._refuse(f"{key} in [{self._program}] of {self._path}", near)
         for key in sorted(self._top.keys() - shared - (elsewhere or frozenset())):
-            if (near := _nearest(key, shared)) or elsewhere is not None:
+            near = "" if key in RESEMBLING else _nearest(key, shared)
+            if near or elsewhere is not None:
                 self._refuse(f"{key} in {self._path}", near)
         own = f"{PREFIX}{self._program}_".upper()
         self._refuse_similar(own, private, ())

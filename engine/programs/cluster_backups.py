@@ -41,7 +41,7 @@ class BackupSettings:
     ledger: LedgerSettings
 
 
-PROGRAM = Program("broker", BackupSettings)
+PROGRAM = Program("broker", BackupSettings, partial=True)
 """Read as brokers read them: a backup uses the same stores and bookies."""
 
 

@@ -53,7 +53,7 @@ class OperatedPlace:
         Raises SettingsError.
         """
         given: dict[str, Any] = {"data_dir": None if data_dir is None else str(data_dir)}
-        loaded = Program("gateway", _PlaceSettings).load(environ, directory, given)
+        loaded = Program("gateway", _PlaceSettings, partial=True).load(environ, directory, given)
         folder = loaded.instance.data_dir.absolute()
         own = StandaloneSettings(
             replace(loaded.instance, data_dir=folder), loaded.offset, loaded.log

@@ -6,8 +6,18 @@ from typing import Any
 import pytest
 
 import manage
-from engine.base.settings import OFFSET, Program, Setting, SettingsError
+from engine.base.settings import (
+    OFFSET,
+    RESEMBLING,
+    Program,
+    Setting,
+    SettingsError,
+    _nearest,
+)
+from engine.programs import cluster_backups
+from engine.programs.commands.cluster_metadata import PROGRAM as COMMANDS
 from engine.settings import ELSEWHERE, PROGRAM, load
+from magnetar.operate.place import OperatedPlace
 
 
 def test_defaults_hold_without_file_and_environment(tmp_path: Path) -> None:
@@ -238,3 +248,26 @@ def test_explicit_defaults_load_the_same_settings_as_no_variables(
     if program.name == "standalone":  # its node settings also record which ports were given
         explicit, implicit = explicit.log, implicit.log
     assert explicit == implicit
+
+
+def test_no_program_refuses_the_settings_of_another_as_misspelt() -> None:
+    programs = (*manage.programs(), COMMANDS)
+    for program in programs:
+        own = {setting.name for setting in program.settings() if not setting.private}
+        known = own | RESEMBLING | (program.elsewhere or frozenset())
+        refused = [
+            setting.name
+            for other in programs
+            for setting in other.settings()
+            if not setting.private and setting.name not in known and _nearest(setting.name, own)
+        ]
+        assert refused == [], program.name
+
+
+def test_a_command_reads_the_file_of_a_cluster_with_tables_of_all_programs(tmp_path: Path) -> None:
+    (tmp_path / "magnetar.toml").write_text(
+        'metadata_url = "zk:meta:2181"\n[broker]\nbind_address = "127.0.0.1"\n'
+        '[gateway]\nallowed_hosts = "console"\n[bookie]\nbookie_id = "a"\n'
+    )
+    assert cluster_backups.load({}, tmp_path).metadata.metadata_url == "zk:meta:2181"
+    assert OperatedPlace.load({}, tmp_path, None).cluster
