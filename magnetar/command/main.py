@@ -49,6 +49,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "backup": CommandEntry("backup", "Back up an instance or a cluster, or check a backup."),
     "restore": CommandEntry("restore", "Restore a backup into an empty instance or cluster."),
     "wipe": CommandEntry("wipe", "Remove what an instance or a bookie has stored."),
+    "bench": CommandEntry("cluster.bench", "Measure rates and latencies of a cluster."),
     "completion": CommandEntry("cluster.completion", "Print the completion script of a shell."),
     "support": CommandEntry("support", "Collect logs and facts for support, without secrets."),
     "manage": CommandEntry("programs", "Run a command of the gateway's Django.", "manage"),

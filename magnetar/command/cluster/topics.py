@@ -40,7 +40,7 @@ def list_topics(connection: ClusterAddress, namespace: str, as_json: bool) -> No
         raise CommandFailed(" ".join(str(error).split()), Exit.USAGE) from None
 
     async def work(admin: Any) -> list[dict[str, Any]]:
-        rows = {}
+        rows: dict[str, bool] = {}
         for domain in ("persistent", "non-persistent"):
             base = f"/admin/v2/{domain}/{name}"
             partitioned = set(await admin.call("GET", f"{base}/partitioned") or [])
