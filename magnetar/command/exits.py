@@ -6,6 +6,8 @@ from typing import IO, Any
 
 import click
 
+from magnetar.command.output import safe
+
 
 class Exit(IntEnum):
     """Exit codes. The text of each stands in the command line's reference."""
@@ -43,4 +45,5 @@ class CommandFailed(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """Write ``magnetar: CAUSE. HINT`` to the standard error."""
         text = f"{self.message}. {self.hint}" if self.hint else self.message
-        click.echo(f"magnetar: {text}", err=True, file=file)
+        # It may quote what a server or a message says.
+        click.echo(f"magnetar: {safe(text)}", err=True, file=file)

@@ -35,6 +35,8 @@ COMMANDS: dict[str, CommandEntry] = {
         "cluster.subscriptions", "List, create, delete and move subscriptions."
     ),
     "doctor": CommandEntry("cluster.doctor", "Check a cluster and this machine."),
+    "demo": CommandEntry("cluster.demo", "Publish example messages, or traffic for a while."),
+    "bench": CommandEntry("cluster.bench", "Measure rates and latencies of a cluster."),
     "broker": CommandEntry("programs", "Run a broker.", "broker"),
     "bookie": CommandEntry("programs", "Run a bookie.", "bookie"),
     "metadata": CommandEntry("programs", "Run a metadata server, or copy a store.", "metadata"),
@@ -49,7 +51,6 @@ COMMANDS: dict[str, CommandEntry] = {
     "backup": CommandEntry("backup", "Back up an instance or a cluster, or check a backup."),
     "restore": CommandEntry("restore", "Restore a backup into an empty instance or cluster."),
     "wipe": CommandEntry("wipe", "Remove what an instance or a bookie has stored."),
-    "bench": CommandEntry("cluster.bench", "Measure rates and latencies of a cluster."),
     "completion": CommandEntry("cluster.completion", "Print the completion script of a shell."),
     "support": CommandEntry("support", "Collect logs and facts for support, without secrets."),
     "manage": CommandEntry("programs", "Run a command of the gateway's Django.", "manage"),

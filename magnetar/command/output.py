@@ -1,10 +1,17 @@
 """Output of commands: text for people, or JSON for programs with ``--json``."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
+
+UNSAFE = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Characters that move the cursor, change the terminal's state, end a line or reverse text; not the tab."""
+_NAMED = {"\n": "\\n", "\r": "\\r"}
 
 json_option = click.option(
     "--json",
@@ -13,6 +20,17 @@ json_option = click.option(
     help="Print JSON: one document, or one line for each item of a stream.",
 )
 """The option that every command with results has, as the parameter ``as_json``."""
+
+
+def safe(text: str) -> str:
+    """Return ``text`` in one line that a terminal shows as it is."""
+    return UNSAFE.sub(_escape, text)
+
+
+def _escape(match: "re.Match[str]") -> str:
+    character = match[0]
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def emit(value: Any, as_json: bool, text: Callable[[], str]) -> None:

@@ -43,8 +43,7 @@ class Admin:
         """
         status, data = await self.answer(method, path, body)
         if status >= 300:
-            reason = reason_of(data) or f"status {status}"
-            raise CommandFailed(reason, _CODES.get(status, Exit.FAILED), _HINTS.get(status, ""))
+            raise refusal(status, data)
         if not data:
             return None
         try:
@@ -103,6 +102,12 @@ async def _body(stream: Any) -> bytes:
             raise CommandFailed(f"an answer is larger than {ANSWER_BYTES_MAX >> 20} MiB")
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def refusal(status: int, data: bytes) -> CommandFailed:
+    """Return the error of an answer with a status of errors."""
+    reason = reason_of(data) or f"status {status}"
+    return CommandFailed(reason, _CODES.get(status, Exit.FAILED), _HINTS.get(status, ""))
 
 
 def reason_of(data: bytes) -> str:

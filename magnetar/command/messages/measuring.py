@@ -44,7 +44,7 @@ class BenchOptions:
     as_json: bool
 
 
-class Measured:
+class BenchTimes:
     """Times of one part, in seconds: from sending to the receipt, and to the arrival at the consumer."""
 
     def __init__(self) -> None:
@@ -105,8 +105,8 @@ def _ping_frame(topic: str) -> Any:
 
 
 async def _measure(client: PulsarClient, topic: str, options: BenchOptions) -> dict[str, Any]:
-    calm, fast = Measured(), Measured()
-    state: dict[str, Measured] = {"now": calm}
+    calm, fast = BenchTimes(), BenchTimes()
+    state: dict[str, BenchTimes] = {"now": calm}
     consumer = await TopicConsumer.open(
         client,
         [topic],
@@ -144,7 +144,7 @@ async def _measure(client: PulsarClient, topic: str, options: BenchOptions) -> d
     }
 
 
-def _take(run: Sequence[Incoming], measured: Measured, consumer: TopicConsumer) -> None:
+def _take(run: Sequence[Incoming], measured: BenchTimes, consumer: TopicConsumer) -> None:
     measured.arrivals(run)
     for message in run:
         consumer.acknowledge(message)
@@ -155,7 +155,7 @@ async def _publish(
     client: PulsarClient,
     topic: str,
     settings: ProducerSettings,
-    measured: Measured,
+    measured: BenchTimes,
     options: BenchOptions,
     rate: int | None,
 ) -> float:

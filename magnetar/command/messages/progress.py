@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import click
 
 from engine.base.tasks import TaskScope
+from magnetar.command.output import safe
 
 EVERY_S = 1.0
 _CLEAR = "\r\x1b[K"
@@ -36,7 +37,7 @@ async def progress(text: Callable[[], str], *, shown: bool = True) -> AsyncItera
 
 def notice(text: str) -> None:
     """Write a line to the standard error."""
-    click.echo(text, err=True)
+    click.echo(safe(text), err=True)
 
 
 def count(number: int, noun: str = "message") -> str:

@@ -12,24 +12,9 @@ from typing import Any
 
 from engine.client.consuming.incoming import Incoming
 from engine.wire.texts import ISO_MS_MAX, readable
+from magnetar.command.output import UNSAFE, safe
 
-UNSAFE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-"""Characters that move the cursor, change the terminal's state, end a line or reverse text; not the tab."""
 _NOT_IN_JSON = re.compile(f"{UNSAFE.pattern[:-1]}\x09]")
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def safe(text: str) -> str:
-    """Return ``text`` in one line that a terminal shows as it is."""
-    return UNSAFE.sub(_escape, text)
-
-
-def _escape(match: "re.Match[str]") -> str:
-    character = match[0]
-    code = ord(character)
-    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def json_line(value: Any) -> str:
@@ -125,3 +110,6 @@ def _payload(data: bytes | None) -> dict[str, str | None]:
         return {"payload": data.decode()}
     except UnicodeDecodeError:
         return {"payload_base64": base64.b64encode(data).decode()}
+
+
+__all__ = ["document", "json_line", "line", "message_id_text", "safe", "text_of", "time_text"]

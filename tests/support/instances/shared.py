@@ -29,6 +29,7 @@ FILES = {
         "tests/integration/docs/test_metrics.py",
         "tests/integration/gateway/test_at_once.py",
         "tests/integration/gateway/test_audit_trail.py",
+        "tests/integration/command/test_cluster_commands.py",
         "tests/integration/test_gateway_rest.py",
         "tests/integration/test_healthy_attention.py",
         "tests/integration/deploy/test_monitoring.py",

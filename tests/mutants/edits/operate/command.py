@@ -35,7 +35,7 @@ EDITS = (
     ),
     Edit(
         "terminal-obeys-a-message",
-        "magnetar/command/messages/shown.py::safe",
+        "magnetar/command/output.py::safe",
         "return UNSAFE.sub(_escape, text)",
         "return text",
         (
