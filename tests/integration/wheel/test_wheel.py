@@ -42,6 +42,8 @@ def build(folder: Path, **variables: str) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not (ROOT / "docs" / "_build" / "html" / "searchindex.js").exists():
+        subprocess.run(["make", "docs"], cwd=ROOT, check=True)
     return build(tmp_path_factory.mktemp("wheel"))
 
 
@@ -283,6 +285,8 @@ def test_the_first_message_of_an_instance_for_development(
         assert (read.returncode, read.stdout) == (0, "hello\n"), read.stderr
         with urllib.request.urlopen(ready["http"], timeout=20) as answer:
             assert b"<title>" in answer.read()
+        with urllib.request.urlopen(f"{ready['http']}/docs/", timeout=20) as answer:
+            assert b"<title>Magnetar 0.1.0</title>" in answer.read()
         status = installed.run("status", "--json")
         states = {child["name"]: child["state"] for child in json.loads(status.stdout)}
         assert states["broker-1"] == "running"
