@@ -15,6 +15,7 @@ from engine.client.client import PulsarClient
 from engine.client.consuming.attachment import ConsumerSettings
 from engine.client.consuming.incoming import Incoming
 from engine.client.consuming.topic_consumer import TopicConsumer
+from engine.client.errors import RefusedError, ServerError
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_choice import Routing
 from engine.client.producing.partition_producer import ProducerSettings
@@ -124,7 +125,12 @@ async def demo(address: ClusterAddress, options: DemoOptions) -> None:
 async def check_reachable(address: ClusterAddress) -> None:
     """Raise the error of a broker or a REST interface that does not answer, or refuses the credentials."""
     async with connected(address) as client:
-        await client.partitions(_full("orders"))
+        try:
+            await client.partitions(_full("orders"))
+        except RefusedError as error:
+            # Before the first demo its namespace does not exist.
+            if error.code != ServerError.TopicNotFound:
+                raise
     async with administered(address) as admin:
         await admin.call("GET", "/admin/v2/brokers/version")
 
