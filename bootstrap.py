@@ -23,6 +23,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent
@@ -434,6 +435,13 @@ def ensure_chromium() -> None:
         say("no Chromium: browser tests will be skipped. Mend it with: sudo apt install chromium")
 
 
+@lru_cache
+def update_packages() -> None:
+    """Update apt's lists, once, where this user may."""
+    if os.geteuid() == 0:
+        subprocess.run(["apt-get", "update", "-qq"], capture_output=True)
+
+
 def ensure_unpacked(name: str, program: str, package: str, purpose: str) -> None:
     """Unpack a Debian package into .tools unless its program is there. Its installation would need root, and start a
     server."""
@@ -446,8 +454,7 @@ def ensure_unpacked(name: str, program: str, package: str, purpose: str) -> None
         # As root, apt would download as a user who may not write here.
         download = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", package]
         try:
-            if os.geteuid() == 0:
-                subprocess.run(["apt-get", "update", "-qq"], capture_output=True)
+            update_packages()
             subprocess.run(download, cwd=folder, capture_output=True, check=True)
             (file,) = Path(folder).glob("*.deb")
             unpack = ["dpkg-deb", "-x", str(file), str(unpacked)]

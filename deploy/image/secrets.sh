@@ -54,12 +54,12 @@ done
 umask 022
 mkdir -p "$root/zookeeper" "$root/redis" "$root/postgres" "$root/prometheus"
 cat server.key server.pem >"$root/zookeeper/server.pem"
-cp ca.pem "$root/zookeeper/ca.pem"
+cat ca.pem >"$root/zookeeper/ca.pem"
 printf 'requirepass %s\n' "$(cat redis.password)" >"$root/redis/redis.conf"
-cp postgres.password "$root/postgres/password"
-cp ca.pem "$root/prometheus/ca.pem"
-cp metrics.token "$root/prometheus/metrics_token"
-cp grafana.password "$root/prometheus/grafana_password"
+cat postgres.password >"$root/postgres/password"
+cat ca.pem >"$root/prometheus/ca.pem"
+cat metrics.token >"$root/prometheus/metrics_token"
+cat grafana.password >"$root/prometheus/grafana_password"
 
 # Magnetar's programs have the user 10001 in the image.
 if [ "$(id -u)" = 0 ]; then chown -R 10001:10001 "$main"; fi

@@ -29,10 +29,12 @@ from engine.metadata.server.serving.four_letter_words import (
 from engine.metadata.server.serving.group_commit import FrameReceiver, GroupCommit
 from engine.metadata.server.serving.session_expiry import SessionExpiry
 from engine.metadata.server.serving.snapshot_taker import SnapshotTaker
+from engine.metadata.server.serving.status_pages import status_pages
 from engine.metadata.server.settings import MetadataServerSettings
 from engine.metadata.server.storage.change_format import INSTANCE_BYTES, SALT_BYTES
 from engine.metadata.server.storage.metadata_log import DamagedStoreError, LogWriter
 from engine.metadata.server.storage.snapshot_files import Stored, load
+from engine.net.http import HttpServer
 from engine.net.listener import Listener
 from engine.net.network import Network
 from engine.net.tls import ServerFiles
@@ -43,6 +45,7 @@ PASSWORD_BYTES = 16
 NO_SESSION = ConnectAnswer(0, 0, bytes(PASSWORD_BYTES))
 """Answer to a client whose session does not exist any more."""
 DRAIN_S = 5.0
+STATUS_CONNECTIONS_MAX = 64
 _SERVER_ID = 1
 
 
@@ -91,6 +94,13 @@ class MetadataServer:
             connections_max=settings.connections_max,
             per_address_max=settings.connections_per_address_max,
         )
+        self._status = HttpServer(
+            network,
+            status_pages(self._figures, self.why_not_ready, clock),
+            connections_max=STATUS_CONNECTIONS_MAX,
+            body_bytes_max=0,
+        )
+        self._is_listening = False
         self._clients: dict[int, ConnectedClient] = {}
         self._scope = TaskScope("metadata")
         self._expiry = SessionExpiry(self._expire)
@@ -110,6 +120,11 @@ class MetadataServer:
     @property
     def tls_port(self) -> int:
         return self._tls_listener.port
+
+    @property
+    def http_port(self) -> int:
+        """The bound port of the pages; 0 without them."""
+        return self._status.port
 
     @property
     def connections(self) -> list[ZooKeeperConnection]:
@@ -161,11 +176,19 @@ class MetadataServer:
             },
         )
 
+    def why_not_ready(self) -> str | None:
+        """Return the reason why the server is not ready; None when it is."""
+        if self.failure is not None:
+            return f"failed: {self.failure}"
+        return None if self._is_listening else "starting: reading the log"
+
     # Life
 
     async def start(self) -> None:
         """Load the store, listen and serve. Raises DamagedStoreError, TlsFileError and OSError."""
         settings = self.settings
+        if settings.http_port is not None:
+            await self._status.listen(settings.host, settings.http_port)
         self._lane = self._lanes("log")
         stored = await self._lane.run(self._load)
         # A new epoch: what was given and lost in a crash is not given again (Z6).
@@ -205,6 +228,7 @@ class MetadataServer:
         self._scope.spawn("snapshots", restarting("snapshots", self._snapshots.run))
         self._scope.spawn("unused", restarting("search for unused nodes", self._remove_unused))
         await self._listen()
+        self._is_listening = True
         log.info(
             "serving metadata: one node, no replication: keep backups of data_dir=%s port=%d nodes=%d sessions=%d"
             " zxid=0x%x",
@@ -281,6 +305,7 @@ class MetadataServer:
             self._lane.close()
         if self._snapshots is not None:
             self._snapshots.close()
+        await self._status.close()
 
     def _fail(self, error: BaseException) -> None:
         """End the server: what is in memory and on the disk may differ."""

@@ -53,6 +53,11 @@ class MetadataServerSettings:
     tls_refresh_seconds: int = count(
         300, "seconds after which a new connection checks whether the certificates have changed"
     )
+    http_port: int | None = maybe_port(
+        "port of /metrics, /ready and /live, in clear and without credentials; none: no such server "
+        "(metricsProvider.httpPort)",
+        low=0,
+    )
     tick_time_ms: int = count(2000, "unit of the bounds of session timeouts (tickTime)", low=10)
     session_timeout_ms_min: int = count(
         0, "shortest timeout of a session; 0: 2 ticks (minSessionTimeout)"

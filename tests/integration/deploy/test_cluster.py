@@ -251,6 +251,8 @@ def test_secrets_stay_and_are_for_their_user(cluster: Cluster) -> None:
     assert {path.stat().st_mode & 0o077 for path in cluster.secrets.iterdir()} == {0}
     others = {path.name for path in (cluster.folder / "secrets").iterdir()}
     assert others == {"magnetar", "zookeeper", "redis", "postgres", "prometheus"}
+    copies = (cluster.folder / "secrets").glob("[!m]*/*")  # their users differ from image to image
+    assert {path.stat().st_mode & 0o777 for path in copies} == {0o644}
 
 
 def test_an_existing_cluster_is_not_initialized_again(cluster: Cluster) -> None:

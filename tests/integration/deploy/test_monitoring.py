@@ -3,8 +3,10 @@ Prometheus evaluates all of them; none of the alerts fires."""
 
 import fnmatch
 import json
+import os
 import re
 import subprocess
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -80,10 +82,33 @@ def proxy(instance: Instance, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture(scope="module")
-def targets(instance: Instance, proxy: ProxyProcess) -> dict[str, int]:
+def metadata_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Run a metadata server with its page, and return the port of that."""
+    own, pages = free_ports(2)
+    folder = tmp_path_factory.mktemp("metadata")
+    command = [sys.executable, "-m", "engine", "metadata", "--data-dir", str(folder), "--port"]
+    variables = {"PATH": os.environ["PATH"], "MAGNETAR_METADATA_SERVER_HTTP_PORT": str(pages)}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([*command, str(own)], cwd=ROOT, env=variables, stderr=log)
+    until_blocking(lambda: answers(pages), (folder / "log").read_text)
+    yield pages
+    process.terminate()
+    process.wait(30)
+
+
+def answers(port: int) -> bool:
+    try:
+        return "znode_count" in page_of(port)
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def targets(instance: Instance, proxy: ProxyProcess, metadata_port: int) -> dict[str, int]:
     """Return the ports of the pages by job."""
     ports = instance.ports
     return {
+        "magnetar-metadata": metadata_port,
         "magnetar-broker": ports["BROKER_HTTP"],
         "magnetar-bookie": ports["BOOKIE_HTTP"],
         "magnetar-proxy": proxy.web_port,

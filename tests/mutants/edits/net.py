@@ -133,4 +133,34 @@ EDITS = (
         "messages = read_varint(buf, sequence_stop + 1, start)[0]",
         (f"{KERNELS_TEST}::test_a_send_counts_the_messages_of_its_entrys_metadata",),
     ),
+    Edit(
+        "a-server-is-reported-ready-before-it-works",
+        "engine/programs/program.py::Signals.run",
+        "await server.start()",
+        "notices.ready(); await server.start()",
+        (
+            "unit/programs/test_program.py::"
+            "test_the_service_manager_is_not_notified_of_a_server_that_did_not_start",
+        ),
+    ),
+    Edit(
+        "a-gateway-that-answers-errors-is-reported-ready",
+        "gateway/servers/first_answer.py",
+        "line.split()[1] in ANSWERS",
+        "True",
+        (
+            "unit/programs/test_service_manager.py::"
+            "test_a_gateway_that_fails_its_first_check_is_not_ready",
+        ),
+    ),
+    Edit(
+        "a-command-refuses-the-tables-of-a-cluster",
+        "engine/programs/cluster_backups.py",
+        "partial=True",
+        "partial=False",
+        (
+            "unit/test_settings.py::"
+            "test_a_command_reads_the_file_of_a_cluster_with_tables_of_all_programs",
+        ),
+    ),
 )

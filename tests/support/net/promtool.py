@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.import_graph import ROOT
 
-APACHE = ("pulsar_", "bookie_", "bookkeeper_")
+APACHE = ("pulsar_", "bookie_", "bookkeeper_", "znode_", "ephemerals_", "watch_", "packets_")
 NAMING = (
     'should not have "_count" suffix',
     'should not have "_sum" suffix',

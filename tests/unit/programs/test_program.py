@@ -16,6 +16,7 @@ from engine.metadata.incomplete import COPYING, RESTORING
 from engine.metadata.memory import MemoryServer
 from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import StoreUnavailableError
+from engine.net.service_manager import notices
 from engine.programs import process as process_module
 from engine.programs import program
 from engine.programs.program import EngineProgram, run
@@ -105,6 +106,24 @@ def test_a_signal_that_is_sent_twice_ends_no_drain() -> None:
     server = SlowServer(2)
     assert run(of(server)) == 0
     assert server.calls == ["start", "drain", "drained"]
+
+
+def test_the_service_manager_is_notified_of_a_server_that_works_and_of_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server()
+    monkeypatch.setattr(notices, "notify", server.calls.append)
+    assert run(of(server)) == 0
+    assert server.calls == ["start", "READY=1", "STOPPING=1", "drain"]
+
+
+def test_the_service_manager_is_not_notified_of_a_server_that_did_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server(OSError("in use"))
+    monkeypatch.setattr(notices, "notify", server.calls.append)
+    assert run(of(server)) == 1
+    assert server.calls == ["start", "STOPPING=1", "drain"]
 
 
 @pytest.mark.parametrize(
