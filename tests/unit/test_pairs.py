@@ -43,6 +43,7 @@ THROUGH = {
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/metadata/server/serving/four_letter_words.py": "unit/metadata/server/test_server.py",
+    "engine/metadata/server/serving/status_pages.py": "unit/metadata/server/test_status_pages.py",
     "engine/proxy/pages.py": "unit/access/test_proxy_matrix.py",
     "engine/proxy/proxy_metrics.py": "unit/proxy/test_lookups.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",
