@@ -15,6 +15,10 @@ class JournalDamagedError(DamagedError):
     """A bad journal record followed by good ones, or missing records. Cutting there would lose acknowledged adds."""
 
 
+class LaterFormatError(StorageError):
+    """A later release wrote a file. The bookie does not start: start that release again."""
+
+
 class DiskFullError(StorageError):
     """No space left; no answer was sent. Retriable once space is freed."""
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 
-from bookie.storage.errors import DiskFullError, StorageError
+from bookie.storage.errors import DiskFullError, LaterFormatError, StorageError
 from bookie.storage.journal.journal_format import (
     BLOCK,
+    FILE_MAGIC,
+    VERSION,
     FileHeader,
     Mark,
     Record,
@@ -21,6 +23,7 @@ from bookie.storage.journal.journal_format import (
 )
 from bookie.storage.logs.log_files import FULL_ERRORS
 from engine.base.disk.files import Disk, File, Lane
+from engine.base.disk.later_formats import later_text, later_version
 from engine.base.loop import last_call
 
 ZERO_BYTES = 1 << 20
@@ -189,12 +192,15 @@ class JournalWriter:
 
 
 def read_headers(disk: Disk, directory: str) -> dict[str, FileHeader | None]:
-    """Return the header of each journal file by name; None where it does not verify."""
+    """Return the header of each journal file by name; None where it does not verify. Raises LaterFormatError (K6)."""
     headers: dict[str, FileHeader | None] = {}
     for name in journal_names(disk, directory):
         file = disk.open(f"{directory}/{name}")
-        headers[name] = decode_file_header(file.pread(BLOCK, 0))
+        block = file.pread(BLOCK, 0)
         file.close()
+        if later := later_version(block, FILE_MAGIC, VERSION):
+            raise LaterFormatError(later_text(f"{directory}/{name}", later, VERSION))
+        headers[name] = decode_file_header(block)
     return headers
 
 

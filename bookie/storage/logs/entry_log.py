@@ -10,7 +10,9 @@ from typing import NamedTuple
 from bookie.storage.errors import DamagedError
 from bookie.storage.logs.entry_log_format import (
     FILE_HEADER_BYTES,
+    FILE_MAGIC,
     PAGE,
+    VERSION,
     Block,
     StoredBlock,
     decode_block,
@@ -19,6 +21,7 @@ from bookie.storage.logs.entry_log_format import (
 )
 from bookie.storage.logs.log_files import FULL_ERRORS, LogFiles
 from engine.base.disk.files import Disk, File
+from engine.base.disk.later_formats import later_text, later_version
 
 WRITE_BYTES = 1 << 20
 """Size up to which blocks are gathered, written and padded together."""
@@ -235,8 +238,11 @@ class EntryLogReader:
                 file = self._disk.open(path, direct=direct)
             except FileNotFoundError as error:
                 raise DamagedError(f"entry log {path} is missing") from error
-            if decode_file_header(file.pread(FILE_HEADER_BYTES, 0)) != log_id:
+            header = file.pread(FILE_HEADER_BYTES, 0)
+            if decode_file_header(header) != log_id:
                 file.close()
+                if later := later_version(header, FILE_MAGIC, VERSION):
+                    raise DamagedError(later_text(path, later, VERSION))
                 raise DamagedError(f"header of {path} does not verify")
         files[log_id] = file
         if len(files) > limit:

@@ -13,12 +13,14 @@ from functools import partial
 from typing import NamedTuple
 
 from engine.base.disk.files import DIRECT_BLOCK, Disk, File, Lane, write_and_sync
+from engine.base.disk.later_formats import HEADER_BYTES_MAX, later_text, later_version
 from engine.base.errors import MagnetarError
 from engine.metadata.server.storage.change_format import (
     HEADER_BYTES,
     LOG_MAGIC,
     RECORD_HEAD_BYTES,
     SALT_BYTES,
+    VERSION,
     RecordHead,
     StoreFileHeader,
     decode_header,
@@ -265,7 +267,9 @@ def read_segment(
     path = f"{directory}/{segment_name(number)}"
     file = disk.open(path)
     try:
-        header = decode_header(file.pread(HEADER_BYTES, 0), LOG_MAGIC)
+        data = file.pread(HEADER_BYTES_MAX, 0)
+        refuse_later(path, data, LOG_MAGIC)
+        header = decode_header(data[:HEADER_BYTES], LOG_MAGIC)
         if header is None or header.number != number:
             raise damaged(path, 0)
         sequence, offset = header.sequence, HEADER_BYTES
@@ -360,6 +364,12 @@ def _later_record(file: File, header: StoreFileHeader, sequence: int, offset: in
                 return offset + pos
         offset += READ_BYTES
     return None
+
+
+def refuse_later(path: str, header: bytes, magic: bytes) -> None:
+    """Raise DamagedStoreError, with another remedy than for damage, for a file of a later release (K6)."""
+    if later := later_version(header, magic, VERSION):
+        raise DamagedStoreError(later_text(path, later, VERSION))
 
 
 def damaged(path: str, offset: int, detail: str = "") -> DamagedStoreError:

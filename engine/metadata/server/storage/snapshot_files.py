@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from engine.base.disk.files import Disk, File
+from engine.base.disk.later_formats import HEADER_BYTES_MAX
 from engine.metadata.server.changes import Change, Transaction
 from engine.metadata.server.storage.change_format import (
     HEADER_BYTES,
@@ -29,6 +30,7 @@ from engine.metadata.server.storage.metadata_log import (
     DamagedStoreError,
     read_records,
     read_segment,
+    refuse_later,
     segment_name,
 )
 
@@ -155,7 +157,9 @@ class _Reading:
         path = f"{self._directory}/{snapshot_name(number)}"
         file = self._disk.open(path)
         try:
-            header = decode_header(file.pread(HEADER_BYTES, 0), SNAPSHOT_MAGIC)
+            data = file.pread(HEADER_BYTES_MAX, 0)
+            refuse_later(path, data, SNAPSHOT_MAGIC)
+            header = decode_header(data[:HEADER_BYTES], SNAPSHOT_MAGIC)
             offset, complete = HEADER_BYTES, False
             if header is not None and header.number == number:
                 for head, body in read_records(file, header, 0):

@@ -1,4 +1,4 @@
-"""Mistakes by which secrets get into support bundles, and in removals."""
+"""Mistakes by which secrets get into support bundles, and in removals and roll-backs."""
 
 from tests.mutants.edit import Edit
 
@@ -31,6 +31,17 @@ EDITS = (
         "pass",
         NO_SECRET,
         "K5",
+    ),
+    Edit(
+        "a-later-release's-journal-is-taken-for-unused-files",
+        "bookie/storage/journal/journal.py::read_headers",
+        "later := later_version(block, FILE_MAGIC, VERSION)",
+        "later := 0",
+        (
+            "unit/bookie/storage/test_later_formats.py::"
+            "test_a_journal_of_a_later_release_refuses_the_start",
+        ),
+        "K6",
     ),
     Edit(
         "wipe-of-a-part-leaves-no-mark",
