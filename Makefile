@@ -173,4 +173,4 @@ proto:
 	  engine/wire/pulsar.proto engine/wire/bookkeeper.proto engine/wire/mledger.proto
 
 clean:
-	rm -rf .venv .tools frontend/node_modules frontend/dist frontend/dist.partial dist data
+	rm -rf .venv .tools frontend/node_modules frontend/dist frontend/dist.partial dist docs/_build data
