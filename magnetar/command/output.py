@@ -23,7 +23,7 @@ json_option = click.option(
 
 
 def safe(text: str) -> str:
-    """Return ``text`` in one line that a terminal shows as it is."""
+    """Return ``text`` in one line that a terminal shows as it is (P3)."""
     return UNSAFE.sub(_escape, text)
 
 

@@ -42,6 +42,7 @@ def _checks(address: ClusterAddress, data_dir: Path, view: gateway.RestAnswers) 
             "/dev/shm": machine.check_memory_files,
             "data folder": partial(machine.check_folder, data_dir),
             "instance": partial(machine.check_instance, data_dir),
+            "certificates": partial(machine.check_certificates, data_dir),
             "programs": machine.check_analyses,
         }
     for url in address.urls:

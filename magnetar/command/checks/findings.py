@@ -1,4 +1,4 @@
-"""Results of a check: severity, cause and remedy."""
+"""Results of a check: severity, cause and remedy (P4)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Checks by the REST interface: the gateway, what it knows of all parts, clocks, quorums and disks."""
+"""Checks by the REST interface: the gateway, what it knows of all parts, clocks, quorums and disks (P4)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import ssl
 import stat
 import sys
 import tempfile
@@ -14,6 +15,8 @@ from typing import Any
 from engine.base.errors import MagnetarError
 from engine.net.http_client import HttpClient
 from engine.net.network import LoopNetwork
+from engine.net.tls import ClientFiles, TlsFileError
+from magnetar.command.checks.brokers import certificate_finding
 from magnetar.command.checks.findings import Diagnosis, info, ok, problem, unknown, warning
 
 PYTHON_MIN = (3, 11)
@@ -123,7 +126,8 @@ async def check_instance(data_dir: Path, host: str = "127.0.0.1") -> AsyncIterat
         return
     http = HttpClient(LoopNetwork(), timeout_s=ANSWER_S)
     try:
-        findings = await asyncio.gather(*(_child(http, host, child) for child in children))
+        secure = data_dir / "secure"
+        findings = await asyncio.gather(*(_child(http, host, child, secure) for child in children))
     finally:
         http.close()
     for finding in findings:
@@ -165,7 +169,7 @@ def _holds_lock(data_dir: Path) -> bool:
     return False
 
 
-async def _child(http: HttpClient, host: str, child: Mapping[str, Any]) -> Diagnosis:
+async def _child(http: HttpClient, host: str, child: Mapping[str, Any], secure: Path) -> Diagnosis:
     name, state, ports = str(child["name"]), child["state"], child["ports"]
     part = f"process {name}"
     on_demand = name in ("redis", "worker", "spark")
@@ -180,7 +184,7 @@ async def _child(http: HttpClient, host: str, child: Mapping[str, Any]) -> Diagn
         f"If it was stopped, continue it with: kill -CONT {child['pid']}; else read the end of its log",
     )
     if name == "zookeeper":
-        return await _metadata(part, host, int(ports["zookeeper"]), frozen)
+        return await _metadata(part, host, int(ports["zookeeper"]), frozen, secure)
     if "http" not in ports:
         return ok(part, f"runs as process {child['pid']}")
     path = "/admin/v2/brokers/version" if name.startswith("gateway") else "/ready"
@@ -199,11 +203,15 @@ async def _child(http: HttpClient, host: str, child: Mapping[str, Any]) -> Diagn
     return ok(part, f"ready, process {child['pid']}")
 
 
-async def _metadata(part: str, host: str, port: int, frozen: tuple[str, str]) -> Diagnosis:
-    """Ask a metadata server for its state by ZooKeeper's four letters."""
+async def _metadata(
+    part: str, host: str, port: int, frozen: tuple[str, str], secure: Path
+) -> Diagnosis:
+    """Ask a metadata server for its state by ZooKeeper's four letters. ``secure``: the folder of the files by which
+    brokers connect in TLS, if the instance has them."""
     try:
+        context = _context(secure)
         async with asyncio.timeout(ANSWER_S):
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection(host, port, ssl=context)
             try:
                 writer.write(b"srvr")
                 data = await reader.read(4096)
@@ -211,10 +219,37 @@ async def _metadata(part: str, host: str, port: int, frozen: tuple[str, str]) ->
                 writer.transport.abort()
     except TimeoutError:
         return problem(part, *frozen)
+    except TlsFileError as error:
+        return unknown(part, f"its TLS files cannot be used: {error}")
     except OSError as error:
-        return problem(part, f"it does not answer: {error.strerror}", "Read the end of its log")
+        reason = error.strerror or str(error)
+        return problem(part, f"it does not answer: {reason}", "Read the end of its log")
     if data.startswith(b"Zookeeper version"):
         return ok(part, "answers")
-    if not data:  # a server that serves TLS alone ends the connection
-        return ok(part, "listens")
     return problem(part, f"it does not serve: {data[:100]!r}", "Read the end of its log")
+
+
+def _context(secure: Path) -> ssl.SSLContext | None:
+    """Return the TLS context of brokers; None for an instance without TLS. Raises TlsFileError."""
+    authority = secure / "ca.pem"
+    if not authority.exists():
+        return None
+    own = (str(secure / "magnetar-broker.pem"), str(secure / "magnetar-broker.key"))
+    return ClientFiles(str(authority), *own).context()
+
+
+async def check_certificates(data_dir: Path) -> AsyncIterator[Diagnosis]:
+    """Check the ends of the certificates of an instance that runs with ``--secure``."""
+    paths = sorted((data_dir / "secure").glob("*.pem"))
+    if not paths:
+        return
+    from cryptography import x509  # which takes time to import
+
+    for path in paths:
+        part = f"certificate {path}"
+        try:
+            certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        except (OSError, ValueError) as error:
+            yield unknown(part, f"cannot be read: {error}")
+        else:
+            yield certificate_finding(part, certificate.not_valid_after_utc)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from magnetar.command.connecting.options import ClusterAddress, connection_options
-from magnetar.command.exits import Exit
+from magnetar.command.exits import CommandFailed, Exit
 from magnetar.command.output import json_option
 
 
@@ -30,8 +30,18 @@ def command(
     from magnetar.command.checks.examination import examine
     from magnetar.command.connecting.client import run
 
-    folder = data_dir or Path(os.environ.get("MAGNETAR_DATA_DIR") or "data")
-    is_bad = run(
-        examine(connection, folder.absolute(), show_all=show_all, as_json=as_json), connection
-    )
+    folder = data_dir.absolute() if data_dir is not None else _data_folder()
+    work = examine(connection, folder, show_all=show_all, as_json=as_json)
+    is_bad = run(work, connection)
     return int(Exit.FAILED if is_bad else Exit.DONE)
+
+
+def _data_folder() -> Path:
+    """Return the folder that `magnetar run` uses here. Raises CommandFailed for settings that cannot be read."""
+    from engine.base.settings import SettingsError
+    from gateway.standalone.settings import PROGRAM
+
+    try:
+        return PROGRAM.load(os.environ, Path.cwd(), {}).instance.data_dir.absolute()
+    except SettingsError as error:
+        raise CommandFailed(str(error), Exit.SETTINGS, "Correct it, or use --data-dir") from error

@@ -19,6 +19,7 @@ ANSWER_BYTES_MAX = 64 << 20
 REDIRECTS_MAX = 5
 REASON_MAX = 500
 _CODES = {401: Exit.REFUSED, 403: Exit.REFUSED, 404: Exit.MISSING, 503: Exit.UNREACHABLE}
+_REASONS = {401: "not signed in", 403: "not allowed", 404: "not found"}
 _HINTS = {401: SIGN_IN, 403: "Ask an administrator for the right", 503: "See `magnetar doctor`"}
 
 
@@ -106,7 +107,7 @@ async def _body(stream: Any) -> bytes:
 
 def refusal(status: int, data: bytes) -> CommandFailed:
     """Return the error of an answer with a status of errors."""
-    reason = reason_of(data) or f"status {status}"
+    reason = reason_of(data) or _REASONS.get(status, f"status {status}")
     return CommandFailed(reason, _CODES.get(status, Exit.FAILED), _HINTS.get(status, ""))
 
 

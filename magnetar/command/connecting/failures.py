@@ -13,7 +13,7 @@ from engine.client.errors import (
     UnreachableError,
 )
 from engine.net.tls import TlsFileError
-from magnetar.command.connecting.options import CLEAR, ClusterAddress
+from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 
 SIGN_IN = "Give a token by --token-file or MAGNETAR_TOKEN_FILE"
@@ -37,6 +37,15 @@ _HINTS = {
     ),
     ServerError.TopicTerminatedError: (Exit.FAILED, "It accepts no messages any more"),
 }
+
+_TLS, _CLEAR = "one for TLS", "one without TLS"
+_OTHER_SCHEME = {
+    "pulsar": ("pulsar+ssl", _TLS),
+    "pulsar+ssl": ("pulsar", _CLEAR),
+    "http": ("https", _TLS),
+    "https": ("http", _CLEAR),
+}
+"""The scheme to try at a port that ends connections, by the scheme that was used, and the kind of the port."""
 
 
 def failure(error: MagnetarError, connection: ClusterAddress, subject: str = "") -> CommandFailed:
@@ -75,8 +84,10 @@ def unreachable(error: BaseException, connection: ClusterAddress, url: str) -> C
             Exit.UNREACHABLE,
             "Check that the port is one for TLS, and which certificate the server asks for",
         )
-    if isinstance(cause, LostError) or "LostError" in str(error):
-        hint = f"If the port is one for TLS, use {'pulsar+ssl' if url.startswith(CLEAR) else 'https'}://"
+    if isinstance(cause, LostError | ConnectionResetError) or "LostError" in str(error):
+        scheme, _, rest = url.partition(":")
+        other, kind = _OTHER_SCHEME.get(scheme, (scheme, "another"))
+        hint = f"If the port is {kind}, use {other}:{rest}"
         return CommandFailed(f"{url} ended the connection", Exit.UNREACHABLE, hint)
     reason = _reason(cause)
     hint = "Start an instance with `magnetar dev`, or name another with"

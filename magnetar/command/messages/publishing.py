@@ -1,4 +1,4 @@
-"""The work of ``magnetar produce``."""
+"""The work of ``magnetar produce`` (P1)."""
 
 import asyncio
 import errno

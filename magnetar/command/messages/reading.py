@@ -1,4 +1,4 @@
-"""The work of ``magnetar consume`` and ``magnetar tail``."""
+"""The work of ``magnetar consume`` and ``magnetar tail`` (P2)."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Messages published by a command, with an exact account of what the broker has confirmed."""
+"""Messages published by a command, with an exact account of what the broker has confirmed (P1)."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Messages as text for people, and as JSON for programs. Whatever a message holds, a terminal stays usable.
+"""Messages as text for people, and as JSON for programs. Whatever a message holds, a terminal stays usable (P3).
 
 Text has control characters, and those that reverse the direction of text, as escapes such as ``\\x1b``; payloads that
 are not UTF-8 are in base64. JSON is exact: 64-bit numbers as they are, and ``payload_base64`` for what is no text.

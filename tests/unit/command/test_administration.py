@@ -178,7 +178,7 @@ def test_each_shell_has_a_script(shell: str) -> None:
 
 
 def test_commands_are_completed_by_their_names() -> None:
-    items = group.shell_complete(click.Context(group), "su")
+    items = group.shell_complete(click.Context(group), "subs")
     assert [item.value for item in items] == ["subscriptions"]
 
 

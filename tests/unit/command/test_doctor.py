@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from engine.base.errors import MagnetarError
+from engine.client.errors import REFUSALS, ServerError
 from magnetar.command.checks import brokers, gateway, machine
 from magnetar.command.checks.examination import report
 from magnetar.command.checks.findings import (
@@ -24,6 +26,8 @@ from magnetar.command.checks.findings import (
     problem,
     unknown,
 )
+from magnetar.command.connecting.client import connected
+from magnetar.command.connecting.failures import failure
 from magnetar.command.connecting.options import ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
 
@@ -249,3 +253,40 @@ def test_the_report_begins_with_the_worst() -> None:
     assert lines[2].startswith("unknown  b")
     assert "all is well" not in lines
     assert Severity.UNKNOWN in BAD
+
+
+@pytest.mark.parametrize(
+    ("url", "other"),
+    [
+        ("pulsar://127.0.0.1:{}", "pulsar+ssl://127.0.0.1:{}"),
+        ("pulsar+ssl://127.0.0.1:{}", "pulsar://127.0.0.1:{}"),
+    ],
+)
+async def test_a_port_of_the_other_kind_is_suspected(url: str, other: str) -> None:
+    def end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    server = await asyncio.start_server(end, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    address = ClusterAddress(url.format(port), "http://127.0.0.1:1")
+    with pytest.raises(MagnetarError) as caught:
+        async with connected(address) as client:
+            await client.partitions("t")
+    server.close()
+    failed = failure(caught.value, address)
+    assert failed.exit_code == Exit.UNREACHABLE
+    assert failed.hint.endswith(f"use {other.format(port)}")
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        (ServerError.AuthenticationError, Exit.REFUSED),
+        (ServerError.AuthorizationError, Exit.REFUSED),
+        (ServerError.TopicNotFound, Exit.MISSING),
+        (ServerError.UnknownError, Exit.FAILED),
+    ],
+)
+def test_refusals_have_their_exit_codes(code: ServerError, exit_code: Exit) -> None:
+    assert failure(REFUSALS[code]("why"), ADDRESS, "t").exit_code == exit_code
+    assert code.name in failure(REFUSALS[code](""), ADDRESS, "t").message

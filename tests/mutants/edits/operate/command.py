@@ -15,7 +15,7 @@ EDITS = (
             f"{TESTS}::test_nothing_is_acknowledged_when_it_cannot_be_written",
             f"{TESTS}::test_no_ack_leaves_the_backlog",
         ),
-        "",
+        "P2",
     ),
     Edit(
         "half-a-batch-is-not-acknowledged",
@@ -23,7 +23,7 @@ EDITS = (
         "if attachment.raw is not None:",
         "if attachment.raw is None:",
         (f"{TESTS}::test_a_batch_written_in_part_continues_where_it_ended",),
-        "",
+        "P2",
     ),
     Edit(
         "refused-messages-count-as-stored",
@@ -31,7 +31,7 @@ EDITS = (
         "self.confirmed += len(stored)",
         "self.confirmed += len(results)",
         (f"{TESTS}::test_an_error_states_what_was_stored",),
-        "",
+        "P1",
     ),
     Edit(
         "terminal-obeys-a-message",
@@ -42,7 +42,7 @@ EDITS = (
             f"{TESTS}::test_a_hostile_message_is_one_harmless_line",
             "unit/command/test_shown.py::test_no_text_harms_a_terminal",
         ),
-        "",
+        "P3",
     ),
     Edit(
         "unknown-counts-as-well",
@@ -50,6 +50,6 @@ EDITS = (
         'if state == "ok":',
         'if state in ("ok", "unknown"):',
         ("unit/command/test_doctor.py::test_a_part_is_as_the_gateway_reports_it",),
-        "",
+        "P4",
     ),
 )
