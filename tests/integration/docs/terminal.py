@@ -39,7 +39,7 @@ STATE = """
 cd "$(cat {folder}/.where)"
 [ ! -e {folder}/.state ] || . {folder}/.state
 trap 'export -p > {folder}/.state; pwd > {folder}/.where' EXIT
-set -e
+set -e -o pipefail
 """
 """Lines before a block of shell: variables and folder are those that the block before it left."""
 
