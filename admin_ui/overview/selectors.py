@@ -5,6 +5,7 @@ from typing import Any
 
 from admin_ui.params import Params
 from engine.auth.viewer import Viewer
+from engine.base.settings import command
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import rights_are_judged
 from gateway.http.auth.viewers import Viewers
@@ -63,4 +64,4 @@ def start_command(cluster: Cluster) -> str:
     if not settings.control_socket:
         return ""
     data = f"MAGNETAR_DATA_DIR={shlex.quote(str(settings.data_dir))}"
-    return f"{data} .venv/bin/python manage.py standalone start"
+    return f"{data} {command()} start"

@@ -123,6 +123,11 @@ def is_installed(packages: Path = PACKAGES) -> bool:
     return (packages.parent.name, packages.name) == ("magnetar", "lib")
 
 
+def command() -> str:
+    """Return how a user of this machine calls the command: in a checkout, from its folder."""
+    return "magnetar" if is_installed() else ".venv/bin/magnetar"
+
+
 def default_data_folder(environ: Mapping[str, str], packages: Path = PACKAGES) -> Path:
     """Return where an instance keeps its data unless a setting names another folder."""
     if not is_installed(packages):

@@ -16,6 +16,7 @@ from django.db import close_old_connections, transaction
 from django.db.models import Case, F, QuerySet, Value, When
 
 from engine.base.errors import InvalidField, NotFound
+from engine.base.settings import command
 from gateway.jobs import installation, outputs
 from gateway.jobs.models import JobRun, RunState
 from gateway.services.clock import now_ms
@@ -106,10 +107,10 @@ def enqueue(*, run_id: str, attempt: int) -> bool:
     """
     if problem := _need_worker():
         name = "redis" if problem.startswith("redis") else "worker"
-        command = f"; start it with: manage.py standalone start {name}"
-        reason = f"{WAITING}: {problem}"[: STAGE_CHARACTERS_MAX - len(command)]
+        remedy = f"; start it with: {command()} start {name}"
+        reason = f"{WAITING}: {problem}"[: STAGE_CHARACTERS_MAX - len(remedy)]
         queued = JobRun.objects.filter(id=run_id, attempt=attempt, state=RunState.QUEUED)
-        queued.update(stage=reason + command)
+        queued.update(stage=reason + remedy)
     return _send(EXECUTE, (run_id, attempt))
 
 

