@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from magnetar.command.checks import brokers, gateway, machine
-from magnetar.command.checks.findings import BAD, Check, Diagnosis, Severity, all_findings
+from magnetar.command.checks.findings import BAD, Check, Diagnosis, Severity, all_findings, info
 from magnetar.command.connecting.admin import administered
 from magnetar.command.connecting.options import ENCRYPTED, ClusterAddress
 from magnetar.command.exits import CommandFailed, Exit
@@ -70,6 +70,7 @@ async def _advertised(
     except CommandFailed as error:
         if error.exit_code != Exit.MISSING:
             raise
+        yield info("advertised addresses", gateway.NO_GATEWAY)
         return
     checks: dict[str, Check] = {
         row["id"]: partial(brokers.check_advertised, address, row["id"], row["url"]) for row in rows
@@ -95,5 +96,10 @@ def report(findings: list[Diagnosis], *, show_all: bool) -> str:
     parts = [f"{counts[s]} {s.value}" for s in ORDER if counts[s]]
     lines.append(f"{len(findings)} findings: {', '.join(parts)}")
     if not any(finding.severity in BAD for finding in findings):
-        lines.append("all is well")
+        unchecked = [f.part for f in findings if f.text == gateway.NO_GATEWAY]
+        lines.append(
+            f"all that was checked is well; not checked: {', '.join(unchecked)}"
+            if unchecked
+            else "all is well"
+        )
     return "\n".join(lines)

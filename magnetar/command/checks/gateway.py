@@ -7,7 +7,7 @@ from typing import Any
 from engine.base.clock import SystemClock
 from engine.base.tasks import TaskScope
 from magnetar.command.checks.findings import Diagnosis, info, ok, problem, unknown, warning
-from magnetar.command.connecting.admin import Admin
+from magnetar.command.connecting.admin import Admin, reason_of, refusal
 from magnetar.command.exits import CommandFailed, Exit
 
 LOOK_AGAIN_S = 2.6
@@ -26,6 +26,7 @@ _NAMES = {
     "database": "console's database",
 }
 _OF_ANALYSES = ("redis", "spark")
+NO_GATEWAY = "not checked: this server is no gateway of Magnetar"
 NO_REST = "Check that the gateway runs, and --admin-url"
 
 
@@ -77,7 +78,8 @@ async def check_parts(view: RestAnswers) -> AsyncIterator[Diagnosis]:
     """Report each part as the gateway has checked it. It looks twice: the first look makes the gateway check often."""
     first = await _health(view)
     if first is None:
-        yield info("parts", "not checked: this server is no gateway of Magnetar")
+        yield info("parts", NO_GATEWAY)
+        yield await _broker_health(view)
         return
     yield _clock(first)
     await asyncio.sleep(LOOK_AGAIN_S)
@@ -112,6 +114,18 @@ async def _health(view: RestAnswers) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) and "hops" in answer else None
 
 
+async def _broker_health(view: RestAnswers) -> Diagnosis:
+    """Return the result of a broker's own health check, which publishes and receives a message. Raises CommandFailed
+    when it is not known."""
+    status, data = await view.admin.answer("GET", "/admin/v2/brokers/health")
+    if status in (401, 403, 404):
+        raise refusal(status, data)
+    if status == 200 and data == b"ok":
+        return ok("health check of the broker", "a message was published and received")
+    reason = reason_of(data) or f"status {status}"
+    return problem("health check of the broker", reason, "Read the end of the broker's log")
+
+
 def _clock(health: Mapping[str, Any]) -> Diagnosis:
     skew_ms = int(health["now"]) - SystemClock().wall_ms()
     if abs(skew_ms) > SKEW_MS:
@@ -143,7 +157,7 @@ async def check_quorums(view: RestAnswers) -> AsyncIterator[Diagnosis]:
     except CommandFailed as error:
         if error.exit_code != Exit.MISSING:
             raise
-        yield info("bookies", "not checked: this server is no gateway of Magnetar")
+        yield info("bookies", NO_GATEWAY)
         return
     writable = [row for row in bookies if row["state"] == "writable"]
     for row in bookies:

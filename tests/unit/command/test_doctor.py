@@ -127,6 +127,21 @@ async def test_the_second_look_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert part.severity is Severity.PROBLEM
 
 
+async def test_another_server_is_not_called_well_as_a_whole() -> None:
+    view = view_of({})
+    admin: Any = view.admin
+
+    async def answer(method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        return 500, b'{"reason": "no topic"}'
+
+    admin.answer = answer
+    findings = await found_by(partial(gateway.check_parts, view))
+    assert [finding.severity for finding in findings] == [Severity.INFO, Severity.PROBLEM]
+    bookies = await found_by(partial(gateway.check_quorums, view))
+    text = report([ok("a", "well"), *bookies], show_all=False)
+    assert text.endswith("all that was checked is well; not checked: bookies")
+
+
 async def test_clocks_apart_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "LOOK_AGAIN_S", 0)
     answers = health("ok")
