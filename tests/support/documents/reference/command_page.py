@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import re
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from unittest.mock import patch
@@ -48,7 +49,7 @@ def _described(command: click.Command, name: str, level: int) -> Iterator[str]:
     """Yield the sections of a command and of those below it."""
     yield f"\n{'#' * level} {name}\n\n"
     # \b marks a paragraph that click does not wrap.
-    yield (command.help or command.short_help or "").replace("\b\n", "").strip() + "\n"
+    yield _paragraphs(command.help or command.short_help or "") + "\n"
     parser = _parser_of(command, name)
     if parser is not None:
         yield from _parsed(parser, name, level)
@@ -66,6 +67,13 @@ def _described(command: click.Command, name: str, level: int) -> Iterator[str]:
     rows = [row for p in command.params if (row := _option(p, context)) is not None]
     if rows:
         yield "\n" + table(("option", "meaning"), rows)
+
+
+def _paragraphs(text: str) -> str:
+    """Return a help text as Markdown: without indentation, and an example as code."""
+    lines = [line.strip() for line in text.replace("\b\n", "").splitlines()]
+    examples = [re.sub(r"^Example: (.*)$", r"Example: `\1`", line) for line in lines]
+    return "\n".join(examples).strip()
 
 
 def _option(parameter: click.Parameter, context: click.Context) -> tuple[str, str] | None:

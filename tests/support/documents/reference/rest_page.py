@@ -1,8 +1,10 @@
 """The page of Pulsar's REST interface, from the table of routes and the rights that each call declares."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
+from engine.tenancy.policies.forms import Choice, Decimal, Fields, Flag, Names, Several, Whole
 from tests.support.documents.reference.texts import GENERATED, first_sentence, table
 
 INTRODUCTION = """\
@@ -72,15 +74,19 @@ def page() -> str:
     for route, view, _ in routes():
         if _is_variant(route.template) or issubclass(view, SwitchedOffResource):
             continue
-        for method in sorted(route.methods):
-            if issubclass(view, UnbuiltResource) or not hasattr(view, method.lower()):
-                unbuilt.append((f"`{method}`", f"`{route.template}`"))
-                continue
-            row = (f"`{method}`", f"`{route.template}`", meaning(view), needs(view, method))
+        built = [
+            method
+            for method in sorted(route.methods)
+            if not issubclass(view, UnbuiltResource) and hasattr(view, method.lower())
+        ]
+        unbuilt += [(f"`{m}`", f"`{route.template}`") for m in sorted(route.methods - {*built})]
+        if built:
+            methods = " ".join(f"`{method}`" for method in built)
+            row = (methods, f"`{route.template}`", meaning(view), needs(view, built))
             sections[_title(route.template)].append(row)
     text = f"# REST\n\n{GENERATED}\n\n{INTRODUCTION}"
     for title in (*TITLES.values(), OTHERS):
-        columns = ("method", "path", "subject", "needs")
+        columns = ("methods", "path", "subject", "needs")
         text += f"\n## {title}\n\n" + table(columns, sections[title])
     return text + "\n## Not built\n\nAnswered with 501:\n\n" + table(("method", "path"), unbuilt)
 
@@ -100,10 +106,38 @@ def _title(template: str) -> str:
 def meaning(view: Any) -> str:
     """Return the subject of a resource: the meaning of its policy, or the first sentence of its docstring."""
     if (policy := getattr(view, "policy", None)) is not None:
-        return f"{policy.title}: {first_sentence(policy.meaning)}"
+        form = body(policy.form)
+        return f"{policy.title}: {first_sentence(policy.meaning)}" + (form and f". Body: {form}")
     return first_sentence(vars(view).get("__doc__") or "")
 
 
-def needs(view: Any, method: str) -> str:
-    """Return the rights of a call, in the words of the console."""
-    return ", ".join(dict.fromkeys(right.action.value for right in view._rights[method]))
+def body(form: Any) -> str:
+    """Return the form of a policy's body in words; empty for a form of its own."""
+    match form:
+        case Whole() | Decimal():
+            return f"a number of {form.unit}"
+        case Flag():
+            return "`true` or `false`"
+        case Choice():
+            return "one of " + ", ".join(f'`"{option}"`' for option in form.options)
+        case Several():
+            return "a list of " + ", ".join(f'`"{option}"`' for option in form.options)
+        case Names():
+            return "a list of names"
+        case Fields():
+            parts = (
+                f"`{name}`: {body(inner) or 'see Pulsar'}" for name, inner in form.fields.items()
+            )
+            return "an object of " + "; ".join(parts)
+    return ""
+
+
+def needs(view: Any, methods: Sequence[str]) -> str:
+    """Return the rights of the calls of a path, in the words of the console."""
+    rights = {
+        method: ", ".join(dict.fromkeys(right.action.value for right in view._rights[method]))
+        for method in methods
+    }
+    if len(set(rights.values())) == 1:
+        return rights[methods[0]]
+    return "; ".join(f"{method}: {right}" for method, right in rights.items())
