@@ -184,6 +184,7 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         ("GET", "/api/v1/environment"),
         ("GET", "/api/v1/health"),
         ("GET", "/api/v1/analyses"),
+        ("GET", "/api/v1/spark"),
         # Each run is judged by what it reads, once it is known.
         ("GET", "/api/v1/runs"),
         ("GET", "/api/v1/runs/<str:run_id>"),
