@@ -41,7 +41,8 @@ def command(
         )
     counts = manifest.counts
     where = "the cluster" if place.cluster else str(place.data_dir)
-    more = "" if place.cluster else f"\n  start it with: magnetar run --bookies {number}"
+    options = f"--bookies {number}{' --secure' if (place.data_dir / 'secure').is_dir() else ''}"
+    more = "" if place.cluster else f"\n  start it with: magnetar run {options}"
     emit(
         {**document(manifest), "restored_bookies": number},
         as_json,

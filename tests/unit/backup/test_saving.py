@@ -1,12 +1,18 @@
 """Backups of clusters that run: what they hold, and what they keep together."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.base.ids import Position
+from engine.base.names import NamespaceName
 from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.managed.stored.records import COMPACTED_LEDGER
 from engine.metadata import paths
+from engine.schema.locator import parse_entry, parse_locator
 from tests.sim.kit.disk import FaultDisk
-from tests.support.ledger_cluster import run_of
+from tests.support.admin.later_release import register
+from tests.support.ledger_cluster import Listener, run_of
 from tests.support.managed_cluster import (
     EAGER,
     NAME,
@@ -103,6 +109,68 @@ async def test_a_backup_under_load_has_all_that_was_confirmed_before(
     assert set(numbered(5, 4)) <= set(unacknowledged)
     assert b"m9" not in unacknowledged
     assert set(numbered(10, 10)) <= set(unacknowledged)
+
+
+async def test_striped_ledgers_are_restored_to_fewer_bookies(empty: Brokers) -> None:
+    source = Brokers()
+    await source.start(3)
+    striped = replace(rolling(20), ensemble=3, write_quorum=2, ack_quorum=2)
+    ledger = await source.broker().open(NAME, striped)
+    await ledger.open_cursor("s", InitialPosition.EARLIEST)
+    await publish(ledger, 0, 30, batch=4)
+    await source.cluster.stop("b1")  # one copy of each entry is left
+    disk = FaultDisk()
+    await save(source, disk)
+    await source.close()
+    await restore(empty, disk)
+    client = empty.cluster.client()
+    for ledger_id in empty.ledgers():
+        metadata = await client.metadata(ledger_id)
+        quorums = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+        assert quorums == (2, 2, 2)
+    await empty.cluster.stop("r1")  # each entry has a copy on either bookie
+    restored = await empty.broker().open(NAME, rolling(20))
+    assert await drain(restored.cursors["s"]) == numbered(0, 30)
+
+
+async def test_the_ledger_of_compacted_entries_is_restored(
+    brokers: Brokers, empty: Brokers
+) -> None:
+    ledger = await brokers.broker().open(NAME, rolling(20))
+    sink = await publish(ledger, 0, 5)
+    listener = Listener()
+    writer = await ledger.new_ledger({}, listener)
+    writer.append(run_of(b"compacted"))
+    await listener.reach(1)
+    await writer.close()
+    cursor = await ledger.open_cursor("__compaction", InitialPosition.EARLIEST)
+    cursor.acknowledge_cumulative(Position(*sink.positions[2]))
+    cursor.set_property(COMPACTED_LEDGER, writer.ledger_id)
+    await cursor.persisted()
+    disk = FaultDisk()
+    await save(brokers, disk)
+    await restore(empty, disk)
+    assert writer.ledger_id in empty.ledgers()
+    restored = await empty.broker().open(NAME, rolling(20))
+    assert restored.cursors["__compaction"].properties == {COMPACTED_LEDGER: writer.ledger_id}
+
+
+async def test_versions_of_schemas_are_restored(brokers: Brokers, empty: Brokers) -> None:
+    namespace = NamespaceName("public", "default")
+    await register(brokers.cluster, namespace, "one", "two")
+    disk = FaultDisk()
+    manifest = await save(brokers, disk)
+    assert (manifest.counts.schemas, manifest.counts.ledgers) == (1, 2)
+    await restore(empty, disk)
+    store, client = empty.cluster.store, empty.cluster.client()
+    name = (await store.children(f"{paths.SCHEMAS}/{namespace}"))[0]
+    _, versions = parse_locator((await store.get(f"{paths.SCHEMAS}/{namespace}/{name}"))[0])
+    definitions = []
+    for version in versions:
+        reader = await client.open(version.ledger_id, recover=False)
+        entries = await reader.read(0, 0, 1 << 20)
+        definitions.append(parse_entry(entries[0].entry(0)).schema.data)
+    assert definitions == [b"one", b"two"]
 
 
 async def test_a_ledger_that_the_cluster_has_lost_is_named(brokers: Brokers) -> None:
