@@ -51,5 +51,15 @@ def test_a_message_of_the_page_is_one_of_the_programs(message: str) -> None:
     assert re.search(pattern, texts()), message
 
 
+def test_the_sections_that_others_link_to_exist() -> None:
+    """Rules of alerts and pages elsewhere link to these headings."""
+    headings = re.findall(r"^### (.+)$", PAGE, re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    assert anchors >= {
+        *("backlog-grows", "publishing-fails", "no-quorum", "bookie-read-only", "disk-full"),
+        *("broker-down", "session-lost", "replication", "under-replicated", "duplicates"),
+    }
+
+
 def test_the_page_explains_many_messages() -> None:
     assert len(messages()) > 50
