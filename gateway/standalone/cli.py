@@ -25,6 +25,7 @@ from gateway.standalone.memory_folder import NoMemoryFolderError, memory_folder
 from gateway.standalone.on_demand import spark_packages
 from gateway.standalone.on_demand.spark_setup import SparkSetup
 from gateway.standalone.programs import (
+    SPARK_REMEDY,
     ProgramMissingError,
     java_home,
     redis_server,
@@ -457,7 +458,8 @@ def _analyses_lines(options: plan.InstanceOptions) -> list[str]:
     missing = spark_packages.missing_for_runs()
     if not spark_packages.is_installed():
         missing.insert(
-            0, "Spark is not installed. The console's page of analyses offers it, or: make spark"
+            0,
+            f"Spark is not installed. The console's page of analyses offers it, or: {SPARK_REMEDY}",
         )
     labels = ("analyses cannot run yet", *("" for _ in missing[1:]))
     return [f"  {label:<25} {text}" for label, text in zip(labels, missing, strict=False)]

@@ -541,7 +541,12 @@ class Supervisor:
                     f"{child.spec.name} is ready after {took:.1f} s{': ' if ports else ''}{ports}"
                 )
                 quiet_since, quiet_s = time.monotonic(), QUIET_S
-            starting = [child for child in starting if child not in ready]
+            # A request starts a child again that refused its settings; the instance serves without.
+            starting = [
+                child
+                for child in starting
+                if child not in ready and not (child.spec.serves and child.refused.is_set())
+            ]
             if not self._serving and all(child.spec.serves for child in starting):
                 self._serving = True
                 self._report(banner(time.monotonic() - began))

@@ -25,6 +25,7 @@ from gateway.standalone.supervisor import (
     is_ready,
     report,
 )
+from tests.support.waiting import until
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
@@ -242,6 +243,26 @@ async def test_requests_under_way_end_with_the_instance(
     assert not handler.cancelled()
     assert not caplog.records
     writer.close()
+
+
+async def test_an_instance_does_not_wait_for_an_optional_child_that_refuses_its_settings(
+    tmp_path: Path,
+) -> None:
+    lines: list[str] = []
+    refuses = child("worker", (sys.executable, "-c", "raise SystemExit(78)"))
+    refuses = replace(refuses, serves="analyses", ready=Ready("tcp", 1))
+    supervisor = made(tmp_path, lines, child("zookeeper"), refuses)
+    serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
+    await supervisor._children["worker"].refused.wait()
+    # The task that reports what is waited for ends when nothing is.
+    await until(lambda: not progress_tasks())
+    assert "ready" in lines
+    supervisor._on_signal(signal.SIGINT)
+    assert await serving == 0
+
+
+def progress_tasks() -> list[asyncio.Task[object]]:
+    return [task for task in asyncio.all_tasks() if "_report_progress" in repr(task.get_coro())]
 
 
 async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_words(
