@@ -118,7 +118,7 @@ EDITS = (
     Edit(
         "a-queued-run-hides-that-no-worker-runs",
         "gateway/jobs/services.py::enqueue",
-        "queued.update(stage=reason + command)",
+        "queued.update(stage=reason + remedy)",
         "assert queued and reason + command",
         (
             "unit/gateway/jobs/test_on_demand.py::"
