@@ -63,21 +63,36 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def localize_links(app: Sphinx, page: nodes.document) -> None:
     """Turn links to files outside of the documentation into text, and links to folders into links to their pages.
 
-    Links to files that do not exist are left to MyST, which reports them.
+    A file outside that has a page of its name, such as the changelog, is replaced by that page. Links to files that do
+    not exist are left to MyST, which reports them.
     """
     folder = Path(app.env.doc2path(app.env.docname)).parent
     links = [*page.findall(addnodes.download_reference), *page.findall(addnodes.pending_xref)]
     for link in links:
-        # The target of a link to a page is the page's name from the root of the documentation.
-        start = app.srcdir if link.get("refdomain") == "doc" else folder
-        path = (start / link["reftarget"].partition("#")[0]).resolve()
+        target = link["reftarget"].partition("#")[0]
+        if link.get("refdomain") == "doc":
+            # The name of a page from the root of the documentation, also of one outside, without its suffix.
+            path = (app.srcdir / f"{target}.md").resolve()
+        else:
+            path = (folder / target).resolve()
         if not path.is_relative_to(app.srcdir) and path.exists():
-            link.replace_self(link.children)
+            own = app.srcdir / f"{path.stem.lower()}.md"
+            if own.is_file():
+                _lead_to(link, own, app)
+            else:
+                link.replace_self(link.children)
         elif path.is_dir():
             for name in FOLDER_PAGES:
                 if (path / name).is_file():
-                    target = app.env.path2doc(path / name)
-                    link.attributes.update(refdomain="doc", reftarget=target, reftargetid=None)
+                    _lead_to(link, path / name, app)
+
+
+def _lead_to(link: nodes.Element, page: Path, app: Sphinx) -> None:
+    """Replace a link by one to a page of the documentation."""
+    attributes = dict(link.attributes, refdomain="doc", reftarget=app.env.path2doc(page))
+    link.replace_self(
+        addnodes.pending_xref("", *link.children, **{**attributes, "reftargetid": None})
+    )
 
 
 def check_site(app: Sphinx, error: Exception | None) -> None:

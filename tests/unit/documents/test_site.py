@@ -19,6 +19,8 @@ def build(folder: Path, text: str) -> tuple[str, str]:
     (source / "index.md").write_text(INDEX.format(text))
     (source / "second.md").write_text("# Second\n\n## A part of it\n")
     (folder / "code.py").touch()
+    (folder / "SECOND.md").touch()
+    (folder / "OTHER.md").touch()
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", DOCS]
     built = subprocess.run(
         [*command, source, folder / "site"], capture_output=True, text=True, timeout=60
@@ -44,11 +46,13 @@ def test_dead_links_and_foreign_files_fail_the_build(tmp_path: Path) -> None:
 
 def test_links_that_lead_somewhere_are_kept_and_links_to_code_become_text(tmp_path: Path) -> None:
     links = "[A](second.md#a-part-of-it) [B](../code.py) [C](https://host.example/) [D](#first)"
+    links += " [E](../SECOND.md) [F](../OTHER.md)"
     page, reports = build(tmp_path, links)
     assert reports == ""
     assert 'href="second.html#a-part-of-it"' in page
     assert 'href="https://host.example/"' in page
-    assert "code.py" not in page
+    assert re.search(r'href="second.html"><span[^>]*>E</span>', page)
+    assert not re.search(r"code\.py|OTHER", page)
     assert not (tmp_path / "site" / "_downloads").exists()
 
 
