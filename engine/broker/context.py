@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from engine.auth.judge import Judge
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.broker.ports import BrokerIdentity
+from engine.broker.ports import BrokerIdentity, RemoteClusters
 from engine.broker.settings import DataPathSettings
 from engine.net.handshake import Authenticate
 from engine.net.refused_commands import RefusedCommands
@@ -27,6 +27,8 @@ class Context:
     """Judge that is asked before a client's command or an operation is handled."""
     authenticate: Authenticate
     """Establishes the identity of the client of a new connection."""
+    remotes: RemoteClusters | None = None
+    """Clusters that topics are replicated to; None where no topic is."""
     compactions: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(COMPACTIONS_MAX)
     )

@@ -248,6 +248,8 @@ class TopicPolicies:
     subscriptions: SubscriptionPolicies = SubscriptionPolicies()
     deduplication: DeduplicationPolicies = DeduplicationPolicies()
     schema: SchemaPolicies = SchemaPolicies()
+    clusters: tuple[str, ...] = from_row("replication", (), tuple)
+    """Clusters that hold the topic, this one included; empty where that is not stated."""
     inactive_topics: InactiveTopics = from_row(
         "inactiveTopicPolicies", InactiveTopics(), _inactive_topics
     )

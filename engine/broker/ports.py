@@ -7,6 +7,8 @@ from typing import Protocol
 
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.policies import TopicPolicies
+from engine.client.broker_link import BrokerLink
+from engine.client.client import PulsarClient
 from engine.metadata.store import Found
 from engine.wire.commands import SERVER_VERSION
 
@@ -113,6 +115,23 @@ class Namespaces(Protocol):
 
     async def policies(self, topic: TopicName) -> TopicPolicies:
         """Return the policies in force for the topic."""
+        ...
+
+
+class RemoteClusters(Protocol):
+    """Clusters that topics are replicated to. Methods raise MagnetarError; all are cancel-safe."""
+
+    async def client(self, cluster: str) -> PulsarClient:
+        """Return the client of the cluster's brokers."""
+        ...
+
+    async def check_shape(self, client: PulsarClient, cluster: str, topic: TopicName) -> None:
+        """Ensure that the topic exists there with as many partitions as here, before a client creates another one."""
+        ...
+
+    async def register_schema(self, link: BrokerLink, topic: TopicName, version: bytes) -> bytes:
+        """Register the schema of a version here with the topic there, whose owner ``link`` leads to; return its version
+        there."""
         ...
 
 

@@ -25,6 +25,7 @@ from engine.broker.context import Context
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.geo.remote_clusters import StoredClusters
 from engine.broker.control.isolation_keeper import IsolationKeeper
 from engine.broker.control.load.broker_drain import BrokerDrain
 from engine.broker.control.load.bundle_splitter import BundleSplitter
@@ -199,6 +200,10 @@ class Running:
         )
         self._changes, loaded = PolicyChanges(), TopicTable[Topic]()
         self.tenancy = Tenancy(base, record, self._changes, loaded)
+        self.remotes = self.context.remotes = StoredClusters(
+            *(base.store, base.network, base.clock, base.entropy),
+            *(base.broker_client, self.tenancy.schemas),
+        )
         self.policy_log, self.catalog = self.tenancy.policy_log, self.tenancy.catalog
         self._serve_topics(base, record, loaded)
         self.revocation = Revocation(
@@ -340,6 +345,7 @@ class Running:
             ("dynamic settings", self.dynamic.close),
             ("topic policies", self.policy_log.close),
             ("topics", partial(self.registry.close, deadline_s=1.0)),
+            ("other clusters", self.remotes.close),
             ("sessions", self.sessions.close),
             ("ownership", self.ownership.close),
             ("access records", self.access.close),

@@ -1,7 +1,7 @@
 """One connection to a broker: handshake, requests and answers, and routing of commands to producers and consumers."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -55,6 +55,8 @@ class LinkSettings:
     """Returns the credentials of the client that a proxy acts for, where it forwards them."""
     proxy_version: str | None = None
     """Version of the proxy, whose client the link serves; None for other clients."""
+    features: Mapping[str, bool] | None = None
+    """Feature flags of the client, besides those that its credentials imply."""
 
 
 class LinkUser(Protocol):
@@ -183,10 +185,10 @@ class BrokerLink(Connection):
 
     def opened(self) -> None:
         settings = self._settings
-        method, data, features = None, None, None
+        method, data, features = None, None, dict(settings.features or {})
         if settings.credentials is not None:
             method, data = settings.credentials(b"")
-            features = {"supports_auth_refresh": True}
+            features["supports_auth_refresh"] = True
         original_method, original_data = None, None
         if settings.original_credentials is not None:
             original_method, original_data = settings.original_credentials()
@@ -200,7 +202,7 @@ class BrokerLink(Connection):
                 original_principal=settings.original_principal,
                 original_auth_method=original_method,
                 original_auth_data=original_data,
-                feature_flags=features,
+                feature_flags=features or None,
                 proxy_version=settings.proxy_version,
             )
         )

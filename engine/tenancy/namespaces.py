@@ -162,8 +162,8 @@ async def create_namespace(
     if await find_node(store, path) is not None:
         raise AlreadyExists("Namespace already exists")
     _check_clusters(name, policies["replication_clusters"], tenant)
-    if policies["replication_clusters"] != [cluster]:
-        raise NotBuilt("replication_clusters: geo-replication is not built yet")
+    if cluster not in policies["replication_clusters"]:
+        raise NotBuilt(f"replication_clusters: a namespace outside of {cluster} is not built yet")
     await create_below(
         store,
         tenant_path,
@@ -201,7 +201,7 @@ async def check_clusters(
     * PreconditionFailed for a cluster that the namespace does not allow, for a topic's list without ``cluster``, and
       for a list at the level GLOBAL when the namespace is in one cluster only.
     * InvalidRequest for allowed clusters that lack a replication cluster of the namespace.
-    * NotBuilt for replication to other clusters than ``cluster``.
+    * NotBuilt for a namespace outside of ``cluster``.
     """
     if policy not in (REPLICATION, ALLOWED_CLUSTERS):
         return
@@ -232,8 +232,8 @@ async def check_clusters(
     for requested in clusters:
         if allowed and requested not in allowed:
             raise PreconditionFailed(f"Invalid replication cluster {requested}")
-    if clusters != [cluster]:
-        raise NotBuilt(f"replication_clusters: replication to {clusters} is not built yet")
+    if policy is REPLICATION and cluster not in clusters:
+        raise NotBuilt(f"replication_clusters: a namespace outside of {cluster} is not built yet")
 
 
 async def update_policies(

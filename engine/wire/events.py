@@ -71,6 +71,8 @@ class Receipt(NamedTuple):
     producer_id: int
     sequence_id: int
     position: Position
+    highest_sequence_id: int = 0
+    """Highest sequence id of a batch, 0 where the receipt has none."""
 
 
 class Delivered(NamedTuple):
@@ -134,7 +136,8 @@ class Receipts(_Frames):
             position = (
                 _position(place) if (ledger_id | entry_id) >> 63 else Position(ledger_id, entry_id)
             )
-            receipts.append(Receipt(receipt.producer_id, receipt.sequence_id, position))
+            highest = receipt.highest_sequence_id
+            receipts.append(Receipt(receipt.producer_id, receipt.sequence_id, position, highest))
         return receipts
 
 

@@ -13,9 +13,11 @@ from engine.admin.api.statistics import TopicStats
 from engine.base.ids import EARLIEST, Position
 from engine.broker.administration import key_shared
 from engine.broker.administration.backlog_messages import MessageMeans, measure_topic
+from engine.broker.control.counters import Traffic
 from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
+from engine.broker.topics.geo.replicator import Replicator
 from engine.broker.topics.limits import is_system
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -115,11 +117,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         ],
         "waitingPublishers": len(topic.publishers.waiting),
         "subscriptions": subscriptions,
-        "replication": {
-            producer.origin: _from_cluster(producer)
-            for producer in topic.producers.values()
-            if producer.origin
-        },
+        "replication": _replication(topic),
         "deduplicationStatus": topic.deduplication.status,
         "nonContiguousDeletedMessagesRanges": sum(
             cursor.acknowledged_range_count for cursor in cursors.values()
@@ -200,26 +198,46 @@ def _publisher(producer: Producer, flags: TopicStats) -> JsonObject:
     }
 
 
-def _from_cluster(producer: Producer) -> JsonObject:
-    """Return Pulsar's ReplicatorStats of a cluster whose replicator is connected; nothing is sent there."""
-    published = producer.published
+def _replication(topic: Topic) -> JsonObject:
+    """Return Pulsar's ReplicatorStats by cluster: of those that the topic is sent to or comes from."""
+    sources = {
+        producer.origin: producer for producer in topic.producers.values() if producer.origin
+    }
+    replicators = topic.replication.replicators
     return {
-        "msgRateIn": published.messages.per_second,
-        "msgInCount": published.messages.total,
-        "msgThroughputIn": published.bytes.per_second,
-        "bytesInCount": published.bytes.total,
-        "msgRateOut": 0.0,
-        "msgOutCount": 0,
-        "msgThroughputOut": 0.0,
-        "bytesOutCount": 0,
+        cluster: _of_cluster(replicators.get(cluster), sources.get(cluster))
+        for cluster in sorted(replicators.keys() | sources.keys())
+    }
+
+
+def _of_cluster(replicator: Replicator | None, source: Producer | None) -> JsonObject:
+    received = Traffic() if source is None else source.published
+    sent = Traffic() if replicator is None else replicator.sent
+    out: JsonObject = {
+        "msgRateIn": received.messages.per_second,
+        "msgInCount": received.messages.total,
+        "msgThroughputIn": received.bytes.per_second,
+        "bytesInCount": received.bytes.total,
+        "msgRateOut": sent.messages.per_second,
+        "msgOutCount": sent.messages.total,
+        "msgThroughputOut": sent.bytes.per_second,
+        "bytesOutCount": sent.bytes.total,
         "msgRateExpired": 0.0,
         "msgExpiredCount": 0,
-        "replicationBacklog": 0,
-        "connected": False,
-        "replicationDelayInSeconds": 0,
-        "inboundConnection": _address(producer.outlet.address),
-        "inboundConnectedSince": iso(producer.connected_ms),
+        "replicationBacklog": 0 if replicator is None else replicator.backlog,
+        "connected": replicator is not None and replicator.connected,
+        "replicationDelayInSeconds": 0 if replicator is None else replicator.delay_s,
     }
+    if source is not None:
+        out["inboundConnection"] = _address(source.outlet.address)
+        out["inboundConnectedSince"] = iso(source.connected_ms)
+    if replicator is not None and replicator.connected:
+        out["outboundConnection"] = _address(replicator.address)
+        out["outboundConnectedSince"] = iso(replicator.connected_ms)
+    if replicator is not None:
+        # Not in Pulsar: the reason why nothing is sent, null while it is.
+        out["blockedBy"] = replicator.error or None
+    return out
 
 
 def _version(flags: TopicStats, number: int | None) -> JsonObject:

@@ -24,6 +24,7 @@ from engine.broker.outlet import WithheldCloses
 from engine.broker.policies import TopicPolicies
 from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.deduplication import Deduplication
+from engine.broker.topics.geo.topic_replication import TopicReplication
 from engine.broker.topics.limits import DelayLimit, binding
 from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer, Publish, Stage, in_order
@@ -77,6 +78,7 @@ class Topic:
         "rates",
         "recovered",
         "repeated_messages",
+        "replication",
         "scope",
         "stages",
         "subscriptions",
@@ -118,6 +120,7 @@ class Topic:
         self.recovered = RecoveredEntries(self)
         self.deduplication = Deduplication(self)
         self.tracing = TopicTracing(self)
+        self.replication = TopicReplication(self)
         self.compaction = TopicCompaction(self)
         self._delay_limit = DelayLimit(self)
         self.quotas = BacklogQuotas(self, context.clock)
@@ -159,6 +162,8 @@ class Topic:
         if self.closing or self.publishers.busy or self.subscriptions.busy:
             return False
         if not caught_up and self.subscriptions.names:
+            return False
+        if self.replication.backlog:
             return False
         # The backlog of a cursor that cannot be read is unknown, so the topic counts as used.
         if self.subscriptions.unread or any(
@@ -263,6 +268,8 @@ class Topic:
         self._touched[self] = True
         for subscription in self.subscriptions.values():
             subscription.dispatch.wake()
+        if self.replication.replicators:
+            self.replication.wake()
 
     def last_sequence(self, name: str) -> int:
         """Return the highest sequence id that is known to be stored of producer ``name``; -1 when there is none, as a
@@ -319,6 +326,7 @@ class Topic:
         self.deduplication.apply(self.policies.deduplication)
         self.publishers.apply(self.policies.publish)
         self.quotas.apply(self.policies.backlog)
+        self.replication.apply(self.policies.clusters)
 
     def settings_changed(self) -> None:
         """Apply limits of the topic or of the broker that may have changed."""
@@ -363,6 +371,7 @@ class Topic:
         ):
             with contained(f"end of {self.name}"):
                 stop()
+        await self.replication.close()
         closing = self.scope.spawn("close ledger", self.log.close())
         await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
         for producer in list(self.producers.values()):
@@ -417,6 +426,7 @@ class Topic:
         changes = self.published.tick(elapsed_s)
         self.fetched.messages.total, self.fetched.bytes.total = self.log.fetched
         changes = self.fetched.tick(elapsed_s) or changes
+        changes = self.replication.tick(elapsed_s) or changes
         for producer in self.producers.values():
             changes = producer.tick(elapsed_s) or changes
         for subscription in self.subscriptions.values():

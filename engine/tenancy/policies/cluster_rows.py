@@ -27,7 +27,7 @@ CLUSTERS: tuple[Policy, ...] = (
     Policy(
         "replication",
         "Clusters",
-        "Clusters that hold a topic; replication to other clusters is not built yet",
+        "Clusters that hold a topic: it is sent to each of them",
         ("replication_clusters",),
         Names(),
         lambda settings: [],

@@ -498,7 +498,9 @@ async def test_a_namespace_may_be_created_with_permissions(store: MetadataStore)
     }
 
 
-async def test_only_our_own_cluster_may_hold_a_namespace(store: MetadataStore) -> None:
+async def test_a_namespace_is_sent_to_clusters_of_its_tenant_and_held_by_ours(
+    store: MetadataStore,
+) -> None:
     await create_cluster(store, "far", {"serviceUrl": "http://far:8080"})
     await with_namespace(store)
 
@@ -512,7 +514,9 @@ async def test_only_our_own_cluster_may_hold_a_namespace(store: MetadataStore) -
     assert await refused("replication", ["far"]) is Forbidden  # not the tenant's
     assert await refused("allowedClusters", []) is InvalidRequest
     await update_tenant(store, NS.tenant, {"allowedClusters": ["standalone", "far"]})
-    assert await refused("replication", ["standalone", "far"]) is NotBuilt
+    assert await refused("replication", ["far"]) is NotBuilt
+    await set_policy(store, NS, BY_NAME["replication"], ["standalone", "far"], cluster="standalone")
+    await set_policy(store, NS, BY_NAME["replication"], ["standalone"], cluster="standalone")
     await set_policy(store, NS, BY_NAME["allowedClusters"], ["standalone"], cluster="standalone")
     assert await refused("replication", ["standalone", "far"]) is PreconditionFailed
 

@@ -3,7 +3,9 @@
 from tests.mutants.edit import Edit
 
 DEDUPLICATION = "engine/broker/topics/deduplication.py"
-TESTS = "unit/broker/topics/test_replicated_entries.py"
+TESTS = "unit/broker/topics/geo/test_replicated_entries.py"
+REPLICATOR = "engine/broker/topics/geo/replicator.py::Replicator"
+REPLICATOR_TESTS = "unit/broker/topics/geo/test_replicator.py"
 ONCE = f"{TESTS}::test_g1_entries_sent_again_are_stored_once_by_their_positions"
 
 EDITS = (
@@ -45,5 +47,41 @@ EDITS = (
         "return (CLUSTER,) if origin_of(body.producer_name) else ()",
         "return ()",
         ("unit/access/test_engine_matrix.py::test_a_replicator_needs_the_role_of_a_superuser",),
+    ),
+    Edit(
+        "a-replicator-passes-what-it-sent",
+        f"{REPLICATOR}._send",
+        "producer.send_from(positions, entries, counts)",
+        "producer.send_from(positions, entries, counts); self._pass_over(positions)",
+        (f"{REPLICATOR_TESTS}::test_g2_nothing_is_passed_before_it_is_stored_there",),
+        "G2",
+    ),
+    Edit(
+        "a-replicator-continues-behind-what-it-sent",
+        f"{REPLICATOR}._run",
+        "self._source.rewind()",
+        "pass",
+        (f"{REPLICATOR_TESTS}::test_g2_a_producer_without_receipts_is_replaced",),
+        "G2",
+    ),
+    Edit(
+        "a-replicator-sends-back",
+        f"{REPLICATOR}._send",
+        "facts.replicated_from\n                or (",
+        "(",
+        (
+            f"{REPLICATOR_TESTS}::test_g3_an_entry_is_not_sent_back_or_to_clusters_that_it_is_not_for",
+        ),
+        "G3",
+    ),
+    Edit(
+        "receipts-of-other-positions-count",
+        "engine/client/replicating_producer.py::ReplicatingProducer.receipts",
+        "if waiting and waiting[0] == position:",
+        "if waiting and waiting[0] <= position:",
+        (
+            "unit/client/test_replicating_producer.py::test_a_receipt_of_another_position_ends_the_connection",
+        ),
+        "G2",
     ),
 )

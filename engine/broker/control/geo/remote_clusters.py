@@ -1,0 +1,237 @@
+"""Other clusters that topics are replicated to: clients of their brokers, and topics of the same shape there.
+
+A cluster's record has its addresses and, where it needs other ones than this broker's own, its credentials and TLS.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from engine.base.addresses import ServiceUrl
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.names import TopicName
+from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.client import PulsarClient
+from engine.client.errors import ClientError
+from engine.client.replicating_producer import FEATURES
+from engine.client.settings import BrokerClientSettings
+from engine.metadata import paths
+from engine.metadata.records import Document, decode_json
+from engine.metadata.store import MetadataStore, NoNodeError
+from engine.net.http_client import HttpClient, HttpError
+from engine.net.network import Network
+from engine.schema.kinds import version_of
+from engine.schema.schema_registry import SchemaRegistry, schema_id
+from engine.schema.wire_form import to_wire
+from engine.tenancy import topics
+from engine.wire import client_commands as say
+
+log = logging.getLogger(__name__)
+
+HTTP_TIMEOUT_S = 15.0
+CREATED = (204, 409)
+"""Statuses of a topic that exists now."""
+
+
+class RemoteClusterError(ClientError):
+    """A cluster cannot be replicated to at present; the text has the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    record: Document
+    client: PulsarClient
+
+
+class StoredClusters:
+    """Clients of the clusters in the configuration store, made when they are first needed."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        network: Network,
+        clock: Clock,
+        entropy: Entropy,
+        own: BrokerClientSettings,
+        schemas: SchemaRegistry,
+    ) -> None:
+        self._store = store
+        self._network = network
+        self._clock = clock
+        self._entropy = entropy
+        self._own = own
+        self._schemas = schemas
+        self._known: dict[str, _Known] = {}
+        self._changing = asyncio.Lock()
+
+    async def client(self, cluster: str) -> PulsarClient:
+        """Return the client of a cluster's brokers, a new one after its record was changed.
+
+        Raises RemoteClusterError, the store's errors.
+        """
+        async with self._changing:
+            record = await self._record(cluster)
+            known = self._known.get(cluster)
+            if known is not None and known.record == record:
+                return known.client
+            client = self._connected(cluster, record)
+            self._known[cluster] = _Known(record, client)
+        if known is not None:
+            log.info("record of cluster %s changed", cluster)
+            await known.client.close()
+        return client
+
+    async def _record(self, cluster: str) -> Document:
+        path = paths.cluster(cluster)
+        try:
+            value, _ = await self._store.get(path)
+        except NoNodeError:
+            raise RemoteClusterError(f"Cluster {cluster} does not exist") from None
+        return decode_json(value, path)
+
+    def _connected(self, cluster: str, record: Document) -> PulsarClient:
+        settings = client_settings(self._own, record)
+        key = "brokerServiceUrlTls" if settings.broker_client_tls_enabled else "brokerServiceUrl"
+        text = record.get(key)
+        if not text:
+            raise RemoteClusterError(f"The record of cluster {cluster} has no {key}")
+        urls = service_urls(str(text))
+
+        async def brokers() -> list[str]:
+            return urls
+
+        return PulsarClient(
+            network=self._network,
+            clock=self._clock,
+            entropy=self._entropy,
+            brokers=brokers,
+            settings=LinkSettings(
+                client_version="Magnetar-replicator",
+                credentials=settings.credentials(),
+                tls=settings.tls(),
+                features=FEATURES,
+            ),
+        )
+
+    async def check_shape(self, client: PulsarClient, cluster: str, topic: TopicName) -> None:
+        """Create the topic there with as many partitions as it has here. Raises RemoteClusterError when it has others,
+        and as ``PulsarClient.owner``."""
+        parent = topic.partitioned
+        here = 0
+        if parent != topic:
+            record = await topics.find_partitions(self._store, parent)
+            here = 0 if record is None else int(record["partitions"])
+        if not here:
+            return
+        there = await client.partitions(parent.full)
+        if not there:
+            await self._create(cluster, parent, here)
+            there = await client.partitions(parent.full)
+        if there != here:
+            raise RemoteClusterError(
+                f"The partitions of {parent} differ: {here} here, {there} in {cluster}. Give it as many in both"
+            )
+
+    async def _create(self, cluster: str, topic: TopicName, partitions: int) -> None:
+        record = await self._record(cluster)
+        settings = client_settings(self._own, record)
+        url = record.get("serviceUrlTls" if settings.broker_client_tls_enabled else "serviceUrl")
+        if not url:
+            raise RemoteClusterError(
+                f"{topic} does not exist in {cluster}, whose record has no address of its administration"
+            )
+        http = HttpClient(self._network, timeout_s=HTTP_TIMEOUT_S, tls=settings.tls())
+        path = "/".join(
+            quote(part, safe="")
+            for part in (topic.tenant, topic.namespace.below_tenant, topic.local)
+        )
+        target = f"{str(url).split(',')[0].rstrip('/')}/admin/v2/{topic.domain}/{path}/partitions"
+        try:
+            answer = await http.request(
+                "PUT",
+                target,
+                headers=[("Content-Type", "application/json"), *_authorization(settings)],
+                body=json.dumps(partitions).encode(),
+            )
+        except HttpError as error:
+            raise RemoteClusterError(f"{topic} cannot be created in {cluster}: {error}") from error
+        finally:
+            http.close()
+        if answer.status not in CREATED:
+            text = answer.body[:200].decode(errors="replace")
+            raise RemoteClusterError(
+                f"{topic} cannot be created in {cluster}: {answer.status} {text}"
+            )
+
+    async def register_schema(self, link: BrokerLink, topic: TopicName, version: bytes) -> bytes:
+        """Register the schema of a version here with the topic there; return its version there.
+
+        Raises RemoteClusterError, RefusedError when it is not compatible there.
+        """
+        number = version_of(version)
+        stored = None if number is None else await self._schemas.get(topic, number)
+        if stored is None:
+            raise RemoteClusterError(f"Schema version {number} of {topic} does not exist")
+        request_id = link.new_id()
+        schema = to_wire(schema_id(topic), stored.registered.schema)
+        answer = await link.request(
+            request_id, say.get_or_create_schema(topic.full, request_id, schema)
+        )
+        return bytes(answer.schema_version)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for known in self._known.values():
+            await known.client.close()
+
+
+def client_settings(own: BrokerClientSettings, record: Mapping[str, Any]) -> BrokerClientSettings:
+    """Return the settings of connections to a cluster: those that its record has, else ``own``.
+
+    Raises RemoteClusterError for settings that cannot be used.
+    """
+    changes: dict[str, Any] = {}
+    if record.get("authenticationPlugin"):
+        changes |= {
+            "broker_client_authentication_plugin": record["authenticationPlugin"],
+            "broker_client_authentication_parameters": record.get("authenticationParameters", ""),
+        }
+    if record.get("brokerClientTlsEnabled"):
+        changes["broker_client_tls_enabled"] = True
+        for key, name in (
+            ("brokerClientTrustCertsFilePath", "broker_client_trust_certs_file_path"),
+            ("brokerClientCertificateFilePath", "broker_client_certificate_file_path"),
+            ("brokerClientKeyFilePath", "broker_client_key_file_path"),
+        ):
+            if record.get(key):
+                changes[name] = record[key]
+    try:
+        return replace(own, **changes)
+    except (ValueError, OSError) as error:
+        raise RemoteClusterError(f"Settings of the cluster's record: {error}") from error
+
+
+def service_urls(text: str) -> list[str]:
+    """Return the URL of each broker of ``pulsar://host:port,host:port``. Raises RemoteClusterError."""
+    first, *others = text.split(",")
+    try:
+        scheme = "pulsar+ssl" if ServiceUrl.parse(first).encrypted else "pulsar"
+        urls = [first, *(f"{scheme}://{other}" for other in others)]
+        for url in urls:
+            ServiceUrl.parse(url)
+    except ValueError as error:
+        raise RemoteClusterError(f"{text} is no service URL: {error}") from error
+    return urls
+
+
+def _authorization(settings: BrokerClientSettings) -> list[tuple[str, str]]:
+    present = settings.credentials()
+    if present is None:
+        return []
+    method, data = present(b"")
+    return [("Authorization", f"Bearer {data.decode()}")] if method == "token" else []

@@ -1,0 +1,298 @@
+"""Replication of one topic to one cluster: entries behind a cursor, sent as they are stored and passed once they are
+stored there (G2).
+
+An entry is sent by its cluster of origin alone, and only to clusters that its publisher names, if any (G3). Whatever
+fails ends the connection's producer, and the replicator continues at the first entry without a receipt.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from engine.base.backoff import Backoff
+from engine.base.errors import MagnetarError
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.base.slices import View
+from engine.base.tasks import TaskScope
+from engine.broker.context import Context
+from engine.broker.control.counters import Traffic
+from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, facts_of
+from engine.broker.dispatch.source import EntrySource
+from engine.broker.ports import RemoteClusters
+from engine.broker.topics.ports import SubscriptionCursor
+from engine.client.errors import ClientError
+from engine.client.replicating_producer import ReplicatingProducer
+from engine.wire import client_commands as say
+from engine.wire.batches import read_metadata
+from engine.wire.geo.sent_entries import origin_field, sent_entry
+from engine.wire.kernels import tagged
+
+log = logging.getLogger(__name__)
+
+CURSOR_PREFIX = "pulsar.repl."
+UNANSWERED_MAX = 1_000
+"""Entries sent and not stored yet."""
+UNANSWERED_BYTES_MAX = 8 << 20
+RETRY_FIRST_S, RETRY_MAX_S = 0.1, 60.0
+STALL_S = 60.0
+"""Time without a receipt after which the producer is replaced, although its connection lives."""
+CLOSE_S = 5.0
+_SCHEMA_VERSION = (b"\x82\x01",)
+"""Tag of schema_version, field 16."""
+
+
+class ReplicationBlocked(ClientError):
+    """Entries cannot be sent until an operator changes something; the text states what."""
+
+    retriable = True
+
+
+class ReplicatedHost(Protocol):
+    """Parts of a topic that its replication uses."""
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def context(self) -> Context: ...
+
+    @property
+    def scope(self) -> TaskScope: ...
+
+    def touched(self) -> None: ...
+
+
+class Replicator:
+    """Sends the entries of a topic to the cluster ``remote``, until ``stop``."""
+
+    def __init__(self, host: ReplicatedHost, remote: str, cursor: SubscriptionCursor) -> None:
+        self.remote = remote
+        self.cursor = cursor
+        self.sent = Traffic()
+        self.connected_ms = 0
+        self.address = ""
+        self.error = ""
+        """The reason why nothing is sent; empty while the producer is attached."""
+        self.restarts = 0
+        """Producers that were replaced because no receipt arrived."""
+        self._host = host
+        self._scope = TaskScope(f"replication of {host.name} to {remote}")
+        self._wake = asyncio.Event()
+        self._source = EntrySource(
+            cursor, self._scope, host.context, self._wake.set, self._pass_over
+        )
+        self._origin = origin_field(host.context.identity.cluster)
+        self._sizes: deque[tuple[Position, int, int, float]] = deque()
+        """Position, messages, bytes and time of each entry without a receipt."""
+        self._bytes = 0
+        self._producer: ReplicatingProducer | None = None
+        self._versions: dict[bytes, bytes] = {}
+        """Versions of schemas there by those here, of the present producer."""
+
+    @property
+    def connected(self) -> bool:
+        return self._producer is not None and self._producer.error is None
+
+    @property
+    def backlog(self) -> int:
+        """Number of entries that are not known to be stored there, with those that need not be sent."""
+        return self.cursor.backlog_entries()
+
+    @property
+    def delay_s(self) -> int:
+        """Time since the oldest entry without a receipt was sent."""
+        if not self._sizes:
+            return 0
+        return int(self._host.context.clock.monotonic_s() - self._sizes[0][3])
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._scope.spawn("send", self._run())
+
+    def wake(self) -> None:
+        """Continue after entries were appended."""
+        self._wake.set()
+
+    async def stop(self) -> None:
+        """End, without waiting for receipts. Entries that were sent may be stored there and are sent again later."""
+        self._source.close()
+        await self._scope.close()
+
+    def tick(self, elapsed_s: float) -> bool:
+        """Compute the rates, as ``Rate.tick`` does."""
+        return self.sent.tick(elapsed_s)
+
+    @property
+    def _remotes(self) -> RemoteClusters:
+        remotes = self._host.context.remotes
+        assert remotes is not None, "a broker without remote clusters replicates no topic"
+        return remotes
+
+    # --- one producer after the other -----------------------------------------------------------
+
+    async def _run(self) -> None:
+        context = self._host.context
+        backoff = Backoff(RETRY_FIRST_S, RETRY_MAX_S)
+        while True:
+            try:
+                await self._replicate(backoff)
+            except MagnetarError as error:
+                self._note(str(error))
+            except Exception as error:  # replication ends with the topic alone
+                log.exception("replication fails topic=%s to=%s", self._host.name, self.remote)
+                self._note(f"{type(error).__name__}: {error}")
+            # A read under way belongs to the time before: none may follow the rewind out of order.
+            await self._source.settle()
+            self._sizes.clear()
+            self._bytes = 0
+            self._source.rewind()
+            await asyncio.sleep(backoff.next_s(context.entropy.random()))
+
+    def _note(self, error: str) -> None:
+        if error != self.error:
+            log.warning("replication stops topic=%s to=%s: %s", self._host.name, self.remote, error)
+        self.error = error
+        self._host.touched()
+
+    async def _replicate(self, backoff: Backoff) -> None:
+        """Send with one producer until it ends. Raises MagnetarError with the reason."""
+        host, name, remotes = self._host, self._host.name, self._remotes
+        client = await remotes.client(self.remote)
+        await remotes.check_shape(client, self.remote, name)
+        link = await client.owner(name.full)
+        if not link.features.supports_repl_dedup_by_lid_and_eid:
+            raise ReplicationBlocked(
+                f"The brokers of {self.remote} do not name source positions: Apache Pulsar 3.0.11, 4.0.4 or newer is "
+                "needed"
+            )
+        producer = await ReplicatingProducer.attach(
+            link,
+            name.full,
+            origin=host.context.identity.cluster,
+            destination=self.remote,
+            on_stored=self._stored,
+            on_end=lambda error: self._wake.set(),
+        )
+        self._producer = producer
+        self._versions.clear()
+        self.connected_ms, self.address = host.context.clock.wall_ms(), link.peer_name
+        if self.error:
+            log.info("replication continues topic=%s to=%s", name, self.remote)
+        self.error = ""
+        host.touched()
+        try:
+            await self._send_all(producer, backoff)
+        finally:
+            self._producer = None
+            await self._close(producer)
+            host.touched()
+
+    async def _close(self, producer: ReplicatingProducer) -> None:
+        """Detach the producer there, so that its name is free for the next one."""
+        link = producer.link
+        if link.closing:
+            return
+        producer.leave()
+        request_id = link.new_id()
+        with suppress(MagnetarError, TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await link.request(request_id, say.close_producer(producer.producer_id, request_id))
+
+    async def _send_all(self, producer: ReplicatingProducer, backoff: Backoff) -> None:
+        clock = self._host.context.clock
+        while producer.error is None:
+            self._wake.clear()
+            room = UNANSWERED_MAX - producer.unanswered
+            view = None
+            if room > 0 and self._bytes < UNANSWERED_BYTES_MAX:
+                view = self._source.next(room)
+            if view is not None:
+                if view.count > room:
+                    self._source.give_back(view.part(room, view.count))
+                    view = view.part(0, room)
+                await self._send(producer, view)
+                await producer.link.room()
+                backoff.reset()
+                continue
+            try:
+                async with asyncio.timeout(STALL_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                if self._sizes and clock.monotonic_s() - self._sizes[0][3] >= STALL_S:
+                    self.restarts += 1
+                    raise ReplicationBlocked(
+                        f"No receipt within {STALL_S:g} s: the producer is replaced"
+                    ) from None
+        raise producer.error
+
+    async def _send(self, producer: ReplicatingProducer, view: View) -> None:
+        run = view.run
+        special = facts_of(run, ORIGIN | TRANSACTION).special
+        indexes, passed = [], []
+        for i in view.indexes:
+            facts = special.get(i)
+            if facts is not None and (
+                facts.replicated_from
+                or (facts.replicate_to and self.remote not in facts.replicate_to)
+            ):
+                passed.append(run.position(i))
+            elif facts is not None and facts.transaction is not None:
+                raise ReplicationBlocked(
+                    f"Entry {run.position(i)} is of a transaction, and transactions are not replicated yet"
+                )
+            else:
+                indexes.append(i)
+        if passed:
+            self._pass_over(passed)
+        if not indexes:
+            return
+        versions = await self._versions_of(producer, view, indexes)
+        entries = [sent_entry(run, i, self._origin, versions.get(i)) for i in indexes]
+        positions = [run.position(i) for i in indexes]
+        counts = None if run.counts is None else [run.counts[i] for i in indexes]
+        now_s = self._host.context.clock.monotonic_s()
+        for k, i in enumerate(indexes):
+            size = len(entries[k])
+            self._sizes.append((positions[k], run.messages_of(i, i + 1), size, now_s))
+            self._bytes += size
+        producer.send_from(positions, entries, counts)
+
+    async def _versions_of(
+        self, producer: ReplicatingProducer, view: View, indexes: Sequence[int]
+    ) -> dict[int, bytes]:
+        """Return the version there of the schema of each entry that has one, by its index; register missing ones."""
+        run = view.run
+        wanted = set(indexes).intersection(tagged(run.buf, run.spans, _SCHEMA_VERSION))
+        versions: dict[int, bytes] = {}
+        for i in sorted(wanted):
+            metadata = read_metadata(run.entry(i))
+            if metadata is None or not metadata.HasField("schema_version"):
+                continue
+            here = metadata.schema_version
+            if here not in self._versions:
+                self._versions[here] = await self._remotes.register_schema(
+                    producer.link, self._host.name, here
+                )
+            versions[i] = self._versions[here]
+        return versions
+
+    # --- outcomes -------------------------------------------------------------------------------
+
+    def _stored(self, positions: Sequence[Position]) -> None:
+        """Pass entries that are stored there."""
+        for position in positions:
+            sent, messages, size, _ = self._sizes.popleft()
+            assert sent == position, f"{sent} was sent before {position}"
+            self._bytes -= size
+            self.sent.messages.total += messages
+            self.sent.bytes.total += size
+        self._pass_over(list(positions))
+        self._wake.set()
+
+    def _pass_over(self, positions: list[Position]) -> None:
+        self.cursor.acknowledge(positions)
+        self._host.touched()

@@ -1,0 +1,116 @@
+"""The replicators of one topic, as its policies require."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+from engine.base.backoff import Backoff
+from engine.base.errors import WorldError
+from engine.base.tasks import contained
+from engine.broker.topics.geo.replicator import CURSOR_PREFIX, ReplicatedHost, Replicator
+from engine.broker.topics.ports import Log
+from engine.ledger.errors import LedgerError
+from engine.managed.errors import CursorNotFoundError, ManagedLedgerError
+from engine.managed.ledger import InitialPosition
+
+log = logging.getLogger(__name__)
+
+RETRY_MAX_S = 30.0
+
+
+class ReplicationHost(ReplicatedHost, Protocol):
+    """Parts of a topic that its replication uses."""
+
+    @property
+    def log(self) -> Log: ...
+
+
+class TopicReplication:
+    """Replication of one persistent topic. ``replicators`` are those of the clusters that it is sent to, by name."""
+
+    __slots__ = ("_clusters", "_host", "_work", "replicators")
+
+    def __init__(self, host: ReplicationHost) -> None:
+        self.replicators: dict[str, Replicator] = {}
+        self._host = host
+        self._clusters: frozenset[str] = frozenset()
+        self._work: asyncio.Task[None] | None = None
+
+    def apply(self, clusters: Iterable[str]) -> None:
+        """Send the topic to ``clusters``, this one left out. Of others replication ends, and its position is lost.
+
+        A list without this cluster is none that an administrator can set, so it changes nothing.
+        """
+        named, here = frozenset(clusters), self._host.context.identity.cluster
+        if here not in named or not self._host.name.persistent:
+            return
+        self._clusters = named - {here}
+        if self._work is None and not self._settled:
+            self._work = self._host.scope.spawn("replication", self._follow())
+
+    @property
+    def backlog(self) -> int:
+        """Number of entries that some cluster is not known to have."""
+        return max((replicator.backlog for replicator in self.replicators.values()), default=0)
+
+    def wake(self) -> None:
+        """Continue after entries were appended."""
+        for replicator in self.replicators.values():
+            replicator.wake()
+
+    def tick(self, elapsed_s: float) -> bool:
+        """Compute the rates, as ``Rate.tick`` does."""
+        changes = False
+        for replicator in self.replicators.values():
+            changes = replicator.tick(elapsed_s) or changes
+        return changes
+
+    async def close(self) -> None:
+        """Stop all replicators, with the topic; their positions are kept."""
+        self._clusters = frozenset(self.replicators)
+        for replicator in self.replicators.values():
+            with contained(f"end of replication to {replicator.remote}"):
+                await replicator.stop()
+
+    @property
+    def _settled(self) -> bool:
+        return self.replicators.keys() == self._clusters and not self._extra()
+
+    def _extra(self) -> set[str]:
+        """Return the clusters with a stored position that the topic is not sent to any more."""
+        managed = self._host.log
+        stored = [*managed.cursors, *managed.unread_cursors]
+        named = {name[len(CURSOR_PREFIX) :] for name in stored if name.startswith(CURSOR_PREFIX)}
+        return named - self._clusters
+
+    async def _follow(self) -> None:
+        """Start and end replicators, and try again after failures for as long as the topic is loaded."""
+        backoff = Backoff(0.1, RETRY_MAX_S)
+        try:
+            while not self._settled:
+                try:
+                    await self._change()
+                except (LedgerError, ManagedLedgerError, WorldError) as error:
+                    log.warning("replication fails topic=%s: %s", self._host.name, error)
+                    await asyncio.sleep(backoff.next_s(self._host.context.entropy.random()))
+        finally:
+            self._work = None
+
+    async def _change(self) -> None:
+        managed = self._host.log
+        for remote in sorted(self._clusters - self.replicators.keys()):
+            cursor = await managed.open_cursor(
+                CURSOR_PREFIX + remote, InitialPosition.LATEST, durable=True, cursor_properties={}
+            )
+            replicator = self.replicators[remote] = Replicator(self._host, remote, cursor)
+            replicator.start()
+        for remote in sorted(self.replicators.keys() - self._clusters):
+            await self.replicators.pop(remote).stop()
+        for remote in sorted(self._extra()):
+            log.info("replication ends topic=%s to=%s", self._host.name, remote)
+            try:
+                await managed.delete_cursor(CURSOR_PREFIX + remote)
+            except CursorNotFoundError:
+                log.debug("cursor was gone topic=%s to=%s", self._host.name, remote)
+        self._host.touched()

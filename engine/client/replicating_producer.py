@@ -1,0 +1,76 @@
+"""A producer of entries of another cluster's topic, whose receipts name their positions there (G2)."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from engine.base.ids import Position
+from engine.client.broker_link import BrokerLink
+from engine.client.raw_producer import RawProducer, ReceiptOrderError
+from engine.wire.events import Receipt
+from engine.wire.geo.source_positions import replicator_name
+from engine.wire.kernels import build_sends
+
+FEATURES = {"supports_repl_dedup_by_lid_and_eid": True}
+"""Feature flags of a link with such producers."""
+
+
+class ReplicatingProducer(RawProducer):
+    """A producer made by ``attach``. ``on_stored`` is called with positions in the order of sending."""
+
+    _positions: deque[Position]
+    _last: Position
+    _on_stored: Callable[[Sequence[Position]], None]
+    _count: int
+
+    @classmethod
+    async def attach(
+        cls,
+        link: BrokerLink,
+        topic: str,
+        *,
+        origin: str,
+        destination: str,
+        on_stored: Callable[[Sequence[Position]], None],
+        on_end: Callable[[Exception], None],
+    ) -> "ReplicatingProducer":
+        """Attach the replicator of ``origin`` to a topic of ``destination``. Raises as ``RawProducer.open``."""
+        name = replicator_name(origin, destination)
+        producer = await cls.open(link, topic, name=name, on_end=on_end)
+        assert isinstance(producer, cls)
+        producer._positions = deque()
+        producer._last = Position(-1, -1)
+        producer._on_stored = on_stored
+        producer._count = 0
+        return producer
+
+    @property
+    def unanswered(self) -> int:
+        """The number of entries sent without a receipt."""
+        return len(self._positions)
+
+    def send_from(
+        self,
+        positions: Sequence[Position],
+        entries: Sequence[bytes],
+        counts: Sequence[int] | None,
+    ) -> None:
+        """Send entries of these rising positions, without waiting. Raises as ``send``."""
+        if self.error is None:
+            self._check_size(max(map(len, entries), default=0))
+            self._positions += positions
+            sequences = range(self._count, self._count + len(entries))
+            self._count += len(entries)
+            self.link.send_parts(build_sends(self.producer_id, sequences, entries, counts))
+
+    def receipts(self, receipts: Sequence[Receipt]) -> None:
+        waiting, stored = self._positions, []
+        for receipt in receipts:
+            position = Position(receipt.sequence_id, receipt.highest_sequence_id)
+            if waiting and waiting[0] == position:
+                self._last = waiting.popleft()
+                stored.append(position)
+            elif position > self._last:
+                awaited = waiting[0] if waiting else "none"
+                raise ReceiptOrderError(f"receipt for {position} while {awaited} is awaited")
+        if stored:
+            self._on_stored(stored)

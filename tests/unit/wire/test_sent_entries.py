@@ -1,0 +1,66 @@
+"""Entries as a replicator sends them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.ids import Position
+from engine.base.slices import Slice
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import Message, pack_entry, read_metadata, unpack_entry
+from engine.wire.client_commands import send
+from engine.wire.geo.sent_entries import origin_field, sent_entry
+from engine.wire.geo.source_positions import SOURCE_POSITION, source_position
+from engine.wire.kernels import take_sends
+from engine.wire.varints import INT64_MAX
+
+ID = st.integers(0, INT64_MAX - 1)
+
+
+def run_of(entry: bytes, position: Position) -> Slice:
+    run = Slice(b"before" + entry, [6, 6 + len(entry)], len(entry))
+    run.ledger_id, run.first = position
+    return run
+
+
+@given(
+    ID,
+    ID,
+    st.binary(max_size=200),
+    st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=4),
+)
+def test_an_entry_keeps_all_it_has_and_names_its_origin(
+    ledger: int, entry_id: int, value: bytes, properties: dict[str, str]
+) -> None:
+    messages = [Message(value, "k", properties=properties, event_ms=5, sequence_id=9)]
+    stored = pack_entry(
+        messages, producer_name="till", publish_ms=7, extra={"replicate_to": ["eu"]}
+    )
+    sent = sent_entry(
+        run_of(stored, Position(ledger, entry_id)), 0, origin_field("us"), b"\0\0\0\0\0\0\0\2"
+    )
+    before, after = read_metadata(stored), read_metadata(sent)
+    assert before is not None
+    assert after is not None
+    assert source_position(after) == (ledger, entry_id)
+    assert (after.replicated_from, after.schema_version) == ("us", b"\0\0\0\0\0\0\0\2")
+    expected = pb.MessageMetadata()
+    expected.CopyFrom(before)
+    expected.replicated_from, expected.schema_version = "us", b"\0\0\0\0\0\0\0\2"
+    expected.properties.add(key=SOURCE_POSITION, value=f"{ledger}:{entry_id}")
+    assert after == expected
+    assert [m.value for m in unpack_entry(sent).messages] == [value]
+    # The broker checks the checksum of what it receives.
+    frame = send(1, 0, sent)
+    _, _, run = take_sends(frame, 0, len(frame), 1 << 20)
+    assert run is not None
+
+
+def test_the_metadata_of_this_clusters_broker_is_left_out() -> None:
+    stored = pack_entry([Message(b"v")], producer_name="p", publish_ms=7)
+    stamp = pb.BrokerEntryMetadata(index=4, broker_timestamp=9).SerializeToString()
+    stamped = b"\x0e\x02" + len(stamp).to_bytes(4, "big") + stamp + stored
+    origin = origin_field("us")
+    position = Position(3, 4)
+    assert sent_entry(run_of(stamped, position), 0, origin) == sent_entry(
+        run_of(stored, position), 0, origin
+    )
