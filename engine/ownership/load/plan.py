@@ -1,9 +1,10 @@
 """Plan of load balance: which bundles should move, from which broker to which, and why others should not. Pure.
 
 The rule is that of Pulsar's TransferShedder. Bundles move when the standard deviation of the brokers' loads is above a
-limit, or a broker is idle, several checks in a row. The busiest broker is paired with the idlest, and half of their
-difference is moved. Everything that prevents a move is a ``MoveSkip`` with its reason (L4, L6). A bundle that moved
-lately stays (L2), and so does a broker whose load is not known (L3).
+limit, or a broker is idle, several checks in a row; a broker without a bundle is filled a check earlier. The busiest
+broker is paired with the idlest, and half of their difference is moved. Everything that prevents a move is a
+``MoveSkip`` with its reason (L4, L6). A bundle that moved lately stays, unless the broker that it was moved to has lost
+it since (L2), and so does a broker whose load is not known (L3).
 
 Isolation policies divide the brokers into pools, between which no bundle may move; each is balanced by itself.
 """
@@ -102,6 +103,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         shown, loads = self._read_loads()
+        recent = self._recent
         imbalances: dict[str, int] = {}
         if self._may_decide(len(loads)):
             sources_left = self._limits.sources_max
@@ -114,14 +116,15 @@ class _Planner:
                     continue
                 pool = Pool(
                     *(broker_ids, self._reports, self._owners, self._places, self._moved),
-                    *(self._now_ms, self._limits),
+                    *(recent.homes, self._now_ms, self._limits),
                 )
                 sources_left -= self._balance(
                     subject, broker_ids[0], pool, imbalances, sources_left
                 )
-        recent = replace(self._recent, moved=self._moved, imbalances=imbalances)
         if self._transfers:
-            recent = Recent(self._moved, self._now_ms)
+            recent = Recent(self._moved, cycle_ms=self._now_ms)
+        else:
+            recent = replace(recent, moved=self._moved, imbalances=imbalances)
         spread = spread_of(loads.values())
         return Plan(tuple(self._transfers), tuple(self._skips), recent, shown, spread)
 
@@ -185,19 +188,30 @@ class _Planner:
             self._skip(subject, "balanced", f"balanced: {pool.balance()}")
             return 0
         imbalances[key] = self._recent.imbalances.get(key, 0) + 1
-        if not self._is_due(subject, imbalances[key], imbalance):
+        limits = self._limits
+        lasts = imbalances[key] >= limits.checks
+        empty: list[str] = []
+        if imbalances[key] >= min(limits.fill_checks, limits.checks):
+            # A broker without a bundle is no matter of a moment: it was started, or its drain has ended.
+            empty = [name for name in pool.empty() if self._fills_of(name) < limits.fills_max]
+        if not self._is_due(subject, imbalances[key], imbalance, lasts=lasts or bool(empty)):
             return 0
-        givers = pool.move(sources_max)
+        givers = pool.move(sources_max, None if lasts else empty)
         self._transfers += pool.transfers
         self._skips += pool.skips
         if not pool.transfers:
             self._skip(subject, "stuck", f"no bundle can move: {imbalance}")
         return givers
 
-    def _is_due(self, subject: str, checks: int, imbalance: str) -> bool:
+    def _fills_of(self, broker_id: str) -> int:
+        """Return the number of cycles in which the broker received bundles lately."""
+        times = self._recent.fills.get(broker_id, ())
+        return sum(self._now_ms - at_ms < self._limits.bundle_quiet_ms for at_ms in times)
+
+    def _is_due(self, subject: str, checks: int, imbalance: str, *, lasts: bool) -> bool:
         """Return whether bundles may move now. The ``imbalance`` is named in the reason of the skip."""
         limits, cycle_ms = self._limits, self._recent.cycle_ms
-        if checks < limits.checks:
+        if not lasts:
             reason = f"imbalance found {checks} times, acts at {limits.checks}: {imbalance}"
             self._skip(subject, "imbalance", reason)
             return False

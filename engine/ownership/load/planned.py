@@ -21,6 +21,8 @@ class PlanLimits:
     """Checks in a row that must find an imbalance."""
     sources_max: int = 3
     """Brokers from which bundles move in one cycle."""
+    moves_max: int = 20
+    """Bundles that leave one broker in one cycle: its clients reconnect in parts, and all can be asked for in time."""
     quiet_ms: int = 180_000
     """Time after a cycle with moves without another one."""
     bundle_quiet_ms: int = 1_800_000
@@ -29,6 +31,11 @@ class PlanLimits:
     bytes_min: float = 10_000_000.0
     """Bytes per second below which a move is not worth it, unless it moves ``share_min``."""
     share_min: float = 0.05
+    fill_checks: int = 2
+    """Checks in a row that must find a broker without a bundle: the loads have settled by then."""
+    fills_max: int = 2
+    """Cycles within ``bundle_quiet_ms`` in which a broker may be filled before the imbalance lasts for ``checks``,
+    because it has no bundle. One that ends again and again does not draw bundles to itself for ever."""
 
 
 DEFAULT_LIMITS = PlanLimits()
@@ -55,6 +62,8 @@ class MoveSkip(NamedTuple):
 
 
 _NEVER: Mapping[BundleName, int] = MappingProxyType({})
+_NO_BROKERS: Mapping[BundleName, str] = MappingProxyType({})
+_NO_FILLS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 _NO_CHECKS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -64,6 +73,10 @@ class Recent:
 
     moved: Mapping[BundleName, int] = field(default_factory=lambda: _NEVER)
     """Time of the last move of each bundle within ``PlanLimits.bundle_quiet_ms``."""
+    homes: Mapping[BundleName, str] = field(default_factory=lambda: _NO_BROKERS)
+    """Broker to which the last move of each of these bundles went, of moves that were done."""
+    fills: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: _NO_FILLS)
+    """Times of the cycles in which each broker received bundles."""
     cycle_ms: int | None = None
     """Time of the last plan with moves."""
     imbalances: Mapping[str, int] = field(default_factory=lambda: _NO_CHECKS)

@@ -57,11 +57,13 @@ class Pool:
         owners: Mapping[BundleName, str],
         places: Places,
         moved: dict[BundleName, int],
+        homes: Mapping[BundleName, str],
         now_ms: int,
         limits: PlanLimits,
     ) -> None:
         """``reports`` of the pool's brokers have a known load. ``moved``: times of recent moves, to which the planned
-        ones are added."""
+        ones are added. ``homes``: brokers to which they went."""
+        self._homes = homes
         self._reports = reports
         self._owners = owners
         self._places = places
@@ -81,6 +83,7 @@ class Pool:
             self._counts[broker_id] = (len(report.owned) if count is None else count) - kept
         self._sources: list[str] = []
         """Brokers whose bundles were considered, which receive none."""
+        self._only: list[str] | None = None
 
     def _skip(self, subject: object, kind: str, reason: str) -> None:
         self.skips.append(MoveSkip(str(subject), reason, kind))
@@ -112,10 +115,18 @@ class Pool:
         idle = self._idle()
         return f"{', '.join(idle[:3])} idle (mean load {percent(self._mean())})" if idle else ""
 
-    def move(self, sources_max: int) -> int:
-        """Plan moves from at most ``sources_max`` brokers, the busiest first; return the number of brokers."""
+    def empty(self) -> list[str]:
+        """Return the brokers without a bundle, while others have some."""
+        return [name for name in self._idle() if not self._counts[name]]
+
+    def move(self, sources_max: int, receivers: list[str] | None = None) -> int:
+        """Plan moves from at most ``sources_max`` brokers, the busiest first; return the number of brokers.
+
+        ``receivers``: the only brokers that receive bundles, as long as they are idle; None for any.
+        """
         givers: dict[str, None] = {}
-        while len(givers) < sources_max and self.imbalance():
+        self._only = receivers
+        while len(givers) < sources_max and self._goes_on():
             # A broker that receives bundles gives none in the same cycle.
             taken = {*self._sources, *(move.destination for move in self.transfers)}
             waiting = [broker_id for broker_id in self._loads if broker_id not in taken]
@@ -128,6 +139,11 @@ class Pool:
             if self._move_from(source):
                 givers[source] = None
         return len(givers)
+
+    def _goes_on(self) -> bool:
+        if self._only is None:
+            return bool(self.imbalance())
+        return not {*self._only}.isdisjoint(self._idle())
 
     def _move_from(self, source: str) -> bool:
         """Plan moves of half of the difference between ``source`` and the idlest brokers; return whether any is worth
@@ -143,6 +159,8 @@ class Pool:
             key=lambda item: (item[1] > half, abs(half - item[1]), str(item[0])),
         )
         for bundle, share in order:
+            if len(planned) >= limits.moves_max:
+                break
             # One that is only too large for its own destination would make that busier than the source is then.
             may_exceed = share > half and moved < limits.share_min
             destination = self._destination(bundle, source, share, receivers, may_exceed)
@@ -175,6 +193,8 @@ class Pool:
     def _receivers(self) -> list[str] | None:
         """Return the brokers that should receive bundles: the idle ones when the loads are even otherwise; None for
         any."""
+        if self._only is not None:
+            return self._only
         spread = spread_of(self._loads.values()) or 0.0
         return None if spread > self._limits.spread_max else self._idle()
 
@@ -194,7 +214,7 @@ class Pool:
             share = report.share_of(bundle)
             if self._owners.get(bundle) != source or share is None or not is_movable(bundle):
                 continue
-            if bundle in self._moved:
+            if bundle in self._moved and self._home_of(bundle) in (None, source):
                 ago_s = (self._now_ms - self._moved[bundle]) / 1000
                 wait_s = self._limits.bundle_quiet_ms / 1000
                 self._skip(
@@ -203,6 +223,12 @@ class Pool:
             elif share > 0:
                 bundles.append((bundle, share))
         return bundles
+
+    def _home_of(self, bundle: BundleName) -> str | None:
+        """Return the only broker to which a bundle that has moved lately may move: the one that it was moved to, if it
+        is here and has lost the bundle since, by its end. None without one."""
+        home = self._homes.get(bundle)
+        return home if home in self._loads else None
 
     def _destination(
         self,
@@ -218,16 +244,19 @@ class Pool:
         larger than half of the difference, if the destination stays below the load that the source has now.
         """
         places = self._places.of(bundle)
+        if bundle in self._moved:
+            places = [name for name in places if name == self._home_of(bundle)]
         usable = [name for name in places if name in self._loads and name not in self._sources]
         if not usable:
             self._skip(
                 bundle, "no place", "isolation policies or anti-affinity leave no other broker"
             )
             return None
-        destination = min(usable, key=lambda broker_id: (self._loads[broker_id], broker_id))
-        if receivers is not None and destination not in receivers:
+        fitting = usable if receivers is None else [name for name in usable if name in receivers]
+        if receivers is not None and not fitting:
             self._skip(bundle, "no place", f"the idle {', '.join(receivers[:3])} may not serve it")
             return None
+        destination = min(fitting, key=lambda broker_id: (self._loads[broker_id], broker_id))
         load = self._loads[destination]
         rest = self._half(source, load)
         if share <= rest + ROUNDING:

@@ -13,6 +13,10 @@ from engine.base.names import BundleName, NamespaceName
 from engine.metadata.records import Document, RecordFormatError, decode_json, encode_json
 from engine.ownership.load.planned import Recent, Transfer
 
+MOVED = "moved"
+"""Result of a move that was done."""
+NOT_ASKED = "not asked for"
+"""Beginning of the result of a move that was planned and that its owner was not asked for."""
 MOVES_MAX = 500
 """Moves in the record, about 200 KB."""
 
@@ -47,10 +51,19 @@ class RecentMoves:
     def recent(self, imbalances: Mapping[str, int]) -> Recent:
         """Return what a plan must know. ``imbalances``: see Recent."""
         moved: dict[BundleName, int] = {}
+        homes: dict[BundleName, str] = {}
+        fills: dict[str, dict[int, None]] = {}
         for move in self.moves:
-            bundle = move.transfer.bundle
+            if move.result.startswith(NOT_ASKED):
+                continue
+            bundle, destination = move.transfer.bundle, move.transfer.destination
             moved[bundle] = max(move.at_ms, moved.get(bundle, 0))
-        return Recent(moved, self.cycle_ms, imbalances)
+            homes.pop(bundle, None)
+            if move.result == MOVED:
+                homes[bundle] = destination
+            fills.setdefault(destination, {})[move.at_ms] = None
+        times = {broker: tuple(cycles) for broker, cycles in fills.items()}
+        return Recent(moved, homes, times, self.cycle_ms, imbalances)
 
     def plus(self, leader: str, transfers: Iterable[Transfer], now_ms: int) -> "RecentMoves":
         """Return the record with moves that ``leader`` is about to ask for."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ SHARE_MAX = 2.0
 """Share of a resource above which a report is wrong; up to it, the share counts as 1."""
 BUNDLES_LISTED_MAX = 5_000
 """Names of bundles in a report, about 250 KB; ``numBundles`` counts all of them."""
+MORE_MAX = 90
+"""Bundles in a report besides those in ``lastStats``, about 10 KB."""
 _RATES = ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut")
 _COUNTS = ("consumerCount", "producerCount", "topics")
 
@@ -100,6 +103,8 @@ class LoadReport:
     bandwidth_out: ResourceUsage | None = None
     total: BundleLoad | None = None
     bundles: Mapping[BundleName, BundleLoad] = field(default_factory=lambda: _NO_BUNDLES)
+    listed: int | None = None
+    """Number of ``bundles`` in the part of the report that Apache's brokers read, too; None: all."""
     owned: tuple[BundleName, ...] = ()
     owned_count: int | None = None
     gains: tuple[BundleName, ...] = ()
@@ -161,7 +166,10 @@ class LoadReport:
             },
             **rates,
             **({} if self.updated_ms is None else {"lastUpdate": self.updated_ms}),
-            "lastStats": {str(bundle): load.document() for bundle, load in self.bundles.items()},
+            "lastStats": {
+                str(bundle): load.document()
+                for bundle, load in islice(self.bundles.items(), self.listed)
+            },
             **({} if total is None else {"numTopics": total.topics}),
             **({} if self.owned_count is None else {"numBundles": self.owned_count}),
             **counts,
@@ -175,7 +183,15 @@ class LoadReport:
         hot = {
             str(bundle): load.hot_topic for bundle, load in self.bundles.items() if load.hot_topic
         }
-        return {"hotTopics": hot} if hot else {}
+        more = {
+            str(bundle): [*(round(rate, 1) for rate in load[:4]), *load[4:7]]
+            for bundle, load in islice(self.bundles.items(), self.listed or 0, None)
+            if self.listed is not None
+        }
+        return {
+            **({"hotTopics": hot} if hot else {}),
+            **({"moreStats": more} if more else {}),
+        }
 
 
 def _names(field_name: str, bundles: Iterable[BundleName]) -> Document:
@@ -218,6 +234,7 @@ class _Reader:
             bandwidth_out=self._usage("bandwidthOut"),
             total=total,
             bundles=self._bundles(),
+            listed=len(stored.get("lastStats") or ()) if stored.get("moreStats") else None,
             owned=owned,
             owned_count=self._count("numBundles", stored.get("numBundles")),
             gains=self._bundle_names("lastBundleGains"),
@@ -286,12 +303,24 @@ class _Reader:
             self._fault("lastStats", stored)
             return {}
         loads: dict[BundleName, BundleLoad] = {}
-        for name, stats in stored.items():
+        for name, stats in (stored | self._more()).items():
             bundle = self._bundle("lastStats", name)
             load = self._load(name, stats)
             if bundle is not None and load is not None:
                 loads[bundle] = load._replace(hot_topic=str(hot_topics.get(name) or ""))
         return loads
+
+    def _more(self) -> dict[str, Any]:
+        """Return the further bundles of our brokers, in the form of ``lastStats``."""
+        more = self._stored.get("moreStats") or {}
+        if not isinstance(more, dict):
+            self._fault("moreStats", more)
+            return {}
+        order = (*_RATES, *_COUNTS)
+        return {
+            name: dict(zip(order, numbers, strict=False)) if isinstance(numbers, list) else numbers
+            for name, numbers in more.items()
+        }
 
     def _bundle_names(self, name: str) -> tuple[BundleName, ...]:
         stored = self._stored.get(name) or []

@@ -28,7 +28,7 @@ EDITS = (
     Edit(
         "bundle-moves-again",
         "engine/ownership/load/pool.py::Pool._candidates",
-        "if bundle in self._moved:",
+        "if bundle in self._moved and self._home_of(bundle) in (None, source):",
         "if False:",
         (f"{PLAN}::test_no_second_cycle_and_no_second_move_of_a_bundle_in_their_quiet_times",),
         "L2",
@@ -36,8 +36,8 @@ EDITS = (
     Edit(
         "moves-forgotten-by-the-next-leader",
         "engine/ownership/load/recent_moves.py::RecentMoves.recent",
-        "return Recent(moved, self.cycle_ms, imbalances)",
-        "return Recent({}, None, imbalances)",
+        "return Recent(moved, homes, times, self.cycle_ms, imbalances)",
+        "return Recent(imbalances=imbalances)",
         (f"{LEADER}::test_the_next_leader_knows_the_moves_of_the_former_one",),
         "L2",
     ),
@@ -79,7 +79,7 @@ EDITS = (
     Edit(
         "a-moment-moves-bundles",
         "engine/ownership/load/plan.py::_Planner._is_due",
-        "if checks < limits.checks:",
+        "if not lasts:",
         "if False:",
         (f"{PLAN}::test_only_an_imbalance_that_lasts_moves_bundles",),
         "L6",
@@ -169,5 +169,26 @@ EDITS = (
         "if False:",
         (f"{DRAIN}::test_only_the_previewed_drain_begins",),
         "L10",
+    ),
+    Edit(
+        "bundle-returns-anywhere",
+        "engine/ownership/load/pool.py::Pool._destination",
+        "if bundle in self._moved:",
+        "if False:",
+        (
+            f"{PLAN}::test_a_bundle_returns_to_the_broker_that_has_lost_it_by_its_end_and_to_no_other",
+        ),
+        "L2",
+    ),
+    Edit(
+        "broker-is-filled-without-end",
+        "engine/ownership/load/plan.py::_Planner._balance",
+        "if self._fills_of(name) < limits.fills_max",
+        "if True",
+        (
+            f"{PLAN}::"
+            "test_a_broker_without_a_bundle_is_filled_at_the_second_check_and_nothing_else_moves",
+        ),
+        "L6",
     ),
 )

@@ -16,6 +16,8 @@ BUNDLE_QUIET_MS = 29 * MINUTE_MS
 """The time of the rule, which begins with a plan, less the time in which the plan's calls are made."""
 QUIET_MS = 3 * MINUTE_MS
 CHECKS = 3
+FILL_CHECKS, FILLS_MAX = 2, 2
+"""Checks before a broker without a bundle is filled, and cycles in 30 minutes in which it may be."""
 SPREAD_MAX = 0.25
 GRACE_MS = 2 * MINUTE_MS
 """Time for which a plan may still rely on a report or a registration that was right when it was read."""
@@ -53,6 +55,9 @@ class Judge:
         self.violations: list[str] = []
         self.moved: dict[BundleName, int] = {}
         """Time of the last call for each bundle."""
+        self.homes: dict[BundleName, str] = {}
+        """Broker that each bundle has moved to by its last call, if it has."""
+        self._filled_ms: dict[str, list[int]] = {}
         self.calls: list[tuple[int, BundleName]] = []
         self.cycle_ms: int | None = None
         self._plan: Plan | None = None
@@ -81,7 +86,9 @@ class Judge:
             if not plan.skips:
                 self.wrong("L4", f"{leader} moves nothing and gives no reason")
             return
-        if self._imbalanced[leader] < CHECKS:
+        filled = {transfer.destination for transfer in plan.transfers}
+        fills = all(not counts.get(name, 0) and self._fills(name, now_ms) for name in filled)
+        if self._imbalanced[leader] < (FILL_CHECKS if fills else CHECKS):
             seen = self._imbalanced[leader]
             self.wrong("L6", f"{leader} moves bundles after {seen} checks with an imbalance")
         if self.cycle_ms is not None and now_ms - self.cycle_ms < QUIET_MS:
@@ -90,6 +97,11 @@ class Judge:
         sources = {transfer.source for transfer in plan.transfers}
         if len(sources) > self._sources_max:
             self.wrong("L2", f"{len(sources)} brokers give bundles in one cycle")
+
+    def _fills(self, name: str, now_ms: int) -> bool:
+        """Return whether a broker without a bundle may still be filled at once."""
+        times = self._filled_ms.get(name, ())
+        return sum(now_ms - at_ms < BUNDLE_QUIET_MS for at_ms in times) < FILLS_MAX
 
     def projected(self, plan: Plan, costs: Mapping[BundleName, float]) -> None:
         """Judge what the loads will be after the moves of a plan."""
@@ -137,10 +149,15 @@ class Judge:
         if not leads:
             self.wrong("L1", f"a broker that does not lead asks for {transfer}")
         before = self.moved.get(transfer.bundle)
-        if before is not None and now_ms - before < BUNDLE_QUIET_MS:
+        home = self.homes.pop(transfer.bundle, None)
+        returns = home == transfer.destination != transfer.source
+        if before is not None and now_ms - before < BUNDLE_QUIET_MS and not returns:
             self.wrong("L2", f"{transfer.bundle} moves again after {now_ms - before} ms")
         self.moved[transfer.bundle] = now_ms
         self.calls.append((now_ms, transfer.bundle))
+        cycles = self._filled_ms.setdefault(transfer.destination, [])
+        if self.cycle_ms is not None and self.cycle_ms not in cycles:
+            cycles.append(self.cycle_ms)
 
     def destination(
         self,

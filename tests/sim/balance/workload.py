@@ -191,8 +191,10 @@ class SimBroker:
     async def _move(self, transfer: Transfer) -> str:
         world = self.world
         self._judge()
+        if world.marked_ms.get(transfer.destination, 0) > (self.leader.balance.planned_ms or 0):
+            raise Conflict(f"{transfer.destination} was drained since the plan")
         world.judge_call(self, transfer)
-        await asyncio.sleep(world.rng.choice((0.001, 0.05, 0.3)))
+        await asyncio.sleep(0.001 if world.calm else world.rng.choice((0.001, 0.05, 0.3)))
         if world.owners.get(transfer.bundle) != transfer.source:
             raise Conflict(f"{transfer.source} is not the owner")
         world.release(transfer.bundle)
@@ -203,7 +205,8 @@ class SimBroker:
             world.place(transfer.bundle)
             return "unloaded"
         world.acquire(transfer.bundle, transfer.destination)
-        if world.rng.random() < 0.05:
+        world.judge.homes[transfer.bundle] = transfer.destination
+        if not world.calm and world.rng.random() < 0.05:
             await asyncio.sleep(100.0)  # the answer is lost
         return "moved"
 
@@ -230,7 +233,7 @@ class SimBroker:
         self._shown = balance
         if balance.plan is not None:
             now_ms = self.leader._clock.wall_ms()
-            judge, counts = self.world.judge, self.world.counts()
+            judge, counts = self.world.judge, self.world.reported_counts()
             pools = self.world.pools(balance.plan.loads)
             judge.checked(self.name, balance.plan, counts, pools, now_ms)
             judge.projected(balance.plan, self.world.shares(balance.plan.transfers))
@@ -270,7 +273,8 @@ class BalancingWorkload:
         self._named = 0
         self._changed_ms = 0
         """Time at which a broker last joined, ended or lost its session."""
-        self._calm = False
+        self.calm = False
+        """True when the load is constant and nothing fails any more."""
         self._tasks: list[asyncio.Future[None]] = []
         self._policies = PlacementPolicies()
         self._places: dict[tuple[NamespaceName, tuple[str, ...]], list[str]] = {}
@@ -317,8 +321,14 @@ class BalancingWorkload:
             for transfer in transfers
         }
 
-    def counts(self) -> dict[str, int]:
-        return {name: len(self.held[name]) for name in self.brokers}
+    def reported_counts(self) -> dict[str, int]:
+        """Return the number of bundles that each registered broker has reported."""
+        counts: dict[str, int] = {}
+        for broker in self.brokers:
+            node = self.tree.nodes.get(paths.broker(broker))
+            if node is not None:
+                counts[broker] = decode_report(broker, node[0]).owned_count or 0
+        return counts
 
     def now_ms(self) -> int:
         return EPOCH_MS + int(self.run.loop.now * SPEED * 1000)
@@ -375,6 +385,8 @@ class BalancingWorkload:
             if other is not None and other.nonsense == "ahead":
                 # A report that is old enough by now may be used: it is not written again without a change.
                 since_ms = GRACE_MS + self._ahead_ms(name) - CLOCK_AHEAD_MAX_MS
+                if self.now_ms() - self._written_ms(name) < GRACE_MS:
+                    since_ms = 0  # the plan may be older than this report
             if other is not None and other.nonsense and since_ms > late:
                 self.judge.wrong("L3", f"{transfer} with a broker whose report is {other.nonsense}")
         if now_ms - self._changed_ms > GRACE_MS:
@@ -382,6 +394,11 @@ class BalancingWorkload:
                 transfer.bundle, transfer.destination, self._policies, registered
             )
         self.run.cluster.count("moves")
+
+    def _written_ms(self, name: str) -> int:
+        """Return when a broker has written its report."""
+        report = decode_report(name, self.tree.nodes[paths.broker(name)][0])
+        return (report.updated_ms or 0) - self.brokers[name].clock.ahead_ms
 
     def _ahead_ms(self, name: str) -> int:
         """Return by how much a broker's report is newer than the present time."""
@@ -438,7 +455,7 @@ class BalancingWorkload:
 
     async def _act(self) -> None:
         """Let the load wander, and cause faults, each minute."""
-        while not self._calm:
+        while not self.calm:
             await _sleep(60.0)
             for bundle in self.costs:
                 if self.rng.random() < 0.2:
@@ -493,7 +510,9 @@ class BalancingWorkload:
         mark = DrainMark(self.now_ms(), "operator")
         with suppress(Conflict):
             await draining_module.mark_draining(store, name, mark, registered)
-            self.marked_ms.setdefault(name, self.now_ms())
+            if name in self.marked_ms:
+                return
+            self.marked_ms[name] = self.now_ms()
             self._marks_changed()
             if not {*registered} - {name, *self.marked_ms}:
                 self.judge.wrong("L10", f"{name} is drained, and no other broker is left")
@@ -511,7 +530,7 @@ class BalancingWorkload:
         self._places.clear()
 
     def _lie(self, broker: SimBroker, nonsense: str) -> None:
-        if self._calm:  # a fault that began before may come late
+        if self.calm:  # a fault that began before may come late
             nonsense = ""
         broker.nonsense = nonsense
         broker.nonsense_since_ms = self.now_ms()
@@ -564,7 +583,7 @@ class BalancingWorkload:
         broker.store.resumed.set()
 
     async def quiet(self) -> None:
-        self._calm = True
+        self.calm = True
         if self.rng.random() < 0.5:
             for name in list(self.marked_ms):
                 await self._reinstate(name)

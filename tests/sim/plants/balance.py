@@ -14,7 +14,7 @@ from engine.ownership.load.plan import _Planner
 from engine.ownership.load.planned import Plan, PlanLimits, Recent
 from engine.ownership.load.policies import PlacementPolicies
 from engine.ownership.load.pool import Pool
-from engine.ownership.load.recent_moves import RecentMoves
+from engine.ownership.load.recent_moves import MOVED, RecentMoves
 from engine.ownership.load.report import LoadReport, ResourceUsage, _Reader
 from engine.ownership.registration import (
     BrokerRegistration,
@@ -282,3 +282,23 @@ def marks_leave_bundles_without_a_place() -> Patches:
         return self.isolation.places(str(bundle.namespace), staying)
 
     return [(PlacementPolicies, "places", places)]
+
+
+def failed_moves_are_repeated_at_once() -> Patches:
+    """Move a bundle again to the broker that could not take it, as one that has lost it since."""
+    real = RecentMoves.recent
+
+    def recent(self: RecentMoves, imbalances: Mapping[str, int]) -> Recent:
+        moves = tuple(move._replace(result=MOVED) for move in self.moves)
+        return real(replace(self, moves=moves), imbalances)
+
+    return [(RecentMoves, "recent", recent)]
+
+
+def empty_broker_is_filled_without_end() -> Patches:
+    """Fill a broker without a bundle after two checks however often it ends."""
+
+    def fills_of(self: _Planner, broker_id: str) -> int:
+        return 0
+
+    return [(_Planner, "_fills_of", fills_of)]

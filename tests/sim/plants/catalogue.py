@@ -144,6 +144,7 @@ _MISTAKES = {
         balance.drained_brokers_receive_bundles,
         balance.drained_broker_is_taken_for_an_idle_one,
         balance.marks_leave_bundles_without_a_place,
+        *(balance.failed_moves_are_repeated_at_once, balance.empty_broker_is_filled_without_end),
     ),
     "schemas": (
         registry.version_listed_over_another,

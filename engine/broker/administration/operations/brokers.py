@@ -148,7 +148,7 @@ class BrokerOperations:
     async def load_report(self, args: NoArguments) -> JsonObject:
         document = self._record.document(await self._load_reporter.current())
         # Our additions to Pulsar's fields, one of them a private address.
-        additions = ("adminRpcUrl", "hotTopics")
+        additions = ("adminRpcUrl", "hotTopics", "moreStats")
         return {name: value for name, value in document.items() if name not in additions}
 
     async def load_balance(self, args: NoArguments) -> JsonObject:

@@ -30,7 +30,7 @@ from engine.ownership.load.bundle_changes import BALANCE, last_changes
 from engine.ownership.load.draining import REASON as DRAINING
 from engine.ownership.load.plan import owners_of, plan
 from engine.ownership.load.planned import CLUSTER, MoveSkip, Plan, Transfer
-from engine.ownership.load.recent_moves import RecentMoves
+from engine.ownership.load.recent_moves import MOVED, NOT_ASKED, RecentMoves
 from engine.ownership.load.report_rows import report_rows
 from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.load.stored import placement_policies
@@ -42,9 +42,9 @@ from engine.ownership.registration import (
 
 MOVE_DEADLINE_S = 60.0
 """Seconds for the moves from one broker, after which their results are unknown."""
-MOVED = "moved"
 UNKNOWN = "unknown: no answer"
-STOPPED = "not asked for: this broker no longer leads"
+STOPPED = f"{NOT_ASKED}: this broker no longer leads"
+NO_TIME = f"{NOT_ASKED}: no time left"
 
 Move = Callable[[Transfer], Awaitable[str]]
 """Call of the owner of a bundle, which moves it; returns the result in words. Raises MagnetarError when it refuses."""
@@ -247,7 +247,7 @@ class LoadLeader:
                 transfer.source,
                 transfer.destination,
                 transfer.reason,
-                results.setdefault(transfer.bundle, "not asked for: no time left"),
+                results.setdefault(transfer.bundle, NO_TIME),
             )
 
     async def _move_one(self, transfer: Transfer) -> str:

@@ -3,13 +3,20 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Set
+from itertools import islice
 from typing import Protocol
 
 from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
 from engine.base.log import bound
 from engine.base.names import BundleName
-from engine.ownership.load.report import BundleLoad, LoadReport, ResourceUsage, sum_of
+from engine.ownership.load.report import (
+    MORE_MAX,
+    BundleLoad,
+    LoadReport,
+    ResourceUsage,
+    sum_of,
+)
 from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.registration import BrokerRegistration
 
@@ -109,9 +116,8 @@ class LoadReporter:
         if now_s - self._counted_s >= COUNT_INTERVAL_S or owned != self._counted:
             await self._bundles.count()
             self._counted_s, self._counted = now_s, owned
-        report = self.report(
-            self._settings().load_balancer_max_number_of_bundles_in_bundle_load_report
-        )
+        listed = self._settings().load_balancer_max_number_of_bundles_in_bundle_load_report
+        report = self.report(listed, MORE_MAX)
         if self._is_due(report, now_s) and await self._registration.report(report):
             self._written, self._written_s = report, now_s
 
@@ -120,13 +126,14 @@ class LoadReporter:
         await self._bundles.count()
         return self.report()
 
-    def report(self, bundles_max: int | None = None) -> LoadReport:
-        """Return the present load, with the ``bundles_max`` bundles of most load, or all."""
+    def report(self, listed: int | None = None, more: int = 0) -> LoadReport:
+        """Return the present load, with the ``listed`` bundles of most load and ``more`` for our own brokers, or with
+        all."""
         loads = self._bundles.loads()
         total = sum_of(loads.values())
         owned = tuple(sorted(loads, key=str))
         before = () if self._written is None else self._written.owned
-        top = list(loads.items())[:bundles_max]
+        top = islice(loads.items(), None if listed is None else listed + more)
         return LoadReport(
             self._registration.record.id,
             updated_ms=self._clock.wall_ms(),
@@ -135,6 +142,7 @@ class LoadReporter:
             bandwidth_out=self._bandwidth(total.bytes_out),
             total=total,
             bundles=dict(top),
+            listed=listed,
             owned=owned,
             owned_count=len(owned),
             gains=_without(owned, before),

@@ -68,7 +68,7 @@ def test_half_of_the_difference_moves_from_the_busiest_to_the_idlest_broker() ->
     made = planned(BUSY, IDLE)
     assert moves(made) == [(0, "a", "b")]
     assert "load 80.0 % of a, 10.0 % of b; the bundle causes 30.0 %" in made.transfers[0].reason
-    assert made.recent == Recent({bundle(0): NOW_MS}, NOW_MS)
+    assert made.recent == Recent({bundle(0): NOW_MS}, cycle_ms=NOW_MS)
 
 
 def test_only_an_imbalance_that_lasts_moves_bundles() -> None:
@@ -93,6 +93,38 @@ def test_a_broker_without_bundles_gets_some_although_the_spread_is_small() -> No
     made = planned(*loads, report("b", []))
     assert {move.destination for move in made.transfers} == {"b"}
     assert spread_of(load or 0.0 for load in made.loads.values()) == made.spread
+
+
+def test_a_broker_without_a_bundle_is_filled_at_the_second_check_and_nothing_else_moves() -> None:
+    loads = [report("a", [20] * 4), report("c", [5], first=100), report("b", [], first=200)]
+    first = planned(*loads, recent=Recent())
+    assert not first.transfers
+    once = first.recent
+    made = planned(*loads, recent=once)
+    assert moves(made) == [(0, "a", "b"), (1, "a", "b")]
+    # ``c`` is idle, too, and waits for the checks that show whether that lasts.
+    waiting = planned(*loads[:2], recent=once)
+    assert not waiting.transfers
+    assert "imbalance found 2 times, acts at 3" in reason(waiting)
+    often = replace(once, fills={"b": (NOW_MS - 60_000, NOW_MS - 600_000)})
+    assert "imbalance found 2 times, acts at 3" in reason(planned(*loads, recent=often))
+    former = replace(once, fills={"b": (NOW_MS - 60_000, NOW_MS - 1_900_000)})
+    assert planned(*loads, recent=former).transfers
+    soon = replace(once, cycle_ms=NOW_MS - 100_000)
+    assert "quiet for 80 s more" in reason(planned(*loads, recent=soon))
+
+
+def test_a_bundle_returns_to_the_broker_that_has_lost_it_by_its_end_and_to_no_other() -> None:
+    moved = {bundle(number): NOW_MS - 300_000 for number in range(4)}
+    loads = [report("a", [20] * 4), report("c", [30], first=100), report("b", [], first=200)]
+    homes = {bundle(0): "b", bundle(1): "c", bundle(2): "gone", bundle(3): "a"}
+    made = planned(*loads, recent=replace(READY, moved=moved, homes=homes))
+    assert moves(made) == [(0, "a", "b")]
+    for number in (2, 3):
+        assert "moved 300 s ago, not again" in reason(made, bundle(number))
+    assert not planned(*loads, recent=replace(READY, moved=moved)).transfers, (
+        "a move that was not done"
+    )
 
 
 def test_brokers_that_do_next_to_nothing_are_balanced() -> None:

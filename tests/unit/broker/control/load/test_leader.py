@@ -37,7 +37,8 @@ class FakeClock:
 
 
 class Bench:
-    """Brokers ``a:1`` (busy, with ten bundles) and ``b:1`` (idle), each with a leader of its own; ``a:1`` leads."""
+    """Brokers ``a:1`` (busy, with ten bundles) and ``b:1`` (idle, with one), each with a leader of its own; ``a:1``
+    leads."""
 
     def __init__(self) -> None:
         self.server = MemoryServer()
@@ -68,7 +69,7 @@ class Bench:
         await self.report()
 
     async def report(self) -> None:
-        shares = {"a:1": [8.0] * 10, "b:1": []}
+        shares = {"a:1": [8.0] * 10, "b:1": [0.0]}
         for name, registration in self.registrations.items():
             first = 100 * ("a:1", "b:1").index(name)
             loads = {
@@ -133,6 +134,10 @@ async def test_another_broker_than_the_leader_plans_nothing(bench: Bench) -> Non
 
 
 async def test_the_next_leader_knows_the_moves_of_the_former_one(bench: Bench) -> None:
+    async def unloaded(transfer: Transfer) -> str:
+        return "unloaded only: the destination failed"
+
+    bench.answer = unloaded
     bench.settings = replace(bench.settings, load_balance_shedding_delay_in_seconds=240)
     await bench.checks(3)
     moved = {move.bundle for move in bench.asked}
@@ -149,6 +154,21 @@ async def test_the_next_leader_knows_the_moves_of_the_former_one(bench: Bench) -
     await bench.checks(1, "b:1")
     assert bench.asked
     assert not moved & {move.bundle for move in bench.asked}
+
+
+async def test_a_bundle_that_a_restarted_broker_lost_may_move_there_again(bench: Bench) -> None:
+    bench.settings = replace(bench.settings, load_balancer_shedding_condition_hit_count_threshold=1)
+    await bench.checks(1)
+    moved = {move.bundle for move in bench.asked}
+    recent = (await bench.stored()).recent({})
+    assert recent.homes == dict.fromkeys(moved, "b:1")
+    assert recent.fills == {"b:1": (bench.clock.now_ms,)}
+    bench.asked.clear()
+    # The report of ``a:1`` lists them again: ``b:1`` was stopped meanwhile.
+    await bench.report()
+    await bench.checks(4)
+    assert {move.destination for move in bench.asked} == {"b:1"}
+    assert moved & {move.bundle for move in bench.asked}
 
 
 async def test_a_leader_that_is_replaced_between_two_moves_asks_for_no_more(bench: Bench) -> None:
