@@ -4,13 +4,21 @@ from pathlib import Path
 
 import pytest
 
+from bookie.settings import PROGRAM as BOOKIE
+from bookie.settings import ProcessSettings
 from engine.ledger.ledger_metadata import LedgerMetadata, Segment, encode
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from gateway.standalone.data_folder import DataFolderError, held, refusal
 from magnetar.operate import wipe
 from magnetar.operate.place import OperatedPlace
-from magnetar.operate.wipe import PlannedRemoval, WipeError, losses, wipe_instance
+from magnetar.operate.wipe import (
+    PlannedRemoval,
+    WipeError,
+    _wipe_bookie,
+    losses,
+    wipe_instance,
+)
 
 
 def instance(folder: Path) -> OperatedPlace:
@@ -90,3 +98,33 @@ async def test_ledgers_that_are_lost_with_a_bookie_are_counted() -> None:
     ]
     assert await losses(store, "c") == ["1 ledgers have a copy of entries there"]
     assert await losses(store, "d") == []
+
+
+def bookie(folder: Path) -> ProcessSettings:
+    """Return the settings of a bookie whose two directories have data."""
+    for name in ("journal", "ledgers"):
+        (folder / name / "current").mkdir(parents=True)
+        (folder / name / "current" / "VERSION").touch()
+    environ = {"MAGNETAR_BOOKIE_DATA_DIR": str(folder), "MAGNETAR_BOOKIE_BOOKIE_ID": "b1"}
+    return BOOKIE.load(environ, folder)
+
+
+async def test_a_bookies_directories_and_its_cookie_are_removed(tmp_path: Path) -> None:
+    settings, store = bookie(tmp_path), MemoryServer().session()
+    await store.create(paths.cookie("b1"), b"4", make_parents=True)
+    assert await _wipe_bookie(store, settings, lambda removal: False) is None
+    removal = await _wipe_bookie(store, settings, lambda removal: True)
+    assert removal is not None
+    assert len(removal.files) == 2
+    assert removal.nodes == ["/ledgers/cookies/b1"]
+    assert await store.exists(paths.cookie("b1")) is None
+    assert not list(tmp_path.rglob("VERSION"))
+
+
+@pytest.mark.parametrize("path", [paths.available_bookie("b1"), paths.read_only_bookie("b1")])
+async def test_a_bookie_that_runs_is_not_removed(tmp_path: Path, path: str) -> None:
+    settings, store = bookie(tmp_path), MemoryServer().session()
+    await store.create(path, b"", ephemeral=True, make_parents=True)
+    with pytest.raises(WipeError, match="bookie b1 runs"):
+        await _wipe_bookie(store, settings, lambda removal: True)
+    assert len(list(tmp_path.rglob("VERSION"))) == 2
