@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo wheel setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench lock proto clean console-archive
+.PHONY: run demo wheel setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors newcomer bench lock proto clean console-archive
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -32,7 +32,7 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check docs unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors bench proto: have-dev
+check docs unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors newcomer bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev static unit postgresql sim slow e2e
@@ -149,6 +149,10 @@ fuzz-live:
 # Extreme claims at the three doors of an instance (binary, REST, WebSocket) beside an honest client; `ARGS="--minutes 30"`.
 fuzz-doors:
 	$(VENV)/python -m tests.fuzz.doors $(ARGS)
+
+# Set-up and first start on fresh Debians with their obstacles, as root, a quarter of an hour. ARGS="--spark" with an analysis.
+newcomer:
+	$(VENV)/python -m tests.newcomer.run $(ARGS)
 
 # Side by side with Apache Pulsar where Maven is at hand. Prints ratios, asserts nothing.
 bench:

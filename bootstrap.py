@@ -339,6 +339,7 @@ def unpack_console(archive: Path, wanted: str, named: bool) -> bool:
         shutil.rmtree(partial)
         return False
     shutil.rmtree(FRONT / "dist", ignore_errors=True)
+    (partial / ".built").write_text(wanted)  # The next call keeps one that the user named.
     partial.rename(FRONT / "dist")
     say(f"the console is that of {archive}{'' if is_same else ', built from other sources'}")
     return True

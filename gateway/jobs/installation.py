@@ -57,10 +57,11 @@ def check_installed() -> None:
         known = state()
     except NotReady:
         return
-    if known["state"] in ("missing", "failed", "installing"):
-        then = "is being installed" if known["state"] == "installing" else "is not installed"
+    if known["state"] == "installing":
+        raise PreconditionFailed("Spark is being installed: start the run again when it is there")
+    if known["state"] in ("missing", "failed"):
         raise PreconditionFailed(
-            f"Spark {then}. A superuser installs it in the console (Analyses), by POST"
+            "Spark is not installed. A superuser installs it in the console (Analyses), by POST"
             f" /api/v1/spark, or with: {known['command']}"
         )
 

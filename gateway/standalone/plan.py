@@ -456,7 +456,10 @@ def _spark(options: InstanceOptions, port: int, shared: Mapping[str, str]) -> Ch
         "spark.driver.host": host,
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": data / "spark" / "warehouse",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={data}/log4j2.properties {quick}",
+        # As a URL, since Spark splits the options at blanks.
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={(data / 'log4j2.properties').absolute().as_uri()} {quick}"
+        ),
         "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.connect.progress.reportInterval": "200ms",
         # The workers' session must never expire: Spark does not open a session with the same id again.

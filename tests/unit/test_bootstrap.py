@@ -264,6 +264,7 @@ def test_a_packed_console_is_taken_instead_of_a_build(tmp_path: Path) -> None:
     named = setup(MAGNETAR_CONSOLE=str(tmp_path / archive.name))
     assert "built from other sources" in named
     assert (dist / "index.html").exists()
+    assert setup() == "", "it is kept"
     (tmp_path / "bad.tar.gz").write_bytes(b"no archive")
     assert "bad.tar.gz cannot be unpacked" in setup(MAGNETAR_CONSOLE=str(tmp_path / "bad.tar.gz"))
 

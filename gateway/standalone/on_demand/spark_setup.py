@@ -62,7 +62,10 @@ class SparkSetup:
 
     async def describe(self) -> dict[str, Any]:
         """Return the state of the installation, its sizes in MB, and what analyses lack."""
-        return await asyncio.to_thread(self._describe)
+        body = await asyncio.to_thread(self._describe)
+        if self._waiter is not None and not self._waiter.done():
+            body["state"] = "installing"  # Its process may not hold the environment yet.
+        return body
 
     def _describe(self) -> dict[str, Any]:
         environment = self._environment

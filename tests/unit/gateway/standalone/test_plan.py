@@ -142,5 +142,13 @@ def test_quorums_follow_the_number_of_bookies() -> None:
     assert quorum == ["3", "3", "2"]
 
 
+def test_a_blank_in_the_path_of_the_data_does_not_split_the_options_of_java() -> None:
+    options = InstanceOptions(Path("/srv/my data"), PROGRAM.load({}, Path()))
+    built = children(options, java_home=Path(), classpath="", redis="redis-server")
+    [spark] = [child for child in built if child.name == "spark"]
+    [java] = [word for word in spark.argv if word.startswith("spark.driver.extraJavaOptions=")]
+    assert all(option.startswith("-") for option in java.partition("=")[2].split(" "))
+
+
 def test_spark_is_not_ours_when_a_cluster_is_named() -> None:
     assert "spark" not in plan(SPARK_REMOTE="sc://spark.example:15002")
