@@ -16,7 +16,6 @@ THROUGH = {
     "engine/backup/cluster_backup.py": "unit/backup/test_saving.py",
     "engine/backup/contents.py": "unit/backup/test_interrupted_backups.py",
     "engine/backup/references.py": "unit/backup/test_saving.py",
-    "engine/broker/administration/broker_stats.py": "unit/broker/administration/operations/test_brokers.py",
     "engine/broker/administration/operations/cursors.py": "unit/broker/administration/previews/test_cursor_changes.py",
     "engine/broker/administration/operations/dynamic_settings.py": "unit/broker/control/test_dynamic_settings.py",
     "engine/broker/administration/operations/rows.py": "unit/gateway/test_non_persistent.py",

@@ -74,7 +74,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self.topics = self.producers = self.consumers = self.subscriptions = 0
-        self.backlog = self.storage = 0
+        self.backlog = self.storage = self.replicators = self.not_replicated = 0
         self.rate_in = self.bytes_in = self.rate_out = self.bytes_out = 0.0
 
     def add(self, topic: Topic) -> None:
@@ -83,6 +83,9 @@ class _Sums:
         self.rate_in += topic.published.messages.per_second
         self.bytes_in += topic.published.bytes.per_second
         self.storage += topic.log.stats().size
+        for replicator in topic.replication.replicators.values():
+            self.replicators += 1
+            self.not_replicated += replicator.backlog
         for subscription in topic.subscriptions.values():
             self.subscriptions += 1
             self.consumers += len(subscription.consumers)
@@ -107,10 +110,10 @@ def namespace_metrics(topics: Iterable[Topic]) -> list[JsonObject]:
                 "brk_no_of_producers": sums.producers,
                 "brk_no_of_consumers": sums.consumers,
                 "brk_no_of_subscriptions": sums.subscriptions,
-                "brk_no_of_replicators": 0,
+                "brk_no_of_replicators": sums.replicators,
                 "brk_msg_backlog": sums.backlog,
                 "brk_storage_size": sums.storage,
-                "brk_replication_backlog": 0,
+                "brk_replication_backlog": sums.not_replicated,
             },
             "dimensions": {"namespace": namespace},
         }

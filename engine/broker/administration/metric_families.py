@@ -184,6 +184,18 @@ PRODUCER = (
     gauge("producer_msg_throughput_in", "Bytes published a second."),
     gauge("producer_msg_average_Size", "Bytes of a message at the present rates."),
 )
+REPLICATION = (
+    gauge("replication_rate_in", "Messages received from the cluster a second."),
+    gauge("replication_rate_out", "Messages stored in the cluster a second."),
+    gauge("replication_throughput_in", "Bytes received from the cluster a second."),
+    gauge("replication_throughput_out", "Bytes stored in the cluster a second."),
+    gauge("replication_backlog", "Entries that are not known to be stored in the cluster."),
+    gauge("replication_rate_expired", "Entries a second that expired before they were sent."),
+    gauge("replication_connected_count", "Replicators that are connected."),
+    gauge("replication_disconnected_count", "Replicators that are not connected."),
+    gauge("replication_delay_in_seconds", "Age of the oldest entry sent without a receipt."),
+)
+"""Families by remote_cluster, of topics that are sent to other clusters."""
 LEDGERS = (
     gauge("ml_AddEntryMessagesRate", "Entries stored a second, in the last whole minute."),
     gauge("ml_AddEntryBytesRate", "Bytes stored a second, in the last whole minute."),

@@ -13,6 +13,7 @@ from engine.base.ids import EARLIEST
 from engine.base.metrics import described, labels_of
 from engine.broker.administration import metric_families as F
 from engine.broker.administration.metric_families import Family
+from engine.broker.administration.replication_metrics import ReplicationRows
 from engine.broker.administration.reports import (
     backlog_bytes,
     backlog_without_delayed,
@@ -289,6 +290,7 @@ class _Rows:
         self._outs: list[Row] = []
         self._consumers: list[Row] = []
         self._producers: list[Row] = []
+        self._replication = ReplicationRows(cluster, topics=levels.topics)
 
     def add(self, topics: Sequence[Topic]) -> None:
         for topic in topics:
@@ -308,6 +310,7 @@ class _Rows:
         sums.misses += topic.fetched.messages.per_second
         sums.missed_bytes += topic.fetched.bytes.per_second
         self._ledgers += topic.name.persistent
+        self._replication.add(topic)
         if not self._levels.topics:
             return
         labels = labels_of(cluster=self._cluster, namespace=namespace, topic=topic.name.full)
@@ -375,6 +378,7 @@ class _Rows:
             yield from _columns(F.OUT, self._outs)
         else:
             yield from _columns(F.TOPIC, [(labels, sums.values) for labels, sums in spaces.items()])
+        yield from _columns(F.REPLICATION, self._replication.rows)
         if self._levels.topics and self._levels.consumers:
             yield from _columns(F.CONSUMER, self._consumers)
         if self._levels.topics and self._levels.producers:

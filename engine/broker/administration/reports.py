@@ -13,7 +13,7 @@ from engine.admin.api.statistics import TopicStats
 from engine.base.ids import EARLIEST, Position
 from engine.broker.administration import key_shared
 from engine.broker.administration.backlog_messages import MessageMeans, measure_topic
-from engine.broker.control.counters import Traffic
+from engine.broker.control.counters import Rate, Traffic
 from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
@@ -198,11 +198,14 @@ def _publisher(producer: Producer, flags: TopicStats) -> JsonObject:
     }
 
 
+def sources_of(topic: Topic) -> dict[str, Producer]:
+    """Return the replicators of other clusters that are attached, by cluster."""
+    return {producer.origin: producer for producer in topic.producers.values() if producer.origin}
+
+
 def _replication(topic: Topic) -> JsonObject:
     """Return Pulsar's ReplicatorStats by cluster: of those that the topic is sent to or comes from."""
-    sources = {
-        producer.origin: producer for producer in topic.producers.values() if producer.origin
-    }
+    sources = sources_of(topic)
     replicators = topic.replication.replicators
     return {
         cluster: _of_cluster(replicators.get(cluster), sources.get(cluster))
@@ -213,6 +216,7 @@ def _replication(topic: Topic) -> JsonObject:
 def _of_cluster(replicator: Replicator | None, source: Producer | None) -> JsonObject:
     received = Traffic() if source is None else source.published
     sent = Traffic() if replicator is None else replicator.sent
+    expired = Rate() if replicator is None else replicator.expired
     out: JsonObject = {
         "msgRateIn": received.messages.per_second,
         "msgInCount": received.messages.total,
@@ -222,8 +226,8 @@ def _of_cluster(replicator: Replicator | None, source: Producer | None) -> JsonO
         "msgOutCount": sent.messages.total,
         "msgThroughputOut": sent.bytes.per_second,
         "bytesOutCount": sent.bytes.total,
-        "msgRateExpired": 0.0,
-        "msgExpiredCount": 0,
+        "msgRateExpired": expired.per_second,
+        "msgExpiredCount": expired.total,
         "replicationBacklog": 0 if replicator is None else replicator.backlog,
         "connected": replicator is not None and replicator.connected,
         "replicationDelayInSeconds": 0 if replicator is None else replicator.delay_s,

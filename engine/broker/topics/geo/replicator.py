@@ -19,7 +19,7 @@ from engine.base.names import TopicName
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
-from engine.broker.control.counters import Traffic
+from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, facts_of
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.ports import RemoteClusters
@@ -73,6 +73,8 @@ class Replicator:
         self.remote = remote
         self.cursor = cursor
         self.sent = Traffic()
+        self.expired = Rate()
+        """Entries that expired before they were sent."""
         self.connected_ms = 0
         self.address = ""
         self.error = ""
@@ -124,7 +126,8 @@ class Replicator:
 
     def tick(self, elapsed_s: float) -> bool:
         """Compute the rates, as ``Rate.tick`` does."""
-        return self.sent.tick(elapsed_s)
+        is_active = self.sent.tick(elapsed_s)
+        return self.expired.tick(elapsed_s) or is_active
 
     @property
     def _remotes(self) -> RemoteClusters:
