@@ -52,9 +52,9 @@ def quiet_time_is_forgotten() -> Patches:
     """Move bundles again before the last moves show in the reports."""
     real = _Planner._is_due
 
-    def is_due(self: _Planner, subject: str, checks: int, imbalance: str) -> bool:
-        self._recent = Recent(self._recent.moved, None, self._recent.imbalances)
-        return real(self, subject, self._limits.checks, imbalance)
+    def is_due(self: _Planner, subject: str, checks: int, imbalance: str, *, lasts: bool) -> bool:
+        self._recent = replace(self._recent, cycle_ms=None)
+        return real(self, subject, checks, imbalance, lasts=lasts)
 
     return [(_Planner, "_is_due", is_due)]
 
@@ -89,12 +89,13 @@ def busiest_and_idlest_are_swapped() -> Patches:
 
 def a_moment_is_an_imbalance() -> Patches:
     """Move bundles at the first check that finds an imbalance."""
-    real = _Planner._is_due
+    real = _Planner.__init__
 
-    def is_due(self: _Planner, subject: str, checks: int, imbalance: str) -> bool:
-        return real(self, subject, self._limits.checks, imbalance)
+    def init(self: _Planner, *args: Any) -> None:
+        *rest, limits = args
+        real(self, *rest, replace(limits, checks=1))
 
-    return [(_Planner, "_is_due", is_due)]
+    return [(_Planner, "__init__", init)]
 
 
 def old_reports_are_believed() -> Patches:
@@ -188,8 +189,8 @@ def every_broker_gives_at_once() -> Patches:
     """Move bundles from as many brokers in one cycle as are busier than the mean."""
     real = Pool.move
 
-    def move(self: Pool, sources_max: int) -> int:
-        return real(self, 1_000)
+    def move(self: Pool, sources_max: int, receivers: list[str] | None = None) -> int:
+        return real(self, 1_000, receivers)
 
     return [(Pool, "move", move)]
 
