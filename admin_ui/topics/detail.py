@@ -137,6 +137,41 @@ def producers(parts: Iterable[TopicPart]) -> list[Body]:
     return [_producer(sorted(group, key=lambda member: member[0] or 0)) for group in groups]
 
 
+def replication(parts: Iterable[TopicPart]) -> list[Body]:
+    """Return a row for each other cluster that the topic is sent to or comes from, summed over its parts that answered.
+
+    ``connected``: each part that is sent there is connected. ``blocked_by``: the reason of the first that is not.
+    """
+    links: dict[str, Body] = {}
+    for part in parts:
+        for cluster, stats in (part.stats or {}).get("replication", {}).items():
+            link = links.setdefault(
+                cluster,
+                {
+                    "cluster": cluster,
+                    "sent": False,
+                    "connected": True,
+                    "backlog": 0,
+                    "delay_s": 0,
+                    "msg_rate_in": 0.0,
+                    "msg_rate_out": 0.0,
+                    "blocked_by": None,
+                },
+            )
+            link["msg_rate_in"] += float(stats.get("msgRateIn", 0.0))
+            link["msg_rate_out"] += float(stats.get("msgRateOut", 0.0))
+            if "blockedBy" not in stats:
+                continue  # a cluster that the part comes from and is not sent to
+            link["sent"] = True
+            link["connected"] = link["connected"] and bool(stats.get("connected"))
+            link["backlog"] += int(stats.get("replicationBacklog", 0))
+            link["delay_s"] = max(link["delay_s"], int(stats.get("replicationDelayInSeconds", 0)))
+            link["blocked_by"] = link["blocked_by"] or stats["blockedBy"]
+    for link in links.values():
+        link["connected"] = link["sent"] and link["connected"]
+    return [links[cluster] for cluster in sorted(links)]
+
+
 def _is_generated(group: list[PartProducer]) -> bool:
     index, _, item = group[0]
     return (

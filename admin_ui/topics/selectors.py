@@ -158,6 +158,7 @@ async def topic(cluster: Cluster, engine: Engine, name: TopicName) -> Body:
         "owner": owners.pop() if len(owners) == 1 else "",
         "ledgers": [ledger for part in parts for ledger in detail.ledgers(part)],
         "producers": detail.producers(parts),
+        "replication": detail.replication(parts),
         "subscriptions": list(merged.values()),
         "partitions": part_rows if count else [],
         "missing": [part.number for part in parts if part.stats is None and part.created],

@@ -146,6 +146,19 @@ class PartitionRow(TopicRow):
     owner = s.CharField(help_text="the broker that serves it; empty when none does")
 
 
+class ReplicationRow(s.Serializer[object]):
+    """Another cluster that the topic is sent to or comes from; sums over the partitions that answered."""
+
+    cluster = s.CharField()
+    sent = s.BooleanField(help_text="the topic is sent there")
+    connected = s.BooleanField(help_text="all of the topic that is sent there has a connection")
+    backlog = s.IntegerField(help_text="entries that the cluster is not known to have")
+    delay_s = s.IntegerField(help_text="age of the oldest entry that was sent and is not stored")
+    msg_rate_in = s.FloatField(help_text="messages a second from there")
+    msg_rate_out = s.FloatField()
+    blocked_by = s.CharField(allow_null=True, help_text="why nothing is sent; null: it is sent")
+
+
 class TopicAnswer(s.Serializer[object]):
     at = s.IntegerField()
     row = TopicRow()
@@ -155,6 +168,7 @@ class TopicAnswer(s.Serializer[object]):
     owner = s.CharField(help_text="the broker that serves it; empty when none does, or several")
     ledgers = LedgerRow(many=True)
     producers = ProducerRow(many=True)
+    replication = ReplicationRow(many=True)
     subscriptions = SubscriptionRow(many=True)
     partitions = PartitionRow(many=True, help_text="empty for a plain topic")
     missing = s.ListField(

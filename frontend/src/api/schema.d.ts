@@ -3479,6 +3479,27 @@ export interface components {
             /** @default 100 */
             messages: number;
         };
+        /** @description Another cluster that the topic is sent to or comes from; sums over the partitions that answered. */
+        ReplicationRow: {
+            cluster: string;
+            /** @description the topic is sent there */
+            sent: boolean;
+            /** @description all of the topic that is sent there has a connection */
+            connected: boolean;
+            /** @description entries that the cluster is not known to have */
+            backlog: number;
+            /** @description age of the oldest entry that was sent and is not stored */
+            delay_s: number;
+            /**
+             * Format: double
+             * @description messages a second from there
+             */
+            msg_rate_in: number;
+            /** Format: double */
+            msg_rate_out: number;
+            /** @description why nothing is sent; null: it is sent */
+            blocked_by: string | null;
+        };
         ResetAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         ResetBodyRequest: {
@@ -4050,6 +4071,7 @@ export interface components {
             owner: string;
             ledgers: components["schemas"]["LedgerRow"][];
             producers: components["schemas"]["ProducerRow"][];
+            replication: components["schemas"]["ReplicationRow"][];
             subscriptions: components["schemas"]["SubscriptionRow"][];
             /** @description empty for a plain topic */
             partitions: components["schemas"]["PartitionRow"][];

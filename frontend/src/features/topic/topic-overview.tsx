@@ -149,8 +149,65 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
           />
         </Panel>
       </Columns>
+      {topic.replication.length > 0 && <Clusters links={topic.replication} />}
       <Producers topic={topic} />
     </>
+  );
+}
+
+type Link = TopicDetail["replication"][number];
+
+/** Other clusters that the topic is sent to or comes from. */
+function Clusters({ links }: { links: readonly Link[] }) {
+  const behind = links.filter(({ sent, connected }) => sent && !connected).length;
+  return (
+    <Panel
+      title="Other clusters"
+      note={behind > 0 ? `${plural(behind, "link")} without a connection` : plural(links.length, "cluster")}
+      flush
+    >
+      <Table<Link>
+        caption="Other clusters that the topic is sent to or comes from"
+        rows={links}
+        rowKey={({ cluster }) => cluster}
+        columns={[
+          { key: "cluster", header: "Cluster", cell: ({ cluster }) => <b>{cluster}</b> },
+          {
+            key: "state",
+            header: "Sent there",
+            cell: ({ sent, connected }) => (
+              <Badge tone={!sent ? "neutral" : connected ? "ok" : "bad"}>
+                {!sent ? "no" : connected ? "connected" : "not connected"}
+              </Badge>
+            ),
+          },
+          {
+            key: "why",
+            header: "Why not",
+            grow: true,
+            cell: ({ blocked_by }) => blocked_by ?? "",
+          },
+          {
+            key: "backlog",
+            header: "Entries to send",
+            numeric: true,
+            cell: ({ sent, backlog }) => (sent ? count(backlog) : ""),
+          },
+          {
+            key: "out",
+            header: "Out, messages/s",
+            numeric: true,
+            cell: ({ sent, msg_rate_out }) => (sent ? rate(msg_rate_out) : ""),
+          },
+          {
+            key: "in",
+            header: "In, messages/s",
+            numeric: true,
+            cell: ({ msg_rate_in }) => rate(msg_rate_in),
+          },
+        ]}
+      />
+    </Panel>
   );
 }
 

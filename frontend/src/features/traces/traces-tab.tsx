@@ -48,7 +48,7 @@ export function TracesTab() {
     <>
       <Panel
         title="Trace messages"
-        note="The next entries that are published. A batch is one entry; payloads are not read."
+        note="The next messages that are published. A batch counts as one; payloads are not read."
         actions={
           traces.length > 0 && (
             <>
@@ -75,7 +75,7 @@ export function TracesTab() {
           }}
         >
           <NativeSelect
-            label={partitions > 0 ? "Entries of each partition" : "Entries"}
+            label={partitions > 0 ? "Messages of each partition" : "Messages"}
             data={COUNTS}
             value={entries}
             onChange={(event) => setEntries(event.currentTarget.value)}
@@ -95,7 +95,7 @@ export function TracesTab() {
         </form>
         <p role="status" style={{ marginTop: 10 }}>
           {left > 0
-            ? `Waiting for ${plural(left, "more entry", "more entries")}, up to ${SECONDS} s.`
+            ? `Waiting for ${plural(left, "more message")}, up to ${SECONDS} s.`
             : "Traces are kept until the topic is unloaded, the last 20."}
         </p>
         {start.error && <ErrorNotice error={start.error} title="The trace was not started" />}
@@ -119,7 +119,7 @@ export function TracesTab() {
 function TracePanel({ trace }: { trace: Trace }) {
   const steps = stepsOf(trace);
   const length = lengthOf(steps);
-  const title = trace.position ? `Entry ${trace.position}` : "Entry without a position";
+  const title = trace.position ? `Message ${trace.position}` : "Message without a position";
   return (
     <Panel
       title={trace.partition === null ? title : `${title} of partition ${trace.partition}`}

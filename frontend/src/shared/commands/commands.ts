@@ -390,6 +390,8 @@ export const COMMANDS = {
   unloadBroker: brokerUnload,
   drainBroker: onlyHere,
   endDrain: onlyHere,
+  traceEntries: onlyHere,
+  endTracing: onlyHere,
   changeSetting: settingChange,
   changeRack: rackChange,
   skipAll: (at: OfSubscription) => cursorChange(at, "skip_all", ["skip", "--all"], ["clear-backlog"]),

@@ -183,3 +183,25 @@ def test_positions_consumers_and_ledgers_have_their_partition() -> None:
         ledger["partition"] for topic_part in parts for ledger in detail.ledgers(topic_part)
     ] == [0, 1]
     assert row["backlog"] == 1
+
+
+def test_links_to_other_clusters_are_summed_over_the_partitions_that_answer() -> None:
+    def link(**changes: Any) -> dict[str, Any]:
+        sent = {"connected": True, "replicationBacklog": 3, "msgRateOut": 2.0, "blockedBy": None}
+        return {**sent, "replicationDelayInSeconds": 1, "msgRateIn": 1.0, **changes}
+
+    source = {"msgRateIn": 5.0, "connected": False, "replicationBacklog": 0}
+    parts = [
+        part(0, replication={"eu": link(), "ap": source}),
+        part(1, replication={"eu": link(connected=False, blockedBy="no connection")}),
+        silent(2),
+    ]
+    ap, eu = detail.replication(parts)
+    assert (ap["cluster"], ap["sent"], ap["connected"], ap["msg_rate_in"]) == (
+        "ap",
+        False,
+        False,
+        5,
+    )
+    assert (eu["sent"], eu["connected"], eu["backlog"]) == (True, False, 6)
+    assert (eu["blocked_by"], eu["delay_s"], eu["msg_rate_out"]) == ("no connection", 1, 4)

@@ -1,7 +1,7 @@
 import { count, dateTime, plural } from "../../../lib/format";
 import type { BrokerDrain, DrainPreview, EndDrainPreview } from "./drain-queries";
 
-/** How far a drain is, in a few words. */
+/** Progress of a drain, in a few words. */
 export function progressOf({ left, moved, refused }: BrokerDrain): string {
   if (left === null) return "draining; progress not known";
   if (left === 0) return "drained";
@@ -27,7 +27,7 @@ export function drainOf(drain: BrokerDrain): string {
   return `${broker} is drained since ${dateTime(since)}${who}. ${state}${failed}`;
 }
 
-/** What a drain would do. */
+/** The preview of a drain. */
 export function effectOf(preview: DrainPreview): string {
   const { broker, problem, total, staying } = preview;
   if (problem !== "") return `${problem}.`;
@@ -54,7 +54,7 @@ export function remarksOf({ problem, state }: DrainPreview): string[] {
   ];
 }
 
-/** What the end of a drain would do. */
+/** The preview of the end of a drain. */
 export function endOf({ drain }: EndDrainPreview): string {
   return `${drainOf(drain)} After the end it may receive bundles again; none moves back at once.`;
 }
