@@ -253,3 +253,10 @@ class TopicPolicies:
     inactive_topics: InactiveTopics = from_row(
         "inactiveTopicPolicies", InactiveTopics(), _inactive_topics
     )
+
+    def other_clusters(self, here: str) -> list[str]:
+        """Return the clusters that a topic of the cluster ``here`` is sent to, sorted.
+
+        None without ``here`` in the list, which an administrator cannot set.
+        """
+        return sorted({*self.clusters} - {here}) if here in self.clusters else []

@@ -295,12 +295,18 @@ async def set_policy(
 
 
 async def check_deletable(store: MetadataStore, name: NamespaceName, *, force: bool) -> None:
-    """Raise NotFound when the namespace is missing, Conflict while it has topics other than the system's.
+    """Raise NotFound when the namespace is missing, Conflict while it has topics other than the system's,
+    PreconditionFailed while it is in several clusters.
 
     ``force`` raises Unsupported, as Pulsar's default configuration does.
     """
-    if await find_node(store, paths.namespace_policies(str(name))) is None:
+    policies = await find_node(store, paths.namespace_policies(str(name)))
+    if policies is None:
         raise NotFound(f"Namespace {name} does not exist.")
+    if len(policies.get("replication_clusters") or ()) > 1:
+        raise PreconditionFailed(
+            f"Cannot delete the global namespace {name}. There are still more than one replication clusters configured."
+        )
     if force:
         raise Unsupported("Broker doesn't allow forced deletion of namespaces")
     if not await _empty(store, name):

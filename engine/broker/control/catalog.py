@@ -195,6 +195,11 @@ class Catalog:
             del self._known[name]
         self._on_change(name)
 
+    @property
+    def cluster(self) -> str:
+        """Name of this cluster."""
+        return self._cluster
+
     async def policies(self, topic: TopicName) -> TopicPolicies:
         cached = await self._known_of(topic.namespace)
         own, everywhere = await self._own_of(topic)

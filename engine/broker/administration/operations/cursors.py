@@ -22,18 +22,20 @@ from engine.admin.api.cursors import (
     Skip,
 )
 from engine.base.clock import Clock
-from engine.base.errors import Conflict, Failed, MagnetarError, NotReady
+from engine.base.errors import Conflict, Failed, MagnetarError, NotFound, NotReady
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.ranges import words_of
 from engine.broker.administration.backlog_scan import scan
 from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.administration.previews import cursor_changes
 from engine.broker.topics.ephemeral import A_CHANGE
+from engine.broker.topics.geo.replicator import Replicator
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.rpc.operation import Handlers, bind
 from engine.wire.batches import last_batch_index
+from engine.wire.geo.source_positions import origin_of
 
 NEARLY_CAUGHT_UP = 1000
 """Backlog in entries below which Pulsar reads only the oldest entry, where there are consumers."""
@@ -73,16 +75,16 @@ class CursorOperations:
         )
 
     async def skip_messages(self, args: Skip) -> JsonObject:
-        _, subscription = await self._topics.subscription(args, "Skip messages")
-        before = subscription.cursor.mark_delete
-        await subscription.moves.skip(args.count)
-        return _moved(before, subscription)
+        reader = await self._reader(args, "Skip messages")
+        before = reader.cursor.mark_delete
+        await reader.moves.skip(args.count)
+        return _moved(before, reader)
 
     async def clear_backlog(self, args: OnSubscription) -> JsonObject:
-        _, subscription = await self._topics.subscription(args, "Clear backlog")
-        before = subscription.cursor.mark_delete
-        await subscription.moves.clear()
-        return _moved(before, subscription)
+        reader = await self._reader(args, "Clear backlog")
+        before = reader.cursor.mark_delete
+        await reader.moves.clear()
+        return _moved(before, reader)
 
     async def reset_cursor(self, args: ResetCursor) -> JsonObject:
         topic, subscription = await self._topics.subscription(args, "Reset-cursor")
@@ -96,22 +98,36 @@ class CursorOperations:
         return _moved(before, subscription)
 
     async def expire_messages(self, args: ExpireMessages) -> JsonObject:
-        _, subscription = await self._topics.subscription(args, "Expire messages")
-        before = subscription.cursor.mark_delete
+        reader = await self._reader(args, "Expire messages")
+        before = reader.cursor.mark_delete
         since_ms = max(self._clock.wall_ms() - args.seconds * 1000, 0)
-        backlog = subscription.cursor.backlog_entries()
-        near = not backlog or (subscription.consumers and backlog < NEARLY_CAUGHT_UP)
-        if not await subscription.moves.expire(since_ms) and near:
+        backlog = reader.cursor.backlog_entries()
+        consumers = reader.consumers if isinstance(reader, Subscription) else ()
+        near = not backlog or (consumers and backlog < NEARLY_CAUGHT_UP)
+        if not await reader.moves.expire(since_ms) and near:
             raise Conflict(
                 f"Expire message by timestamp not issued on topic {args.topic} for subscription "
                 f"{args.subscription} {CAUGHT_UP}",
             )
-        await subscription.cursor.persisted()
-        return _moved(before, subscription)
+        await reader.cursor.persisted()
+        return _moved(before, reader)
+
+    async def _reader(self, args: OnSubscription, what: str) -> Subscription | Replicator:
+        """Return the subscription, or the replicator whose cursor has this name. Raises as
+        ``OwnedTopics.subscription``."""
+        remote = origin_of(args.subscription)
+        if not remote:
+            return (await self._topics.subscription(args, what))[1]
+        topic = await self._topics.persistent(args.topic, what)
+        try:
+            return topic.replication.replicators[remote]
+        except KeyError:
+            raise NotFound("Replicator not found") from None
 
     async def expire_to_position(self, args: ExpireToPosition) -> JsonObject:
-        topic, subscription = await self._topics.subscription(args, "Expire messages")
-        before = subscription.cursor.mark_delete
+        topic = await self._topics.persistent(args.topic, "Expire messages")
+        reader = await self._reader(args, "Expire messages")
+        before = reader.cursor.mark_delete
         last, wanted = topic.log.last_confirmed, _start(topic, args.position)
         if wanted > last:
             raise Conflict(
@@ -119,9 +135,9 @@ class CursorOperations:
                 f"{args.subscription} due to ongoing message expiration not finished or invalid message position "
                 "provided."
             )
-        subscription.moves.expire_to(wanted)
-        await subscription.cursor.persisted()
-        return _moved(before, subscription)
+        reader.moves.expire_to(wanted)
+        await reader.cursor.persisted()
+        return _moved(before, reader)
 
     async def analyze_backlog(self, args: AnalyzeBacklog) -> JsonObject:
         topic, subscription = await self._topics.subscription(args, "Analyze backlog")
@@ -156,8 +172,8 @@ def _start(topic: Topic, position: MessagePosition) -> Position:
     return topic.log.next_position(start) if position.excluded else start
 
 
-def _moved(before: Position, subscription: Subscription) -> JsonObject:
-    """Return the subscription's mark-delete positions before and after a change."""
+def _moved(before: Position, subscription: Subscription | Replicator) -> JsonObject:
+    """Return the cursor's mark-delete positions before and after a change."""
     return {"before": str(before), "after": str(subscription.cursor.mark_delete)}
 
 

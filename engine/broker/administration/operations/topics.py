@@ -25,14 +25,26 @@ from engine.admin.api.topics import (
 )
 from engine.admin.partitions import existing_partitions
 from engine.base.clock import Clock
-from engine.base.errors import AlreadyExists, Conflict, NotReady, PreconditionFailed, Unsupported
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    NotReady,
+    PreconditionFailed,
+    Unprocessable,
+    Unsupported,
+)
 from engine.base.names import TopicName
 from engine.broker.administration import reports
 from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.administration.previews import holdings
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
-from engine.broker.errors import MetadataError, NotServedHere, TopicIsPartitioned
+from engine.broker.errors import (
+    MetadataError,
+    NotServedHere,
+    TopicIsPartitioned,
+    TopicNotFound,
+)
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
@@ -131,6 +143,9 @@ class TopicOperations:
 
     async def delete_topic(self, args: DeleteTopic) -> JsonObject:
         name = args.topic
+        if not args.force and name.persistent:
+            await self._topics.check_owned(name)
+            await self._refuse_replicated(name)
         if self._registry.loaded(name) is None:
             if name.persistent and args.seen is None:
                 await self._topics.check_owned(name)
@@ -160,6 +175,18 @@ class TopicOperations:
         before = holdings.before_deletion(topic)
         await self._registry.deletions.delete_checked(topic, check)
         return {"before": before}
+
+    async def _refuse_replicated(self, name: TopicName) -> None:
+        """Raise Unprocessable for a topic that is sent to other clusters, as Pulsar does."""
+        try:
+            policies = await self._catalog.policies(name)
+        except TopicNotFound:
+            return  # its namespace is being deleted
+        others = policies.other_clusters(self._catalog.cluster)
+        if others:
+            raise Unprocessable(
+                f"Delete forbidden topic is replicated on clusters [{', '.join(others)}]"
+            )
 
     async def _delete_unloaded(self, name: TopicName) -> JsonObject | None:
         """Delete a topic from what is stored of it and return its contents; None when it is loaded, or not found."""

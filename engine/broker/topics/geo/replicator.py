@@ -23,7 +23,8 @@ from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, facts_of
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.ports import RemoteClusters
-from engine.broker.topics.ports import SubscriptionCursor
+from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
 from engine.client.errors import ClientError
 from engine.client.replicating_producer import ReplicatingProducer
 from engine.wire import client_commands as say
@@ -61,6 +62,12 @@ class ReplicatedHost(Protocol):
     def context(self) -> Context: ...
 
     @property
+    def closing(self) -> bool: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
     def scope(self) -> TaskScope: ...
 
     def touched(self) -> None: ...
@@ -73,6 +80,8 @@ class Replicator:
         self.remote = remote
         self.cursor = cursor
         self.sent = Traffic()
+        self.closed = False
+        self.moves = ForwardMoves(self, cursor, host.log)
         self.expired = Rate()
         """Entries that expired before they were sent."""
         self.connected_ms = 0
@@ -121,6 +130,7 @@ class Replicator:
 
     async def stop(self) -> None:
         """End, without waiting for receipts. Entries that were sent may be stored there and are sent again later."""
+        self.closed = True
         self._source.close()
         await self._scope.close()
 
@@ -134,6 +144,25 @@ class Replicator:
         remotes = self._host.context.remotes
         assert remotes is not None, "a broker without remote clusters replicates no topic"
         return remotes
+
+    # --- moves of the cursor by administrators and policies -------------------------------------
+
+    @property
+    def closing(self) -> bool:
+        return self._host.closing
+
+    def recheck_read_ahead(self) -> None:
+        """Compare entries that were read ahead with the cursor again before they are sent."""
+        self._source.acknowledged_ahead()
+
+    def cursor_moved(self) -> None:
+        """Continue behind the cursor after it was moved."""
+        self._source.acknowledged_ahead()
+        self._host.touched()
+        self._wake.set()
+
+    def count_expired(self, entries: int) -> None:
+        self.expired.total += entries
 
     # --- one producer after the other -----------------------------------------------------------
 

@@ -3,13 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Protocol
 
 from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.tasks import contained
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX, ReplicatedHost, Replicator
-from engine.broker.topics.ports import Log
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerError
 from engine.managed.ledger import InitialPosition
@@ -19,19 +17,12 @@ log = logging.getLogger(__name__)
 RETRY_MAX_S = 30.0
 
 
-class ReplicationHost(ReplicatedHost, Protocol):
-    """Parts of a topic that its replication uses."""
-
-    @property
-    def log(self) -> Log: ...
-
-
 class TopicReplication:
     """Replication of one persistent topic. ``replicators`` are those of the clusters that it is sent to, by name."""
 
     __slots__ = ("_clusters", "_host", "_work", "replicators")
 
-    def __init__(self, host: ReplicationHost) -> None:
+    def __init__(self, host: ReplicatedHost) -> None:
         self.replicators: dict[str, Replicator] = {}
         self._host = host
         self._clusters: frozenset[str] = frozenset()

@@ -12,12 +12,12 @@ from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
 
 
-class MovedSubscription(Protocol):
-    """Parts of a subscription that change with its position."""
+class PassedReader(Protocol):
+    """Parts of a subscription, or of another reader behind a cursor, that change when its cursor moves forward."""
 
     @property
     def closed(self) -> bool:
-        """True when the subscription has ended."""
+        """True when the reader has ended."""
         ...
 
     @property
@@ -33,6 +33,12 @@ class MovedSubscription(Protocol):
         """Handle that the cursor was moved forward."""
         ...
 
+    def count_expired(self, entries: int) -> None: ...
+
+
+class MovedSubscription(PassedReader, Protocol):
+    """Parts of a subscription that change with its position."""
+
     async def restart(self) -> None:
         """Disconnect all consumers and forget what was read and sent, because the cursor is moved back."""
         ...
@@ -40,23 +46,78 @@ class MovedSubscription(Protocol):
     @property
     def dispatch(self) -> SubscriptionDispatch: ...
 
-    def count_expired(self, entries: int) -> None: ...
-
     def touched(self) -> None: ...
 
 
-class CursorMoves:
+class ForwardMoves:
+    """The moves of one cursor over entries that its reader need not have any more."""
+
+    __slots__ = ("_cursor", "_log", "_reader")
+
+    def __init__(self, reader: PassedReader, cursor: SubscriptionCursor, log: ReadableLog) -> None:
+        self._reader = reader
+        self._cursor = cursor
+        self._log = log
+
+    async def skip(self, entries: int) -> None:
+        """Acknowledge the first ``entries`` unacknowledged entries; durable when the call returns."""
+        self._reader.recheck_read_ahead()
+        try:
+            await self._cursor.skip(entries)
+        finally:
+            # The entries are acknowledged in memory, also when the wait for durability failed or was cancelled.
+            self._reader.cursor_moved()
+
+    async def clear(self) -> None:
+        """Acknowledge everything; durable when the call returns."""
+        self._reader.recheck_read_ahead()
+        try:
+            await self._cursor.clear()
+        finally:
+            self._reader.cursor_moved()  # as in skip
+
+    async def expire(self, before_ms: int) -> int:
+        """Acknowledge everything up to the last entry published before ``before_ms``; return the number of entries.
+
+        Publish times are assumed to rise. An entry that is known to have been appended after ``before_ms`` stays,
+        whatever its publish time is (D11). Raises the log's errors; cancel-safe.
+        """
+        if self._reader.closed or not self._cursor.backlog_entries():
+            return 0
+        last = await self._log.find_older(before_ms, self._cursor.mark_delete)
+        return self.expire_to(last)
+
+    def expire_to(self, position: Position) -> int:
+        """Do as ``pass_over``, and count the entries as expired."""
+        count = self.pass_over(position)
+        self._reader.count_expired(count)
+        return count
+
+    def pass_over(self, position: Position) -> int:
+        """Acknowledge everything up to ``position`` without a consumer; return the number of entries.
+
+        Stored with the cursor's next write, or when a caller awaits ``SubscriptionCursor.persisted``.
+        """
+        ended = self._reader.closed or self._reader.closing
+        if ended or position <= self._cursor.mark_delete:
+            return 0
+        before = self._cursor.backlog_entries()
+        self._cursor.acknowledge_cumulative(position)
+        self._reader.cursor_moved()
+        return before - self._cursor.backlog_entries()
+
+
+class CursorMoves(ForwardMoves):
     """The moves of one subscription's cursor. ``lock`` is held during a move that disconnects consumers, and while a
     consumer attaches."""
 
-    __slots__ = ("_cursor", "_host", "_log", "lock")
+    __slots__ = ("_host", "lock")
 
     def __init__(
         self, host: MovedSubscription, cursor: SubscriptionCursor, log: ReadableLog
     ) -> None:
+        super().__init__(host, cursor, log)
         self._host = host
-        self._cursor = cursor
-        self._log = log
         self.lock = asyncio.Lock()
 
     async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
@@ -106,53 +167,6 @@ class CursorMoves:
                 else:
                     self._host.cursor_moved()
             return effect
-
-    async def skip(self, entries: int) -> None:
-        """Acknowledge the first ``entries`` unacknowledged entries; durable when the call returns."""
-        self._host.recheck_read_ahead()
-        try:
-            await self._cursor.skip(entries)
-        finally:
-            # The entries are acknowledged in memory, also when the wait for durability failed or was cancelled.
-            self._host.cursor_moved()
-
-    async def clear(self) -> None:
-        """Acknowledge everything; durable when the call returns."""
-        self._host.recheck_read_ahead()
-        try:
-            await self._cursor.clear()
-        finally:
-            self._host.cursor_moved()  # as in skip
-
-    async def expire(self, before_ms: int) -> int:
-        """Acknowledge everything up to the last entry published before ``before_ms``; return the number of entries.
-
-        Publish times are assumed to rise. An entry that is known to have been appended after ``before_ms`` stays,
-        whatever its publish time is (D11). Raises the log's errors; cancel-safe.
-        """
-        if self._host.closed or not self._cursor.backlog_entries():
-            return 0
-        last = await self._log.find_older(before_ms, self._cursor.mark_delete)
-        return self.expire_to(last)
-
-    def expire_to(self, position: Position) -> int:
-        """Do as ``pass_over``, and count the entries as expired."""
-        count = self.pass_over(position)
-        self._host.count_expired(count)
-        return count
-
-    def pass_over(self, position: Position) -> int:
-        """Acknowledge everything up to ``position`` without a consumer; return the number of entries.
-
-        Stored with the cursor's next write, or when a caller awaits ``SubscriptionCursor.persisted``.
-        """
-        ended = self._host.closed or self._host.closing
-        if ended or position <= self._cursor.mark_delete:
-            return 0
-        before = self._cursor.backlog_entries()
-        self._cursor.acknowledge_cumulative(position)
-        self._host.cursor_moved()
-        return before - self._cursor.backlog_entries()
 
 
 class CompactionMoves(CursorMoves):
