@@ -207,9 +207,9 @@ class Upkeep:
         await self._run_for_topics(
             "expiry",
             (
-                (topic, topic.subscriptions.expire(topic.context.clock.wall_ms() - ttl_s * 1000))
+                (topic, topic.expire())
                 for topic in self._registry
-                if (ttl_s := topic.policies.backlog.message_ttl_s) and not topic.closing
+                if topic.policies.backlog.message_ttl_s and not topic.closing
             ),
         )
 

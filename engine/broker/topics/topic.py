@@ -309,6 +309,13 @@ class Topic:
 
     # --- upkeep ---------------------------------------------------------------------------------
 
+    async def expire(self) -> None:
+        """Pass the entries that are older than the TTL, if there is one, for all readers. Raises the log's errors."""
+        if ttl_s := self.policies.backlog.message_ttl_s:
+            before_ms = self.context.clock.wall_ms() - ttl_s * 1000
+            await self.subscriptions.expire(before_ms)
+            await self.replication.expire(before_ms)
+
     async def apply(self, policies: TopicPolicies, config: LedgerConfig) -> None:
         """Put ``policies`` into force; ``config`` has the log's part of them. Raises the log's errors."""
         policies = binding(self.name, policies)

@@ -22,6 +22,7 @@ from engine.broker.context import Context
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, facts_of
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.policies import TopicPolicies
 from engine.broker.ports import RemoteClusters
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
@@ -62,6 +63,9 @@ class ReplicatedHost(Protocol):
     def context(self) -> Context: ...
 
     @property
+    def policies(self) -> TopicPolicies: ...
+
+    @property
     def closing(self) -> bool: ...
 
     @property
@@ -83,7 +87,7 @@ class Replicator:
         self.closed = False
         self.moves = ForwardMoves(self, cursor, host.log)
         self.expired = Rate()
-        """Entries that expired before they were sent."""
+        """Entries that expired before they were known to be stored there."""
         self.connected_ms = 0
         self.address = ""
         self.error = ""
@@ -212,6 +216,7 @@ class Replicator:
         self._producer = producer
         self._versions.clear()
         self.connected_ms, self.address = host.context.clock.wall_ms(), link.peer_name
+        await self._expire()
         if self.error:
             log.info("replication continues topic=%s to=%s", name, self.remote)
         self.error = ""
@@ -222,6 +227,11 @@ class Replicator:
             self._producer = None
             await self._close(producer)
             host.touched()
+
+    async def _expire(self) -> None:
+        """Pass what became too old while nothing could be sent, without waiting for the next periodic check."""
+        if ttl_s := self._host.policies.backlog.message_ttl_s:
+            await self.moves.expire(self._host.context.clock.wall_ms() - ttl_s * 1000)
 
     async def _close(self, producer: ReplicatingProducer) -> None:
         """Detach the producer there, so that its name is free for the next one."""

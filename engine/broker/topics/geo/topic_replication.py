@@ -50,6 +50,11 @@ class TopicReplication:
         for replicator in self.replicators.values():
             replicator.wake()
 
+    async def expire(self, before_ms: int) -> None:
+        """Pass entries that were published before ``before_ms``, as subscriptions do. Raises the log's errors."""
+        for replicator in list(self.replicators.values()):
+            await replicator.moves.expire(before_ms)
+
     def tick(self, elapsed_s: float) -> bool:
         """Compute the rates, as ``Rate.tick`` does."""
         changes = False

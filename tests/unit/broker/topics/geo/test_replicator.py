@@ -7,15 +7,17 @@ from unittest.mock import patch
 import pytest
 
 from engine.broker.connection.session import FEATURE_FLAGS
-from engine.broker.policies import TopicPolicies
+from engine.broker.policies import BacklogPolicies, TopicPolicies
 from engine.broker.topics.geo import replicator as module
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX
 from engine.client.replicating_producer import ReplicatingProducer
 from engine.wire.batches import read_metadata
-from tests.support.broker_bench import until
+from tests.support.broker_bench import round_of, until
 from tests.support.instances.replicated_pair import ON, Pair, replicated
 
 pytestmark = pytest.mark.virtual_time
+
+WITH_TTL = TopicPolicies(clusters=("us", "eu"), backlog=BacklogPolicies(message_ttl_s=100))
 
 
 @pytest.fixture
@@ -165,3 +167,28 @@ async def test_the_position_of_a_cluster_is_no_subscription(pair: Pair) -> None:
     await pair.begin()
     assert pair.us.topic.subscriptions.names == []
     assert CURSOR_PREFIX + "eu" in pair.us.topic.log.cursors
+
+
+async def test_entries_older_than_the_ttl_are_passed_and_counted_as_expired(pair: Pair) -> None:
+    pair.remotes.reachable = False
+    await pair.begin(WITH_TTL)
+    now_ms = pair.us.context.clock.wall_ms()
+    await pair.publish(b"a", b"b", publish_time=now_ms - 101_000)
+    await pair.publish(b"c", publish_time=now_ms - 50_000)
+    await round_of(pair.us, "expiry")
+    assert (pair.replicator.backlog, pair.replicator.expired.total) == (1, 2)
+    pair.remotes.reachable = True
+    assert [row[0] for row in await pair.stored(1)] == [b"c"]
+    await pair.caught_up()
+    assert pair.replicator.expired.total == 2
+
+
+async def test_entries_that_expired_while_a_cluster_was_away_are_not_sent(pair: Pair) -> None:
+    pair.remotes.reachable = False
+    await pair.begin(WITH_TTL)
+    now_ms = pair.us.context.clock.wall_ms()
+    await pair.publish(b"a", publish_time=now_ms - 101_000)
+    await pair.publish(b"b", publish_time=now_ms)
+    pair.remotes.reachable = True
+    assert [row[0] for row in await pair.stored(1)] == [b"b"]
+    assert pair.replicator.expired.total == 1
