@@ -178,6 +178,8 @@ class RatePolicies:
     """Rate of all subscriptions together."""
     subscription: MaxRate = from_row("subscriptionDispatchRate", NO_LIMIT, dispatch_rate)
     """Rate of each subscription."""
+    replicator: MaxRate = from_row("replicatorDispatchRate", NO_LIMIT, dispatch_rate)
+    """Rate to each other cluster."""
     subscribe: MaxRate = from_row("subscribeRate", NO_LIMIT, _subscribe_rate)
     """Rate of subscribes of one consumer."""
     by_subscription: Mapping[str, MaxRate] = field(default_factory=dict)

@@ -192,6 +192,21 @@ class PolicySettings:
             high=(1 << 63) - 1,
         )
     )
+    dispatch_throttling_rate_per_replicator_in_msg: int = live(
+        count(
+            0,
+            "messages per second from a topic to another cluster; 0: no limit "
+            "(dispatchThrottlingRatePerReplicatorInMsg)",
+        )
+    )
+    dispatch_throttling_rate_per_replicator_in_byte: int = live(
+        size(
+            0,
+            "bytes per second from a topic to another cluster; 0: no limit "
+            "(dispatchThrottlingRatePerReplicatorInByte)",
+            high=(1 << 63) - 1,
+        )
+    )
     dispatch_throttling_rate_relative_to_publish_rate: bool = live(
         flag(
             False,

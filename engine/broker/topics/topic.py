@@ -340,6 +340,7 @@ class Topic:
         self.rates.apply(self.policies.rates, self.policies.publish)
         for subscription in self.subscriptions.values():
             subscription.dispatch.apply()
+        self.replication.apply_rates()
 
     # --- life -----------------------------------------------------------------------------------
 

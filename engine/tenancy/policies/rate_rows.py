@@ -171,15 +171,19 @@ RATES: tuple[Policy, ...] = (
     Policy(
         "replicatorDispatchRate",
         "Replication dispatch rate",
-        "Messages and bytes sent to each other cluster in a period; replication is not built yet",
+        "Messages and bytes sent to each other cluster in a period; -1 and 0 are no limit",
         ("replicatorDispatchRate",),
         _DISPATCH_RATE,
         lambda settings: {
-            "dispatchThrottlingRateInMsg": 0,
-            "dispatchThrottlingRateInByte": 0,
+            "dispatchThrottlingRateInMsg": settings.dispatch_throttling_rate_per_replicator_in_msg,
+            "dispatchThrottlingRateInByte": settings.dispatch_throttling_rate_per_replicator_in_byte,
             "relativeToPublishRate": False,
             "ratePeriodInSecond": 1,
         },
+        (
+            "dispatch_throttling_rate_per_replicator_in_msg",
+            "dispatch_throttling_rate_per_replicator_in_byte",
+        ),
         topic_key=("replicatorDispatchRate",),
         per_cluster=True,
         shown=False,

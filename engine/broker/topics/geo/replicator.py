@@ -16,15 +16,18 @@ from engine.base.backoff import Backoff
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.base.names import TopicName
-from engine.base.slices import View
+from engine.base.slices import Pick, View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.control.counters import Rate, Traffic
+from engine.broker.control.rate_limit import RateLevel, RateLimit
 from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, facts_of
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import TopicPolicies
 from engine.broker.ports import RemoteClusters
 from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.rates import TopicRates
 from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
 from engine.client.errors import ClientError
 from engine.client.replicating_producer import ReplicatingProducer
@@ -66,6 +69,9 @@ class ReplicatedHost(Protocol):
     def policies(self) -> TopicPolicies: ...
 
     @property
+    def rates(self) -> TopicRates: ...
+
+    @property
     def closing(self) -> bool: ...
 
     @property
@@ -100,6 +106,9 @@ class Replicator:
         self._source = EntrySource(
             cursor, self._scope, host.context, self._wake.set, self._pass_over
         )
+        self._rate = RateLimit(host.context.clock, host.rates.published, RateLevel.TOPIC)
+        self._throttle = Throttle(self._wake.set, by_entry=False, holds=lambda: True)
+        self.apply_rates()
         self._origin = origin_field(host.context.identity.cluster)
         self._sizes: deque[tuple[Position, int, int, float]] = deque()
         """Position, messages, bytes and time of each entry without a receipt."""
@@ -128,6 +137,13 @@ class Replicator:
         """Begin to send."""
         self._scope.spawn("send", self._run())
 
+    def apply_rates(self) -> None:
+        """Apply the rate of the topic's policies, which may have changed."""
+        settings = self._host.context.settings
+        self._rate.set(self._host.policies.rates.replicator)
+        self._throttle.by_entry = settings.dispatch_throttling_on_batch_message_enabled
+        self._throttle.set((self._rate,))
+
     def wake(self) -> None:
         """Continue after entries were appended."""
         self._wake.set()
@@ -136,6 +152,7 @@ class Replicator:
         """End, without waiting for receipts. Entries that were sent may be stored there and are sent again later."""
         self.closed = True
         self._source.close()
+        self._throttle.close()
         await self._scope.close()
 
     def tick(self, elapsed_s: float) -> bool:
@@ -250,12 +267,13 @@ class Replicator:
             self._wake.clear()
             room = UNANSWERED_MAX - producer.unanswered
             view = None
-            if room > 0 and self._bytes < UNANSWERED_BYTES_MAX:
+            if room > 0 and self._bytes < UNANSWERED_BYTES_MAX and self._throttle.opens():
                 view = self._source.next(room)
             if view is not None:
-                if view.count > room:
-                    self._source.give_back(view.part(room, view.count))
-                    view = view.part(0, room)
+                fits = min(room, self._throttle.fitting(view))
+                if view.count > fits:
+                    self._source.give_back(view.part(fits, view.count))
+                    view = view.part(0, fits)
                 await self._send(producer, view)
                 await producer.link.room()
                 backoff.reset()
@@ -301,6 +319,7 @@ class Replicator:
             size = len(entries[k])
             self._sizes.append((positions[k], run.messages_of(i, i + 1), size, now_s))
             self._bytes += size
+        self._throttle.sent(Pick(run, indexes))
         producer.send_from(positions, entries, counts)
 
     async def _versions_of(

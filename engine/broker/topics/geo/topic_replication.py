@@ -50,6 +50,11 @@ class TopicReplication:
         for replicator in self.replicators.values():
             replicator.wake()
 
+    def apply_rates(self) -> None:
+        """Apply the rates of the topic's policies, which may have changed."""
+        for replicator in self.replicators.values():
+            replicator.apply_rates()
+
     async def expire(self, before_ms: int) -> None:
         """Pass entries that were published before ``before_ms``, as subscriptions do. Raises the log's errors."""
         for replicator in list(self.replicators.values()):

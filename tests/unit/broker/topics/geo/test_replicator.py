@@ -7,16 +7,19 @@ from unittest.mock import patch
 import pytest
 
 from engine.broker.connection.session import FEATURE_FLAGS
-from engine.broker.policies import BacklogPolicies, TopicPolicies
+from engine.broker.policies import BacklogPolicies, MaxRate, RatePolicies, TopicPolicies
 from engine.broker.topics.geo import replicator as module
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX
 from engine.client.replicating_producer import ReplicatingProducer
 from engine.wire.batches import read_metadata
 from tests.support.broker_bench import round_of, until
 from tests.support.instances.replicated_pair import ON, Pair, replicated
+from tests.support.raw_client import entry_of
 
 pytestmark = pytest.mark.virtual_time
 
+SENT_BYTES = len(entry_of(b"v"))
+"""Bytes of an entry of the tests as it is stored here, which count against rates."""
 WITH_TTL = TopicPolicies(clusters=("us", "eu"), backlog=BacklogPolicies(message_ttl_s=100))
 
 
@@ -192,3 +195,37 @@ async def test_entries_that_expired_while_a_cluster_was_away_are_not_sent(pair: 
     pair.remotes.reachable = True
     assert [row[0] for row in await pair.stored(1)] == [b"b"]
     assert pair.replicator.expired.total == 1
+
+
+def at_rate(rate: MaxRate) -> TopicPolicies:
+    return TopicPolicies(clusters=("us", "eu"), rates=RatePolicies(replicator=rate))
+
+
+@pytest.mark.parametrize("rate", [MaxRate(messages=10), MaxRate(size=10 * SENT_BYTES)])
+async def test_no_more_is_sent_than_the_rate_to_a_cluster_admits(pair: Pair, rate: MaxRate) -> None:
+    await pair.begin(at_rate(rate))
+    await until(lambda: pair.replicator.connected)
+    clock = pair.us.context.clock
+    began_s = clock.monotonic_s()
+    await pair.publish(*[b"v"] * 50)
+    assert len(await pair.stored(50)) == 50
+    assert 3.5 < clock.monotonic_s() - began_s < 5.5
+
+
+async def test_a_changed_rate_applies_to_what_waits(pair: Pair) -> None:
+    await pair.begin(at_rate(MaxRate(messages=1, period_s=3600)))
+    await pair.publish(b"a", b"b", b"c")
+    await pair.stored(1)
+    await asyncio.sleep(60)
+    assert pair.eu.topic.log.entries_added == 1
+    faster = at_rate(MaxRate(messages=1_000))
+    await pair.us.topic.apply(faster, pair.us.everything.ledger_config(faster))
+    assert [row[0] for row in await pair.stored(3)] == [b"a", b"b", b"c"]
+    assert pair.replicator.restarts == 0
+
+
+async def test_entries_that_are_passed_do_not_count_against_the_rate(pair: Pair) -> None:
+    await pair.begin(at_rate(MaxRate(messages=1, period_s=3600)))
+    await pair.publish(*[b"x"] * 20, replicated_from="eu")
+    await pair.publish(b"a")
+    assert [row[0] for row in await pair.stored(1)] == [b"a"]
