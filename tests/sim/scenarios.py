@@ -7,6 +7,7 @@ from engine.tenancy.policies.values import WHEN_CAUGHT_UP, WHEN_NO_SUBSCRIPTIONS
 from tests.sim.balance.workload import Balancing
 from tests.sim.compacting.workload import Compacting
 from tests.sim.doors.workload import Doors
+from tests.sim.geo.workload import ACTS, Geo
 from tests.sim.kit.cluster import Shape
 from tests.sim.kit.faults import FAULTS
 from tests.sim.kit.nemesis import METADATA_CALLS, draw_faults
@@ -130,6 +131,16 @@ def publishing(rng: random.Random) -> Scenario:
         duration_s=rng.choice((5.0, 10.0)),
     )
     return replace(made, shape=replace(made.shape, deduplication=rng.choice((False, True))))
+
+
+def geo(rng: random.Random) -> Scenario:
+    """Draw two clusters that send a topic to each other."""
+    return Scenario(
+        shape=replace(Shape.draw(rng), deduplication=True),
+        workloads=(Geo.draw(rng),),
+        faults=draw_faults(rng, ACTS),
+        duration_s=rng.choice((5.0, 10.0)),
+    )
 
 
 def rivals(rng: random.Random) -> Scenario:
@@ -301,6 +312,7 @@ SCENARIOS: dict[str, Draw] = {
     "vacant": vacant,
     "doors": doors,
     "publishing": publishing,
+    "geo": geo,
     "rivals": rivals,
     "rights": rights,
     "schemas": schemas,
@@ -318,6 +330,7 @@ TURNS = (
     "managed",
     "passing",
     "publishing",
+    "geo",
     "doors",
     "schemas",
     "compacting",

@@ -189,10 +189,15 @@ Process = Callable[[Machine], Coroutine[Any, Any, None]]
 class Cluster:
     """The machines of a run: starts, kills and watches them. ``failures``: processes that ended without an excuse."""
 
-    def __init__(self, loop: SimLoop, shape: Shape) -> None:
+    def __init__(
+        self, loop: SimLoop, shape: Shape, *, name: str = "standalone", world: World | None = None
+    ) -> None:
+        """Make the machines of the cluster ``name``; with the ``world`` of another one they bear it as a prefix."""
         self.loop = loop
         self.shape = shape
-        self.world = World(loop)
+        self.name = name
+        self._prefix = "" if world is None else f"{name}-"
+        self.world = world or World(loop)
         self._outside = contextvars.copy_context()  # work requested by a dying node must outlive it
         self.metadata = FollowedServer(LoopClock(EPOCH_MS))
         self.tree = self.metadata.tree = TappedTree()
@@ -208,8 +213,8 @@ class Cluster:
         """The one machine whose synced bytes may be damaged or gone in this run."""
         rng = loop.rng
         self.machines: dict[str, Machine] = {}
-        names = [(f"bookie-{i + 1}", "bookie") for i in range(shape.bookies)]
-        names += [(f"broker-{i + 1}", "broker") for i in range(shape.brokers)]
+        names = [(f"{self._prefix}bookie-{i + 1}", "bookie") for i in range(shape.bookies)]
+        names += [(f"{self._prefix}broker-{i + 1}", "broker") for i in range(shape.brokers)]
         for name, kind in names:
             skew_ms = rng.choice((0, 0, -3_000, 5_000))
             self.ahead_ms = max(self.ahead_ms, skew_ms)
@@ -302,7 +307,8 @@ class Cluster:
 
     def add_bookie(self) -> Machine:
         """Start a new machine with an empty disk."""
-        machine = Machine(f"bookie-{len(self.bookies) + 1}", "bookie", EPOCH_MS, 0.001)
+        name = f"{self._prefix}bookie-{len(self.bookies) + 1}"
+        machine = Machine(name, "bookie", EPOCH_MS, 0.001)
         self.machines[machine.name] = machine
         self.start(machine)
         return machine
@@ -400,6 +406,7 @@ class Cluster:
         return Settings(
             node=NodeSettings(
                 advertised_address=machine.name,
+                cluster_name=self.name,
                 broker_port=BROKER_PORT,
                 broker_http_port=HTTP_PORT,
                 data_dir=Path("/nowhere"),

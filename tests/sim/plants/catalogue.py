@@ -9,6 +9,7 @@ from tests.sim.plants import (
     delays,
     dispatch,
     found,
+    geo,
     publishing,
     rates,
     registry,
@@ -75,6 +76,11 @@ _MISTAKES = {
         publishing.sent_counts_as_stored,
         publishing.entries_behind_the_snapshot_are_not_read,
         publishing.producers_come_before_it_is_known_what_is_stored,
+    ),
+    "geo": (
+        geo.passed_when_sent,
+        geo.replicator_continues_behind_what_it_sent,
+        geo.entries_of_other_clusters_are_stored_again,
     ),
     "rivals": (
         *(rivals.epoch_is_told_and_not_stored, rivals.fenced_producer_publishes_on),

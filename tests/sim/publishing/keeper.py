@@ -41,11 +41,14 @@ def client_of(cluster: Cluster, name: str) -> PulsarClient:
 class Keeper:
     """A reader of all entries. ``stored``: each topic's entries in order, after ``read``."""
 
-    def __init__(self, run: Run, topics: Sequence[str]) -> None:
+    def __init__(self, run: Run, topics: Sequence[str], cluster: Cluster | None = None) -> None:
+        """``cluster``: another one than the run's own."""
         self._run = run
         self._topics = topics
-        self._node = Node("keeper")
-        run.cluster.clients.append("keeper")
+        self._cluster = cluster or run.cluster
+        self._name = "keeper" if cluster is None else f"{cluster.name}-keeper"
+        self._node = Node(self._name)
+        self._cluster.clients.append(self._name)
         self.stored: dict[str, list[Delivered]] = {}
 
     async def keep(self) -> None:
@@ -66,7 +69,7 @@ class Keeper:
                 yield at, message.value or b""
 
     async def _keep(self) -> None:
-        client = client_of(self._run.cluster, "keeper")
+        client = client_of(self._cluster, self._name)
         for topic in self._topics:
 
             async def attach(topic: str = topic) -> None:
@@ -85,7 +88,7 @@ class Keeper:
         await client.close()
 
     async def _read(self) -> None:
-        client = client_of(self._run.cluster, "keeper")
+        client = client_of(self._cluster, self._name)
         for topic in self._topics:
 
             async def read(topic: str = topic) -> None:
