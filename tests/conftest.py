@@ -43,6 +43,15 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], A
     return {"loop": VirtualLoop if virtual else asyncio.new_event_loop}
 
 
+@pytest.fixture(autouse=True)
+def mask_of_file_modes() -> Iterator[None]:
+    """Give back the process's mask of file modes, which commands change for their own process."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
     """A ZooKeeper server for this test session. A test that stops it starts it again."""

@@ -62,7 +62,8 @@ def slowly(frame: bytes) -> Receipt | None:
         parsed = commands.parse(frame, first, stop).send_receipt
     except PeerError:
         return None
-    return Receipt(parsed.producer_id, parsed.sequence_id, _position(parsed.message_id))
+    position, highest = _position(parsed.message_id), parsed.highest_sequence_id
+    return Receipt(parsed.producer_id, parsed.sequence_id, position, highest)
 
 
 def quickly(frame: bytes) -> Receipt | None:

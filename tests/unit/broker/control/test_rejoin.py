@@ -90,9 +90,8 @@ async def test_two_sessions_lost_at_any_steps_of_one_registration(
             bench.store.lose_at({i: first, j: second})
             bench.store.lose()
             await bench.settled(f"lost {first} call {i} and {second} call {j}")
-    assert bench.store.lost - lost > STEPS * STEPS + STEPS, (
-        "most second losses fell into the registration"
-    )
+    # Without any in the registration there would be the one that begins each round.
+    assert bench.store.lost - lost > STEPS * STEPS, "no loss fell into the registration"
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
