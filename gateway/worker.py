@@ -17,8 +17,14 @@ ARGUMENTS = (
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run a worker with further ``arguments`` of Celery's, and exit with its status; EX_CONFIG without Celery."""
+    """Run a worker with further ``arguments`` of Celery's, and exit with its status; EX_CONFIG without Celery.
+
+    Without Celery the help is a line of usage and what to install.
+    """
     if find_spec("celery") is None:
+        if {"-h", "--help"} & set(arguments):  # Celery's help of its options needs Celery.
+            print(f"usage: magnetar worker [OPTIONS OF CELERY]\n\nIt needs Spark: {SPARK_REMEDY}")
+            return
         logs.configure()
         logging.getLogger("worker").critical(
             "cannot start: Spark is not installed. Mend it with: %s", SPARK_REMEDY

@@ -20,7 +20,8 @@ from magnetar.command.checks.brokers import certificate_finding
 from magnetar.command.checks.findings import Diagnosis, info, ok, problem, unknown, warning
 
 PYTHON_MIN = (3, 11)
-PACKAGES = ("protobuf", "kazoo", "h11", "zstandard", "lz4", "mmh3", "crc32c", "cryptography")
+PACKAGES = ("protobuf", "kazoo", "h11", "cramjam", "mmh3", "crc32c", "cryptography", "rocksdict")
+"""Distributions without which a part cannot work; each is a dependency of every installation."""
 FREE_BYTES = 300 << 20
 """Space below which a new bookie does not start."""
 SOON_FREE = 0.08

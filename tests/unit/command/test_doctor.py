@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import re
 import socket
 import time
+import tomllib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -237,6 +239,15 @@ def test_certificates_are_reported_before_they_end(days: int, severity: Severity
 )
 def test_space_is_reported_before_it_ends(free: int, severity: Severity) -> None:
     assert machine.disk_finding(Path("d"), free << 20, 100_000 << 20).severity is severity
+
+
+def test_doctor_asks_for_packages_that_every_installation_has() -> None:
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    required = {
+        re.split(r"[<>=\[ ]", requirement)[0]
+        for requirement in tomllib.loads(text)["project"]["dependencies"]
+    }
+    assert set(machine.PACKAGES) <= required
 
 
 async def test_a_data_folder_that_others_change_is_a_problem(tmp_path: Path) -> None:

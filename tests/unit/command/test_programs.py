@@ -68,6 +68,16 @@ def test_the_help_of_a_program_names_the_command(words: tuple[str, ...], usage: 
     assert result.output.startswith(usage)
 
 
+def test_a_worker_without_celery_has_help_but_does_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.worker.find_spec", lambda name: None)
+    helped = run("worker", "--help")
+    assert helped.exit_code == 0
+    assert helped.output.startswith("usage: magnetar worker")
+    assert run("worker").exit_code == Exit.SETTINGS
+
+
 def test_a_server_that_cannot_start_with_its_settings_exits_with_78(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
