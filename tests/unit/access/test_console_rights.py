@@ -53,6 +53,8 @@ CALLS = {
     "GET environment": "authenticated",
     "GET addresses": "authenticated",
     "GET load-balance": "superuser",
+    "GET spark": "authenticated",
+    "POST spark": "superuser",
     "GET health": "authenticated",
     "GET history": "lookup of topic, superuser of cluster",
     "GET overview": "authenticated",

@@ -42,6 +42,7 @@ PAGES = {
     "/proxy-stats/logging": "superuser",
     "/status.html": "public",
     "/ready": "public",
+    "/live": "public",
 }
 
 

@@ -86,6 +86,7 @@ VIEWS_OF_ALL = {
     "HealthView": "states of the instance's parts, which name nothing of a tenant",
     "ViewsView": "the caller's own saved views",
     "AnalysesView": "the analyses that exist",
+    "SparkView": "whether the machine has Spark",
     **dict.fromkeys(("RunsView", "RunView", "DownloadView"), "runs, each judged by what it reads"),
     "MayView": "the caller's own rights",
     "OwnTokensView": "the caller's own tokens",
