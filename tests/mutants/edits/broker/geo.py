@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 DEDUPLICATION = "engine/broker/topics/deduplication.py"
 TESTS = "unit/broker/topics/geo/test_replicated_entries.py"
 REPLICATOR = "engine/broker/topics/geo/replicator.py::Replicator"
+ADMINISTRATION = "unit/broker/administration/operations/test_replicated_topics.py"
 REPLICATOR_TESTS = "unit/broker/topics/geo/test_replicator.py"
 ONCE = f"{TESTS}::test_g1_entries_sent_again_are_stored_once_by_their_positions"
 
@@ -83,5 +84,43 @@ EDITS = (
             "unit/client/test_replicating_producer.py::test_a_receipt_of_another_position_ends_the_connection",
         ),
         "G2",
+    ),
+    Edit(
+        "what-expired-while-a-cluster-was-away-is-sent",
+        f"{REPLICATOR}._replicate",
+        "await self._expire()",
+        "pass",
+        (f"{REPLICATOR_TESTS}::test_entries_that_expired_while_a_cluster_was_away_are_not_sent",),
+    ),
+    Edit(
+        "entries-that-are-not-sent-use-up-the-rate",
+        f"{REPLICATOR}._send",
+        "if passed:",
+        "if self._throttle.sent(view) or passed:",
+        (f"{REPLICATOR_TESTS}::test_entries_that_are_passed_do_not_count_against_the_rate",),
+    ),
+    Edit(
+        "a-rate-of-replication-stays-until-the-next-load",
+        "engine/broker/topics/topic.py::Topic.settings_changed",
+        "self.replication.apply_rates()",
+        "pass",
+        (f"{REPLICATOR_TESTS}::test_a_changed_rate_applies_to_what_waits",),
+    ),
+    Edit(
+        "a-replicated-topic-is-deleted",
+        "engine/broker/administration/operations/topics.py::TopicOperations.delete_topic",
+        "await self._refuse_replicated(name)",
+        "pass",
+        (
+            f"{ADMINISTRATION}::test_a_topic_that_is_sent_to_other_clusters_is_not_deleted",
+            f"{ADMINISTRATION}::test_a_partitioned_topic_that_is_sent_to_other_clusters_is_not_deleted",
+        ),
+    ),
+    Edit(
+        "a-namespace-of-several-clusters-is-deleted",
+        "engine/tenancy/namespaces.py::check_deletable",
+        'len(policies.get("replication_clusters") or ()) > 1',
+        "False",
+        (f"{ADMINISTRATION}::test_a_namespace_of_several_clusters_is_not_deleted",),
     ),
 )
