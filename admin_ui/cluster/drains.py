@@ -68,7 +68,7 @@ async def apply(cluster: Cluster, engine: Engine, broker: str, user: str, token:
         mark = await engine.call_on(address, DRAIN_BROKER, args)
     finally:
         cluster.part(selectors.bundle_map).forget()
-    return {"at": mark["at_ms"], "broker": broker, "total": len(content["destinations"])}
+    return {"at": mark["at_ms"], "broker": broker, "leaving": len(content["destinations"])}
 
 
 async def preview_end(engine: Engine, broker: str, user: str) -> Json:

@@ -294,7 +294,7 @@ class DrainReceipt(s.Serializer[object]):
 
     at = s.IntegerField()
     broker = s.CharField()
-    total = s.IntegerField(help_text="bundles that it owned")
+    leaving = s.IntegerField(help_text="bundles that it owned")
 
 
 class EndDrainPreview(s.Serializer[object]):

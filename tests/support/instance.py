@@ -42,7 +42,7 @@ STARVED = (
     r"WARNING bookie\.\S+ registration failed, trying again ",
     r"WARNING gateway\.\S+ (no fresh numbers for the console|figures of before are not known) ",
     r"WARNING gateway\.jobs\.tasks (gateways cannot detect this worker|heartbeat of run) ",
-    r"WARNING gateway\.jobs\.services .* could not be sent to Celery's broker: .*Timeout",
+    r"WARNING gateway\.jobs\.\w+ .* could not be sent to Celery's broker: .*Timeout",
     r"WARNING asyncio Executing .* took ",
 )
 """Warnings that a busy machine causes. They are never counted, so that a healthy run does not fail by them."""

@@ -2268,7 +2268,7 @@ export interface components {
             at: number;
             broker: string;
             /** @description bundles that it owned */
-            total: number;
+            leaving: number;
         };
         /** @description A broker that is being drained: its bundles move to other brokers, and it receives none. */
         DrainedBroker: {

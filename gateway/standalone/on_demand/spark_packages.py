@@ -214,7 +214,7 @@ def is_being_installed(environment: Environment) -> bool:
 def state_of(environment: Environment, progress: Path) -> dict[str, object]:
     """Return the state of the packages: ``installed``, ``installing``, ``failed`` or ``missing``, its progress and a
     message."""
-    body: dict[str, object] = {"state": "missing", "done_mb": 0, "message": ""}
+    body: dict[str, object] = {"state": "missing", "done_mb": 0, "total_mb": PEAK_MB, "message": ""}
     with suppress(OSError, ValueError):
         body |= json.loads(progress.read_text(encoding="utf-8"))
     state = body["state"]
@@ -227,7 +227,7 @@ def state_of(environment: Environment, progress: Path) -> dict[str, object]:
         state = "missing"
     elif state == "installed":  # It was removed since.
         state = "missing"
-    return {**body, "state": state, "total_mb": PEAK_MB}
+    return {**body, "state": state}
 
 
 def install(environment: Environment, progress: Progress, *, installed: Callable[[], bool]) -> str:

@@ -19,8 +19,8 @@ from tests.support.instances.shared import SharedInstance
 EXAMPLES = int(os.environ.get("EXAMPLES", "1"))
 """Examples of each call of the admin REST; the console's calls get ten times as many. Raise it for a long search."""
 NO_WORKER = (
-    r"WARNING gateway\.jobs\.services the supervisor did not start a worker: worker was stopped",
-    r"WARNING gateway\.jobs\.services jobs\..* could not be sent to Celery's broker: .*refused",
+    r"WARNING gateway\.jobs\.\w+ the supervisor did not start a worker: worker was stopped",
+    r"WARNING gateway\.jobs\.\w+ jobs\..* could not be sent to Celery's broker: .*refused",
 )
 CONSOLE = ROOT / "frontend" / "openapi.json"
 CHECKS = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")

@@ -14,6 +14,7 @@ NAMING = (
     "should not contain abbreviated units",
     "should be written in 'snake_case' not 'camelCase'",
     'counter metrics should have "_total" suffix',
+    'non-summary metrics should not have "quantile" label',
 )
 
 

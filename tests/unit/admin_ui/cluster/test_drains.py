@@ -75,7 +75,7 @@ def test_a_broker_is_drained_as_previewed_and_reinstated(call: Call, link: Bench
     assert sum(counts) == shown["topics"] == 13
     assert drains(call) == [], "a preview changes nothing"
     done = drain(call, own(link), token=shown["token"])
-    assert (done.status, done.json["total"]) == (200, len(owned))
+    assert (done.status, done.json["leaving"]) == (200, len(owned))
     entry = AuditEntry.objects.latest("pk")
     assert (entry.method, entry.target.endswith("/drain"), entry.status) == ("POST", True, 200)
     until_blocking(lambda: drains(call)[0]["left"] == 0)

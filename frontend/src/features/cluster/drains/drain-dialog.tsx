@@ -34,7 +34,7 @@ export function DrainDialog({ wanted, onClose }: { wanted: DrainChange; onClose:
       receipt={(_, done) => (
         <p>
           <CheckIcon /> {dateTime(done.at)}:{" "}
-          {"total" in done
+          {"leaving" in done
             ? `The drain has begun. The brokers page shows its progress.`
             : "The drain has ended."}
         </p>
