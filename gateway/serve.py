@@ -233,12 +233,14 @@ def serve(
     ``encrypted`` are served in TLS, which uvicorn alone does."""
     limit = settings.ENVIRONMENT.max_connections_per_address
     checks = TaskScope("readiness")
+    # Before the server has the listeners: Twisted closes their descriptors, whose numbers others then have.
+    address = listeners[0].getsockname()
     if settings.ENVIRONMENT.is_served_by_uvicorn:
         from gateway.servers import on_uvicorn
 
         loop: asyncio.AbstractEventLoop = EventLoop()
         application = opened(loop)
-        loop.call_soon(checks.spawn, "first answer", report_ready(listeners[0]))
+        loop.call_soon(checks.spawn, "first answer", report_ready(address))
         on_uvicorn.serve(
             application,
             listeners,
@@ -253,7 +255,7 @@ def serve(
 
         loop = on_daphne.loop()
         application = opened(loop)
-        loop.call_soon(checks.spawn, "first answer", report_ready(listeners[0]))
+        loop.call_soon(checks.spawn, "first answer", report_ready(address))
         on_daphne.serve(application, listeners, NAME, connections_per_address=limit)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from socket import socket
+from typing import Any
 
 from engine.base.addresses import is_wildcard
 from engine.net.service_manager import notices
@@ -14,15 +14,16 @@ REQUEST = b"GET /status.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\
 ANSWERS = (b"200", b"404")
 
 
-async def report_ready(listener: socket) -> None:
-    """Ask this gateway for a page at ``listener``, and report that it is ready when it answers as it should.
+async def report_ready(address: tuple[Any, ...]) -> None:
+    """Ask this gateway for a page at the ``address`` of a listener, and report that it is ready when it answers as it
+    should.
 
     The listener already accepts, so that the request waits for the server and needs no repetition. Where no service
     manager waits nothing is asked.
     """
     if not notices.expects_notices():
         return
-    host, port = listener.getsockname()[:2]
+    host, port = address[:2]
     if is_wildcard(host):
         host = "::1" if ":" in host else "127.0.0.1"
     try:

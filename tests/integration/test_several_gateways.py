@@ -167,7 +167,6 @@ def test_the_port_is_not_shared_with_other_programs(instance: Instance, tmp_path
     assert "cannot be used: Address already in use" in other.logs()
 
 
-@pytest.mark.skip(reason="fault: gateways that were restarted send no READY=1; to be mended")
 def test_every_program_notifies_the_service_manager_when_it_is_ready_and_when_it_ends(
     instance: Instance, manager: NoticeSocket, tmp_path: Path
 ) -> None:

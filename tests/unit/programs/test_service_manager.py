@@ -95,7 +95,7 @@ async def gateway_that_answers(line: bytes) -> AsyncIterator[asyncio.Server]:
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
 async def test_a_gateway_is_ready_once_it_has_answered(manager: NoticeSocket, status: str) -> None:
     async with gateway_that_answers(f"HTTP/1.1 {status}\r\n\r\n".encode()) as server:
-        await first_answer.report_ready(server.sockets[0])
+        await first_answer.report_ready(server.sockets[0].getsockname())
     manager.wait_for("READY=1", {os.getpid()})
 
 
@@ -104,7 +104,7 @@ async def test_a_gateway_that_fails_its_first_check_is_not_ready(
     manager: NoticeSocket, line: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with gateway_that_answers(line) as server:
-        await first_answer.report_ready(server.sockets[0])
+        await first_answer.report_ready(server.sockets[0].getsockname())
     assert "not ready: the gateway answers itself with" in caplog.text
     notices.stopping()
     manager.wait_for("STOPPING=1", {os.getpid()})
