@@ -53,7 +53,13 @@ def storage(options: plan.InstanceOptions) -> Iterator[Mapping[str, str]]:
     with ExitStack() as running:
         for child in children:
             if child.name == "zookeeper" or child.name.startswith("bookie-"):
-                running.enter_context(_running(child, options.host, data / "logs"))
+                env, path = {**os.environ, **child.env}, data / "logs" / f"{child.name}.log"
+                try:
+                    running.enter_context(
+                        server_process(child.name, child.argv, env, child.ready, options.host, path)
+                    )
+                except ServerNotReadyError as error:
+                    raise DataFolderError(str(error)) from error
         yield client_environment(children)
 
 
@@ -90,31 +96,50 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
+class ServerNotReadyError(Exception):
+    """A server does not become ready. The message names it, its last words and its log."""
+
+
 @contextmanager
-def _running(child: plan.Child, host: str, log_dir: Path) -> Iterator[None]:
-    path = log_dir / f"{child.name}.log"
-    with path.open("ab") as log:
+def server_process(
+    name: str,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    ready: plan.Ready,
+    host: str,
+    log_path: Path,
+    *,
+    ready_s: float = READY_S,
+    stop_s: float = STOP_S,
+) -> Iterator[None]:
+    """Run a server for the length of the block; it ends with this process at the latest.
+
+    ``ready_s`` is the time in which it must be ready, ``stop_s`` that after which it is killed. Raises
+    ServerNotReadyError.
+    """
+    with log_path.open("ab") as log:
+        # Two servers on the same files, one of them left behind, would damage them.
         process = subprocess.Popen(
-            child.argv,
-            env={**os.environ, **child.env},
+            argv,
+            env=env,
             stdout=log,
             stderr=log,
             stdin=subprocess.DEVNULL,
             preexec_fn=bound(die_with_parent, os.getpid()),
         )
     try:
-        until = time.monotonic() + READY_S
-        while not asyncio.run(is_ready(child.ready, host)):
+        until = time.monotonic() + ready_s
+        while not asyncio.run(is_ready(ready, host)):
             if process.poll() is not None or time.monotonic() > until:
-                raise DataFolderError(
-                    f"{child.name} does not start: {LogFile(path).last_message()}; log: {path}"
+                raise ServerNotReadyError(
+                    f"{name} does not start: {LogFile(log_path).last_message()}; log: {log_path}"
                 )
             time.sleep(0.05)
         yield
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(STOP_S)
+            process.wait(stop_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -3,15 +3,12 @@
 It happens once, before the first start with the embedded metadata server. ZooKeeper's files stay as a backup.
 """
 
-import asyncio
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial as bound
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from engine.base.disk.files import SystemDisk
 from gateway.standalone import plan
 from gateway.standalone.leftovers import die_with_parent
 from gateway.standalone.programs import ProgramMissingError, java_home, zookeeper_classpath
-from gateway.standalone.supervisor import LogFile, is_ready
+from gateway.standalone.storage import ServerNotReadyError, server_process
 
 OLD, NEW = "zookeeper", "metadata"
 PARTIAL, BACKUP = "metadata.partial", "zookeeper.backup"
@@ -104,32 +101,15 @@ def _server(
 ) -> Iterator[None]:
     """Run a metadata server for the length of the block. Raises TakeoverError when it does not become ready."""
     path = data_dir / "logs" / "takeover.log"
-    with path.open("ab") as log:
-        # Two ZooKeepers on the same files, one of them left behind, would damage them.
-        process = subprocess.Popen(
-            argv,
-            env=env,
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=bound(die_with_parent, os.getpid()),
-        )
-    try:
-        until = time.monotonic() + READY_S
-        while not asyncio.run(is_ready(plan.Ready("zookeeper", port), host)):
-            if process.poll() is not None or time.monotonic() > until:
-                raise TakeoverError(
-                    f"{name} does not start: {LogFile(path).last_message()}; log: {path}"
-                )
-            time.sleep(0.05)
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
+    ready = plan.Ready("zookeeper", port)
+    with ExitStack() as running:
         try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            running.enter_context(
+                server_process(name, argv, env, ready, host, path, ready_s=READY_S, stop_s=STOP_S)
+            )
+        except ServerNotReadyError as error:
+            raise TakeoverError(str(error)) from error
+        yield
 
 
 def _free_ports(host: str, count: int) -> list[int]:
