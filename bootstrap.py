@@ -215,7 +215,7 @@ def stamp_of(dev: bool) -> str:
 
 
 def is_synced(dev: bool) -> bool:
-    """Whether .venv holds the packages. A development environment holds everything that the plain one needs."""
+    """Return whether .venv holds the packages. A development environment holds everything that the plain one needs."""
     stamp = VENV / ".synced"
     known = {stamp_of(dev), stamp_of(True)}
     return PYTHON.exists() and stamp.exists() and stamp.read_text() in known

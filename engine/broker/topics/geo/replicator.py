@@ -31,7 +31,6 @@ from engine.broker.topics.rates import TopicRates
 from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
 from engine.client.errors import ClientError
 from engine.client.replicating_producer import ReplicatingProducer
-from engine.wire import client_commands as say
 from engine.wire.batches import read_metadata
 from engine.wire.geo.sent_entries import origin_field, sent_entry
 from engine.wire.kernels import tagged
@@ -252,14 +251,11 @@ class Replicator:
 
     async def _close(self, producer: ReplicatingProducer) -> None:
         """Detach the producer there, so that its name is free for the next one."""
-        link = producer.link
-        if link.closing:
+        if producer.link.closing:
             return
-        producer.leave()
-        request_id = link.new_id()
         with suppress(MagnetarError, TimeoutError):
             async with asyncio.timeout(CLOSE_S):
-                await link.request(request_id, say.close_producer(producer.producer_id, request_id))
+                await producer.close()
 
     async def _send_all(self, producer: ReplicatingProducer, backoff: Backoff) -> None:
         clock = self._host.context.clock
