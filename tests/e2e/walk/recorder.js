@@ -57,7 +57,9 @@
       super(...given);
       const sent = new Map();
       this.send = (text) => {
-        sent.set(JSON.parse(text).id, text);
+        // A push may still arrive after its channel was left.
+        const { op, id } = JSON.parse(text);
+        if (op === "subscribe") sent.set(id, text);
         super.send(text);
       };
       this.addEventListener("message", ({ data }) => note(`pushed ${sent.get(JSON.parse(data).id) ?? ""}`, data));

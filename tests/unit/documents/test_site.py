@@ -21,7 +21,7 @@ def build(folder: Path, text: str) -> tuple[str, str]:
     (folder / "code.py").touch()
     (folder / "SECOND.md").touch()
     (folder / "OTHER.md").touch()
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", DOCS]
+    command = [sys.executable, "-m", "sphinx", "-q", "--no-color", "-W", "--keep-going", "-c", DOCS]
     built = subprocess.run(
         [*command, source, folder / "site"], capture_output=True, text=True, timeout=60
     )
