@@ -57,6 +57,8 @@ class LinkSettings:
     """Version of the proxy, whose client the link serves; None for other clients."""
     features: Mapping[str, bool] | None = None
     """Feature flags of the client, besides those that its credentials imply."""
+    listener_name: str | None = None
+    """The listener of brokers whose addresses lookups return; None for the one of the connection that is asked."""
 
 
 class LinkUser(Protocol):

@@ -85,9 +85,13 @@ class Links(Generic[L]):
         for _ in range(REDIRECTS_MAX):
             link = await self.get(url, proxy_to)
             request_id = link.new_id()
-            answer = await link.request(
-                request_id, say.lookup(topic, request_id, authoritative=authoritative)
+            frame = say.lookup(
+                topic,
+                request_id,
+                authoritative=authoritative,
+                listener_name=self._settings.listener_name,
             )
+            answer = await link.request(request_id, frame)
             authoritative = answer.authoritative
             target = answer.brokerServiceUrlTls if encrypted else answer.brokerServiceUrl
             if encrypted and answer.brokerServiceUrl and not target:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.names import TopicName
 from engine.broker.ports import LookupResult
 from engine.client.broker_link import BrokerLink
 from engine.client.errors import LostError, RedirectedError, UnreachableError
@@ -27,13 +28,20 @@ class Elsewhere(Everything):
     def __init__(self, to: LookupResult) -> None:
         super().__init__()
         self.owner = to
+        self.listeners: list[str] = []
+        """The listener that each lookup named; empty for none."""
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
+        self.listeners.append(listener)
+        return self.owner
 
 
 class Signpost:
     """Another broker of the cluster, which owns nothing."""
 
     def __init__(self, bench: Bench, to: LookupResult) -> None:
-        self._sessions = bench.sessions(Elsewhere(to))
+        self.elsewhere = Elsewhere(to)
+        self._sessions = bench.sessions(self.elsewhere)
 
     async def start(self) -> str:
         self.server = await LoopNetwork().listen("127.0.0.1", 0, self._sessions.accept)
@@ -88,6 +96,19 @@ async def test_redirections_in_a_circle_are_an_error(tmp_path: Path) -> None:
         with pytest.raises(RedirectedError):
             await links.owner(NAME.full, url)
         await links.close()
+
+
+@pytest.mark.parametrize("listener", [None, "abroad"])
+async def test_lookups_name_the_listener_whose_addresses_can_be_reached(
+    tmp_path: Path, listener: str | None
+) -> None:
+    async with served(tmp_path) as (bench, _, url):
+        post = Signpost(bench, LookupResult(url))
+        links = Links(LoopNetwork(), replace(PATIENT, listener_name=listener), BrokerLink)
+        assert await links.owner(NAME.full, await post.start()) is await links.get(url)
+        assert post.elsewhere.listeners == [listener or ""]
+        await links.close()
+        await post.close()
 
 
 async def test_a_refused_lookup_and_an_unreachable_broker_are_errors(tmp_path: Path) -> None:

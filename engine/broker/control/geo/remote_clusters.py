@@ -115,6 +115,7 @@ class StoredClusters:
                 credentials=settings.credentials(),
                 tls=settings.tls(),
                 features=FEATURES,
+                listener_name=record.get("listenerName") or None,
             ),
         )
 

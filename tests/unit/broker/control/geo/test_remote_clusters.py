@@ -71,6 +71,15 @@ async def test_a_client_is_made_once_and_again_when_the_record_changes(
     assert await clusters.client("eu") is not first
 
 
+async def test_a_records_listener_is_that_of_its_clients_lookups(
+    store: MetadataStore, clusters: StoredClusters
+) -> None:
+    record = {"brokerServiceUrl": "pulsar://eu:6650", "listenerName": "abroad"}
+    await put(store, paths.cluster("eu"), record)
+    client = await clusters.client("eu")
+    assert client._links._settings.listener_name == "abroad"
+
+
 @pytest.mark.parametrize(
     ("record", "words"),
     [
