@@ -14,6 +14,7 @@ from engine.base.loop import waited_s
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import contained
 from engine.broker.administration.bundle_loads import BundleLoads
+from engine.broker.administration.geo.link_feed import LinkFeed
 from engine.broker.administration.operations.admin_operations import (
     AdminOperations,
     Collaborators,
@@ -287,13 +288,14 @@ class Running:
         """Create the parts that report on topics, keep them up and change them."""
         topic_feed = TopicFeed(self.registry, base.clock, incarnation)
         subscription_feed = SubscriptionFeed(self.registry, self.context, incarnation)
+        link_feed = LinkFeed(self.registry, base.clock, incarnation)
         self.upkeep = Upkeep(
             self.registry,
             self.catalog,
             base.ledger_config,
             base.data_path,
             changes=self._changes,
-            counted=(topic_feed.count, subscription_feed.count),
+            counted=(topic_feed.count, subscription_feed.count, link_feed.count),
             inactivity=Inactivity(self.registry, base.clock),
         )
         self.dynamic = DynamicSettings(base.store, base.groups, self._apply_settings)
@@ -308,6 +310,7 @@ class Running:
                 catalog=self.catalog,
                 topic_feed=topic_feed,
                 subscription_feed=subscription_feed,
+                link_feed=link_feed,
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=self.tenancy.schemas,
                 dynamic=self.dynamic,

@@ -219,6 +219,13 @@ class Upkeep:
             ((topic, topic.quotas.check()) for topic in self._registry if not topic.closing),
         )
 
+        behind = (
+            (topic, topic.replication.find_oldest())
+            for topic in self._registry
+            if topic.replication.backlog and not topic.closing
+        )
+        await self._run_for_topics("replication's backlogs", behind)
+
     async def _check_deduplication(self, elapsed_s: float) -> None:
         for index, topic in enumerate(self._registry):
             await _turn(index)

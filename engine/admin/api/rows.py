@@ -88,6 +88,13 @@ SUBSCRIPTION_ROWS = Operation("subscription_rows", RowsSince, JsonObject, SUPERU
 """Backlogs of the loaded topics and their causes, see RowsSince. A row is ``[topic, [subscription, backlog, messages
 out per second in thousandths, lag], …]`` with the subscriptions that have a backlog or a message rate; a topic without
 such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
+LINK_ROWS = Operation("link_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
+"""Replication of the loaded topics, see RowsSince. A row is ``[topic, [cluster, sent, received], …]`` with the other
+clusters that the topic is sent to or received from; a topic without any has no row. ``sent`` is null or ``[backlog in
+entries, oldest, messages per second, bytes per second, cause, why, since]`` with rates in thousandths, ``oldest``: when
+the first entry that is not known to be stored there was published, ms (0: there is none, null: not known), ``cause``:
+null while entries are sent, else a ``LinkCause``, which ``why`` explains, since ``since`` (ms). ``received`` is null
+without a producer of the cluster, else ``[messages per second, bytes per second]`` in thousandths."""
 TOPICS_AT_REST = Operation("topics_at_rest", TopicsAtRest, JsonObject, SUPERUSER, reads=True)
 """Stored figures of topics that no broker has loaded: ``{"at": ms, "rows": [[name, subscriptions, backlog,
 storage_bytes]], "missing": [name]}``; null is unknown now. The topics are not loaded for it; any broker answers,

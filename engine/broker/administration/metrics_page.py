@@ -12,8 +12,8 @@ from engine.auth.authentication import Outcomes
 from engine.base.ids import EARLIEST
 from engine.base.metrics import described, labels_of
 from engine.broker.administration import metric_families as F
+from engine.broker.administration.geo.replication_metrics import ReplicationRows
 from engine.broker.administration.metric_families import Family
-from engine.broker.administration.replication_metrics import ReplicationRows
 from engine.broker.administration.reports import (
     backlog_bytes,
     backlog_without_delayed,

@@ -39,7 +39,7 @@ WORDS = {
 TABLE = {
     "superuser": """
         broker_metrics bundle_cuts change_setting check_quotas drain_broker drain_plan dynamic_settings end_drain
-        live_settings load_balance load_report owned_bundles prepare_bundle replication runtime_settings
+        link_rows live_settings load_balance load_report owned_bundles prepare_bundle replication runtime_settings
         split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
         unload_bundle
     """,

@@ -7,6 +7,7 @@ from engine.admin.api.arguments import JsonObject
 from engine.admin.api.losses import LOSSES, ChangedRecords
 from engine.admin.client import AdminClient
 from engine.base.clock import Clock
+from engine.broker.administration.geo.link_feed import LinkFeed
 from engine.broker.administration.operations.brokers import BrokerOperations
 from engine.broker.administration.operations.bundles import BundleOperations
 from engine.broker.administration.operations.cursors import CursorOperations
@@ -56,6 +57,7 @@ class Collaborators:
     catalog: Catalog
     topic_feed: TopicFeed
     subscription_feed: SubscriptionFeed
+    link_feed: LinkFeed
     resting: RestingLogs
     schemas: SchemaRegistry
     dynamic: DynamicSettings
@@ -87,7 +89,8 @@ class AdminOperations:
         )
         self.statistics = StatisticsOperations(owned, store, parts.schemas, clock, parts.record)
         self.rows = RowOperations(
-            registry, parts.topic_feed, parts.subscription_feed, parts.resting, clock
+            *(registry, parts.topic_feed, parts.subscription_feed, parts.link_feed),
+            *(parts.resting, clock),
         )
         self.subscriptions = SubscriptionOperations(owned, registry, clock)
         self.cursors = CursorOperations(owned, clock)

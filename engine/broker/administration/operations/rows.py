@@ -2,6 +2,7 @@
 
 from engine.admin.api.arguments import JsonObject
 from engine.admin.api.rows import (
+    LINK_ROWS,
     SUBSCRIPTION_ROWS,
     TOPIC_ROWS,
     TOPICS,
@@ -12,6 +13,7 @@ from engine.admin.api.rows import (
 from engine.base.clock import Clock
 from engine.base.names import TopicName
 from engine.broker.administration import reports
+from engine.broker.administration.geo.link_feed import LinkFeed
 from engine.broker.administration.subscription_feed import SubscriptionFeed
 from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.topics.registry import TopicRegistry
@@ -28,12 +30,14 @@ class RowOperations:
         registry: TopicRegistry,
         topic_feed: TopicFeed,
         subscription_feed: SubscriptionFeed,
+        link_feed: LinkFeed,
         resting: RestingLogs,
         clock: Clock,
     ) -> None:
         self._registry = registry
         self._topic_feed = topic_feed
         self._subscription_feed = subscription_feed
+        self._link_feed = link_feed
         self._resting = resting
         self._clock = clock
 
@@ -44,6 +48,7 @@ class RowOperations:
             [
                 bind(TOPIC_ROWS, self._topic_feed.since),
                 bind(SUBSCRIPTION_ROWS, self._subscription_feed.since),
+                bind(LINK_ROWS, self._link_feed.since),
                 bind(TOPICS_AT_REST, self.topics_at_rest),
                 bind(TOPICS, self.topics),
             ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
+from engine.admin.link_causes import LinkCause
 from engine.base.addresses import ServiceUrl
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -36,10 +37,15 @@ log = logging.getLogger(__name__)
 HTTP_TIMEOUT_S = 15.0
 CREATED = (204, 409)
 """Statuses of a topic that exists now."""
+NO_RIGHTS = (401, 403)
 
 
 class RemoteClusterError(ClientError):
     """A cluster cannot be replicated to at present; the text has the reason."""
+
+    def __init__(self, text: str, cause: LinkCause = LinkCause.RECORD) -> None:
+        super().__init__(text)
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,8 @@ class StoredClusters:
             there = await client.partitions(parent.full)
         if there != here:
             raise RemoteClusterError(
-                f"The partitions of {parent} differ: {here} here, {there} in {cluster}. Give it as many in both"
+                f"The partitions of {parent} differ: {here} here, {there} in {cluster}. Give it as many in both",
+                LinkCause.PARTITIONS,
             )
 
     async def _create(self, cluster: str, topic: TopicName, partitions: int) -> None:
@@ -160,13 +167,16 @@ class StoredClusters:
                 body=json.dumps(partitions).encode(),
             )
         except HttpError as error:
-            raise RemoteClusterError(f"{topic} cannot be created in {cluster}: {error}") from error
+            raise RemoteClusterError(
+                f"{topic} cannot be created in {cluster}: {error}", LinkCause.UNREACHABLE
+            ) from error
         finally:
             http.close()
         if answer.status not in CREATED:
             text = answer.body[:200].decode(errors="replace")
             raise RemoteClusterError(
-                f"{topic} cannot be created in {cluster}: {answer.status} {text}"
+                f"{topic} cannot be created in {cluster}: {answer.status} {text}",
+                LinkCause.RIGHTS if answer.status in NO_RIGHTS else LinkCause.TOPIC_MISSING,
             )
 
     async def register_schema(self, link: BrokerLink, topic: TopicName, version: bytes) -> bytes:
@@ -177,7 +187,9 @@ class StoredClusters:
         number = version_of(version)
         stored = None if number is None else await self._schemas.get(topic, number)
         if stored is None:
-            raise RemoteClusterError(f"Schema version {number} of {topic} does not exist")
+            raise RemoteClusterError(
+                f"Schema version {number} of {topic} does not exist", LinkCause.SCHEMA
+            )
         request_id = link.new_id()
         schema = to_wire(schema_id(topic), stored.registered.schema)
         answer = await link.request(

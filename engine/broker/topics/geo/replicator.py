@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from engine.admin.link_causes import LinkCause
 from engine.base.backoff import Backoff
-from engine.base.errors import MagnetarError
+from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.base.slices import Pick, View
@@ -29,8 +30,10 @@ from engine.broker.ports import RemoteClusters
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.rates import TopicRates
 from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
-from engine.client.errors import ClientError
+from engine.client.errors import REFUSALS, ClientError, RefusedError, ServerError
 from engine.client.replicating_producer import ReplicatingProducer
+from engine.ledger.errors import LedgerError
+from engine.managed.errors import ManagedLedgerError
 from engine.wire.batches import read_metadata
 from engine.wire.geo.sent_entries import origin_field, sent_entry
 from engine.wire.kernels import tagged
@@ -49,10 +52,41 @@ _SCHEMA_VERSION = (b"\x82\x01",)
 """Tag of schema_version, field 16."""
 
 
+UNCONFIRMED_S = 5
+"""Time without a receipt after which it is reported."""
+_CAUSES: dict[type[Exception], LinkCause] = {
+    REFUSALS[ServerError.AuthenticationError]: LinkCause.RIGHTS,
+    REFUSALS[ServerError.AuthorizationError]: LinkCause.RIGHTS,
+    REFUSALS[ServerError.ProducerBlockedQuotaExceededError]: LinkCause.QUOTA,
+    REFUSALS[ServerError.ProducerBlockedQuotaExceededException]: LinkCause.QUOTA,
+    REFUSALS[ServerError.IncompatibleSchema]: LinkCause.SCHEMA,
+    REFUSALS[ServerError.TopicNotFound]: LinkCause.TOPIC_MISSING,
+    RefusedError: LinkCause.REFUSED,
+    ClientError: LinkCause.UNREACHABLE,
+    WorldError: LinkCause.STORAGE,
+    LedgerError: LinkCause.STORAGE,
+    ManagedLedgerError: LinkCause.STORAGE,
+}
+"""Causes by kind of error, of which the first that applies counts."""
+
+
 class ReplicationBlocked(ClientError):
     """Entries cannot be sent until an operator changes something; the text states what."""
 
     retriable = True
+
+    def __init__(self, text: str, cause: LinkCause) -> None:
+        super().__init__(text)
+        self.cause = cause
+
+
+def cause_of(error: Exception) -> LinkCause:
+    """Return the cause that an error stands for."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, LinkCause):
+        return cause
+    kinds = (cause for kind, cause in _CAUSES.items() if isinstance(error, kind))
+    return next(kinds, LinkCause.FAILED)
 
 
 class ReplicatedHost(Protocol):
@@ -97,6 +131,11 @@ class Replicator:
         self.address = ""
         self.error = ""
         """The reason why nothing is sent; empty while the producer is attached."""
+        self.stopped_ms = host.context.clock.wall_ms()
+        """Time since when nothing is sent for the present cause, ms."""
+        self._cause = LinkCause.CONNECTING
+        self._oldest: tuple[Position, int] | None = None
+        """The oldest entry that is not known to be stored there, with its publish time, as last found."""
         self.restarts = 0
         """Producers that were replaced because no receipt arrived."""
         self._host = host
@@ -131,6 +170,40 @@ class Replicator:
         if not self._sizes:
             return 0
         return int(self._host.context.clock.monotonic_s() - self._sizes[0][3])
+
+    @property
+    def cause(self) -> LinkCause | None:
+        """The cause why nothing is sent, or not faster; None: entries are sent."""
+        if not self.connected:
+            return self._cause
+        if self.delay_s >= UNCONFIRMED_S:
+            return LinkCause.UNCONFIRMED
+        return LinkCause.RATE_LIMIT if self._throttle.stopped else None
+
+    def oldest_ms(self) -> int | None:
+        """Return when the first entry that is not known to be stored there was published, epoch milliseconds.
+
+        0 without a backlog, None when it is not known. Nothing is read from storage: the result may be of an earlier
+        entry, never of a later one.
+        """
+        if not self.backlog:
+            return 0
+        position, oldest = self._host.log.next_position(self.cursor.mark_delete), self._oldest
+        if oldest is not None and oldest[0] == position:
+            return oldest[1]
+        summary = self._host.log.entry_summary_at_hand(position)
+        if summary is not None:
+            self._oldest = position, summary.publish_ms
+            return summary.publish_ms
+        return oldest[1] if oldest is not None and oldest[0] < position else None
+
+    async def find_oldest(self) -> None:
+        """Read the first entry's time from storage unless it is known. Raises the log's errors. Cancel-safe."""
+        if self.oldest_ms() is None:
+            position = self._host.log.next_position(self.cursor.mark_delete)
+            summary = await self._host.log.entry_summary(position)
+            self._oldest = position, summary.publish_ms
+            self._host.touched()
 
     def start(self) -> None:
         """Begin to send."""
@@ -193,10 +266,10 @@ class Replicator:
             try:
                 await self._replicate(backoff)
             except MagnetarError as error:
-                self._note(str(error))
+                self._note(str(error), cause_of(error))
             except Exception as error:  # replication ends with the topic alone
                 log.exception("replication fails topic=%s to=%s", self._host.name, self.remote)
-                self._note(f"{type(error).__name__}: {error}")
+                self._note(f"{type(error).__name__}: {error}", LinkCause.FAILED)
             # A read under way belongs to the time before: none may follow the rewind out of order.
             await self._source.settle()
             self._sizes.clear()
@@ -204,10 +277,12 @@ class Replicator:
             self._source.rewind()
             await asyncio.sleep(backoff.next_s(context.entropy.random()))
 
-    def _note(self, error: str) -> None:
+    def _note(self, error: str, cause: LinkCause) -> None:
         if error != self.error:
             log.warning("replication stops topic=%s to=%s: %s", self._host.name, self.remote, error)
-        self.error = error
+        if not self.error or cause is not self._cause:
+            self.stopped_ms = self._host.context.clock.wall_ms()
+        self.error, self._cause = error, cause
         self._host.touched()
 
     async def _replicate(self, backoff: Backoff) -> None:
@@ -219,7 +294,8 @@ class Replicator:
         if not link.features.supports_repl_dedup_by_lid_and_eid:
             raise ReplicationBlocked(
                 f"The brokers of {self.remote} do not name source positions: Apache Pulsar 3.0.11, 4.0.4 or newer is "
-                "needed"
+                "needed",
+                LinkCause.VERSION,
             )
         producer = await ReplicatingProducer.attach(
             link,
@@ -281,7 +357,8 @@ class Replicator:
                 if self._sizes and clock.monotonic_s() - self._sizes[0][3] >= STALL_S:
                     self.restarts += 1
                     raise ReplicationBlocked(
-                        f"No receipt within {STALL_S:g} s: the producer is replaced"
+                        f"No receipt within {STALL_S:g} s: the producer is replaced",
+                        LinkCause.UNCONFIRMED,
                     ) from None
         raise producer.error
 
@@ -298,7 +375,8 @@ class Replicator:
                 passed.append(run.position(i))
             elif facts is not None and facts.transaction is not None:
                 raise ReplicationBlocked(
-                    f"Entry {run.position(i)} is of a transaction, and transactions are not replicated yet"
+                    f"Entry {run.position(i)} is of a transaction, and transactions are not replicated yet",
+                    LinkCause.TRANSACTION,
                 )
             else:
                 indexes.append(i)

@@ -60,6 +60,11 @@ class TopicReplication:
         for replicator in list(self.replicators.values()):
             await replicator.moves.expire(before_ms)
 
+    async def find_oldest(self) -> None:
+        """Find the publish time of the oldest entry of each backlog, where it is not known. Raises the log's errors."""
+        for replicator in list(self.replicators.values()):
+            await replicator.find_oldest()
+
     def tick(self, elapsed_s: float) -> bool:
         """Compute the rates, as ``Rate.tick`` does."""
         changes = False

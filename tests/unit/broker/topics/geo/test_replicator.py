@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
+from engine.admin.link_causes import LinkCause
 from engine.broker.connection.session import FEATURE_FLAGS
 from engine.broker.policies import BacklogPolicies, MaxRate, RatePolicies, TopicPolicies
 from engine.broker.topics.geo import replicator as module
@@ -103,10 +104,11 @@ async def test_a_cluster_that_cannot_be_reached_is_named_and_tried_again(pair: P
 
 
 async def test_a_topic_of_another_shape_there_is_not_sent(pair: Pair) -> None:
-    pair.remotes.shape_error = module.ReplicationBlocked("4 here, 2 in eu")
+    pair.remotes.shape_error = module.ReplicationBlocked("4 here, 2 in eu", LinkCause.PARTITIONS)
     await pair.begin()
     await pair.publish(b"a")
     await until(lambda: pair.replicator.error == "4 here, 2 in eu")
+    assert pair.replicator.cause is LinkCause.PARTITIONS
     pair.remotes.shape_error = None
     await pair.stored(1)
 
