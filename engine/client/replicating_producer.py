@@ -21,6 +21,7 @@ class ReplicatingProducer(RawProducer):
     _last: Position
     _on_stored: Callable[[Sequence[Position]], None]
     _count: int
+    _stores: bool
 
     @classmethod
     async def attach(
@@ -32,8 +33,13 @@ class ReplicatingProducer(RawProducer):
         destination: str,
         on_stored: Callable[[Sequence[Position]], None],
         on_end: Callable[[Exception], None],
+        stores: bool = True,
     ) -> "ReplicatingProducer":
-        """Attach the replicator of ``origin`` to a topic of ``destination``. Raises as ``RawProducer.open``."""
+        """Attach the replicator of ``origin`` to a topic of ``destination``. Raises as ``RawProducer.open``.
+
+        Without ``stores`` the topic is non-persistent: its entries have the positions 0:0, 0:1 and so on, which
+        receipts do not name.
+        """
         name = replicator_name(origin, destination)
         producer = await cls.open(link, topic, name=name, on_end=on_end)
         assert isinstance(producer, cls)
@@ -41,12 +47,17 @@ class ReplicatingProducer(RawProducer):
         producer._last = Position(-1, -1)
         producer._on_stored = on_stored
         producer._count = 0
+        producer._stores = stores
         return producer
 
     @property
     def unanswered(self) -> int:
         """The number of entries sent without a receipt."""
         return len(self._positions)
+
+    def next_positions(self, count: int) -> list[Position]:
+        """Return the positions of the next ``count`` entries of a non-persistent topic."""
+        return [Position(0, self._count + k) for k in range(count)]
 
     def send_from(
         self,
@@ -65,7 +76,11 @@ class ReplicatingProducer(RawProducer):
     def receipts(self, receipts: Sequence[Receipt]) -> None:
         waiting, stored = self._positions, []
         for receipt in receipts:
-            position = Position(receipt.sequence_id, receipt.highest_sequence_id)
+            position = (
+                Position(receipt.sequence_id, receipt.highest_sequence_id)
+                if self._stores
+                else Position(0, receipt.sequence_id)
+            )
             if waiting and waiting[0] == position:
                 self._last = waiting.popleft()
                 stored.append(position)

@@ -18,6 +18,7 @@ from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.topics.geo.replicator import Replicator
+from engine.broker.topics.geo.unstored_replicator import UnstoredReplicator
 from engine.broker.topics.limits import is_system
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -156,6 +157,10 @@ def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
             "msgDropRate": subscription.counters.dropped.per_second,
             "backlogSize": 0,
         }
+    for cluster, replication in out["replication"].items():
+        replicator = topic.replication.replicators.get(cluster)
+        drops = replicator.dropped if isinstance(replicator, UnstoredReplicator) else Rate()
+        replication["msgDropRate"] = drops.per_second
     del out["deduplicationStatus"]
     return out | {
         "backlogQuotaLimitSize": 0,

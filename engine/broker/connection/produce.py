@@ -108,7 +108,8 @@ class ProduceCommands:
             check_new_subscription(body.initial_subscription_name)
         origin = origin_of(producer_name)
         topic = await self._registry.get(name, create=True)
-        if origin and topic.policies.deduplication.enabled and not self._by_source(origin):
+        by_source = bool(origin) and (self._connection.replicates_by_source or not name.persistent)
+        if origin and topic.policies.deduplication.enabled and not by_source:
             # By the sequence ids of the original producers messages are taken for repetitions that are none.
             raise NotAllowed(
                 f"Replication from {origin} to a topic with deduplication needs a broker that names source positions: "
@@ -138,7 +139,7 @@ class ProduceCommands:
             access_mode=body.producer_access_mode,
             topic_epoch=topic_epoch,
             encrypted=body.encrypted,
-            origin=origin if self._by_source(origin) else "",
+            origin=origin if by_source else "",
         )
         await topic.deduplication.ready()
         if topic.rates.publish:
@@ -159,10 +160,6 @@ class ProduceCommands:
                 body.request_id, producer.name, schema_version=version, producer_ready=False
             )
         return self._attach(body.request_id, producer, epoch)
-
-    def _by_source(self, origin: str) -> bool:
-        """Return whether the client is a replicator of ``origin`` that names the source positions of its entries."""
-        return bool(origin) and self._connection.replicates_by_source
 
     async def _confirm(self, action: Action, resource: Resource) -> None:
         """Confirm a right of PRODUCER. Raises NotAuthorized, and the judge's retriable error."""
@@ -242,8 +239,11 @@ class ProduceCommands:
         )
 
     def _send_replicated(self, run: SendRun, producer: Producer, chunk: bool, marker: bool) -> None:
-        """Publish what a replicator sends, whose entries name their positions in the cluster of origin."""
-        named = name_positions(run)
+        """Publish what a replicator sends, whose entries name their positions in the cluster of origin.
+
+        Those of a non-persistent topic have none.
+        """
+        named = name_positions(run) if producer.topic.name.persistent else run.count
         if named:
             part = run if named == run.count else run.pick(range(named))
             Publish(part, producer, None, chunk, marker).start()

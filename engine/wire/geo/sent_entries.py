@@ -26,16 +26,18 @@ def origin_field(cluster: str) -> bytes:
 def sent_entry(run: Slice, i: int, origin: bytes, schema_version: bytes | None = None) -> bytes:
     """Return entry ``i`` for another cluster: ``origin`` is this cluster's ``origin_field``.
 
-    ``schema_version``: the version there of the entry's schema; None where it has none. Raises ValueError for an entry
-    without metadata.
+    ``schema_version``: the version there of the entry's schema; None where it has none. An entry of a non-persistent
+    topic has no position. Raises ValueError for an entry without metadata.
     """
     start, stop = run.spans[2 * i], run.spans[2 * i + 1]
     span = metadata_span(run.buf, start, stop)
     if span is None:
         raise ValueError(f"entry {run.position(i)} has no metadata")
-    text = b"%d:%d" % run.position(i)
-    pair = _KEY + varint(len(text)) + text
-    added = origin + b"\x22" + varint(len(pair)) + pair
+    added = origin
+    if run.ledger_id >= 0:
+        text = b"%d:%d" % run.position(i)
+        pair = _KEY + varint(len(text)) + text
+        added += b"\x22" + varint(len(pair)) + pair
     if schema_version is not None:
         added += b"\x82\x01" + varint(len(schema_version)) + schema_version
     metadata = run.buf[span[0] : span[1]] + added

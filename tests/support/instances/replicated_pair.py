@@ -75,11 +75,11 @@ class Pair:
     def replicator(self) -> Replicator:
         return self.us.topic.replication.replicators["eu"]
 
-    async def begin(self, policies: TopicPolicies = TO_BOTH) -> None:
+    async def begin(self, policies: TopicPolicies = TO_BOTH, name: TopicName = NAME) -> None:
         """Load the topic with these policies, and wait for its replicator's cursor."""
         self.us.everything.in_force = policies
-        await self.us.registry.unload(NAME)
-        await self.us.load()
+        await self.us.registry.unload(name)
+        await self.us.load(name)
         self._sequence = 0
         await until(lambda: "eu" in self.us.topic.replication.replicators)
 

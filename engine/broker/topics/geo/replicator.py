@@ -22,7 +22,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.control.rate_limit import RateLevel, RateLimit
-from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, facts_of
+from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, EntryFacts, facts_of
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import TopicPolicies
@@ -30,6 +30,7 @@ from engine.broker.ports import RemoteClusters
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.rates import TopicRates
 from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
+from engine.client.broker_link import BrokerLink
 from engine.client.errors import REFUSALS, ClientError, RefusedError, ServerError
 from engine.client.replicating_producer import ReplicatingProducer
 from engine.ledger.errors import LedgerError
@@ -291,20 +292,7 @@ class Replicator:
         client = await remotes.client(self.remote)
         await remotes.check_shape(client, self.remote, name)
         link = await client.owner(name.full)
-        if not link.features.supports_repl_dedup_by_lid_and_eid:
-            raise ReplicationBlocked(
-                f"The brokers of {self.remote} do not name source positions: Apache Pulsar 3.0.11, 4.0.4 or newer is "
-                "needed",
-                LinkCause.VERSION,
-            )
-        producer = await ReplicatingProducer.attach(
-            link,
-            name.full,
-            origin=host.context.identity.cluster,
-            destination=self.remote,
-            on_stored=self._stored,
-            on_end=lambda error: self._wake.set(),
-        )
+        producer = await self._attach(link)
         self._producer = producer
         self._versions.clear()
         self.connected_ms, self.address = host.context.clock.wall_ms(), link.peer_name
@@ -319,6 +307,27 @@ class Replicator:
             self._producer = None
             await self._close(producer)
             host.touched()
+
+    async def _attach(self, link: BrokerLink) -> ReplicatingProducer:
+        """Attach the producer there. Raises ReplicationBlocked, and as ``RawProducer.open``."""
+        if not link.features.supports_repl_dedup_by_lid_and_eid:
+            raise ReplicationBlocked(
+                f"The brokers of {self.remote} do not name source positions: Apache Pulsar 3.0.11, 4.0.4 or newer is "
+                "needed",
+                LinkCause.VERSION,
+            )
+        return await self._open(link)
+
+    async def _open(self, link: BrokerLink, *, stores: bool = True) -> ReplicatingProducer:
+        return await ReplicatingProducer.attach(
+            link,
+            self._host.name.full,
+            origin=self._host.context.identity.cluster,
+            destination=self.remote,
+            on_stored=self._stored,
+            on_end=lambda error: self._wake.set(),
+            stores=stores,
+        )
 
     async def _expire(self) -> None:
         """Pass what became too old while nothing could be sent, without waiting for the next periodic check."""
@@ -368,10 +377,7 @@ class Replicator:
         indexes, passed = [], []
         for i in view.indexes:
             facts = special.get(i)
-            if facts is not None and (
-                facts.replicated_from
-                or (facts.replicate_to and self.remote not in facts.replicate_to)
-            ):
+            if facts is not None and not self._is_for(facts):
                 passed.append(run.position(i))
             elif facts is not None and facts.transaction is not None:
                 raise ReplicationBlocked(
@@ -384,36 +390,52 @@ class Replicator:
             self._pass_over(passed)
         if not indexes:
             return
-        versions = await self._versions_of(producer, view, indexes)
+        due = Pick(run, indexes)
+        versions = await self._versions_of(producer, due)
         entries = [sent_entry(run, i, self._origin, versions.get(i)) for i in indexes]
         positions = [run.position(i) for i in indexes]
         counts = None if run.counts is None else [run.counts[i] for i in indexes]
-        now_s = self._host.context.clock.monotonic_s()
-        for k, i in enumerate(indexes):
+        self._note_sent(due, positions, entries)
+        producer.send_from(positions, entries, counts)
+
+    def _is_for(self, facts: EntryFacts) -> bool:
+        """Return whether an entry of these facts is of this cluster and may be sent to the other one (G3)."""
+        return not facts.replicated_from and (
+            not facts.replicate_to or self.remote in facts.replicate_to
+        )
+
+    def _note_sent(
+        self, view: View, positions: Sequence[Position], entries: Sequence[bytes]
+    ) -> None:
+        """Note entries that are sent: their receipts are awaited."""
+        run, now_s = view.run, self._host.context.clock.monotonic_s()
+        for k, i in enumerate(view.indexes):
             size = len(entries[k])
             self._sizes.append((positions[k], run.messages_of(i, i + 1), size, now_s))
             self._bytes += size
-        self._throttle.sent(Pick(run, indexes))
-        producer.send_from(positions, entries, counts)
+        self._throttle.sent(view)
 
-    async def _versions_of(
-        self, producer: ReplicatingProducer, view: View, indexes: Sequence[int]
-    ) -> dict[int, bytes]:
+    async def _versions_of(self, producer: ReplicatingProducer, view: View) -> dict[int, bytes]:
         """Return the version there of the schema of each entry that has one, by its index; register missing ones."""
-        run = view.run
-        wanted = set(indexes).intersection(tagged(run.buf, run.spans, _SCHEMA_VERSION))
         versions: dict[int, bytes] = {}
-        for i in sorted(wanted):
-            metadata = read_metadata(run.entry(i))
-            if metadata is None or not metadata.HasField("schema_version"):
-                continue
-            here = metadata.schema_version
+        for i, here in self._versions_named(view).items():
             if here not in self._versions:
                 self._versions[here] = await self._remotes.register_schema(
                     producer.link, self._host.name, here
                 )
             versions[i] = self._versions[here]
         return versions
+
+    @staticmethod
+    def _versions_named(view: View) -> dict[int, bytes]:
+        """Return the version here of the schema of each entry that names one, by its index."""
+        run = view.run
+        named: dict[int, bytes] = {}
+        for i in sorted({*view.indexes}.intersection(tagged(run.buf, run.spans, _SCHEMA_VERSION))):
+            metadata = read_metadata(run.entry(i))
+            if metadata is not None and metadata.HasField("schema_version"):
+                named[i] = metadata.schema_version
+        return named
 
     # --- outcomes -------------------------------------------------------------------------------
 

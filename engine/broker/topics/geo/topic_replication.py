@@ -8,6 +8,7 @@ from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.tasks import contained
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX, ReplicatedHost, Replicator
+from engine.broker.topics.geo.unstored_replicator import UnstoredReplicator
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerError
 from engine.managed.ledger import InitialPosition
@@ -18,7 +19,7 @@ RETRY_MAX_S = 30.0
 
 
 class TopicReplication:
-    """Replication of one persistent topic. ``replicators`` are those of the clusters that it is sent to, by name."""
+    """Replication of one topic. ``replicators`` are those of the clusters that it is sent to, by name."""
 
     __slots__ = ("_clusters", "_host", "_work", "replicators")
 
@@ -34,7 +35,7 @@ class TopicReplication:
         A list without this cluster is none that an administrator can set, so it changes nothing.
         """
         named, here = frozenset(clusters), self._host.context.identity.cluster
-        if here not in named or not self._host.name.persistent:
+        if here not in named:
             return
         self._clusters = named - {here}
         if self._work is None and not self._settled:
@@ -109,7 +110,8 @@ class TopicReplication:
             cursor = await managed.open_cursor(
                 CURSOR_PREFIX + remote, InitialPosition.LATEST, durable=True, cursor_properties={}
             )
-            replicator = self.replicators[remote] = Replicator(self._host, remote, cursor)
+            kind = Replicator if self._host.name.persistent else UnstoredReplicator
+            replicator = self.replicators[remote] = kind(self._host, remote, cursor)
             replicator.start()
         for remote in sorted(self.replicators.keys() - self._clusters):
             await self.replicators.pop(remote).stop()

@@ -7,6 +7,7 @@ TESTS = "unit/broker/topics/geo/test_replicated_entries.py"
 REPLICATOR = "engine/broker/topics/geo/replicator.py::Replicator"
 ADMINISTRATION = "unit/broker/administration/operations/test_replicated_topics.py"
 REPLICATOR_TESTS = "unit/broker/topics/geo/test_replicator.py"
+UNSTORED_TESTS = "unit/broker/topics/geo/test_unstored_replicator.py"
 ONCE = f"{TESTS}::test_g1_entries_sent_again_are_stored_once_by_their_positions"
 
 EDITS = (
@@ -67,13 +68,20 @@ EDITS = (
     ),
     Edit(
         "a-replicator-sends-back",
-        f"{REPLICATOR}._send",
-        "facts.replicated_from\n                or (",
+        f"{REPLICATOR}._is_for",
+        "not facts.replicated_from and (",
         "(",
         (
             f"{REPLICATOR_TESTS}::test_g3_an_entry_is_not_sent_back_or_to_clusters_that_it_is_not_for",
         ),
         "G3",
+    ),
+    Edit(
+        "messages-are-sent-to-a-cluster-that-receives-none",
+        "engine/broker/topics/geo/unstored_replicator.py::UnstoredReplicator._send_or_drop",
+        " or not self._has_room(producer, chosen)",
+        "",
+        (f"{UNSTORED_TESTS}::test_entries_without_a_receipt_bound_what_is_sent",),
     ),
     Edit(
         "receipts-of-other-positions-count",
