@@ -16,6 +16,7 @@ import hashlib
 import io
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -255,7 +256,7 @@ def install_command() -> None:
     """Write .venv/bin/magnetar, which an installed wheel has, too."""
     command = VENV / "bin" / "magnetar"
     text = f"""#!/bin/sh
-PYTHONPATH='{ROOT}' exec '{PYTHON}' -P -m magnetar "$@"
+PYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(str(PYTHON))} -P -m magnetar "$@"
 """
     if not command.exists() or command.read_text() != text:
         command.write_text(text)

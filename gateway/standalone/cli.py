@@ -6,6 +6,7 @@ import datetime
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import socket
 import sys
@@ -433,7 +434,7 @@ def _banner(
             *_analyses_lines(options),
             f"  logs and data             {folder}",
             *(
-                [f"  in another terminal       export MAGNETAR_DATA_DIR={folder}"]
+                [f"  in another terminal       export MAGNETAR_DATA_DIR={shlex.quote(str(folder))}"]
                 if args.memory
                 else []
             ),
@@ -484,6 +485,8 @@ def _secure_lines(
         f"  authority of TLS          {files.authority}",
         f"  superuser's token         {files.token('superuser')}",
         f"  superuser's certificate   {files.certificate('superuser')}, key {files.key('superuser')}",
-        f"  curl --cacert {files.authority} -H @{files.header} {https}/admin/v2/tenants",
-        f"  further tokens            magnetar tokens create --secret-key {files.token_key.as_uri()} --subject ROLE",
+        f"  curl --cacert {authority} -H {header} {https}/admin/v2/tenants",
+        "  further tokens            magnetar tokens create --secret-key"
+        f" {shlex.quote(files.token_key.as_uri())} --subject ROLE",
+    authority, header = shlex.quote(str(files.authority)), shlex.quote(f"@{files.header}")
     ]

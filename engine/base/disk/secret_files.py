@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import stat
 from functools import lru_cache
 from pathlib import Path
@@ -80,14 +81,14 @@ def remedies(path: str, mode: int, owner: int, user: int, *, in_group: bool = Fa
     if owner not in (user, 0):
         problems.append(
             f"{path} has a secret and belongs to another user ({owner}), who can read and change it: "
-            f"chown {user} {path}"
+            f"chown {user} {shlex.quote(path)}"
         )
     # Of a file of root's, as packages and Kubernetes make it: its group is that of the program.
     allowed = stat.S_IRGRP if in_group and owner == 0 != user else 0
     if mode & OTHERS & ~allowed:
         problems.append(
             f"{path} has a secret that other users may read (mode {stat.S_IMODE(mode):04o}): "
-            f"chmod {stat.S_IMODE(mode) & 0o700:03o} {path}"
+            f"chmod {stat.S_IMODE(mode) & 0o700:03o} {shlex.quote(path)}"
         )
     return problems
 

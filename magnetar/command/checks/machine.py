@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import shutil
 import ssl
 import stat
@@ -89,12 +90,12 @@ async def check_folder(data_dir: Path) -> AsyncIterator[Diagnosis]:
         return
     if not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
         yield problem(part, "cannot be written by this user",
-                      f"chown -R {os.geteuid()} {data_dir}, or run as its owner")  # fmt: skip
+                      f"chown -R {os.geteuid()} {shlex.quote(str(data_dir))}, or run as its owner")  # fmt: skip
     elif state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         yield problem(
             part,
             f"others may change it (mode {stat.S_IMODE(state.st_mode):04o})",
-            f"chmod go-w {data_dir}",
+            f"chmod go-w {shlex.quote(str(data_dir))}",
         )
     else:
         yield ok(part, f"mode {stat.S_IMODE(state.st_mode):04o}, writable")

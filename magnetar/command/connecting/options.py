@@ -5,6 +5,7 @@ A profile is a table ``[profiles.NAME]`` of ``~/.config/magnetar/config.toml`` w
 
 import functools
 import os
+import shlex
 import stat
 import tomllib
 from collections.abc import Callable, Mapping
@@ -238,7 +239,7 @@ def _profile(path: Path, name: str) -> Mapping[str, Any]:
         raise CommandFailed(
             f"{path} is open to other users (mode {stat.S_IMODE(mode):04o})",
             Exit.USAGE,
-            f"Correct it with: chmod 600 {path}",
+            f"Correct it with: chmod 600 {shlex.quote(str(path))}",
         )
     profiles = document.get("profiles", {})
     name = name or document.get("default", "")
