@@ -25,7 +25,7 @@ from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.log import LEVELS
 from engine.base.loop import EventLoop, shorten_collections
-from engine.base.settings import SettingsError
+from engine.base.settings import ProgramParser, SettingsError
 from engine.metadata.apart.stores import SERVICE_FORM
 from engine.metadata.connect import FORM, connect
 from engine.net.network import LoopNetwork, raise_socket_limit
@@ -36,9 +36,7 @@ log = logging.getLogger("bookie")
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Return the options by the names of their settings; None for an option that was not given."""
-    parser = argparse.ArgumentParser(
-        prog="magnetar bookie", description=__doc__, argument_default=None
-    )
+    parser = ProgramParser(prog="magnetar bookie", description=__doc__, argument_default=None)
     parser.add_argument("--data-dir", help="directory for journal and ledgers")
     parser.add_argument("--port", dest="bookie_port", help="BookKeeper port (3181)")
     parser.add_argument("--metadata", dest="metadata_url", help=FORM)

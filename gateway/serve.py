@@ -1,6 +1,5 @@
 """The gateway's process, ``python -m gateway.serve``: migrates the console's database, then serves the gateway."""
 
-import argparse
 import asyncio
 import fcntl
 import logging
@@ -24,7 +23,7 @@ from engine.base import log as logs
 from engine.base.addresses import ReachSettings
 from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop, shorten_collections
-from engine.base.settings import SettingsError
+from engine.base.settings import ProgramParser, SettingsError
 from engine.base.tasks import TaskScope
 from engine.net.network import raise_socket_limit
 from engine.net.tls import TlsFileError
@@ -108,7 +107,7 @@ def prepare(host: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="magnetar gateway", description=__doc__)
+    parser = ProgramParser(prog="magnetar gateway", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, help="instead of the setting http_port")
     parser.add_argument(

@@ -1,5 +1,6 @@
 """The worker's process, ``python -m gateway.worker``: Celery with the tasks of analyses."""
 
+import argparse
 import logging
 import os
 import sys
@@ -7,24 +8,37 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from engine.base import log as logs
+from engine.base.settings import ProgramParser
 from gateway.standalone.programs import SPARK_REMEDY
 
 ARGUMENTS = (
-    *("--quiet", "-A", "gateway", "worker", "--concurrency", "2", "--loglevel", "WARNING"),
+    *("--quiet", "-A", "gateway", "worker", "--loglevel", "WARNING"),
     *("--without-mingle", "--without-gossip"),
 )
 """Arguments of Celery's command line. Other workers' events are of no use to a worker."""
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run a worker with further ``arguments`` of Celery's, and exit with its status; EX_CONFIG without Celery.
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = ProgramParser(prog="magnetar worker", description=__doc__)
+    parser.add_argument(
+        "--concurrency",
+        type=int,
+        choices=range(1, 65),
+        metavar="N",
+        default=2,
+        help="analyses that run at the same time, 1 to 64 (2)",
+    )
+    parser.add_argument(
+        "--hostname",
+        help="name of this worker, where several run on a machine, such as worker2@%%h",
+    )
+    return parser.parse_args(arguments)
 
-    Without Celery the help is a line of usage and what to install.
-    """
+
+def main(arguments: Sequence[str]) -> None:
+    """Run a worker and exit with Celery's status; EX_CONFIG without Celery."""
+    given = _parse(arguments)
     if find_spec("celery") is None:
-        if {"-h", "--help"} & set(arguments):  # Celery's help of its options needs Celery.
-            print(f"usage: magnetar worker [OPTIONS OF CELERY]\n\nIt needs Spark: {SPARK_REMEDY}")
-            return
         logs.configure()
         logging.getLogger("worker").critical(
             "cannot start: Spark is not installed. Mend it with: %s", SPARK_REMEDY
@@ -35,8 +49,11 @@ def main(arguments: Sequence[str]) -> None:
 
     import gateway.celery  # noqa: F401
 
+    name = ("--hostname", given.hostname) if given.hostname else ()
     celery.main(
-        args=[*ARGUMENTS, *arguments], prog_name="magnetar worker", auto_envvar_prefix="CELERY"
+        args=[*ARGUMENTS, "--concurrency", str(given.concurrency), *name],
+        prog_name="magnetar worker",
+        auto_envvar_prefix="CELERY",
     )
 
 

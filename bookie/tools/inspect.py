@@ -5,7 +5,6 @@ first ledger directory. ``bookie`` takes the journal directory's ``current`` and
 prints a summary.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -31,6 +30,7 @@ from bookie.storage.rebuild import read_log
 from bookie.storage.runs import cut_frames
 from engine.base.disk.index_disk import IndexDisk, SystemIndexDisk
 from engine.base.errors import MagnetarError
+from engine.base.settings import ProgramParser
 
 FLAGS = ((FENCED, "fenced"), (LIMBO, "limbo"), (DELETED, "deleted"))
 
@@ -176,7 +176,7 @@ def _use_lines(index: BookieIndex, logs: LogFiles) -> Iterator[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="magnetar bookie inspect", description=__doc__)
+    parser = ProgramParser(prog="magnetar bookie inspect", description=__doc__)
     lines = {
         "journal": journal_lines,
         "log": log_lines,

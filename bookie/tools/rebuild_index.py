@@ -6,7 +6,6 @@ before the bookie serves. Refused while a bookie runs there, and when there is n
 error, never with "no such entry".
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +14,7 @@ from bookie.storage.index.manifest import read_manifest
 from bookie.storage.mark import read_mark
 from engine.base.disk.index_disk import IndexDisk, SystemIndexDisk
 from engine.base.errors import MagnetarError
+from engine.base.settings import ProgramParser
 
 
 def set_aside(disk: IndexDisk, directory: str, *, accept_limbo: bool) -> str:
@@ -42,7 +42,7 @@ def set_aside(disk: IndexDisk, directory: str, *, accept_limbo: bool) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="magnetar bookie rebuild-index", description=__doc__)
+    parser = ProgramParser(prog="magnetar bookie rebuild-index", description=__doc__)
     parser.add_argument("directory", metavar="LEDGER_DIR")
     parser.add_argument("--accept-limbo", action="store_true")
     arguments = parser.parse_args(argv)

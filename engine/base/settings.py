@@ -11,6 +11,7 @@ one program: they are read from ``MAGNETAR_<PROGRAM>_<NAME>``, else from a key o
 out-of-range settings raise SettingsError.
 """
 
+import argparse
 import difflib
 import os
 import re
@@ -21,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 from engine.base.errors import MagnetarError, MisuseError
 
@@ -526,3 +527,13 @@ def _parsed(kind: Any, raw: Any) -> Any:
         return kind(raw)
     except ValueError:
         return None
+
+
+class ProgramParser(argparse.ArgumentParser):
+    """Parser of a program's command line.
+
+    Wrong usage is reported in one line, and ends the process with status 2; ``--help`` has the usage.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}. See {self.prog} --help\n")

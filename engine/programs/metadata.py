@@ -19,7 +19,7 @@ from engine.base.disk.kernel_lane import KernelLane
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.loop import shorten_collections
-from engine.base.settings import SettingsError
+from engine.base.settings import ProgramParser, SettingsError
 from engine.metadata.server.server import MetadataServer
 from engine.metadata.server.settings import PROGRAM, MetadataProgramSettings
 from engine.net.network import LoopNetwork
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the options by the names of their settings; None for an option that was not given."""
-    parser = argparse.ArgumentParser(prog="magnetar metadata")
+    parser = ProgramParser(prog="magnetar metadata")
     parser.add_argument("--data-dir", help="folder of the log and the snapshots")
     parser.add_argument("--port", help="port of ZooKeeper's protocol (2181)")
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")

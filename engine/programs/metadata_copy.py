@@ -1,13 +1,12 @@
 """The command ``metadata copy FROM TO``: copies a metadata store into another one, of the same or of another kind."""
 
-import argparse
 import asyncio
 import logging
 import sys
 from collections.abc import Sequence
 
 from engine.base.errors import MagnetarError
-from engine.base.settings import SettingsError
+from engine.base.settings import ProgramParser, SettingsError
 from engine.metadata.connect import FORM, MetadataUrl, connect
 from engine.metadata.copying import CopiedNodes, CopyError, copy
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
@@ -18,7 +17,7 @@ REPORT_NODES = 10_000
 
 def main(argv: Sequence[str]) -> int:
     """Copy and return the exit status: 0 when all was copied and compared, 1 after an error, which one line names."""
-    parser = argparse.ArgumentParser(
+    parser = ProgramParser(
         prog="magnetar metadata copy",
         description="Copy all persistent nodes into an empty store, compare them, and let the numbers of sequential"
         " nodes continue. An interrupted copy is continued by the same command. Stop all programs that use either"

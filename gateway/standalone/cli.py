@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from engine.base import log as logs
 from engine.base.disk.secret_files import restrict
-from engine.base.settings import SettingsError, is_installed
+from engine.base.settings import ProgramParser, SettingsError, is_installed
 from gateway.standalone import data_folder, plan
 from gateway.standalone.control import NotRunningError, send_request
 from gateway.standalone.data_folder import LOCK, OWN_PATHS
@@ -54,7 +54,7 @@ CHILDREN_END_S = 20.0
 
 def main(argv: Sequence[str], prog: str = "manage.py standalone") -> int:
     """Run the command line of the program ``prog``; return the exit code."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+    parser = ProgramParser(prog=prog, description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     dev = verbs.add_parser("dev", help="start an instance of one bookie and one broker")
     _add_start_options(dev)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import click
 
 from magnetar import __version__
-from magnetar.command.exits import Exit
+from magnetar.command.exits import CommandFailed, Exit
 
 
 class CommandEntry(NamedTuple):
@@ -105,6 +105,14 @@ def main() -> None:
     except click.exceptions.Abort:
         click.echo("magnetar: interrupted", err=True)
         raise SystemExit(int(Exit.INTERRUPTED)) from None
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "magnetar"
+        text = error.format_message().rstrip(".")
+        CommandFailed(text, Exit.USAGE, f"See {path} --help").show()
+        raise SystemExit(int(Exit.USAGE)) from None
     except click.ClickException as error:
         error.show()
         raise SystemExit(error.exit_code) from None

@@ -9,6 +9,8 @@ from importlib import import_module
 
 import click
 
+from magnetar.command.exits import CommandFailed, Exit
+
 Run = Callable[[list[str]], int | None]
 """Runs a program with its arguments and returns its exit status, None for 0; or exits itself."""
 
@@ -98,9 +100,15 @@ def _instance(verb: str) -> Run:
 
 def _manage(arguments: list[str]) -> int | None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
-    from django.core.management import execute_from_command_line
+    from django.core.management import ManagementUtility, get_commands
 
-    execute_from_command_line(["magnetar manage", *arguments])
+    known = ("help", "--help", "-h", "version", "--version")
+    # Django's exit status for an unknown command is that of one that failed.
+    if arguments and arguments[0] not in (*known, *get_commands()):
+        raise CommandFailed(
+            f"manage has no command {arguments[0]!r}", Exit.USAGE, "See magnetar manage help"
+        )
+    ManagementUtility(["magnetar manage", *arguments]).execute()
     return None
 
 
@@ -135,7 +143,7 @@ gateway = server(
 )
 worker = server(
     "worker",
-    "Run a worker of analyses until SIGTERM or Ctrl-C; needs Redis and the extra `spark`. Options are Celery's.",
+    "Run a worker of analyses until SIGTERM or Ctrl-C; needs Redis and the extra `spark`. `--help` lists the options.",
     _worker,
 )
 certificates = program(

@@ -17,6 +17,7 @@ from engine.auth.certificate_authority import (
 )
 from engine.auth.private_files import write_private
 from engine.base.clock import Clock, SystemClock
+from engine.base.settings import ProgramParser
 
 AUTHORITY = "authority"
 
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str], clock: Clock | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="magnetar certificates", description=__doc__)
+    parser = ProgramParser(prog="magnetar certificates", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     command = commands.add_parser(AUTHORITY, help="make an authority: authority.cert.pem, .key.pem")
     _add_common(command, days=3650)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from engine.base.settings import SettingsError
+from engine.base.settings import ProgramParser, SettingsError
 from engine.metadata.apart.stores import StoreUrls
 from engine.metadata.connect import ETCD, NOT_BUILT, ZOOKEEPER
 
@@ -11,7 +11,7 @@ _SCHEMES = frozenset({ZOOKEEPER, ETCD, *NOT_BUILT})
 COUNT_MAX = 1 << 20
 
 
-class CommandParser(argparse.ArgumentParser):
+class CommandParser(ProgramParser):
     """Parser whose options must be given in full; an error names the argument and ends the process with status 2."""
 
     def __init__(self, name: str, text: str) -> None:

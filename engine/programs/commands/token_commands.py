@@ -35,7 +35,7 @@ from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import Entropy, RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.log import LogSettings
-from engine.base.settings import Program
+from engine.base.settings import Program, ProgramParser
 from engine.metadata.apart.stores import connect_stores
 from engine.metadata.connect import FORM
 from engine.metadata.settings import MetadataSettings
@@ -87,7 +87,7 @@ def main(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="magnetar tokens", description=__doc__)
+    parser = ProgramParser(prog="magnetar tokens", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
 
     command = commands.add_parser("create-secret-key", help="make a secret key")

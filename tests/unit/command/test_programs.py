@@ -1,14 +1,22 @@
 """``magnetar <program>``: arguments reach the program as they are, and its exit status is the command's."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
+from bookie.__main__ import main as bookie_main
+from engine.__main__ import COMMANDS as ENGINE_COMMANDS
+from engine.__main__ import main as engine_main
+from gateway.serve import main as gateway_main
+from gateway.standalone.cli import main as standalone_main
+from gateway.worker import main as worker_main
 from magnetar.command import main
 from magnetar.command.exits import Exit
-from magnetar.command.programs import program
+from magnetar.command.programs import program as program_command
 
 
 def run(*arguments: str) -> Result:
@@ -37,9 +45,62 @@ def test_arguments_are_passed_as_they_are(status: int) -> None:
         return status
 
     words = ["--port", "1", "--help", "-x", "name", "--", "last"]
-    result = CliRunner().invoke(program("bookie", "A bookie.", note), words)
+    result = CliRunner().invoke(program_command("bookie", "A bookie.", note), words)
     assert seen == [words]
     assert result.exit_code == status
+
+
+PROGRAMS: list[tuple[Callable[[list[str]], object], str]] = [
+    *((engine_main, name) for name in ("", "broker", "proxy", "metadata", "metadata copy")),
+    *((engine_main, name) for name in ("tokens create", "certificates authority")),
+    *((engine_main, name) for name in ENGINE_COMMANDS),
+    *((bookie_main, ""), (gateway_main, ""), (worker_main, ""), (standalone_main, "run")),
+]
+"""Programs as ``python -m`` calls them."""
+
+
+def ended_as_wrong_usage(call: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line that a call with a wrong option writes, after its exit status 2."""
+    try:
+        code = call()
+    except SystemExit as error:
+        code = error.code
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (Exit.USAGE, "")
+    assert shown.err.count("\n") == 1, shown.err
+    return shown.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        *((name,) for name in main.COMMANDS),
+        *(("topics", "list"), ("init", "cluster"), ("metadata", "copy"), ("bookie", "inspect")),
+        *(("bookie", "rebuild-index"), ("tokens", "create"), ("certificates", "authority")),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_of_a_command_is_one_line_and_exits_with_2(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["magnetar", *words, "--no-such"])
+    assert "magnetar" in ended_as_wrong_usage(main.main, capsys)
+
+
+@pytest.mark.parametrize(("program", "words"), PROGRAMS)
+def test_wrong_usage_of_a_program_is_one_line_and_exits_with_2(
+    program: Callable[[list[str]], object], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended_as_wrong_usage(lambda: program([*words.split(), "--no-such"]), capsys)
+
+
+def test_a_worker_without_celery_refuses_wrong_options_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gateway.worker.find_spec", lambda name: None)
+    line = ended_as_wrong_usage(lambda: worker_main(["--concurrency", "0"]), capsys)
+    assert line.startswith("magnetar worker: argument --concurrency: ")
 
 
 @pytest.mark.parametrize("name", ["broker", "proxy"])
