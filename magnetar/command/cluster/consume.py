@@ -29,7 +29,11 @@ TYPES = ("exclusive", "shared", "failover", "key-shared")
 @click.option(
     "--no-ack", is_flag=True, help="Acknowledge nothing: the subscription keeps all messages."
 )
-@click.option("--raw", is_flag=True, help="Show payloads as they are, not decoded by their schema.")
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="Write the bytes of payloads exactly and nothing between them; as text to a terminal.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Show id, time, key and properties, too.")
 @json_option
 @connection_options
@@ -66,6 +70,8 @@ def command(
         place = parse_start(start, SystemClock().wall_ms())
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--from") from None
+    if raw and verbose and not as_json:
+        raise click.UsageError("--raw writes payloads alone: leave --verbose out, or add --json")
     if subscription is None and (no_ack or kind != TYPES[0]):
         raise click.UsageError("--no-ack and --type are for --subscription")
     if subscription is not None and not subscription.strip():

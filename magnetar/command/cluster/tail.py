@@ -11,7 +11,11 @@ from magnetar.command.output import json_option
 @click.argument("topic")
 @click.option("--count", "-n", type=click.IntRange(1), help="End after so many messages.")
 @click.option("--timeout", type=DURATION, help="End when no message arrives for this time.")
-@click.option("--raw", is_flag=True, help="Show payloads as they are, not decoded by their schema.")
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="Write the bytes of payloads exactly and nothing between them; as text to a terminal.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Show id, time, key and properties, too.")
 @json_option
 @connection_options
@@ -35,6 +39,8 @@ def command(
     from magnetar.command.messages.reading import ReadOptions, read
     from magnetar.command.messages.starts import LATEST
 
+    if raw and verbose and not as_json:
+        raise click.UsageError("--raw writes payloads alone: leave --verbose out, or add --json")
     name = full_name(topic)
     options = ReadOptions(
         LATEST, count=count, timeout_s=timeout, verbose=verbose, raw=raw, as_json=as_json

@@ -1,6 +1,7 @@
 """The work of ``magnetar consume`` and ``magnetar tail`` (P2)."""
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -163,21 +164,26 @@ class Printer:
         self.options = options
         self.printed = 0
         self._decoding = decoding
+        # A terminal is not given bytes that may change its state.
+        self._exact = options.raw and not options.as_json and not sys.stdout.isatty()
 
     async def write(self, run: Sequence[Incoming]) -> None:
-        """Write a line for each message, and return once all were accepted by the system. Raises CommandFailed."""
-        rows = [await self._row(message) for message in run]
-        if not rows:
+        """Write each message, and return once all were accepted by the system. Raises CommandFailed."""
+        if not run:
             return
+        if self._exact:
+            output: str | bytes = b"".join(message.content or b"" for message in run)
+        else:
+            output = "\n".join([await self._row(message) for message in run])
         try:
-            click.echo("\n".join(rows))
+            click.echo(output, nl=not self._exact)
         except BrokenPipeError:
             raise
         except OSError as error:
             raise CommandFailed(
                 f"cannot write the output after {count(self.printed)}: {error.strerror}"
             ) from error
-        self.printed += len(rows)
+        self.printed += len(run)
 
     async def _row(self, message: Incoming) -> str:
         options = self.options

@@ -1,6 +1,7 @@
 """``produce``, ``consume`` and ``tail`` with a broker in this process."""
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -63,6 +64,27 @@ async def test_receipts_are_ids_by_which_messages_are_read(cluster: Cluster, cap
     rows = await printed(capsys, read_options)
     assert [row["message_id"] for row in rows] == out.split()
     assert [row["payload"] for row in rows] == ["a", "b"]
+
+
+async def test_raw_payloads_are_written_exactly(
+    cluster: Cluster, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    payloads = [bytes(range(256)), b"", b"a\n", b"base64:", b"\xff" * 70_000]
+    await publish(CONNECTION, TOPIC, options(files=[BytesIO(payload) for payload in payloads]))
+    capfdbinary.readouterr()
+    await read(CONNECTION, TOPIC, ReadOptions(EARLIEST, until_end=True, raw=True))
+    assert capfdbinary.readouterr().out == b"".join(payloads)
+
+
+async def test_raw_payloads_are_safe_text_to_a_terminal(
+    cluster: Cluster, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish(CONNECTION, TOPIC, options(files=[BytesIO(b"\x1b[2J"), BytesIO(b"\xff")]))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert await printed(capsys, ReadOptions(EARLIEST, until_end=True, raw=True)) == [
+        "\\x1b[2J",
+        "base64:/w==",
+    ]
 
 
 async def test_everything_of_a_message_arrives(cluster: Cluster, capsys: Any) -> None:
