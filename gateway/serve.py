@@ -79,12 +79,14 @@ def _migrating(connection: Any) -> Iterator[None]:
 
 
 def announce_set_up() -> None:
-    """Print the code by which the first person is created, if one is needed."""
+    """Write the code by which the first person is created, if one is needed; print it where a terminal shows it."""
     from django.db import connection
 
     from gateway.people import set_up
 
-    set_up.announce(settings.ENVIRONMENT.data_dir)
+    code = set_up.announce(settings.ENVIRONMENT.data_dir)
+    if code and sys.stderr.isatty():
+        print(f"the code is {code}", file=sys.stderr)
     connection.close()
 
 

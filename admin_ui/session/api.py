@@ -154,7 +154,7 @@ class SignInView(_DoorView):
 
 
 class SetUpView(_DoorView):
-    """Create the first person, a superuser, with the code that the gateway prints, and begin its session."""
+    """Create the first person, a superuser, with the one-time code of the gateway, and begin its session."""
 
     calls = {
         "post": Call(

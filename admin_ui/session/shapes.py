@@ -40,7 +40,7 @@ class SessionAnswer(s.Serializer[object]):
     authentication = s.BooleanField()
     authorization = s.BooleanField()
     set_up_needed = s.BooleanField(
-        help_text="whether the first person is to be created, with the code that the gateway prints"
+        help_text="whether the first person is to be created, with the one-time code of the gateway"
     )
     password_sign_in = s.BooleanField()
     providers = SignInProvider(many=True)

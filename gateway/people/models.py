@@ -54,7 +54,7 @@ class PersonSession(AbstractBaseSession):
 
 
 class SetUp(models.Model):
-    """The one row while the first person may be created with the code that gateways print."""
+    """The one row while the first person may be created with the code that gateways write."""
 
     nonce = models.CharField(
         max_length=64, help_text="makes the code, with the gateway's secret key"

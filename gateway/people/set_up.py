@@ -1,7 +1,7 @@
-"""The first person (A28), a superuser: created with a code that the gateways print while there is no person.
+"""The first person (A28), a superuser: created with a code that the gateways write while there is no person.
 
-The code is made of a stored number and the gateways' secret key, so all gateways of one database print the same one,
-and the database alone does not show it. All functions use the database, and run in a thread.
+The code is made of a stored number and the gateways' secret key, so all gateways of one database write the same one,
+and the database alone does not show it. No log has it. All functions use the database, and run in a thread.
 """
 
 import base64
@@ -57,14 +57,14 @@ def _code_of(row: SetUp) -> str:
 
 
 def announce(data_dir: Path) -> str:
-    """Write the code to the log and to a file for the owner alone, and return it; empty when none is needed."""
+    """Write the code to a file for the owner alone, which the log names, and return it; empty when none is needed."""
     path = data_dir / FILE_NAME
     if not is_needed():
         path.unlink(missing_ok=True)
         return ""
     text = code()
     replace_private(path, f"{text}\n".encode())
-    log.warning("no person exists yet: create the first one at /set-up with the code %s", text)
+    log.warning("no person exists yet: create the first one at /set-up with the code in %s", path)
     return text
 
 
@@ -77,7 +77,9 @@ def complete(request: HttpRequest, given: str, name: str, password: str) -> Any:
     if not is_needed():
         raise Conflict(CLOSED)
     if not _is_right(given):
-        raise Forbidden("The code is wrong; the gateway prints it at its start")
+        raise Forbidden(
+            f"The code is wrong; it is in the file {FILE_NAME} of a gateway's data folder"
+        )
     with transaction.atomic():
         # Of several calls at once, the first to delete the row makes the person.
         deleted, _ = SetUp.objects.filter(pk=1).delete()

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from engine.base import log as logs
 from engine.base.disk.secret_files import restrict
@@ -429,7 +429,9 @@ def _banner(
                 else ()
             ),
             *_proxy_lines(host, ports.get("proxy")),
-            *_set_up_lines(folder, host, all_ports["HTTP"]),
+            *_set_up_lines(
+                folder, f"{http}/set-up", stream=sys.stderr if args.json else sys.stdout
+            ),
             f"  metadata (ZooKeeper API)  {host}:{ports['zookeeper']['zookeeper']}",
             *_analyses_lines(options),
             f"  logs and data             {folder}",
@@ -466,13 +468,18 @@ def _analyses_lines(options: plan.InstanceOptions) -> list[str]:
     return [f"  {label:<25} {text}" for label, text in zip(labels, missing, strict=False)]
 
 
-def _set_up_lines(data_dir: Path, host: str, port: int) -> list[str]:
-    """Return where the first person of the console is created, with the code for it, while there is none."""
+def _set_up_lines(data_dir: Path, page: str, stream: TextIO) -> list[str]:
+    """Return where the first person of the console is created, while there is none.
+
+    The code for it is shown by a terminal alone: everything else may be a log.
+    """
+    path = data_dir / "set-up-code"
     try:
-        code = (data_dir / "set-up-code").read_text().strip()
+        code = path.read_text().strip()
     except FileNotFoundError:
         return []
-    return [f"  first person              http://{host}:{port}/set-up with the code {code}"]
+    place = code if stream.isatty() else f"in {path}"
+    return [f"  first person              {page} with the code {place}"]
 
 
 def _secure_lines(
@@ -480,6 +487,7 @@ def _secure_lines(
 ) -> list[str]:
     """Return how to sign in: no line has a secret."""
     https = f"https://{host}:{https_port}"
+    authority, header = shlex.quote(str(files.authority)), shlex.quote(f"@{files.header}")
     return [
         f"  the same by TLS           {https} and pulsar+ssl://{host}:{broker['pulsar+ssl']}",
         f"  authority of TLS          {files.authority}",
@@ -488,5 +496,4 @@ def _secure_lines(
         f"  curl --cacert {authority} -H {header} {https}/admin/v2/tenants",
         "  further tokens            magnetar tokens create --secret-key"
         f" {shlex.quote(files.token_key.as_uri())} --subject ROLE",
-    authority, header = shlex.quote(str(files.authority)), shlex.quote(f"@{files.header}")
     ]

@@ -1360,7 +1360,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Create the first person, a superuser, with the code that the gateway prints, and begin its session. */
+        /** @description Create the first person, a superuser, with the one-time code of the gateway, and begin its session. */
         post: operations["setUp"];
         delete?: never;
         options?: never;
@@ -3681,7 +3681,7 @@ export interface components {
         SessionAnswer: {
             authentication: boolean;
             authorization: boolean;
-            /** @description whether the first person is to be created, with the code that the gateway prints */
+            /** @description whether the first person is to be created, with the one-time code of the gateway */
             set_up_needed: boolean;
             password_sign_in: boolean;
             providers: components["schemas"]["SignInProvider"][];

@@ -127,13 +127,22 @@ def test_no_secret_is_in_a_log_a_command_line_or_an_answer(secured: Secured) -> 
         if not line.startswith("-----")
     ]
     secrets += [files.token_key.read_bytes().hex(), files.redis_password.read_text()]
+    data_dir = secured.instance.data_dir
+    secrets += [
+        (data_dir / name).read_text().strip()
+        for name in ("internal-token", "set-up-code", "secret_key")
+    ]
+    assert min(map(len, secrets)) >= 16
     texts = {
         str(path): path.read_text(errors="replace")
-        for path in (secured.instance.data_dir / "logs").iterdir()
+        for path in [*(data_dir / "logs").iterdir(), data_dir / "supervisor.log"]
     }
     children = secured.instance.control("status")["children"]
     for pid in [child["pid"] for child in children if child["pid"]]:
-        texts[f"command line of {pid}"] = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+        process = Path(f"/proc/{pid}")
+        texts[f"command line of {pid}"] = (process / "cmdline").read_bytes().decode()
+        texts[f"environment of {pid}"] = (process / "environ").read_bytes().decode()
+        assert (process / "environ").stat().st_mode & 0o777 == 0o400
     shown = ("-H", f"@{files.header}")
     for path in (
         *("/admin/v2/brokers/configuration/runtime", "/admin/v2/brokers/configuration"),

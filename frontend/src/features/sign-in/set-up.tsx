@@ -9,7 +9,7 @@ import styles from "./sign-in.module.css";
 
 const LABELS = { code: "The code", name: "The name", password: "The password" };
 
-/** Creates the first person of an instance, by the code that its start printed. */
+/** Creates the first person of an instance, by the code that its start wrote. */
 export function SetUp() {
   const [code, setCode] = useState("");
   const [name, setName] = useState("");
@@ -37,7 +37,7 @@ export function SetUp() {
         <AttemptError error={refusals.rest} />
         <TextInput
           label="One-time code"
-          description="Printed when the gateway started, and in its log"
+          description="In the file set-up-code of the gateway's data folder; a terminal shows it at the start"
           name="one-time-code"
           autoComplete="off"
           spellCheck={false}

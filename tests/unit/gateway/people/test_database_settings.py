@@ -1,5 +1,6 @@
 """The setting of the console's database: what it connects to, and that no password is shown."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +135,14 @@ def test_after_an_error_a_connection_that_serves_no_more_is_replaced(
         assert not wrapper.errors_occurred
 
 
-def test_a_started_instance_names_the_code_of_the_first_person(tmp_path: Path) -> None:
-    assert _set_up_lines(tmp_path, "127.0.0.1", 8080) == []
+def test_a_started_instance_shows_the_code_of_the_first_person_on_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, stream = "http://127.0.0.1:8080/set-up", io.StringIO()
+    assert _set_up_lines(tmp_path, page, stream) == []
     (tmp_path / "set-up-code").write_text("AAAA-BBBB\n")
-    [line] = _set_up_lines(tmp_path, "127.0.0.1", 8080)
-    assert line.split()[-5:] == ["http://127.0.0.1:8080/set-up", "with", "the", "code", "AAAA-BBBB"]
+    [line] = _set_up_lines(tmp_path, page, stream)
+    assert line.split(maxsplit=2)[2] == f"{page} with the code in {tmp_path / 'set-up-code'}"
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    [line] = _set_up_lines(tmp_path, page, stream)
+    assert line.split()[-5:] == [page, "with", "the", "code", "AAAA-BBBB"]

@@ -1,4 +1,4 @@
-"""The first person, who is created with a code that the gateways print, and by nothing else."""
+"""The first person, who is created with a code that the gateways write, and by nothing else."""
 
 import logging
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.support.access.callers import by_token
 
 @pytest.fixture
 def printed(door: Any, settings: Any, tmp_path: Path) -> str:
-    """The code that the start printed."""
+    """The code that the start wrote."""
     from dataclasses import replace
 
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, data_dir=tmp_path)
@@ -42,13 +42,14 @@ def test_the_code_makes_the_first_person_a_superuser_once(
     assert other.sign_in("ann").status == 200
 
 
-def test_the_start_prints_the_code_to_the_log_and_to_a_file_for_the_owner(
+def test_the_start_writes_the_code_to_a_file_for_the_owner_and_not_to_the_log(
     printed: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         assert set_up.announce(tmp_path) == printed
-    assert printed in caplog.text
     file = tmp_path / set_up.FILE_NAME
+    assert str(file) in caplog.text
+    assert printed not in caplog.text
     assert (file.read_text(), file.stat().st_mode & 0o777) == (f"{printed}\n", 0o600)
     assert len(printed.replace("-", "")) == 16
     get_user_model().objects.create_superuser("admin")
