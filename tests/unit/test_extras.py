@@ -114,3 +114,16 @@ def test_protobuf_is_at_least_as_new_as_the_compiler_of_the_parsers() -> None:
 
 def test_the_version_of_the_wheel_is_that_of_the_command() -> None:
     assert PROJECT["version"] == magnetar.__version__
+
+
+def test_extras_that_documents_and_messages_name_exist() -> None:
+    paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    paths += [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    named = {
+        plain(name)
+        for path in paths
+        for names in re.findall(r"\bmagnetar\[([\w,-]+)\]", path.read_text())
+        for name in names.split(",")
+    }
+    assert named
+    assert named - LISTS.keys() == set()
