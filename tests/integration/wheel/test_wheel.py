@@ -6,126 +6,22 @@
 import hashlib
 import json
 import os
-import shutil
-import signal
+import re
 import subprocess
 import sys
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from email.parser import Parser
 from pathlib import Path
-from typing import IO
 
-import pytest
-
+from tests.integration.wheel.installed import ROOT, STARTED_S, Installed, build
 from tests.support.ports import free_ports
 from tests.support.waiting import until_blocking
 
-ROOT = Path(__file__).parents[3]
 BYTES_MAX = 150_000_000
 """Bytes of the files of an environment, with those of compiled modules."""
 PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
-STARTED_S = 60.0
-RESOLUTION = os.environ.get("WHEEL_RESOLUTION", "")
-
-
-def build(folder: Path, **variables: str) -> Path:
-    """Build the wheel as `make wheel` does, without a new build of the console and the documentation."""
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    environment = {**os.environ, **variables}
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
-    (wheel,) = folder.glob("magnetar-*.whl")
-    return wheel
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not (ROOT / "docs" / "_build" / "html" / "searchindex.js").exists():
-        subprocess.run(["make", "docs"], cwd=ROOT, check=True)
-    return build(tmp_path_factory.mktemp("wheel"))
-
-
-class Installed:
-    """An environment with the wheel, and a user who has nothing else."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home = folder / "home"
-        self.venv = folder / "venv"
-        self.home.mkdir()
-        self._processes: list[subprocess.Popen[bytes]] = []
-
-    @property
-    def packages(self) -> Path:
-        (folder,) = self.venv.glob("lib/python*/site-packages")
-        return folder
-
-    def environment(self, **variables: str) -> dict[str, str]:
-        path = f"{self.venv / 'bin'}:/usr/bin:/bin"
-        return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", **variables}
-
-    def run(
-        self, *arguments: str, cwd: Path | None = None, **variables: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run ``magnetar`` to its end."""
-        return subprocess.run(
-            [self.venv / "bin" / "magnetar", *arguments],
-            cwd=cwd or self.home,
-            env=self.environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=STARTED_S,
-        )
-
-    @contextmanager
-    def running(
-        self, *arguments: str, log: Path, stdout: int | IO[bytes] | None = None, **variables: str
-    ) -> Iterator[subprocess.Popen[bytes]]:
-        """Run ``magnetar`` for the length of the block; it must end with status 0 on SIGINT."""
-        with log.open("ab") as errors:
-            process = subprocess.Popen(
-                [self.venv / "bin" / "magnetar", *arguments],
-                cwd=log.parent,
-                env=self.environment(**variables),
-                stdout=stdout or errors,
-                stderr=errors,
-            )
-        try:
-            yield process
-            process.send_signal(signal.SIGINT)
-            assert process.wait(STARTED_S) == 0, log.read_text()
-        finally:
-            process.kill()
-            process.wait()
-
-
-def uv() -> str:
-    path = shutil.which("uv") or shutil.which("uv", path=ROOT / ".tools" / "bin")
-    if path is None:
-        pytest.skip("no uv on PATH or in .tools: the wheel is not installed")
-    return path
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    installed = Installed(tmp_path_factory.mktemp("installed"))
-    subprocess.run([uv(), "venv", "-q", "--python", sys.executable, installed.venv], check=True)
-    command = [uv(), "pip", "install", "-q", "--compile-bytecode", "--python"]
-    command += [str(installed.venv / "bin" / "python")]
-    if RESOLUTION:
-        command += ["--resolution", RESOLUTION]
-    else:
-        command += ["-c", str(ROOT / "requirements.lock")]
-    # What `make dev` has installed is in the cache.
-    for options in (["--offline"], []):
-        done = subprocess.run([*command, *options, str(wheel)], capture_output=True, text=True)
-        if done.returncode == 0:
-            # Another distribution of the environment has a package of the same name as ours.
-            (installed.packages / "engine").mkdir()
-            (installed.packages / "engine" / "__init__.py").write_text("raise ImportError\n")
-            return installed
-    pytest.skip(f"the packages of the wheel cannot be had: {done.stderr.strip()[-300:]}")
 
 
 def test_all_lies_under_one_name(wheel: Path) -> None:
@@ -148,11 +44,11 @@ def test_all_lies_under_one_name(wheel: Path) -> None:
 
 def test_the_metadata_say_who_may_use_it_and_for_what(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
-    metadata = Parser().parsestr(
-        archive.read("magnetar-0.1.0.dist-info/METADATA").decode(), headersonly=True
-    )
+    metadata = Parser().parsestr(archive.read("magnetar-0.1.0.dist-info/METADATA").decode())
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload().startswith("# Magnetar\n")
+    assert re.findall(r"\]\((?!https://)[^)]*\)", metadata.get_payload()) == []
     assert {"spark", "daphne", "postgres"} <= set(metadata.get_all("Provides-Extra", []))
     done = subprocess.run(
         [sys.executable, "-m", "twine", "check", "--strict", wheel], capture_output=True, text=True
@@ -250,29 +146,7 @@ def test_each_server_runs_as_a_program_of_its_own(installed: Installed, tmp_path
 def test_the_first_message_of_an_instance_for_development(
     installed: Installed, tmp_path: Path
 ) -> None:
-    names = (
-        "ZOOKEEPER",
-        "BOOKIE",
-        "BROKER",
-        "HTTP",
-        "BROKER_HTTP",
-        "BOOKIE_HTTP",
-        "REDIS",
-        "SPARK",
-    )
-    ports = {f"MAGNETAR_{name}_PORT": str(p) for name, p in zip(names, free_ports(8), strict=True)}
-    log, output = tmp_path / "dev.log", tmp_path / "dev.json"
-    with (
-        output.open("wb") as stdout,
-        installed.running("dev", "--json", log=log, stdout=stdout, **ports) as process,
-    ):
-
-        def is_ready() -> bool:
-            assert process.poll() is None, log.read_text()
-            return output.read_text().endswith("\n")
-
-        until_blocking(is_ready, log.read_text, STARTED_S)
-        ready = json.loads(output.read_text())
+    with installed.instance(tmp_path / "dev.log") as ready:
         assert ready["ready"] is True
         assert ready["data_dir"] == str(installed.home / ".local" / "share" / "magnetar")
         at = ("--url", ready["pulsar"], "--admin-url", ready["http"])
@@ -290,8 +164,9 @@ def test_the_first_message_of_an_instance_for_development(
         status = installed.run("status", "--json")
         states = {child["name"]: child["state"] for child in json.loads(status.stdout)}
         assert states["broker-1"] == "running"
-        taken = installed.run("dev", MAGNETAR_DATA_DIR=str(tmp_path / "other"), **ports)
+        taken = installed.run(
+            "dev", MAGNETAR_DATA_DIR=str(tmp_path / "other"), **ready["variables"]
+        )
         assert taken.returncode == 1
         assert "MAGNETAR_PORT_OFFSET=4000 magnetar dev" in taken.stderr
     assert (installed.home / ".local" / "share" / "magnetar" / "bookie-1").is_dir()
-    assert output.read_text().count("\n") == 1
