@@ -46,9 +46,9 @@ def table(
         by_side = {side: results.get((row, side), {}) for side in (*mine, *shown, *others)}
         first = next((rounds for side in mine if (rounds := by_side[side])), {})
         for figure in medians(list(first.values())) if first else ():
-            cells = [_cell(figure, by_side[side]) for side in (*mine, *shown)]
+            cells = [cell(figure, by_side[side]) for side in (*mine, *shown)]
             for other in others:
-                cells.append(_cell(figure, by_side[other]))
+                cells.append(cell(figure, by_side[other]))
                 cells += [_ratio(figure, by_side[side], by_side[other]) for side in mine]
             yield f"| {row} | {figure} | {' | '.join(cells)} |"
 
@@ -57,7 +57,8 @@ def _values(figure: str, rounds: Rounds) -> dict[int, float]:
     return {number: figures[figure] for number, figures in rounds.items() if figure in figures}
 
 
-def _cell(figure: str, rounds: Rounds) -> str:
+def cell(figure: str, rounds: Rounds) -> str:
+    """Return the median of a figure with its range; a dash where no round has it."""
     values = list(_values(figure, rounds).values())
     if not values:
         return "–"
