@@ -134,9 +134,11 @@ class RawProducer:
             self._unanswered.append(sequence)
             self.link.send(say.send(self.producer_id, sequence, entry, is_chunk=True))
 
-    def _check_size(self, size: int) -> None:
-        if size > self.link.max_message_size:
-            raise MessageTooLargeError(too_large(size, self.link.max_message_size))
+    def _check_size(self, size: int, spare: int = 0) -> None:
+        """Raise MessageTooLargeError for an entry more than ``spare`` bytes above the broker's limit."""
+        bytes_max = self.link.max_message_size + spare
+        if size > bytes_max:
+            raise MessageTooLargeError(too_large(size, bytes_max))
 
     async def drained(self) -> None:
         """Wait until all entries sent have their receipts. Raises the error that ended the producer; cancel-safe."""

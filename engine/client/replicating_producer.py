@@ -7,11 +7,15 @@ from engine.base.ids import Position
 from engine.client.broker_link import BrokerLink
 from engine.client.raw_producer import RawProducer, ReceiptOrderError
 from engine.wire.events import Receipt
+from engine.wire.frames import FRAME_OVERHEAD
 from engine.wire.geo.source_positions import replicator_name
 from engine.wire.kernels import build_sends
 
 FEATURES = {"supports_repl_dedup_by_lid_and_eid": True}
 """Feature flags of a link with such producers."""
+METADATA_BYTES_MAX = FRAME_OVERHEAD - 256
+"""Bytes by which an entry may exceed the limit of messages: a chunk is as large as the limit without what is added to
+its metadata here. The rest of the frame's overhead is the command."""
 
 
 class ReplicatingProducer(RawProducer):
@@ -67,7 +71,7 @@ class ReplicatingProducer(RawProducer):
     ) -> None:
         """Send entries of these rising positions, without waiting. Raises as ``send``."""
         if self.error is None:
-            self._check_size(max(map(len, entries), default=0))
+            self._check_size(max(map(len, entries), default=0), METADATA_BYTES_MAX)
             self._positions += positions
             sequences = range(self._count, self._count + len(entries))
             self._count += len(entries)

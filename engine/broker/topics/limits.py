@@ -78,7 +78,8 @@ def binding(name: TopicName, policies: TopicPolicies) -> TopicPolicies:
 
 
 class MessageSize:
-    """A stage that accepts messages and batches up to ``bytes_max``. Chunks are not checked, as in Pulsar."""
+    """A stage that accepts messages and batches up to ``bytes_max``. Chunks are not checked, as in Pulsar, and neither
+    is what another cluster has accepted: one refused message would stop all that follow it."""
 
     __slots__ = ("_host", "bytes_max")
     place = StagePlace.SIZE
@@ -90,7 +91,7 @@ class MessageSize:
     def admit(self, publish: Publish) -> bool:
         bytes_max = self.bytes_max
         spans = publish.run.spans
-        if publish.run.size <= bytes_max or publish.chunk:
+        if publish.run.size <= bytes_max or publish.chunk or publish.producer.origin:
             return True
         fits = [spans[2 * i + 1] - spans[2 * i] <= bytes_max for i in range(publish.run.count)]
         return _admit_fitting(

@@ -88,7 +88,7 @@ class Pair:
         for value in values:
             data += send(1, self._sequence, entry_of(value, **metadata))
             self._sequence += 1
-        _, _, run = take_sends(data, 0, len(data), 1 << 20)
+        _, _, run = take_sends(data, 0, len(data), 8 << 20)
         assert run is not None
         before = self.us.publisher.receipts
         Publish(run, self.us.producer).start()

@@ -2,18 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from engine.admin.link_causes import LinkCause
 from engine.broker.connection.session import FEATURE_FLAGS
-from engine.broker.policies import BacklogPolicies, MaxRate, RatePolicies, TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    MaxRate,
+    PublishPolicies,
+    RatePolicies,
+    TopicPolicies,
+)
 from engine.broker.topics.geo import replicator as module
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX
 from engine.client.replicating_producer import ReplicatingProducer
 from engine.wire.batches import read_metadata
-from tests.support.broker_bench import round_of, until
+from tests.support.broker_bench import NAME, round_of, until
 from tests.support.instances.replicated_pair import ON, Pair, replicated
 from tests.support.raw_client import entry_of
 
@@ -64,6 +71,23 @@ async def test_g3_an_entry_is_not_sent_back_or_to_clusters_that_it_is_not_for(pa
     assert [row[0] for row in await pair.stored(2)] == [b"a", b"b"]
     await pair.caught_up()
     assert len(await pair.stored(2)) == 2
+
+
+async def test_an_entry_as_large_as_entries_may_be_is_sent(pair: Pair) -> None:
+    await pair.begin()
+    bytes_max = pair.eu.context.settings.max_message_size
+    await pair.publish(b"x" * (bytes_max - SENT_BYTES) + b"a")
+    await pair.publish(b"b")
+    assert [row[0] for row in await pair.stored(2)] == [b"a", b"b"]
+
+
+async def test_the_size_limit_of_the_other_cluster_stops_no_link(pair: Pair) -> None:
+    pair.eu.everything.in_force = replace(ON, publish=PublishPolicies(message_bytes_max=50))
+    await pair.eu.registry.unload(NAME)
+    await pair.eu.load()
+    await pair.begin()
+    await pair.publish(b"x" * 100, b"a")
+    assert [row[0] for row in await pair.stored(2)] == [b"x", b"a"]
 
 
 async def test_g2_cut_connections_lose_and_double_nothing(pair: Pair) -> None:
