@@ -9,7 +9,7 @@ SLOW_JOBS ?= 4
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo wheel setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors newcomer bench lock proto clean console-archive
+.PHONY: run demo wheel setup spark dev have-dev test static check docs unit postgresql slow oracle languages console e2e incidents life screenshots sim bugs mutants torture machines geo fuzz fuzz-live fuzz-doors newcomer bench lock proto clean console-archive
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -32,7 +32,7 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check docs unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines fuzz fuzz-live fuzz-doors newcomer bench proto: have-dev
+check docs unit postgresql slow oracle languages e2e incidents life screenshots sim bugs mutants torture machines geo fuzz fuzz-live fuzz-doors newcomer bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev static unit postgresql sim slow e2e
@@ -72,7 +72,7 @@ postgresql:
 # processes more than `JOBS`; files of few long tests are first, not last.
 slow:
 	$(PYTEST) -q -n $(SLOW_JOBS) --dist loadfile --no-loadscope-reorder --timeout 600 -m "not long" \
-	  tests/crash tests/machines tests/interop/schemas tests/oracle tests/integration tests/interop
+	  tests/crash tests/machines tests/geo tests/interop/schemas tests/oracle tests/integration tests/interop
 
 # All that stands beside Apache, one by one: its brokers as well. A quarter of an hour.
 oracle:
@@ -137,6 +137,10 @@ torture:
 # A cluster of five machines, with TLS on every link; as root with cut links. ARGS="--rounds 5 --namespaces".
 machines:
 	$(VENV)/python -m tests.machines.run $(ARGS)
+
+# Three clusters that replicate to each other, while processes die and links fail. ARGS="--seconds 600 --seed 2".
+geo:
+	$(VENV)/python -m tests.geo.run $(ARGS)
 
 # Hostile bytes against every parser; coverage-guided where atheris is installed.
 fuzz:

@@ -71,6 +71,11 @@ class Ours:
                 raise RuntimeError(f"{self.name} is not ready:\n{self.tail()}")
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
     def ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._status}/ready", timeout=5):
@@ -330,7 +335,14 @@ class ApacheBroker:
     """Apache's broker; with ``init`` the first start writes the cluster's metadata unless it is there."""
 
     def __init__(
-        self, work: Path, name: str, zk: str, *, init: bool, quorums: str = "3,3,2"
+        self,
+        work: Path,
+        name: str,
+        zk: str,
+        *,
+        init: bool,
+        quorums: str = "3,3,2",
+        cluster: str = "standalone",
     ) -> None:
         self.name = name
         self.port, web = free_ports(2)
@@ -340,6 +352,7 @@ class ApacheBroker:
         self._folder = work / name
         self._start: list[object] = ["broker", "--dir", self._folder, "--zk", zk]
         self._start += ["--binary-port", self.port, "--http-port", web, "--quorum", quorums]
+        self._start += ["--cluster", cluster]
         self._start += ["--init"] if init else []
         settings = {
             "metadataStoreSessionTimeoutMillis": 5000,  # a killed one's topics wait for its end
