@@ -12,13 +12,14 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from engine.base import log as logs
 from engine.base.disk.secret_files import restrict
 from engine.base.settings import ProgramParser, SettingsError, is_installed
-from gateway.standalone import data_folder, plan
+from gateway.standalone import clusters, data_folder, plan
 from gateway.standalone.control import NotRunningError, send_request
 from gateway.standalone.data_folder import LOCK, OWN_PATHS
 from gateway.standalone.leftovers import end_leftovers
@@ -79,7 +80,12 @@ def main(argv: Sequence[str], prog: str = "manage.py standalone") -> int:
         help="with TLS, authentication and authorization, by files that the first start makes",
     )
     run.add_argument("--proxy", action="store_true", help="with a proxy in front of the brokers")
-    run.add_argument("--clusters", help="not built yet: several clusters in one instance")
+    run.add_argument(
+        "--clusters",
+        metavar="NAME,NAME",
+        help="clusters, each with so many bookies and brokers, that can replicate topics to each other;"
+        " the gateway's paths without a name are the first one's",
+    )
     status = verbs.add_parser("status", help="list the children of the running instance")
     status.add_argument("--json", action="store_true", help="as a list of JSON objects")
     verbs.add_parser(
@@ -193,7 +199,8 @@ def _control(verb: str, name: str, data_dir: Path, *, as_json: bool = False) -> 
     if as_json:
         print(json.dumps(answer["children"]))
         return 0
-    row = "{:<12} {:>8} {:<10} {:>8}  {}"
+    width = max(12, *(len(child["name"]) for child in answer["children"]))
+    row = f"{{:<{width}}} {{:>8}} {{:<10}} {{:>8}}  {{}}"
     print(row.format("name", "pid", "state", "restarts", "ports"))
     for child in answer["children"]:
         ports = " ".join(f"{label}={port}" for label, port in child["ports"].items())
@@ -204,8 +211,6 @@ def _control(verb: str, name: str, data_dir: Path, *, as_json: bool = False) -> 
 
 
 def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings) -> int:
-    if args.clusters:
-        fail("--clusters is not built yet: one instance has one cluster, `standalone`")
     lock = _lock_data(data_dir)
     if problem := data_folder.refusal(data_dir):
         fail(problem)
@@ -217,6 +222,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         proxy=args.proxy,
         spark_remote=os.environ.get("SPARK_REMOTE", ""),
         metadata=args.metadata,
+        clusters=_cluster_names(args.clusters),
         secure=_secure_files(data_dir) if args.secure else None,
     )
     is_zookeeper = options.metadata == "zookeeper"
@@ -239,10 +245,14 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         for label, port in child.ports.items():
             if problem := _port_problem(options.host, port, child.name, label):
                 fail(problem)
-    if problem := _room_problem(data_dir, options.bookies):
+    if problem := _room_problem(options):
         elsewhere = "choose another folder with MAGNETAR_DATA_DIR=/some/folder"
         fail(f"{problem}. Make room, or {'leave out --memory' if args.memory else elsewhere}")
     listeners = _listeners(options.host, children)
+    try:
+        clusters.keep_names(data_dir, options.clusters)
+    except clusters.ClustersError as error:
+        fail(str(error))
     _prepare_folders(options, children)
     if not is_zookeeper:
         try:
@@ -259,11 +269,22 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
             control_socket=socket_path,
             listeners=listeners,
             spark_setup=None if options.spark_remote else SparkSetup(data_dir, report),
+            prepare=partial(clusters.write_records, options, children)
+            if options.clusters
+            else None,
         )
         return await supervisor.run(banner)
 
     with lock:
         return asyncio.run(serve())
+
+
+def _cluster_names(text: str | None) -> tuple[str, ...]:
+    """Return the names of ``--clusters``, none without it; exit with a message for an invalid one."""
+    try:
+        return () if text is None else clusters.parse_names(text)
+    except clusters.ClustersError as error:
+        fail(str(error), os.EX_CONFIG)
 
 
 def _secure_files(data_dir: Path) -> "SecureFiles":
@@ -323,12 +344,17 @@ def _make_private(data_dir: Path) -> None:
                 restrict(path)
 
 
-def _room_problem(data_dir: Path, bookies: int) -> str:
+def _room_problem(options: plan.InstanceOptions) -> str:
     """Return the problem when new bookies have too little free space, else an empty text.
 
     Bookies that have data may start with little space, so that the data can be read.
     """
-    new = sum(not (data_dir / f"bookie-{number + 1}").exists() for number in range(bookies))
+    data_dir = options.data_dir
+    new = sum(
+        not (member.folder / f"bookie-{number + 1}").exists()
+        for member in options.members
+        for number in range(options.bookies)
+    )
     free = shutil.disk_usage(data_dir).free
     if free >= new * BOOKIE_BYTES:
         return ""
@@ -404,9 +430,11 @@ def _banner(
 ) -> Callable[[float], str]:
     """Return a function that returns the report of the instance's readiness, and prints it as JSON where asked to."""
     ports = {child.name: child.ports for child in children}
-    broker, all_ports, host = ports["broker-1"], options.ports(), options.host
+    all_ports, host = options.ports(), options.host
+    broker = ports[f"{options.members[0].prefix}broker-1"]
     http, pulsar = f"http://{host}:{all_ports['HTTP']}", f"pulsar://{host}:{broker['pulsar']}"
     folder = options.data_dir
+    further = clusters.addresses(options, children) if options.clusters else {}
 
     def text(took_s: float) -> str:
         if args.json:
@@ -417,6 +445,7 @@ def _banner(
                 "http": http,
                 "pulsar": pulsar,
                 "data_dir": str(folder),
+                **({"clusters": further} if options.clusters else {}),
             }
             print(json.dumps(line), flush=True)
         lines = [
@@ -429,6 +458,7 @@ def _banner(
                 else ()
             ),
             *_proxy_lines(host, ports.get("proxy")),
+            *_cluster_lines(further),
             *_set_up_lines(
                 folder, f"{http}/set-up", stream=sys.stderr if args.json else sys.stdout
             ),
@@ -445,6 +475,22 @@ def _banner(
         return "\n".join(lines)
 
     return text
+
+
+def _cluster_lines(addresses: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return where each cluster is, and how a namespace comes to be in several."""
+    if not addresses:
+        return []
+    names = json.dumps([*addresses])
+    first = next(iter(addresses.values()))["serviceUrl"]
+    return [
+        *(
+            f"  cluster {name:<17} {urls['brokerServiceUrl']}  {urls['serviceUrl']}"
+            for name, urls in addresses.items()
+        ),
+        "  replicate a namespace     curl -H 'Content-Type: application/json'"
+        f" {first}/admin/v2/namespaces/TENANT/NAMESPACE/replication -d '{names}'",
+    ]
 
 
 def _proxy_lines(host: str, ports: Mapping[str, int] | None) -> list[str]:

@@ -14,10 +14,12 @@ RESTORING = "restore-incomplete"
 """File of a folder that is no whole instance: it has the id of the backup that is being restored, or WIPING."""
 WIPING = "wipe"
 CONSOLE = "console.sqlite3"
+CLUSTERS = "clusters.json"
+"""File with the names of the clusters of an instance that has several."""
 OWN_PATHS = (
     *("zookeeper*", "metadata*", "redis", "spark", "logs", "runs", "java", "bookie-*"),
     *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties", "internal-token"),
-    *("set-up-code", "secure", "secret_key*", "clusters", RESTORING, "control.sock"),
+    *("set-up-code", "secure", "secret_key*", "clusters", CLUSTERS, RESTORING, "control.sock"),
 )
 """Patterns of the files and folders that an instance creates in its data folder."""
 _UNUSED = ("logs", "*.lock", RESTORING)
@@ -119,6 +121,9 @@ def stored_files(data_dir: Path) -> list[StoredFile]:
         files += [
             StoredFile(str(path.relative_to(data_dir)), holds, secret, path.suffix == ".sqlite3")
             for path in sorted((data_dir / folder).rglob("*"))
-            if path.is_file() and not path.is_symlink() and not path.name.endswith(("-wal", "-shm"))
+            if not any(part.startswith("bookie-") for part in path.relative_to(data_dir).parts[2:])
+            and path.is_file()
+            and not path.is_symlink()
+            and not path.name.endswith(("-wal", "-shm"))
         ]
     return [file for file in files if (data_dir / file.path).is_file()]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 CHECK_INTERVAL_S = 0.1
 PART_LOG = re.compile(
-    r"(zookeeper|redis|bookie-\d+|broker-\d+|gateway(-\d+)?|worker|spark|spark-setup|takeover)\.log"
+    r"(zookeeper|redis|([\w-]+\.)?(bookie|broker)-\d+|proxy|gateway(-\d+)?|worker|spark|spark-setup|takeover)\.log"
 )
 """Names of the logs of ``plan.children`` and of a takeover. Processes are detected by them and not by their
 environment, which Redis overwrites."""

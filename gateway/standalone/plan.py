@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 COUNT_MAX = 16
+CLUSTER = "standalone"
+"""The cluster of an instance that has one."""
+CONFIGURATION = "/configuration"
+"""Root of the nodes that the clusters of an instance share."""
 METADATA = ("embedded", "zookeeper")
 """Kinds of metadata servers; the first is the default."""
 WORKER_KEY = "magnetar:worker"
@@ -95,6 +99,8 @@ class Child:
     argv: tuple[str, ...]
     ports: Mapping[str, int]
     ready: Ready
+    cluster: str | None = CLUSTER
+    """Name of the cluster that it is a part of; None: of all clusters of an instance that has several."""
     needs: tuple[str, ...] = ()
     """Children that must be ready before it starts; those on demand are started for it."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -110,10 +116,27 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A cluster of an instance. ``name`` is empty where the instance has one."""
+
+    name: str
+    number: int
+    """Place among the clusters, from 0."""
+    folder: Path
+    """The folder of its bookies' data."""
+
+    @property
+    def prefix(self) -> str:
+        """The begin of the names of its parts."""
+        return f"{self.name}." if self.name else ""
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceOptions:
     """The options of the command line, and the settings. ``spark_remote`` is an external Spark Connect server.
 
-    ``metadata`` is ``embedded`` for the engine's own metadata server, ``zookeeper`` for Apache ZooKeeper's.
+    ``metadata`` is ``embedded`` for the engine's own metadata server, ``zookeeper`` for Apache ZooKeeper's. There are
+    ``bookies`` and ``brokers`` for each of ``clusters``; without names the instance has one cluster.
     """
 
     data_dir: Path
@@ -125,6 +148,7 @@ class InstanceOptions:
     """True: the instance also has a proxy in front of its brokers."""
     spark_remote: str = ""
     metadata: str = METADATA[0]
+    clusters: tuple[str, ...] = ()
     secure: "SecureFiles | None" = None
     """The files of an instance with TLS, authentication and authorization; None without."""
 
@@ -137,11 +161,23 @@ class InstanceOptions:
     def gateways(self) -> int:
         return self.settings.instance.gateways
 
+    @property
+    def members(self) -> list[Member]:
+        """The clusters; the gateway's paths without a name are the first one's."""
+        folder = self.data_dir / "clusters"
+        named = [Member(name, i, folder / name) for i, name in enumerate(self.clusters)]
+        return named or [Member("", 0, self.data_dir)]
+
     def ports(self) -> dict[str, int]:
-        """Return all ports by name: as set, else the default plus ``port_offset``. Raises PlanError."""
+        """Return all ports by name: as set, else the default plus ``port_offset``. Raises PlanError.
+
+        The bookies and brokers of the second cluster follow those of the first, and so on.
+        """
         named = self.settings.instance.ports()
         offset = self.settings.offset.port_offset
-        if problem := refusal(offset, self.bookies, self.brokers, named, self.gateways):
+        count = len(self.members)
+        counts = (self.bookies * count, self.brokers * count)
+        if problem := refusal(offset, *counts, named, self.gateways):
             raise PlanError(problem)
         return {name: named.get(name, default + offset) for name, default in DEFAULTS.items()}
 
@@ -198,6 +234,11 @@ def children(
     for name, count in (("--bookies", options.bookies), ("--brokers", options.brokers)):
         if not 1 <= count <= COUNT_MAX:
             raise PlanError(f"{name} must be from 1 to {COUNT_MAX}, not {count}")
+        if count * len(options.members) > COUNT_MAX:
+            raise PlanError(
+                f"{name} must be at most {COUNT_MAX // len(options.members)} for {len(options.members)} clusters:"
+                f" an instance has at most {COUNT_MAX} of all clusters"
+            )
     if options.secure and options.metadata == "zookeeper":
         raise PlanError(
             "--secure needs --metadata embedded: Apache ZooKeeper would serve every process of this machine"
@@ -208,10 +249,8 @@ def children(
     http_port, spark_port = ports["HTTP"], ports["SPARK"]
     shared = {
         "MAGNETAR_DATA_DIR": str(data),
-        "MAGNETAR_METADATA_URL": f"zk:{host}:{zk_port}",
-        # An instance has one store: what the file says of stores that are apart is for parts that run separately.
-        "MAGNETAR_CONFIGURATION_METADATA_STORE_URL": "",
-        "MAGNETAR_BOOKKEEPER_METADATA_SERVICE_URI": "",
+        **_stores(options.members[0], host, zk_port),
+        **_further_clusters(options, zk_port),
         "MAGNETAR_ZOOKEEPER_PORT": str(zk_port),
         "MAGNETAR_BROKER_PORT": str(ports["BROKER"]),
         "MAGNETAR_HTTP_PORT": str(http_port),
@@ -249,16 +288,71 @@ def children(
             on_demand=options.workers_on_demand,
             serves=ANALYSES if options.workers_on_demand else "",
         ),
-        *_bookies(options, ports["BOOKIE"], ports["BOOKIE_HTTP"], shared),
-        *_brokers(options, ports, shared),
+        *(
+            part
+            for member in options.members
+            for part in _of_cluster(
+                options, member, ports, {**shared, **_stores(member, host, zk_port)}
+            )
+        ),
         *([_proxy(options, ports, shared)] if options.proxy else []),
         *gateways,
         _worker(options, redis_port, [child.name for child in gateways], shared),
     ]
     if not options.spark_remote:
         out.append(_spark(options, spark_port, shared))
+    if options.clusters:
+        out = [
+            part if part.cluster in options.clusters else replace(part, cluster=None)
+            for part in out
+        ]
     _refuse_shared_ports(out)
     return out
+
+
+def _stores(member: Member, host: str, port: int) -> dict[str, str]:
+    """Return the variables of a cluster's stores, which are on one server.
+
+    What the file says of other stores is for parts that run separately.
+    """
+    server = f"zk:{host}:{port}"
+    urls = {"MAGNETAR_BOOKKEEPER_METADATA_SERVICE_URI": ""}
+    if not member.name:
+        return {
+            "MAGNETAR_METADATA_URL": server,
+            "MAGNETAR_CONFIGURATION_METADATA_STORE_URL": "",
+            **urls,
+        }
+    return {
+        "MAGNETAR_METADATA_URL": f"{server}/clusters/{member.name}",
+        "MAGNETAR_CONFIGURATION_METADATA_STORE_URL": f"{server}{CONFIGURATION}",
+        **urls,
+        "MAGNETAR_CLUSTER_NAME": member.name,
+    }
+
+
+def _further_clusters(options: InstanceOptions, port: int) -> dict[str, str]:
+    """Return the variable by which gateways and workers find the clusters after the first."""
+    if not options.clusters:
+        return {}
+    stores = [_stores(member, options.host, port) for member in options.members[1:]]
+    names = (
+        "MAGNETAR_CLUSTER_NAME",
+        "MAGNETAR_METADATA_URL",
+        "MAGNETAR_CONFIGURATION_METADATA_STORE_URL",
+    )
+    entries = (tuple(urls[name] for name in names) for urls in stores)
+    return {
+        "MAGNETAR_CLUSTERS": " ".join(f"{name}={url}|{shared}" for name, url, shared in entries)
+    }
+
+
+def _of_cluster(
+    options: InstanceOptions, member: Member, ports: Mapping[str, int], env: Mapping[str, str]
+) -> list[Child]:
+    """Return the bookies and brokers of a cluster."""
+    parts = [*_bookies(options, member, ports, env), *_brokers(options, member, ports, env)]
+    return [replace(part, cluster=member.name or CLUSTER) for part in parts]
 
 
 def _metadata(
@@ -294,13 +388,15 @@ def apache_zookeeper(
 
 
 def _bookies(
-    options: InstanceOptions, first_port: int, first_http: int, shared: Mapping[str, str]
+    options: InstanceOptions, member: Member, ports: Mapping[str, int], shared: Mapping[str, str]
 ) -> list[Child]:
     out = []
+    first = member.number * options.bookies
     for i in range(options.bookies):
-        name, port, http = f"bookie-{i + 1}", first_port + i, first_http + i
+        name = f"{member.prefix}bookie-{i + 1}"
+        port, http = ports["BOOKIE"] + first + i, ports["BOOKIE_HTTP"] + first + i
         argv = (
-            *(*PYTHON, "bookie", "--data-dir", str(options.data_dir / name)),
+            *(*PYTHON, "bookie", "--data-dir", str(member.folder / f"bookie-{i + 1}")),
             *("--port", str(port), "--status-port", str(http)),
             *("--metadata", shared["MAGNETAR_METADATA_URL"]),
         )
@@ -312,19 +408,20 @@ def _bookies(
         ready = Ready("http", http, "/ready")
         env = {**shared, **MALLOC, **own}
         own_ports = {"bookie": port, "http": http}
-        out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env))
+        out.append(Child(name, argv, own_ports, ready, needs=("zookeeper",), env=env))
     return out
 
 
 def _brokers(
-    options: InstanceOptions, ports: Mapping[str, int], shared: Mapping[str, str]
+    options: InstanceOptions, member: Member, ports: Mapping[str, int], shared: Mapping[str, str]
 ) -> list[Child]:
     # Three copies if there are three bookies, with a majority as ack quorum: writing continues without one of them.
     quorum = min(options.bookies, 3)
     out = []
+    first = member.number * options.brokers
     for i in range(options.brokers):
         own_ports = {
-            label: ports[name] + BROKER_STEP * i
+            label: ports[name] + BROKER_STEP * (first + i)
             for name, (label, _) in BROKER_PORTS.items()
             if options.secure or name not in SECURE_PORTS
         }
@@ -344,8 +441,10 @@ def _brokers(
         }
         argv = (*PYTHON, "engine", "broker")
         ready = Ready("http", own_ports["http"], "/ready")
-        name = f"broker-{i + 1}"
-        out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env, stop_timeout_s=20))
+        name = f"{member.prefix}broker-{i + 1}"
+        out.append(
+            Child(name, argv, own_ports, ready, needs=("zookeeper",), env=env, stop_timeout_s=20)
+        )
     return out
 
 
@@ -366,7 +465,7 @@ def _proxy(options: InstanceOptions, ports: Mapping[str, int], shared: Mapping[s
         }
     argv = (*PYTHON, "engine", "proxy")
     ready = Ready("http", own_ports["http"], "/ready")
-    return Child("proxy", argv, own_ports, ready, ("zookeeper",), env)
+    return Child("proxy", argv, own_ports, ready, needs=("zookeeper",), env=env)
 
 
 def _worker(
@@ -385,8 +484,8 @@ def _worker(
         argv,
         {},
         Ready("worker", redis_port, password_file=password_file),
-        ("redis", *gateways),
-        env,
+        needs=("redis", *gateways),
+        env=env,
         on_demand=options.workers_on_demand,
         serves=ANALYSES,
     )

@@ -11,13 +11,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from engine.base import log as logs
+from engine.base.errors import MagnetarError
 from gateway.standalone.control import STOPPING, reachable
 from gateway.standalone.leftovers import die_with_parent
 from gateway.standalone.on_demand.spark_setup import SparkSetup
@@ -44,8 +45,8 @@ LOG_CHECK_S = 5.0
 LAST_MESSAGE_MAX = 1000
 """Characters. Room for a path several times and the remedy, which is at the end of a message."""
 STACK_LINES = 60
-CLUSTER = "standalone"
-"""The cluster of an instance."""
+STORE = "zookeeper"
+"""Name of the metadata server."""
 CAUSE = "Caused by: "
 DIGITS = re.compile(r"\d+")
 HARMLESS = re.compile(r"WARNING: ")
@@ -276,7 +277,7 @@ class ChildProcess:
     def describe(self) -> dict[str, Any]:
         return {
             "name": self.spec.name,
-            "cluster": CLUSTER,
+            "cluster": self.spec.cluster,
             "pid": self.process.pid if self.process is not None and self._alive() else None,
             "ports": dict(self.spec.ports),
             "state": self.state.value,
@@ -424,14 +425,18 @@ class Supervisor:
         listeners: Mapping[int, socket.socket] = NO_LISTENERS,
         report: Callable[[str], None] = report,
         spark_setup: SparkSetup | None = None,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """``spark_setup`` installs Spark on request; None where Spark is a server elsewhere."""
+        """``spark_setup`` installs Spark on request; None where Spark is a server elsewhere. ``prepare`` is called once
+        the metadata server is ready, and what needs that server starts after it."""
         self._report = report
         self._spark_setup = spark_setup
         self._children: Mapping[str, ChildProcess] = {
             spec.name: ChildProcess(spec, log_dir, self._report, host, listeners) for spec in specs
         }
         self._socket_path = control_socket
+        self._prepare = prepare
+        self._prepared = asyncio.Event()
         self._stopping = asyncio.Event()
         self.closing = False
         self._serving = False
@@ -511,13 +516,27 @@ class Supervisor:
     async def _start_all(self, began: float, banner: Callable[[float], str]) -> None:
         waiting = [child for child in self._children.values() if not child.spec.on_demand]
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._prepare_store())
             for child in waiting:
                 group.create_task(self._start_when_due(child))
             group.create_task(self._report_progress(waiting, began, banner))
 
+    async def _prepare_store(self) -> None:
+        while self._prepare is not None:
+            await self._children[STORE].ready.wait()
+            try:
+                await self._prepare()
+                break
+            except MagnetarError as error:
+                self._report(f"the records of the clusters are not written yet: {error}")
+                await asyncio.sleep(DELAY_S)
+        self._prepared.set()
+
     async def _start_when_due(self, child: ChildProcess) -> None:
         for need in child.spec.needs:
             await self._children[need].ready.wait()
+        if STORE in child.spec.needs:
+            await self._prepared.wait()
         # A child that was stopped by a request meanwhile stays down until it is started by one.
         if child.state is not ChildState.STOPPED:
             child.start()
@@ -558,9 +577,13 @@ class Supervisor:
 
     async def _stop_all(self) -> None:
         """Stop each kind of child before the servers that it needs to end properly."""
-        order = ("worker", "gateway", "spark", "proxy", "broker", "bookie", "redis", "zookeeper")
+        order = ("worker", "gateway", "spark", "proxy", "broker", "bookie", "redis", STORE)
         for kind in order:
-            of_kind = [c for name, c in self._children.items() if name.split("-")[0] == kind]
+            of_kind = [
+                child
+                for name, child in self._children.items()
+                if name.rpartition(".")[2].split("-")[0] == kind
+            ]
             await asyncio.gather(*(child.stop() for child in of_kind))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,8 +12,9 @@ from engine.base.settings import PortOffset, Program
 from engine.metadata.settings import MetadataSettings
 from gateway.database.settings import DatabaseSettings
 from gateway.standalone import plan
+from gateway.standalone.clusters import stored_names
 from gateway.standalone.control import NotRunningError, send_request
-from gateway.standalone.data_folder import bookies, held
+from gateway.standalone.data_folder import DataFolderError, bookies, held
 from gateway.standalone.secure import SecureFiles
 from gateway.standalone.settings import InstanceSettings, StandaloneSettings
 from gateway.standalone.storage import client_environment, instance_children, storage
@@ -90,6 +91,11 @@ class OperatedPlace:
         started for the block. Raises DataFolderError."""
         if self.cluster:
             yield self.environ
+        elif names := stored_names(self.data_dir):
+            raise DataFolderError(
+                f"{self.data_dir} has {len(names)} clusters: name the stores of one by MAGNETAR_METADATA_URL and"
+                " MAGNETAR_CONFIGURATION_METADATA_STORE_URL, while the instance runs"
+            )
         elif children := self.running():
             yield {**self.environ, **self._of_running(children)}
         else:

@@ -61,8 +61,11 @@ class Instance:
         port_offset: int | None = None,
         metadata: str = "embedded",
         secure: bool = False,
+        clusters: Sequence[str] = (),
         **env: str,
     ) -> None:
+        """Prepare an instance; ``bookies`` and ``brokers`` are those of each of ``clusters``, ``url`` is the first
+        one's."""
         self.data_dir = data_dir
         self.secure = secure
         self.root = root  # the source tree it runs from
@@ -70,6 +73,7 @@ class Instance:
         self.brokers = brokers
         self.gateways = gateways
         self.metadata = metadata
+        self.clusters = tuple(clusters)
         names = (*PORTS, *SECURE_PORTS) if secure else PORTS
         if port_offset is None:
             self.ports = dict(zip(names, free_ports(len(names), gap=50), strict=True))
@@ -87,6 +91,10 @@ class Instance:
     def http(self) -> str:
         return f"http://127.0.0.1:{self.ports['HTTP']}"
 
+    def url_of(self, cluster: str) -> str:
+        """Return the address of a cluster's first broker."""
+        return f"pulsar://127.0.0.1:{self.child(f'{cluster}.broker-1')['ports']['pulsar']}"
+
     def start(self, timeout_s: float = 90.0) -> None:
         """Start and wait until the instance reports that it is healthy. Raises with the logs' ends when it does not."""
         env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
@@ -101,6 +109,8 @@ class Instance:
             command += ["--gateways", str(self.gateways)]
         if self.secure:
             command += ["--secure"]
+        if self.clusters:
+            command += ["--clusters", ",".join(self.clusters)]
         if self.metadata != "embedded":
             command += ["--metadata", self.metadata]
         began = time.monotonic()
@@ -228,7 +238,7 @@ def complaints(data_dir: Path, allowed: Sequence[str] = ()) -> list[str]:
 
 
 def _of_log(log: Path) -> Iterator[str]:
-    python = log.name.startswith(PYTHON_PARTS)
+    python = log.name.removesuffix(".log").rpartition(".")[2].startswith(PYTHON_PARTS)
     before = ""
     for line in log.read_text(errors="replace").splitlines():
         if STACK in line:

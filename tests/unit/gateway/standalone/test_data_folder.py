@@ -62,3 +62,10 @@ def test_files_of_databases_that_belong_to_others_are_left_out(tmp_path: Path) -
     assert files.keys() == {"secure/ca.key", "clusters/b/history.sqlite3"}
     assert files["secure/ca.key"].secret
     assert files["clusters/b/history.sqlite3"].sqlite
+
+
+def test_the_data_of_the_bookies_of_several_clusters_is_no_file_of_a_backup(tmp_path: Path) -> None:
+    for name in ("clusters/eu/history.sqlite3", "clusters/eu/bookie-1/current/1.log"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [file.path for file in stored_files(tmp_path)] == ["clusters/eu/history.sqlite3"]

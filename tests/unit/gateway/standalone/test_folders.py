@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,15 @@ def test_room_for_new_bookies_is_looked_for_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 20 << 20))  # type: ignore[attr-defined]
-    problem = _room_problem(tmp_path, 3)
+    options = InstanceOptions(tmp_path, PROGRAM.load({}, Path()))
+    problem = _room_problem(replace(options, bookies=3))
     assert problem == f"{tmp_path} has 20 MiB free; 3 new bookies need 900"
     (tmp_path / "bookie-1").mkdir()
-    assert _room_problem(tmp_path, 1) == "", (
-        "one that has data may start on a full disk, to be read"
-    )
-    assert "; 1 new bookie needs 300" in _room_problem(tmp_path, 2)
+    assert _room_problem(options) == "", "one that has data may start on a full disk, to be read"
+    assert "; 1 new bookie needs 300" in _room_problem(replace(options, bookies=2))
+    assert "; 2 new bookies need 600" in _room_problem(replace(options, clusters=("us", "eu")))
     monkeypatch.undo()
-    assert _room_problem(tmp_path, 1) == ""
+    assert _room_problem(options) == ""
 
 
 def java_reads(line: bytes) -> str:

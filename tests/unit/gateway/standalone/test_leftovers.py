@@ -87,11 +87,12 @@ def test_a_supervisor_whose_output_goes_to_the_logs_folder_does_not_end_itself(
 def test_every_part_of_an_instance_has_a_log_by_which_it_is_found() -> None:
     here = Path("/nowhere")
     settings = PROGRAM.load({"MAGNETAR_GATEWAYS": "2"}, here)
-    made = children(
-        InstanceOptions(here, settings, bookies=2, brokers=2),
-        java_home=here,
-        classpath="",
-        redis="redis-server",
-    )
-    assert len(made) > 8
-    assert all(PART_LOG.fullmatch(f"{child.name}.log") for child in made)
+    for clusters in ((), ("us-east", "eu_west")):
+        made = children(
+            InstanceOptions(here, settings, bookies=2, brokers=2, proxy=True, clusters=clusters),
+            java_home=here,
+            classpath="",
+            redis="redis-server",
+        )
+        assert len(made) > 9
+        assert all(PART_LOG.fullmatch(f"{child.name}.log") for child in made)

@@ -12,7 +12,9 @@ from gateway.standalone.settings import PROGRAM
 HERE = Path("/nowhere")
 
 
-def plan(metadata: str = "embedded", *, proxy: bool = False, **settings: str) -> dict[str, Child]:
+def plan(
+    metadata: str = "embedded", *, proxy: bool = False, clusters: str = "", **settings: str
+) -> dict[str, Child]:
     counts = {key: int(settings.pop(key)) for key in ("bookies", "brokers") if key in settings}
     options = InstanceOptions(
         data_dir=HERE,
@@ -20,6 +22,7 @@ def plan(metadata: str = "embedded", *, proxy: bool = False, **settings: str) ->
         spark_remote=settings.get("SPARK_REMOTE", ""),
         metadata=metadata,
         proxy=proxy,
+        clusters=tuple(clusters.split()),
         **counts,
     )
     made = children(options, java_home=HERE, classpath="", redis="redis-server")
@@ -36,6 +39,49 @@ def test_no_two_ports_are_equal_in_the_largest_instance() -> None:
     made = plan(bookies="16", brokers="16", MAGNETAR_GATEWAYS="16", proxy=True)
     ports = [port for child in made.values() for port in child.ports.values()]
     assert len(ports) == len(set(ports))
+
+
+def test_parts_of_several_clusters_have_their_names_and_what_they_share_has_none() -> None:
+    made = plan(clusters="us eu")
+    assert {child.name: child.cluster for child in made.values()} == {
+        "zookeeper": None,
+        "redis": None,
+        "us.bookie-1": "us",
+        "us.broker-1": "us",
+        "eu.bookie-1": "eu",
+        "eu.broker-1": "eu",
+        "gateway": None,
+        "worker": None,
+        "spark": None,
+    }
+    assert {child.cluster for child in plan().values()} == {"standalone"}
+
+
+def test_bookies_and_brokers_of_a_cluster_have_the_ports_after_those_of_the_one_before() -> None:
+    made = plan(clusters="us eu", bookies="2", brokers="2")
+    brokers = [made[f"{name}.broker-{i}"].ports["pulsar"] for name in ("us", "eu") for i in (1, 2)]
+    assert brokers == [6650, 6660, 6670, 6680]
+    bookies = [made[f"{name}.bookie-{i}"].ports["bookie"] for name in ("us", "eu") for i in (1, 2)]
+    assert bookies == [3181, 3182, 3183, 3184]
+    assert made["eu.bookie-1"].env["MAGNETAR_BOOKIE_BOOKIE_ID"] == "eu.bookie-1"
+    assert str(HERE / "clusters" / "eu" / "bookie-1") in made["eu.bookie-1"].argv
+
+
+def test_each_cluster_has_a_metadata_store_and_all_share_one_of_the_configuration() -> None:
+    made = plan(clusters="us eu")
+    names = (
+        "MAGNETAR_CLUSTER_NAME",
+        "MAGNETAR_METADATA_URL",
+        "MAGNETAR_CONFIGURATION_METADATA_STORE_URL",
+    )
+    server, shared = "zk:127.0.0.1:2181", "zk:127.0.0.1:2181/configuration"
+    us, eu = (("us", f"{server}/clusters/us", shared), ("eu", f"{server}/clusters/eu", shared))
+    for part, expected in (("us.broker-1", us), ("eu.broker-1", eu), ("gateway", us)):
+        assert tuple(made[part].env[name] for name in names) == expected
+    further = made["gateway"].env["MAGNETAR_CLUSTERS"]
+    assert further == made["worker"].env["MAGNETAR_CLUSTERS"] == f"eu={eu[1]}|{shared}"
+    assert made["eu.bookie-1"].argv[-1] == eu[1]
+    assert "MAGNETAR_CLUSTERS" not in plan()["gateway"].env
 
 
 def test_a_proxy_runs_where_it_is_asked_for() -> None:
@@ -126,6 +172,8 @@ def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
         ),
         ({"bookies": "0"}, "--bookies must be from 1 to 16"),
         ({"brokers": "17"}, "--brokers must be from 1 to 16"),
+        ({"clusters": "a b c", "brokers": "6"}, "--brokers must be at most 5 for 3 clusters"),
+        ({"clusters": "a b c", "bookies": "6"}, "--bookies must be at most 5 for 3 clusters"),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(settings: dict[str, str], names: str) -> None:
