@@ -94,7 +94,7 @@ class MessageSize:
         if publish.run.size <= bytes_max or publish.chunk or publish.producer.origin:
             return True
         fits = [spans[2 * i + 1] - spans[2 * i] <= bytes_max for i in range(publish.run.count)]
-        return _admit_fitting(
+        return admit_fitting(
             self._host, self, publish, fits, NotAllowed("Exceed maximum message size")
         )
 
@@ -117,7 +117,7 @@ class EncryptionRequired:
     def admit(self, publish: Publish) -> bool:
         buf, spans = publish.run.buf, publish.run.spans
         fits = [is_encrypted(buf, spans[2 * i], spans[2 * i + 1]) for i in range(publish.run.count)]
-        return _admit_fitting(
+        return admit_fitting(
             self._host, self, publish, fits, MetadataError("Messages must be encrypted")
         )
 
@@ -185,7 +185,7 @@ class DelayLimit:
         pass
 
 
-def _admit_fitting(
+def admit_fitting(
     host: LimitedHost, stage: Stage, publish: Publish, fits: list[bool], refusal: BrokerError
 ) -> bool:
     """Return whether all entries fit; if not, pass on those that do, in order, and refuse the others."""

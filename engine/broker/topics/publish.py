@@ -32,6 +32,7 @@ class StagePlace(IntEnum):
     """
 
     ENCRYPTION = auto()
+    ORIGIN = auto()
     SIZE = auto()
     DELAY = auto()
     TOPIC_RATE = auto()

@@ -24,6 +24,7 @@ from engine.broker.outlet import WithheldCloses
 from engine.broker.policies import TopicPolicies
 from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.deduplication import Deduplication
+from engine.broker.topics.geo.origin_claims import OriginClaims
 from engine.broker.topics.geo.topic_replication import TopicReplication
 from engine.broker.topics.limits import DelayLimit, binding
 from engine.broker.topics.ports import Log
@@ -59,6 +60,7 @@ class Topic:
 
     __slots__ = (
         "_delay_limit",
+        "_origin_claims",
         "_properties_lock",
         "_stop_listening",
         "_touched",
@@ -120,6 +122,7 @@ class Topic:
         self.recovered = RecoveredEntries(self)
         self.deduplication = Deduplication(self)
         self.tracing = TopicTracing(self)
+        self._origin_claims = OriginClaims(self)
         self.replication = TopicReplication(self)
         self.compaction = TopicCompaction(self)
         self._delay_limit = DelayLimit(self)
@@ -227,7 +230,13 @@ class Topic:
 
     def arrange_stages(self) -> None:
         """Order the stages again, after a part of the topic changed those it needs (D16)."""
-        parts = (self._delay_limit, self.rates, self.deduplication, self.tracing)
+        parts = (
+            self._origin_claims,
+            self._delay_limit,
+            self.rates,
+            self.deduplication,
+            self.tracing,
+        )
         self.stages = in_order(stage for part in parts for stage in part.wanted)
 
     def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:

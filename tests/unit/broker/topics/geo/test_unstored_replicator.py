@@ -14,7 +14,7 @@ from engine.broker.policies import MaxRate, RatePolicies, TopicPolicies
 from engine.broker.topics.geo import unstored_replicator as module
 from engine.broker.topics.geo.unstored_replicator import UnstoredReplicator
 from engine.client.errors import ClientError
-from engine.client.replicating_producer import ReplicatingProducer
+from engine.client.replicating_producer import METADATA_BYTES_MAX, ReplicatingProducer
 from engine.wire.batches import read_metadata
 from engine.wire.geo.source_positions import source_position
 from tests.support.broker_bench import until
@@ -141,7 +141,7 @@ async def test_an_entry_larger_than_the_other_cluster_takes_is_dropped(
     replicator = await connected(pair)
     assert replicator._producer is not None
     replicator._producer.link.max_message_size = 10
-    await pair.publish(b"a")
+    await pair.publish(bytes(METADATA_BYTES_MAX))
     assert replicator.dropped.total == 1
     assert replicator.connected
 
