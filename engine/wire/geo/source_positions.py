@@ -9,7 +9,7 @@ import re
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
-from engine.wire.kernels import SendRun, head_sequences
+from engine.wire.kernels import SendRun, head_sequences, metadata_span
 from engine.wire.varints import INT64_MAX, varint
 
 REPLICATOR = "pulsar.repl."
@@ -18,6 +18,15 @@ SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
 """Property of a sent entry: its position in the cluster that the replicator reads, as ``ledger:entry``."""
 MARKER_HIGHEST = -(1 << 63)
 """Highest sequence id of a marker's receipt, by which a replicator distinguishes it from a message."""
+_PROPERTY = SOURCE_POSITION.encode()
+_PAIR = re.compile(
+    rb"\x22.\x0a"
+    + re.escape(bytes([len(_PROPERTY)]) + _PROPERTY)
+    + rb"\x12(.)([0-9]{1,18}):([0-9]{1,18})",
+    re.DOTALL,
+)
+"""The property in its encoded form. Numbers of 19 digits may be too large, and are decoded."""
+_MARKER_TYPE = b"\xa0\x01"
 _FORM = re.compile(r"([0-9]{1,19}):([0-9]{1,19})\Z")
 
 
@@ -45,6 +54,19 @@ def source_position(metadata: pb.MessageMetadata) -> Position | None:
     return None
 
 
+def _place_in(run: SendRun, i: int) -> re.Match[bytes] | None:
+    """Return ledger and entry that an entry names, found without decoding its metadata; None where that is not certain.
+
+    It is certain for one property of the name, of the usual form, and no bytes that a marker's type begins with.
+    """
+    buf = run.buf
+    span = metadata_span(buf, run.spans[2 * i], run.spans[2 * i + 1])
+    if span is None or buf.count(_PROPERTY, *span) != 1 or buf.find(_MARKER_TYPE, *span) >= 0:
+        return None
+    pair = _PAIR.match(buf, buf.find(_PROPERTY, *span) - 4, span[1])
+    return pair if pair and pair[1][0] == pair.end() - pair.start(2) else None
+
+
 def name_positions(run: SendRun) -> int:
     """Replace the sequence ids of a replicator's SENDs by what their receipts have: ledger and entry of the origin.
 
@@ -54,6 +76,11 @@ def name_positions(run: SendRun) -> int:
     """
     producer = b"\x08" + varint(run.producer_id) + b"\x10"
     for i in range(run.count):
+        place = _place_in(run, i)
+        if place is not None:
+            ledger, entry = varint(int(place[2])), varint(int(place[3]))
+            run.heads[i] = producer + ledger + b"\x20" + entry
+            continue
         metadata = read_metadata(run.entry(i))
         if metadata is None:
             return i

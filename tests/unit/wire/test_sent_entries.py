@@ -8,7 +8,7 @@ from engine.base.slices import Slice
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry, read_metadata, unpack_entry
 from engine.wire.client_commands import send
-from engine.wire.geo.sent_entries import origin_field, sent_entry
+from engine.wire.geo.sent_entries import origin_field, sent_entries, sent_entry
 from engine.wire.geo.source_positions import SOURCE_POSITION, source_position
 from engine.wire.kernels import take_sends
 from engine.wire.varints import INT64_MAX
@@ -64,3 +64,29 @@ def test_the_metadata_of_this_clusters_broker_is_left_out() -> None:
     assert sent_entry(run_of(stamped, position), 0, origin) == sent_entry(
         run_of(stored, position), 0, origin
     )
+
+
+@given(
+    st.integers(-1, INT64_MAX - 40),
+    st.integers(0, INT64_MAX - 40),
+    st.lists(st.tuples(st.binary(max_size=200), st.booleans(), st.booleans()), max_size=12),
+)
+def test_many_entries_are_as_single_ones(
+    ledger: int, first: int, rows: list[tuple[bytes, bool, bool]]
+) -> None:
+    stamp = pb.BrokerEntryMetadata(index=4, broker_timestamp=9).SerializeToString()
+    before = b"\x0e\x02" + len(stamp).to_bytes(4, "big") + stamp
+    buf, spans, versions = b"", [], {}
+    for i, (value, stamped, versioned) in enumerate(rows):
+        entry = pack_entry([Message(value)], producer_name="p", publish_ms=7)
+        spans.append(len(buf))
+        buf += before + entry if stamped else entry
+        spans.append(len(buf))
+        if versioned:
+            versions[i] = b"\0\0\0\0\0\0\0\2"
+    run = Slice(buf, spans, len(buf))
+    run.ledger_id, run.first = ledger, first
+    origin, chosen = origin_field("us"), range(0, len(rows), 2)
+    assert sent_entries(run, chosen, origin, versions) == [
+        sent_entry(run, i, origin, versions.get(i)) for i in chosen
+    ]

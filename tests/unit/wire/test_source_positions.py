@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import read_metadata
 from engine.wire.client_commands import send
 from engine.wire.geo.source_positions import (
     MARKER_HIGHEST,
@@ -17,7 +18,7 @@ from engine.wire.geo.source_positions import (
     replicator_name,
     source_position,
 )
-from engine.wire.kernels import build_receipts, take_sends
+from engine.wire.kernels import build_receipts, head_sequences, take_sends
 from engine.wire.varints import INT64_MAX
 from tests.support.broker_bench import commands_in
 from tests.support.raw_client import entry_of
@@ -108,3 +109,33 @@ def test_the_receipt_of_a_marker_has_its_sequence_id_and_the_least_number() -> N
     *_, receipt = commands_in(build_receipts(7, 0, run.heads, 0, run.count))
     assert receipt.send_receipt.sequence_id == 1
     assert receipt.send_receipt.highest_sequence_id == MARKER_HIGHEST % (1 << 64)
+
+
+PAIRS = st.lists(
+    st.tuples(
+        st.sampled_from([SOURCE_POSITION, "k", SOURCE_POSITION + "2"]),
+        st.one_of(
+            st.builds("{}:{}".format, ID, ID),
+            st.sampled_from(["", "1", "1:2x", "x1:2", "1:2:3", SOURCE_POSITION, "\x22\x0a"]),
+        ),
+    ),
+    max_size=3,
+)
+
+
+@given(PAIRS, st.sampled_from([None, "key", "2", "*"]), st.booleans())
+def test_positions_are_those_of_the_decoded_metadata(
+    pairs: list[tuple[str, str]], key: str | None, marked: bool
+) -> None:
+    properties = [{"key": name, "value": value} for name, value in pairs]
+    more = {} if key is None else {"partition_key": key}
+    entry = entry_of(b"v", replicated_from="us", properties=properties, **more)
+    if marked:
+        entry = entry_of(b"v", marker_type=10, properties=properties)
+    metadata = read_metadata(entry)
+    assert metadata is not None
+    position = source_position(metadata)
+    run = run_of(entry)
+    assert name_positions(run) == int(marked or position is not None)
+    if not marked and position is not None:
+        assert head_sequences(run.heads) == [position]

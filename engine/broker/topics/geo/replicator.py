@@ -36,7 +36,7 @@ from engine.client.replicating_producer import ReplicatingProducer
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import ManagedLedgerError
 from engine.wire.batches import read_metadata
-from engine.wire.geo.sent_entries import origin_field, sent_entry
+from engine.wire.geo.sent_entries import origin_field, sent_entries
 from engine.wire.kernels import tagged
 
 log = logging.getLogger(__name__)
@@ -392,7 +392,7 @@ class Replicator:
             return
         due = Pick(run, indexes)
         versions = await self._versions_of(producer, due)
-        entries = [sent_entry(run, i, self._origin, versions.get(i)) for i in indexes]
+        entries = sent_entries(run, indexes, self._origin, versions)
         positions = [run.position(i) for i in indexes]
         counts = None if run.counts is None else [run.counts[i] for i in indexes]
         self._note_sent(due, positions, entries)
