@@ -69,6 +69,7 @@ class Holding:
         self._next: Counter[tuple[str, str]] = Counter()
         self.received = 0
         self.wrong: list[str] = []
+        self.doubled: list[str] = []
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._consumer: Any = None
@@ -104,7 +105,7 @@ class Holding:
         stream = (message.topic_name(), name)
         known = self._places[stream].setdefault(number, place)
         if known != place:
-            self.wrong.append(f"{name}:{number} is at {known} and at {place} of {self.cluster}")
+            self.doubled.append(f"{name}:{number} is at {known} and at {place} of {self.cluster}")
         elif number == self._next[stream]:
             self._next[stream] += 1
             self.received += 1
@@ -205,9 +206,10 @@ class Traffic:
         """Return what is wrong with holdings that waited for all."""
         wrong = [f"{s.name} was refused: {s.failed[0]}" for s in self.streams if s.failed]
         for holding in holdings:
-            wrong += holding.wrong[:5]
-            if len(holding.wrong) > 5:
-                wrong.append(f"and {len(holding.wrong) - 5} more in {holding.cluster}")
+            of_it = [*holding.wrong, *holding.doubled]
+            wrong += of_it[:5]
+            if len(of_it) > 5:
+                wrong.append(f"and {len(of_it) - 5} more in {holding.cluster}")
             if lacking := holding.lacks(self.streams):
                 wrong.append(f"{lacking} messages are not in {holding.cluster}")
         return wrong

@@ -193,6 +193,10 @@ REPLICATION = (
     gauge("replication_rate_expired", "Entries a second that expired before they were sent."),
     gauge("replication_connected_count", "Replicators that are connected."),
     gauge("replication_disconnected_count", "Replicators that are not connected."),
+    counter(
+        "replication_restarts_total",
+        "Producers replaced because nothing was confirmed or read for a minute.",
+    ),
     gauge("replication_delay_in_seconds", "Age of the oldest entry sent without a receipt."),
 )
 """Families by remote_cluster, of topics that are sent to other clusters."""

@@ -6,7 +6,7 @@ from engine.base.metrics import labels_of
 from engine.broker.administration.reports import sources_of
 from engine.broker.topics.topic import Topic
 
-_SUMMED = 8
+_SUMMED = 9
 """Number of values that are summed over the topics of a namespace; of the last one the largest counts."""
 Values = tuple[float, ...]
 """Values in the order of the families REPLICATION."""
@@ -30,6 +30,7 @@ def replication_values(topic: Topic) -> Iterator[tuple[str, Values]]:
                 replicator.expired.per_second,
                 int(replicator.connected),
                 int(not replicator.connected),
+                replicator.restarts,
                 replicator.delay_s,
             ),
         )

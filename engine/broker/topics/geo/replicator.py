@@ -138,7 +138,7 @@ class Replicator:
         self._oldest: tuple[Position, int] | None = None
         """The oldest entry that is not known to be stored there, with its publish time, as last found."""
         self.restarts = 0
-        """Producers that were replaced because no receipt arrived."""
+        """Producers that were replaced because no receipt arrived, or waiting entries were not read."""
         self._host = host
         self._scope = TaskScope(f"replication of {host.name} to {remote}")
         self._wake = asyncio.Event()
@@ -152,6 +152,8 @@ class Replicator:
         self._sizes: deque[tuple[Position, int, int, float]] = deque()
         """Position, messages, bytes and time of each entry without a receipt."""
         self._bytes = 0
+        self._progress_s = 0.0
+        """Time at which entries were read last, or none waited."""
         self._producer: ReplicatingProducer | None = None
         self._versions: dict[bytes, bytes] = {}
         """Versions of schemas there by those here, of the present producer."""
@@ -343,7 +345,7 @@ class Replicator:
                 await producer.close()
 
     async def _send_all(self, producer: ReplicatingProducer, backoff: Backoff) -> None:
-        clock = self._host.context.clock
+        self._progress_s = self._host.context.clock.monotonic_s()
         while producer.error is None:
             self._wake.clear()
             room = UNANSWERED_MAX - producer.unanswered
@@ -357,19 +359,29 @@ class Replicator:
                     view = view.part(0, fits)
                 await self._send(producer, view)
                 await producer.link.room()
+                self._progress_s = self._host.context.clock.monotonic_s()
                 backoff.reset()
                 continue
-            try:
+            self._check_progress()
+            with suppress(TimeoutError):
                 async with asyncio.timeout(STALL_S):
                     await self._wake.wait()
-            except TimeoutError:
-                if self._sizes and clock.monotonic_s() - self._sizes[0][3] >= STALL_S:
-                    self.restarts += 1
-                    raise ReplicationBlocked(
-                        f"No receipt within {STALL_S:g} s: the producer is replaced",
-                        LinkCause.UNCONFIRMED,
-                    ) from None
         raise producer.error
+
+    def _check_progress(self) -> None:
+        """Raise ReplicationBlocked when what was sent has no receipt, or what waits is not read, for too long."""
+        now_s = self._host.context.clock.monotonic_s()
+        if self._sizes:
+            since_s, reason = self._sizes[0][3], "No receipt"
+        elif self.backlog and not self._throttle.stopped and self._source.waiting_for == "append":
+            since_s, reason = self._progress_s, "Entries wait, and none was read"
+        else:
+            since_s = self._progress_s = now_s
+        if now_s - since_s >= STALL_S:
+            self.restarts += 1
+            raise ReplicationBlocked(
+                f"{reason} within {STALL_S:g} s: the producer is replaced", LinkCause.UNCONFIRMED
+            )
 
     async def _send(self, producer: ReplicatingProducer, view: View) -> None:
         run = view.run

@@ -61,6 +61,7 @@ async def test_replication_is_measured_by_remote_cluster(pair: Pair, topics: boo
         "rate_expired": 0,
         "connected_count": 0,
         "disconnected_count": 1,
+        "restarts": 0,
         "delay_in_seconds": 0,
     }
 

@@ -9,6 +9,7 @@ import pytest
 
 from engine.admin.link_causes import LinkCause
 from engine.broker.connection.session import FEATURE_FLAGS
+from engine.broker.dispatch.source import EntrySource
 from engine.broker.policies import (
     BacklogPolicies,
     MaxRate,
@@ -147,6 +148,30 @@ async def test_g2_a_producer_without_receipts_is_replaced(pair: Pair) -> None:
     await pair.begin()
     await until(lambda: pair.replicator.connected)
     with patch.object(ReplicatingProducer, "receipts", lambda self, receipts: None):
+        await pair.publish(b"a")
+        await until(lambda: pair.replicator.restarts == 1, bound_s=200)
+    await pair.caught_up()
+    assert len(await pair.stored(1)) == 1
+
+
+async def test_g2_a_producer_without_receipts_is_replaced_although_entries_are_appended(
+    pair: Pair,
+) -> None:
+    await pair.begin()
+    await until(lambda: pair.replicator.connected)
+    with patch.object(ReplicatingProducer, "receipts", lambda self, receipts: None):
+        for _ in range(8):
+            await pair.publish(b"a")
+            await asyncio.sleep(10)
+        assert pair.replicator.restarts == 1
+    await pair.caught_up()
+    assert len(await pair.stored(8)) == 8
+
+
+async def test_g2_a_replicator_that_reads_nothing_begins_again(pair: Pair) -> None:
+    await pair.begin()
+    await until(lambda: pair.replicator.connected)
+    with patch.object(EntrySource, "next", lambda self, entries_max: None):
         await pair.publish(b"a")
         await until(lambda: pair.replicator.restarts == 1, bound_s=200)
     await pair.caught_up()
