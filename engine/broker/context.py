@@ -15,6 +15,24 @@ COMPACTIONS_MAX = 2
 """Number of compactions at a time: each keeps the keys of its topic in memory."""
 
 
+class SnapshotCounters:
+    """Snapshots for replicated subscriptions: those under way, those that were given up, and those that were made."""
+
+    __slots__ = ("count", "ms", "pending", "timed_out")
+
+    def __init__(self) -> None:
+        self.pending = 0
+        self.timed_out = 0
+        self.count = 0
+        self.ms = 0.0
+        """Milliseconds that those which were made took, together."""
+
+    def made(self, took_s: float) -> None:
+        """Count a snapshot."""
+        self.count += 1
+        self.ms += took_s * 1000.0
+
+
 @dataclass(slots=True)
 class Context:
     """The environment of one broker's data path. ``settings`` are those in force; some change while it runs."""
@@ -33,6 +51,8 @@ class Context:
         default_factory=lambda: asyncio.Semaphore(COMPACTIONS_MAX)
     )
     """Semaphore that a topic holds while it is being compacted."""
+    snapshots: SnapshotCounters = field(default_factory=SnapshotCounters)
+    """Snapshots for replicated subscriptions, of all topics."""
     refused_commands: RefusedCommands = field(init=False)
     """Commands that clients had no right to."""
 

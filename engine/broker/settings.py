@@ -375,6 +375,32 @@ class DataPathSettings:
         low=1,
         high=86_400,
     )
+    enable_replicated_subscriptions: bool = flag(
+        True,
+        "positions of replicated subscriptions are copied to the clusters that the topic is replicated to "
+        "(enableReplicatedSubscriptions)",
+    )
+    replicated_subscriptions_snapshot_frequency_millis: int = count(
+        1000,
+        "milliseconds between snapshots of a topic with replicated subscriptions, while messages arrive "
+        "(replicatedSubscriptionsSnapshotFrequencyMillis)",
+        low=10,
+        high=3_600_000,
+    )
+    replicated_subscriptions_snapshot_timeout_seconds: int = count(
+        30,
+        "seconds after which a snapshot is given up; doubled up to 32 times as long while no other cluster answers "
+        "(replicatedSubscriptionsSnapshotTimeoutSeconds)",
+        low=1,
+        high=86_400,
+    )
+    replicated_subscriptions_snapshot_max_cached_per_subscription: int = count(
+        10,
+        "snapshots kept that a subscription has not passed yet, at even distances; Pulsar the newest "
+        "(replicatedSubscriptionsSnapshotMaxCachedPerSubscription)",
+        low=1,
+        high=1_000,
+    )
     topic_compaction_retain_null_key: bool = flag(
         False, "compaction retains messages without a key (topicCompactionRetainNullKey)"
     )

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from engine.base.ids import Position
 from engine.client.broker_link import BrokerLink
 from engine.client.raw_producer import RawProducer, ReceiptOrderError
+from engine.wire import client_commands as say
 from engine.wire.events import Receipt
 from engine.wire.frames import FRAME_OVERHEAD
-from engine.wire.geo.source_positions import replicator_name
+from engine.wire.geo.source_positions import MARKER_RECEIPT, replicator_name
 from engine.wire.kernels import build_sends
 
 FEATURES = {"supports_repl_dedup_by_lid_and_eid": True}
@@ -22,6 +23,7 @@ class ReplicatingProducer(RawProducer):
     """A producer made by ``attach``. ``on_stored`` is called with positions in the order of sending."""
 
     _positions: deque[Position]
+    _markers: dict[int, Position]
     _last: Position
     _on_stored: Callable[[Sequence[Position]], None]
     _count: int
@@ -48,6 +50,7 @@ class ReplicatingProducer(RawProducer):
         producer = await cls.open(link, topic, name=name, on_end=on_end)
         assert isinstance(producer, cls)
         producer._positions = deque()
+        producer._markers = {}
         producer._last = Position(-1, -1)
         producer._on_stored = on_stored
         producer._count = 0
@@ -57,7 +60,7 @@ class ReplicatingProducer(RawProducer):
     @property
     def unanswered(self) -> int:
         """The number of entries sent without a receipt."""
-        return len(self._positions)
+        return len(self._positions) + len(self._markers)
 
     def next_positions(self, count: int) -> list[Position]:
         """Return the positions of the next ``count`` entries of a non-persistent topic."""
@@ -77,9 +80,26 @@ class ReplicatingProducer(RawProducer):
             self._count += len(entries)
             self.link.send_parts(build_sends(self.producer_id, sequences, entries, counts))
 
+    def send_markers(self, positions: Sequence[Position], entries: Sequence[bytes]) -> None:
+        """Send markers, which brokers wrote for brokers, without waiting. Raises as ``send``.
+
+        Their receipts have the sequence ids as sent and may arrive before those of earlier messages.
+        """
+        if self.error is None:
+            self._check_size(max(map(len, entries), default=0))
+            for position, entry in zip(positions, entries, strict=True):
+                self._markers[self._count] = position
+                self.link.send(say.send(self.producer_id, self._count, entry, marker=True))
+                self._count += 1
+
     def receipts(self, receipts: Sequence[Receipt]) -> None:
         waiting, stored = self._positions, []
         for receipt in receipts:
+            if receipt.highest_sequence_id == MARKER_RECEIPT:
+                marker = self._markers.pop(receipt.sequence_id, None)
+                if marker is not None:
+                    stored.append(marker)
+                continue
             position = (
                 Position(receipt.sequence_id, receipt.highest_sequence_id)
                 if self._stores

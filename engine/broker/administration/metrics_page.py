@@ -22,6 +22,7 @@ from engine.broker.administration.reports import (
 )
 from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.sessions import Sessions
+from engine.broker.context import SnapshotCounters
 from engine.broker.control.durations import Durations
 from engine.broker.control.written import LATENCIES_MS, MINUTE_S, SIZES, Minute
 from engine.broker.ports import BrokerIdentity
@@ -228,6 +229,20 @@ def _broker(
     kept = (cache.bytes, cache.entries, cache.inserted, cache.evicted, cache.evictions)
     yield from _columns(F.CACHE, [(cluster, kept)])
     yield from _groups(registry.groups, identity.cluster)
+    yield from _snapshots(registry.snapshots, cluster)
+
+
+def _snapshots(snapshots: SnapshotCounters, cluster: str) -> Iterator[bytes]:
+    """Yield the families of replicated subscriptions."""
+    name, text = "replicated_subscriptions", "Snapshots for replicated subscriptions"
+    pending = F.gauge(f"{name}_pending_snapshots", f"{text} that are being made.")
+    yield _described(pending, [(cluster, snapshots.pending)])
+    timed_out = F.counter(f"{name}_timedout_snapshots_total", f"{text} that were given up.")
+    yield _described(timed_out, [(cluster, snapshots.timed_out)])
+    family = Family(f"pulsar_{name}_snapshot_ms", "summary", f"Milliseconds of {text.lower()}.")
+    yield _described(family, ())
+    yield f"{family.name}_count{{{cluster}}} {snapshots.count}\n".encode()
+    yield f"{family.name}_sum{{{cluster}}} {snapshots.ms}\n".encode()
 
 
 def _groups(groups: Groups, cluster: str) -> Iterator[bytes]:

@@ -17,6 +17,7 @@ from engine.broker.control.counters import Rate, Traffic
 from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
+from engine.broker.topics.geo.replicated_position import ReplicatedPosition
 from engine.broker.topics.geo.replicator import Replicator
 from engine.broker.topics.geo.unstored_replicator import UnstoredReplicator
 from engine.broker.topics.limits import is_system
@@ -335,7 +336,8 @@ def _subscription(
         "replicated": subscription.replicated,
         **key_shared.of_subscription(subscription.dispatch.keys),
         **key_shared.draining(keys.values()),
-        # Not in Pulsar; for the console: messages in the backlog, its position, and what dispatch waits for.
+        # Not in Pulsar; for the console: messages in the backlog, its position, what dispatch waits for, and what other
+        # clusters know of it.
         "backlogMessages": waiting.messages,
         "backlogEstimated": waiting.estimated,
         "backlogUnmeasured": waiting.unmeasured,
@@ -343,6 +345,20 @@ def _subscription(
         "readPosition": str(subscription.cursor.read_position),
         "pausedFor": state.paused_for,
         "blockedBy": subscription.cursor.blocked,
+        **_copied(subscription.replication),
+    }
+
+
+def _copied(state: ReplicatedPosition | None) -> JsonObject:
+    """Return what a replicated subscription knows of snapshots and updates; nothing for another one."""
+    if state is None:
+        return {}
+    return {
+        "snapshotsAhead": len(state.snapshots),
+        "lastSnapshotTimestamp": state.snapshot_ms,
+        "lastUpdateSentTimestamp": state.sent_ms,
+        "lastUpdateAppliedTimestamp": state.applied_ms,
+        "lastUpdateAppliedFrom": state.applied_from,
     }
 
 

@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 class EntrySource:
     """Entries that ``cursor`` still has to deliver. ``ready`` is called, never from inside ``next``, after a read.
 
-    ``left_out`` is called with the positions of markers that were read. ``wanted``: the facts that the dispatcher wants
-    of the entries, as of ``facts_of``.
+    ``left_out`` is called with the markers that were read; with None they are not left out. ``wanted``: the facts that
+    the dispatcher wants of the entries, as of ``facts_of``.
     """
 
     __slots__ = (
@@ -57,7 +57,7 @@ class EntrySource:
         scope: TaskScope,
         context: Context,
         ready: Callable[[], None],
-        left_out: Callable[[list[Position]], None],
+        left_out: Callable[[list[View]], None] | None,
     ) -> None:
         self.cursor = cursor
         self.wanted = MARKER
@@ -138,17 +138,20 @@ class EntrySource:
 
     def _messages(self, views: list[View]) -> list[View]:
         """Return ``views`` without the markers in them."""
+        if self._left_out is None:
+            return views
         for view in views:
             if facts_of(view.run, self.wanted).markers:  # rare: brokers write few
                 break
         else:
             return views
         messages: list[View] = []
-        markers: list[Position] = []
+        markers: list[View] = []
         for view in views:
             run, places = view.run, set(facts_of(view.run, MARKER).markers)
-            markers += [run.position(i) for i in view.indexes if i in places]
             indexes = [i for i in view.indexes if i not in places]
+            if len(indexes) < view.count:
+                markers.append(Pick(run, [i for i in view.indexes if i in places]))
             if len(indexes) == view.count:
                 messages.append(view)
             elif indexes:

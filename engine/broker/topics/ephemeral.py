@@ -184,7 +184,7 @@ class EphemeralDispatch(SubscriptionDispatch):
         host: DispatchHost,
         cursor: SubscriptionCursor,
         consumers: list[Consumer],
-        pass_markers: Callable[[list[Position]], None],
+        pass_markers: Callable[[list[View]], None],
         start_over: Callable[[], None],
         dropped: Rate,
     ) -> None:
@@ -284,6 +284,7 @@ class EphemeralLog:
         self,
         name: str,
         initial: Position | InitialPosition,
+        properties: dict[str, int] | None = None,
         *,
         durable: bool,
         cursor_properties: dict[str, str],

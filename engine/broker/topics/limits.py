@@ -1,6 +1,6 @@
 """Limits of a topic: which policies apply to it, counts of clients, and stages that refuse messages.
 
-The stages check the size of messages, their delivery delay and whether they are encrypted.
+The stages check the size of messages, their delivery delay, and whether they are encrypted or markers.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engine.base.names import SYSTEM_PREFIX, TopicName
 from engine.broker.context import Context
-from engine.broker.dispatch.facts import DELIVERY, facts_of
+from engine.broker.dispatch.facts import DELIVERY, MARKER, facts_of
 from engine.broker.errors import BrokerError, MetadataError, NotAllowed
 from engine.broker.policies import (
     NO_LIMIT,
@@ -120,6 +120,33 @@ class EncryptionRequired:
         return admit_fitting(
             self._host, self, publish, fits, MetadataError("Messages must be encrypted")
         )
+
+    def stored(self, publish: Publish, start: int, stop: int) -> None:
+        pass
+
+    def failed(self, publish: Publish, start: int) -> None:
+        pass
+
+
+class MarkersRefused:
+    """A stage of a topic that other clusters have, too: it refuses markers of clients. Brokers write them for brokers,
+    and one could move any subscription here or there (G4)."""
+
+    __slots__ = ("_host",)
+    place = StagePlace.MARKER
+
+    def __init__(self, host: LimitedHost) -> None:
+        self._host = host
+
+    def admit(self, publish: Publish) -> bool:
+        if publish.producer.origin:
+            return True
+        markers = facts_of(publish.run, MARKER).markers
+        if not markers:
+            return True
+        fits = [i not in markers for i in range(publish.run.count)]
+        refusal = NotAllowed("Only brokers write markers")
+        return admit_fitting(self._host, self, publish, fits, refusal)
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
         pass

@@ -182,6 +182,7 @@ class SubscribedLog(ReadableLog, Protocol):
         self,
         name: str,
         initial: Position | InitialPosition,
+        properties: dict[str, int] | None = None,
         *,
         durable: bool,
         cursor_properties: dict[str, str],

@@ -33,6 +33,7 @@ class StagePlace(IntEnum):
 
     ENCRYPTION = auto()
     ORIGIN = auto()
+    MARKER = auto()
     SIZE = auto()
     DELAY = auto()
     TOPIC_RATE = auto()
@@ -246,7 +247,7 @@ class Publish:
         run = self.run.pick(indexes)
         self.run.heads = []
         if self.owners is None:
-            part = Publish(run, self.producer, None, self.chunk)
+            part = Publish(run, self.producer, None, self.chunk, self.marker)
         else:
             owners = [self.owners[i] for i in indexes]
             alone = owners.count(owners[0]) == len(owners)

@@ -8,7 +8,7 @@ from functools import partial
 from engine.base.errors import MagnetarError
 from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
 from engine.base.tasks import TaskScope, UnderWay
-from engine.broker.context import Context
+from engine.broker.context import Context, SnapshotCounters
 from engine.broker.control.durations import Durations
 from engine.broker.errors import (
     BrokerError,
@@ -82,6 +82,11 @@ class TopicRegistry:
     def loading(self) -> int:
         """Number of topics that are being loaded."""
         return len(self._loading.tasks)
+
+    @property
+    def snapshots(self) -> SnapshotCounters:
+        """Snapshots for replicated subscriptions."""
+        return self._context.snapshots
 
     @property
     def cache(self) -> EntryCache:

@@ -43,6 +43,7 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
 )
 from engine.managed.settings import LedgerConfig
+from engine.wire.geo.markers import ClusterSnapshot
 from engine.wire.geo.source_positions import origin_of
 
 logger = logging.getLogger(__name__)
@@ -232,6 +233,7 @@ class Topic:
         """Order the stages again, after a part of the topic changed those it needs (D16)."""
         parts = (
             self._origin_claims,
+            self.replication,
             self._delay_limit,
             self.rates,
             self.deduplication,
@@ -241,8 +243,11 @@ class Topic:
 
     def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:
         """Count ``messages`` and ``size`` bytes that became durable, and notify the stages."""
-        self.published.messages.total += messages
-        self.published.bytes.total += size
+        if publish.marker:
+            self.replication.markers_stored(stop - start)
+        else:
+            self.published.messages.total += messages
+            self.published.bytes.total += size
         written = self.written
         if written is None and self.name.persistent:
             written = self.written = Written(self.context.clock.monotonic_s())
@@ -308,6 +313,14 @@ class Topic:
     def compaction_made(self, cursor: CompactionCursor) -> None:
         """Add the subscription of the compaction's cursor, when the first compaction begins."""
         self.subscriptions.add_compaction(cursor)
+
+    def subscription_replicated(self) -> None:
+        """Note that the state of one more subscription is to be copied to other clusters."""
+        self.replication.wake_snapshots()
+
+    def snapshot_passed(self, subscription: str, snapshot: ClusterSnapshot) -> None:
+        """Notify the other clusters that a subscription passed ``snapshot``."""
+        self.replication.update(subscription, snapshot)
 
     async def first_since(self, publish_ms: int) -> Position:
         """Return the position of the first entry published at ``publish_ms`` or later.

@@ -10,7 +10,7 @@ from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import SendRun, head_sequences, metadata_span
-from engine.wire.varints import INT64_MAX, varint
+from engine.wire.varints import INT64_MAX, UINT64_MAX, varint
 
 REPLICATOR = "pulsar.repl."
 """Prefix of the names of replicators, in front of the cluster that they read."""
@@ -18,6 +18,8 @@ SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
 """Property of a sent entry: its position in the cluster that the replicator reads, as ``ledger:entry``."""
 MARKER_HIGHEST = -(1 << 63)
 """Highest sequence id of a marker's receipt, by which a replicator distinguishes it from a message."""
+MARKER_RECEIPT = MARKER_HIGHEST & UINT64_MAX
+"""The same as the field without a sign holds it."""
 _PROPERTY = SOURCE_POSITION.encode()
 _PAIR = re.compile(
     rb"\x22.\x0a"

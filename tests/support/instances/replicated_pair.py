@@ -1,6 +1,6 @@
 """Replication of a topic from the cluster ``us`` to ``eu``: two brokers in memory, each with its own storage."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
@@ -27,30 +27,18 @@ TO_BOTH = TopicPolicies(clusters=("us", "eu"))
 
 
 class Remotes:
-    """Stand-in for the configuration store: the cluster ``eu`` at one URL."""
+    """Stand-in for the configuration store: clusters by name, each at one URL."""
 
-    def __init__(self, bench: Bench, url: str) -> None:
-        self.url = url
+    def __init__(self, bench: Bench, urls: Mapping[str, str]) -> None:
         self.reachable = True
         self.shape_error: Exception | None = None
         self.registered: list[bytes] = []
-        self.links: list[BrokerLink] = []
-        self._made = PulsarClient(
-            network=PipeNetwork(),
-            clock=bench.cluster.clock,
-            entropy=RandomEntropy(),
-            brokers=self._brokers,
-            settings=LinkSettings(connect_timeout_s=60, request_timeout_s=60, features=FEATURES),
-        )
-
-    async def _brokers(self) -> list[str]:
-        return [self.url]
+        self._made = {cluster: _client(bench, url) for cluster, url in urls.items()}
 
     async def client(self, cluster: str) -> PulsarClient:
-        assert cluster == "eu"
         if not self.reachable:
-            raise UnreachableError("no connection to eu")
-        return self._made
+            raise UnreachableError(f"no connection to {cluster}")
+        return self._made[cluster]
 
     async def check_shape(self, client: PulsarClient, cluster: str, topic: TopicName) -> None:
         if self.shape_error is not None:
@@ -61,7 +49,21 @@ class Remotes:
         return bytes(reversed(version))
 
     async def close(self) -> None:
-        await self._made.close()
+        for client in self._made.values():
+            await client.close()
+
+
+def _client(bench: Bench, url: str) -> PulsarClient:
+    async def brokers() -> list[str]:
+        return [url]
+
+    return PulsarClient(
+        network=PipeNetwork(),
+        clock=bench.cluster.clock,
+        entropy=RandomEntropy(),
+        brokers=brokers,
+        settings=LinkSettings(connect_timeout_s=60, request_timeout_s=60, features=FEATURES),
+    )
 
 
 class Pair:
@@ -130,6 +132,6 @@ async def replicated() -> AsyncIterator[Pair]:
         eu.everything.in_force = ON
         await eu.registry.unload(NAME)
         await eu.load()
-        remotes = us.context.remotes = Remotes(us, url)
+        remotes = us.context.remotes = Remotes(us, {"eu": url})
         stack.push_async_callback(remotes.close)
         yield Pair(us, eu, remotes)

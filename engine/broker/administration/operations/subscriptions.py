@@ -92,14 +92,13 @@ class SubscriptionOperations:
         if args.position is not None:
             initial = args.position.position
         try:
-            created = await topic.subscriptions.create(args.subscription, initial, args.properties)
+            created = await topic.subscriptions.create(
+                args.subscription, initial, args.properties, replicated=args.replicated
+            )
         except NotAllowed as error:
             raise Conflict(str(error)) from error
         if created is None:
             raise AlreadyExists("Subscription already exists for topic")
-        if args.replicated:
-            created.replicate(True)
-            await created.cursor.persisted()
 
     async def delete_subscription(self, args: DeleteSubscription) -> JsonObject:
         topic, name = await self._topics.get(args.topic), args.subscription

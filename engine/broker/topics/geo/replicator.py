@@ -7,9 +7,9 @@ fails ends the connection's producer, and the replicator continues at the first 
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Protocol
 
 from engine.admin.link_causes import LinkCause
@@ -17,12 +17,12 @@ from engine.base.backoff import Backoff
 from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import Position
 from engine.base.names import TopicName
-from engine.base.slices import Pick, View
+from engine.base.slices import Pick, Slice, View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.control.rate_limit import RateLevel, RateLimit
-from engine.broker.dispatch.facts import ORIGIN, TRANSACTION, EntryFacts, facts_of
+from engine.broker.dispatch.facts import MARKER, ORIGIN, TRANSACTION, EntryFacts, facts_of
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import TopicPolicies
@@ -36,6 +36,7 @@ from engine.client.replicating_producer import ReplicatingProducer
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import ManagedLedgerError
 from engine.wire.batches import read_metadata
+from engine.wire.geo.markers import SENT
 from engine.wire.geo.sent_entries import origin_field, sent_entries
 from engine.wire.kernels import tagged
 
@@ -117,11 +118,31 @@ class ReplicatedHost(Protocol):
     def touched(self) -> None: ...
 
 
+class MarkerReader(Protocol):
+    """Reader of the markers that the other cluster wrote."""
+
+    def wake(self) -> None:
+        """Handle that the replicator connected."""
+        ...
+
+    async def received(self, remote: str, position: Position, kind: int, entry: bytes) -> None:
+        """Handle a marker. Raises MagnetarError when it must be handled again later."""
+        ...
+
+
 class Replicator:
     """Sends the entries of a topic to the cluster ``remote``, until ``stop``."""
 
-    def __init__(self, host: ReplicatedHost, remote: str, cursor: SubscriptionCursor) -> None:
+    def __init__(
+        self,
+        host: ReplicatedHost,
+        remote: str,
+        cursor: SubscriptionCursor,
+        markers: MarkerReader | None = None,
+    ) -> None:
+        """``markers``: reader of the other cluster's markers; None where there are none."""
         self.remote = remote
+        self._markers = markers
         self.cursor = cursor
         self.sent = Traffic()
         self.closed = False
@@ -142,15 +163,13 @@ class Replicator:
         self._host = host
         self._scope = TaskScope(f"replication of {host.name} to {remote}")
         self._wake = asyncio.Event()
-        self._source = EntrySource(
-            cursor, self._scope, host.context, self._wake.set, self._pass_over
-        )
+        self._source = EntrySource(cursor, self._scope, host.context, self._wake.set, None)
         self._rate = RateLimit(host.context.clock, host.rates.published, RateLevel.TOPIC)
         self._throttle = Throttle(self._wake.set, by_entry=False, holds=lambda: True)
         self.apply_rates()
         self._origin = origin_field(host.context.identity.cluster)
-        self._sizes: deque[tuple[Position, int, int, float]] = deque()
-        """Position, messages, bytes and time of each entry without a receipt."""
+        self._sizes: dict[Position, tuple[int, int, float]] = {}
+        """Messages, bytes and time of each entry without a receipt, in the order of sending."""
         self._bytes = 0
         self._progress_s = 0.0
         """Time at which entries were read last, or none waited."""
@@ -172,7 +191,12 @@ class Replicator:
         """Time since the oldest entry without a receipt was sent."""
         if not self._sizes:
             return 0
-        return int(self._host.context.clock.monotonic_s() - self._sizes[0][3])
+        return int(self._host.context.clock.monotonic_s() - self._oldest_s)
+
+    @property
+    def _oldest_s(self) -> float:
+        """Time of the oldest entry without a receipt, of which there is one."""
+        return next(iter(self._sizes.values()))[2]
 
     @property
     def cause(self) -> LinkCause | None:
@@ -303,6 +327,8 @@ class Replicator:
             log.info("replication continues topic=%s to=%s", name, self.remote)
         self.error = ""
         host.touched()
+        if self._markers is not None:
+            self._markers.wake()
         try:
             await self._send_all(producer, backoff)
         finally:
@@ -372,7 +398,7 @@ class Replicator:
         """Raise ReplicationBlocked when what was sent has no receipt, or what waits is not read, for too long."""
         now_s = self._host.context.clock.monotonic_s()
         if self._sizes:
-            since_s, reason = self._sizes[0][3], "No receipt"
+            since_s, reason = self._oldest_s, "No receipt"
         elif self.backlog and not self._throttle.stopped and self._source.waiting_for == "append":
             since_s, reason = self._progress_s, "Entries wait, and none was read"
         else:
@@ -385,12 +411,23 @@ class Replicator:
 
     async def _send(self, producer: ReplicatingProducer, view: View) -> None:
         run = view.run
-        special = facts_of(run, ORIGIN | TRANSACTION).special
-        indexes, passed = [], []
+        special = facts_of(run, ORIGIN | TRANSACTION | MARKER).special
+        indexes: list[int] = []
+        passed: list[Position] = []
+        markers: set[int] = set()
         for i in view.indexes:
             facts = special.get(i)
             if facts is not None and not self._is_for(facts):
+                if facts.marker is not None and facts.replicated_from == self.remote:
+                    # Each cluster's markers are handled once: by the replicator to that cluster.
+                    await self._read_marker(run, i, facts.marker)
                 passed.append(run.position(i))
+            elif facts is not None and facts.marker is not None:
+                if facts.marker in SENT:
+                    markers.add(i)
+                    indexes.append(i)
+                else:
+                    passed.append(run.position(i))
             elif facts is not None and facts.transaction is not None:
                 raise ReplicationBlocked(
                     f"Entry {run.position(i)} is of a transaction, and transactions are not replicated yet",
@@ -402,13 +439,34 @@ class Replicator:
             self._pass_over(passed)
         if not indexes:
             return
-        due = Pick(run, indexes)
-        versions = await self._versions_of(producer, due)
+        versions = await self._versions_of(producer, Pick(run, indexes))
+        if not markers:
+            self._send_part(producer, Pick(run, indexes), versions, are_markers=False)
+            return
+        for are_markers, some in groupby(indexes, markers.__contains__):
+            self._send_part(producer, Pick(run, list(some)), versions, are_markers=are_markers)
+
+    async def _read_marker(self, run: Slice, i: int, kind: int) -> None:
+        if self._markers is not None:
+            await self._markers.received(self.remote, run.position(i), kind, run.entry(i))
+
+    def _send_part(
+        self,
+        producer: ReplicatingProducer,
+        due: Pick,
+        versions: Mapping[int, bytes],
+        *,
+        are_markers: bool,
+    ) -> None:
+        run, indexes = due.run, due.indexes
         entries = sent_entries(run, indexes, self._origin, versions)
         positions = [run.position(i) for i in indexes]
         counts = None if run.counts is None else [run.counts[i] for i in indexes]
-        self._note_sent(due, positions, entries)
-        producer.send_from(positions, entries, counts)
+        self._note_sent(due, positions, entries, are_markers=are_markers)
+        if are_markers:
+            producer.send_markers(positions, entries)
+        else:
+            producer.send_from(positions, entries, counts)
 
     def _is_for(self, facts: EntryFacts) -> bool:
         """Return whether an entry of these facts is of this cluster and may be sent to the other one (G3)."""
@@ -417,13 +475,19 @@ class Replicator:
         )
 
     def _note_sent(
-        self, view: View, positions: Sequence[Position], entries: Sequence[bytes]
+        self,
+        view: View,
+        positions: Sequence[Position],
+        entries: Sequence[bytes],
+        *,
+        are_markers: bool = False,
     ) -> None:
         """Note entries that are sent: their receipts are awaited."""
         run, now_s = view.run, self._host.context.clock.monotonic_s()
         for k, i in enumerate(view.indexes):
             size = len(entries[k])
-            self._sizes.append((positions[k], run.messages_of(i, i + 1), size, now_s))
+            messages = 0 if are_markers else run.messages_of(i, i + 1)
+            self._sizes[positions[k]] = messages, size, now_s
             self._bytes += size
         self._throttle.sent(view)
 
@@ -454,8 +518,7 @@ class Replicator:
     def _stored(self, positions: Sequence[Position]) -> None:
         """Pass entries that are stored there."""
         for position in positions:
-            sent, messages, size, _ = self._sizes.popleft()
-            assert sent == position, f"{sent} was sent before {position}"
+            messages, size, _ = self._sizes.pop(position)
             self._bytes -= size
             self.sent.messages.total += messages
             self.sent.bytes.total += size

@@ -3,28 +3,45 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from typing import Protocol
 
 from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.tasks import contained
+from engine.broker.topics.geo.replicated_subscriptions import (
+    ReplicatedSubscriptions,
+    ReplicatedTopic,
+)
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX, ReplicatedHost, Replicator
 from engine.broker.topics.geo.unstored_replicator import UnstoredReplicator
+from engine.broker.topics.limits import LimitedHost, MarkersRefused
+from engine.broker.topics.ports import SubscriptionCursor
+from engine.broker.topics.publish import Stage
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerError
 from engine.managed.ledger import InitialPosition
+from engine.wire.geo.markers import ClusterSnapshot
 
 log = logging.getLogger(__name__)
 
 RETRY_MAX_S = 30.0
 
 
+class ReplicationHost(ReplicatedHost, ReplicatedTopic, LimitedHost, Protocol):
+    """Parts of a topic that its replication uses."""
+
+    def arrange_stages(self) -> None: ...
+
+
 class TopicReplication:
     """Replication of one topic. ``replicators`` are those of the clusters that it is sent to, by name."""
 
-    __slots__ = ("_clusters", "_host", "_work", "replicators")
+    __slots__ = ("_clusters", "_host", "_subscriptions", "_work", "replicators")
 
-    def __init__(self, host: ReplicatedHost) -> None:
+    def __init__(self, host: ReplicationHost) -> None:
         self.replicators: dict[str, Replicator] = {}
+        self._subscriptions: ReplicatedSubscriptions | None = None
+        """Replication of its subscriptions; None before the first replicator."""
         self._host = host
         self._clusters: frozenset[str] = frozenset()
         self._work: asyncio.Task[None] | None = None
@@ -38,6 +55,7 @@ class TopicReplication:
         if here not in named:
             return
         self._clusters = named - {here}
+        self._host.arrange_stages()
         if self._work is None and not self._settled:
             self._work = self._host.scope.spawn("replication", self._follow())
 
@@ -46,10 +64,31 @@ class TopicReplication:
         """Number of entries that some cluster is not known to have."""
         return max((replicator.backlog for replicator in self.replicators.values()), default=0)
 
+    @property
+    def wanted(self) -> list[Stage]:
+        """The stages that it needs."""
+        return [MarkersRefused(self._host)] if self._clusters else []
+
     def wake(self) -> None:
         """Continue after entries were appended."""
         for replicator in self.replicators.values():
             replicator.wake()
+        self.wake_snapshots()
+
+    def wake_snapshots(self) -> None:
+        """Make a snapshot for the replicated subscriptions if one is due."""
+        if self._subscriptions is not None:
+            self._subscriptions.wake()
+
+    def markers_stored(self, count: int) -> None:
+        """Note that ``count`` markers of other clusters were stored."""
+        if self._subscriptions is not None:
+            self._subscriptions.markers_stored(count)
+
+    def update(self, subscription: str, snapshot: ClusterSnapshot) -> None:
+        """Notify the other clusters that a subscription passed ``snapshot``."""
+        if self._subscriptions is not None and self.replicators:
+            self._subscriptions.update(subscription, snapshot)
 
     def apply_rates(self) -> None:
         """Apply the rates of the topic's policies, which may have changed."""
@@ -76,6 +115,8 @@ class TopicReplication:
     async def close(self) -> None:
         """Stop all replicators, with the topic; their positions are kept."""
         self._clusters = frozenset(self.replicators)
+        if self._subscriptions is not None:
+            self._subscriptions.close()
         for replicator in self.replicators.values():
             with contained(f"end of replication to {replicator.remote}"):
                 await replicator.stop()
@@ -104,14 +145,20 @@ class TopicReplication:
         finally:
             self._work = None
 
+    def _made(self, remote: str, cursor: SubscriptionCursor) -> Replicator:
+        if not self._host.name.persistent:
+            return UnstoredReplicator(self._host, remote, cursor)
+        if self._subscriptions is None:
+            self._subscriptions = ReplicatedSubscriptions(self._host, self.replicators)
+        return Replicator(self._host, remote, cursor, self._subscriptions)
+
     async def _change(self) -> None:
         managed = self._host.log
         for remote in sorted(self._clusters - self.replicators.keys()):
             cursor = await managed.open_cursor(
                 CURSOR_PREFIX + remote, InitialPosition.LATEST, durable=True, cursor_properties={}
             )
-            kind = Replicator if self._host.name.persistent else UnstoredReplicator
-            replicator = self.replicators[remote] = kind(self._host, remote, cursor)
+            replicator = self.replicators[remote] = self._made(remote, cursor)
             replicator.start()
         for remote in sorted(self.replicators.keys() - self._clusters):
             await self.replicators.pop(remote).stop()

@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from engine.base.ids import Position
+from engine.base.slices import View
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
+from engine.broker.dispatch.facts import MARKER, ORIGIN, facts_of
 from engine.broker.dispatch.ports import DeliveryObserver
 from engine.broker.errors import (
     BrokerError,
@@ -14,6 +16,7 @@ from engine.broker.errors import (
     ServiceNotReady,
 )
 from engine.broker.outlet import WithheldCloses
+from engine.broker.topics.geo.replicated_position import ReplicatedPosition
 from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
 from engine.broker.topics.subscriptions.subscription_counters import SubscriptionCounters
@@ -21,6 +24,7 @@ from engine.broker.topics.subscriptions.subscription_dispatch import (
     DispatchHost,
     SubscriptionDispatch,
 )
+from engine.wire.geo.markers import SNAPSHOT, ClusterSnapshot, read_marker
 
 REPLICATED = "pulsar.replicated.subscription"
 """Property of a cursor whose subscription is to be copied to other clusters, as Pulsar stores it."""
@@ -48,6 +52,14 @@ class SubscriptionHost(DispatchHost, Protocol):
 
     def delivery_observer(self, subscription: "Subscription", /) -> DeliveryObserver | None:
         """Return the observer for a new consumer; None while no entry is traced."""
+        ...
+
+    def subscription_replicated(self) -> None:
+        """Note that the state of one more subscription is to be copied to other clusters."""
+        ...
+
+    def snapshot_passed(self, subscription: str, snapshot: ClusterSnapshot, /) -> None:
+        """Notify the other clusters that a subscription passed ``snapshot``."""
         ...
 
 
@@ -83,6 +95,7 @@ class Subscription:
         "durable",
         "moves",
         "name",
+        "replication",
     )
 
     def __init__(
@@ -96,6 +109,10 @@ class Subscription:
         self._context: Context = host.context
         self._closed = False
         self._mark = cursor.mark
+        self.replication: ReplicatedPosition | None = None
+        """State of its replication to other clusters; None when it is not replicated."""
+        if REPLICATED in cursor.properties:
+            self.replication = self._make_replication()
         self.consumers: list[Consumer] = []
         """Attached consumers, in the dispatcher's order."""
         self.counters = SubscriptionCounters(self.consumers)
@@ -128,14 +145,23 @@ class Subscription:
         stored, counters = self.cursor.stats().last_active_ms, self.counters
         return max(stored, counters.left_ms, counters.acked_ms, counters.consumed_ms)
 
+    def _make_replication(self) -> ReplicatedPosition:
+        room = self._context.settings.replicated_subscriptions_snapshot_max_cached_per_subscription
+        return ReplicatedPosition(room, self._host.log.entries_between)
+
     @property
     def replicated(self) -> bool:
-        """True when its state is to be copied to other clusters. Only the wish is stored: nothing copies it."""
-        return REPLICATED in self.cursor.properties
+        """True when its state is copied to other clusters that have the topic."""
+        return self.replication is not None
 
     def replicate(self, wanted: bool) -> None:
-        """Set whether its state is to be copied; stored with the cursor's next durable change."""
+        """Set whether its state is copied; stored with the cursor's next durable change."""
         self.cursor.set_property(REPLICATED, 1 if wanted else None)
+        if not wanted:
+            self.replication = None
+        elif self.replication is None:
+            self.replication = self._make_replication()
+            self._host.subscription_replicated()
         self._host.touched()
 
     @property
@@ -301,6 +327,8 @@ class Subscription:
         if self.cursor.mark != self._mark:
             self._mark = self.cursor.mark
             counters.advanced_ms = now_ms
+            if self.replication is not None:
+                self._check_snapshots(self.replication)
         if consumer.observer is not None:
             consumer.observer.acknowledged()
 
@@ -326,11 +354,32 @@ class Subscription:
         if self._host.terminated:
             self.notify_end()
 
-    def pass_markers(self, positions: list[Position]) -> None:
-        """Acknowledge markers that were read, which no consumer receives (D17)."""
-        self.cursor.acknowledge(positions)
+    def pass_markers(self, markers: list[View]) -> None:
+        """Acknowledge markers that were read, which no consumer receives (D17); note the snapshots among them."""
+        self.cursor.acknowledge([view.run.position(i) for view in markers for i in view.indexes])
+        if self.replication is not None:
+            self._note_snapshots(self.replication, markers)
+            self._check_snapshots(self.replication)
         self._host.touched()
         self.notify_end()
+
+    def _note_snapshots(self, replication: ReplicatedPosition, markers: list[View]) -> None:
+        for view in markers:
+            special = facts_of(view.run, MARKER | ORIGIN).special
+            for i in view.indexes:
+                # One of another cluster, or of a client that claims to be a broker there, is not this cluster's.
+                if special[i].marker == SNAPSHOT and not special[i].replicated_from:
+                    snapshot = read_marker(view.run.entry(i), SNAPSHOT)
+                    if isinstance(snapshot, ClusterSnapshot):
+                        replication.add(snapshot, self._context.clock.wall_ms())
+
+    def _check_snapshots(self, replication: ReplicatedPosition) -> None:
+        """Notify the other clusters of the last snapshot that the position passed, if it passed one."""
+        if replication.snapshots:
+            passed = replication.passed(self.cursor.mark_delete)
+            if passed is not None:
+                replication.sent_ms = self._context.clock.wall_ms()
+                self._host.snapshot_passed(self.name, passed)
 
     # --- moving the cursor ----------------------------------------------------------------------
 
@@ -346,6 +395,8 @@ class Subscription:
         """Continue dispatch behind the cursor after it was moved."""
         self._host.touched()
         self.dispatch.pass_to(self.cursor.mark_delete)
+        if self.replication is not None:
+            self._check_snapshots(self.replication)
         self.dispatch.wake()
         self.notify_end()
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from engine.base.ids import Position
 from engine.base.names import TopicName
+from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.broker.compaction.compacted_cursor import CompactedCursor, start_of
 from engine.broker.compaction.topic_compaction import TopicCompaction
@@ -74,7 +75,7 @@ class SubscriptionDispatch:
         host: DispatchHost,
         cursor: SubscriptionCursor,
         consumers: list[Consumer],
-        pass_markers: Callable[[list[Position]], None],
+        pass_markers: Callable[[list[View]], None],
         start_over: Callable[[], None],
     ) -> None:
         """Create the dispatch of a subscription without consumers.

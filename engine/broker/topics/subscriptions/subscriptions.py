@@ -23,7 +23,11 @@ from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.limits import reached
 from engine.broker.topics.ports import SubscribedLog, SubscriptionCursor
-from engine.broker.topics.subscriptions.subscription import Subscription, SubscriptionHost
+from engine.broker.topics.subscriptions.subscription import (
+    REPLICATED,
+    Subscription,
+    SubscriptionHost,
+)
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
@@ -100,6 +104,11 @@ class Subscriptions(dict[str, Subscription]):
         return bool(self._opening or self._locks)
 
     @property
+    def any_replicated(self) -> bool:
+        """True when the state of one of them is copied to other clusters."""
+        return any(subscription.replicated for subscription in self.values())
+
+    @property
     def total_out(self) -> tuple[int, int]:
         """Messages and bytes sent since the topic was loaded, including those of deleted subscriptions."""
         messages, size = self._out_before
@@ -134,7 +143,7 @@ class Subscriptions(dict[str, Subscription]):
         # The subscription may be deleted before the consumer is attached: then it is created again.
         while True:
             present = self.get(name)
-            subscription = await self._ensure(name, durable, initial, properties)
+            subscription = await self._ensure(name, durable, initial, properties, replicated)
             if subscription.durable != durable:
                 kind = "Durable" if subscription.durable else "NonDurable"
                 raise NotAllowed(f"{kind} subscription with the same name already exists.")
@@ -186,6 +195,7 @@ class Subscriptions(dict[str, Subscription]):
         durable: bool,
         initial: Position | InitialPosition,
         properties: dict[str, str],
+        replicated: bool,
     ) -> Subscription:
         self._host.check_open()
         subscription = self.get(name)
@@ -207,12 +217,20 @@ class Subscriptions(dict[str, Subscription]):
                 if durable and not self._host.policies.subscriptions.auto_create:
                     raise SubscriptionNotFound("Subscription does not exist")
                 self.check_room()
-                return await self._make(name, durable, initial, properties)
+                cursor = await self._open_cursor(name, durable, initial, properties, replicated)
+                return self.get(name) or self._add(cursor)
 
     async def create(
-        self, name: str, initial: Position | InitialPosition, properties: dict[str, str]
+        self,
+        name: str,
+        initial: Position | InitialPosition,
+        properties: dict[str, str],
+        *,
+        replicated: bool = False,
     ) -> Subscription | None:
         """Create a durable subscription for an administrator and return it; None when it exists.
+
+        ``replicated``: its state is copied to other clusters.
 
         Raises NotAllowed at the limit and for a reserved name, ServiceNotReady when it is not known whether the
         subscription exists now: the caller tries again.
@@ -224,7 +242,7 @@ class Subscriptions(dict[str, Subscription]):
             self._host.check_open()
             if name in self:
                 return None
-            cursor = await self._open_cursor(name, True, initial, properties)
+            cursor = await self._open_cursor(name, True, initial, properties, replicated)
             # A cursor that had been unreadable is added by _add_read_cursor before the call returns.
             return None if name in self else self._add(cursor)
 
@@ -244,22 +262,13 @@ class Subscriptions(dict[str, Subscription]):
             except (LedgerError, WorldError, ManagedLedgerError) as error:
                 raise ServiceNotReady(f"Properties of {name} may not be stored: {error}") from error
 
-    async def _make(
-        self,
-        name: str,
-        durable: bool,
-        initial: Position | InitialPosition,
-        properties: dict[str, str],
-    ) -> Subscription:
-        cursor = await self._open_cursor(name, durable, initial, properties)
-        return self.get(name) or self._add(cursor)
-
     async def _open_cursor(
         self,
         name: str,
         durable: bool,
         initial: Position | InitialPosition,
         properties: dict[str, str],
+        replicated: bool,
     ) -> SubscriptionCursor:
         """Create the cursor ``name``, or open one that could not be read until now.
 
@@ -280,7 +289,11 @@ class Subscriptions(dict[str, Subscription]):
         self._opening += 1
         try:
             return await self._host.log.open_cursor(
-                name, initial, durable=durable, cursor_properties=properties
+                name,
+                initial,
+                {REPLICATED: 1} if replicated and durable else {},
+                durable=durable,
+                cursor_properties=properties,
             )
         except InvalidPropertyError as error:
             raise NotAllowed(f"Subscription {name}: {error}") from error
@@ -306,6 +319,8 @@ class Subscriptions(dict[str, Subscription]):
             kind = CompactionSubscription
         subscription = kind(self._host, self, cursor)
         self[cursor.name] = subscription
+        if subscription.replicated:
+            self._host.subscription_replicated()
         return subscription
 
     async def delete(

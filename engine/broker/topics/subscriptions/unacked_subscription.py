@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from engine.base.ids import Position
+from engine.base.slices import View
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.topics.subscriptions.cursor_moves import CompactionMoves, CursorMoves
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -13,7 +14,7 @@ class UnacknowledgedSubscription(Subscription):
 
     __slots__ = ()
 
-    def pass_markers(self, positions: list[Position]) -> None:
+    def pass_markers(self, markers: list[View]) -> None:
         pass
 
     def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:

@@ -8,6 +8,8 @@ REPLICATOR = "engine/broker/topics/geo/replicator.py::Replicator"
 ADMINISTRATION = "unit/broker/administration/operations/test_replicated_topics.py"
 REPLICATOR_TESTS = "unit/broker/topics/geo/test_replicator.py"
 UNSTORED_TESTS = "unit/broker/topics/geo/test_unstored_replicator.py"
+SUBSCRIPTIONS = "engine/broker/topics/geo/replicated_subscriptions.py::ReplicatedSubscriptions"
+SUBSCRIPTION_TESTS = "unit/broker/topics/geo/test_replicated_subscriptions.py"
 ONCE = f"{TESTS}::test_g1_entries_sent_again_are_stored_once_by_their_positions"
 
 EDITS = (
@@ -52,7 +54,7 @@ EDITS = (
     ),
     Edit(
         "a-replicator-passes-what-it-sent",
-        f"{REPLICATOR}._send",
+        f"{REPLICATOR}._send_part",
         "producer.send_from(positions, entries, counts)",
         "producer.send_from(positions, entries, counts); self._pass_over(positions)",
         (f"{REPLICATOR_TESTS}::test_g2_nothing_is_passed_before_it_is_stored_there",),
@@ -130,5 +132,50 @@ EDITS = (
         'len(policies.get("replication_clusters") or ()) > 1',
         "False",
         (f"{ADMINISTRATION}::test_a_namespace_of_several_clusters_is_not_deleted",),
+    ),
+    Edit(
+        "the-last-snapshot-counts-before-it-is-passed",
+        "engine/broker/topics/geo/replicated_position.py::ReplicatedPosition.passed",
+        "self.snapshots[0].here <= mark_delete",
+        "mark_delete is not None",
+        (f"{SUBSCRIPTION_TESTS}::test_g4_what_is_not_acknowledged_here_is_not_passed_there",),
+        "G4",
+    ),
+    Edit(
+        "a-subscription-of-an-update-begins-behind-the-last-message",
+        f"{SUBSCRIPTIONS}._apply",
+        "InitialPosition.EARLIEST",
+        "InitialPosition.LATEST",
+        (f"{SUBSCRIPTION_TESTS}::test_g4_what_is_not_acknowledged_here_is_not_passed_there",),
+        "G4",
+    ),
+    Edit(
+        "an-answer-of-the-first-round-counts-in-the-second",
+        f"{SUBSCRIPTIONS}._answered",
+        "pending.request_id = self._new_id()",
+        "pass",
+        (
+            f"{SUBSCRIPTION_TESTS}::"
+            "test_g4_with_three_clusters_a_repeated_answer_does_not_end_the_second_round",
+        ),
+        "G4",
+    ),
+    Edit(
+        "clients-write-markers",
+        "engine/broker/topics/limits.py::MarkersRefused.admit",
+        "if publish.producer.origin:",
+        "if publish.producer:",
+        (f"{SUBSCRIPTION_TESTS}::test_g4_a_client_cannot_write_a_marker_on_a_replicated_topic",),
+        "G4",
+    ),
+    Edit(
+        "an-update-moves-subscriptions-that-are-not-replicated",
+        f"{SUBSCRIPTIONS}._apply",
+        "(state := subscription.replication) is None",
+        "(state := subscription.replication or ReplicatedPosition(1, max)) is None",
+        (
+            f"{SUBSCRIPTION_TESTS}::test_g4_another_clusters_subscription_of_the_same_name_is_not_moved",
+        ),
+        "G4",
     ),
 )

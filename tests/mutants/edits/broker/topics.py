@@ -159,8 +159,8 @@ EDITS = (
     Edit(
         "markers-stay-in-the-backlog",
         "engine/broker/topics/subscriptions/subscription.py::Subscription.pass_markers",
-        "self.cursor.acknowledge(positions)",
-        "pass",
+        "for view in markers for",
+        "for view in markers[:0] for",
         (f"{MARKERS}::test_markers_are_acknowledged_and_use_no_permit",),
         "D17",
     ),
