@@ -18,6 +18,7 @@ from admin_ui.saved_views import SAVED_VIEWS
 from admin_ui.schemas import SCHEMAS
 from admin_ui.session import SESSION
 from admin_ui.subscriptions import SUBSCRIPTIONS
+from admin_ui.support import SUPPORT
 from admin_ui.tenants import TENANTS
 from admin_ui.tokens import TOKENS
 from admin_ui.topics import TOPICS
@@ -44,4 +45,5 @@ RESOURCES = (
     AUDIT,
     SAVED_VIEWS,
     ANALYSES,
+    SUPPORT,
 )

@@ -4,9 +4,17 @@ import { notIdentified } from "./not-identified";
 import type { paths } from "./schema";
 
 const TIMEOUT_MS = 15_000;
+const FILE_TIMEOUT_MS = 180_000;
+const FILE = "application/zip";
 
 /** Calls typed by the gateway's OpenAPI document: path, parameters, body and answer. They fail with an ApiError. */
-export const api = createClient<paths>({ baseUrl: location.origin, fetch: call });
+export const api = createClient<paths>({ baseUrl: location.origin, fetch: (request) => call(request) });
+
+/** Calls whose answer is a file that the gateway makes meanwhile. */
+export const files = createClient<paths>({
+  baseUrl: location.origin,
+  fetch: (request) => call(request, FILE_TIMEOUT_MS),
+});
 
 /** The answer of a call. */
 export async function answerOf<T>(answering: Promise<{ data?: T }>): Promise<T> {
@@ -19,9 +27,9 @@ export function given<T extends object>(parameters: T): { [K in keyof T]: Exclud
   return parameters as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
-async function call(request: Request): Promise<Response> {
+async function call(request: Request, timeoutMs = TIMEOUT_MS): Promise<Response> {
   const name = `${request.method} ${new URL(request.url).pathname}`;
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(timeoutMs);
   const token = /(?:^|;\s*)csrftoken=([^;]+)/.exec(document.cookie)?.[1];
   if (token && request.method !== "GET") request.headers.set("X-CSRFToken", decodeURIComponent(token));
   let response: Response;
@@ -30,7 +38,7 @@ async function call(request: Request): Promise<Response> {
   } catch (error) {
     if (request.signal.aborted) throw error; // The caller gave up; not a failure to show.
     const reason = timeout.aborted
-      ? `No answer within ${TIMEOUT_MS / 1000} s`
+      ? `No answer within ${timeoutMs / 1000} s`
       : "The gateway could not be reached";
     throw new ApiError({
       reason,
@@ -41,6 +49,7 @@ async function call(request: Request): Promise<Response> {
       call: name,
     });
   }
+  if (response.ok && response.headers.get("content-type") === FILE) return response;
   const json = parse(await response.clone().text());
   if (response.ok && (json !== undefined || response.status === 204)) return response;
   if (response.status === 401) notIdentified();

@@ -1472,6 +1472,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/support-bundle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Collect a support bundle, as `magnetar support` does, and answer it. It takes seconds, up to minutes. */
+        post: operations["collectSupportBundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -3979,6 +3996,13 @@ export interface components {
             net_rate: number;
             /** @description why it does not drain; null: nothing prevents it */
             lag: components["schemas"]["LagShape"] | null;
+        };
+        SupportBundleRequestRequest: {
+            /**
+             * @description replace names of tenants, topics and the like by hashes
+             * @default false
+             */
+            hash_names: boolean;
         };
         TenantBodyRequest: {
             admin_roles: string[];
@@ -10767,6 +10791,53 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    collectSupportBundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SupportBundleRequestRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

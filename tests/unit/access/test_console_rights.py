@@ -55,6 +55,7 @@ CALLS = {
     "GET load-balance": "superuser",
     "GET spark": "authenticated",
     "POST spark": "superuser",
+    "POST support-bundle": "superuser",
     "GET health": "authenticated",
     "GET history": "lookup of topic, superuser of cluster",
     "GET overview": "authenticated",

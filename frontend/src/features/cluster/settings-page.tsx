@@ -13,6 +13,7 @@ import { ClusterHead } from "./cluster-head";
 import { type Setting, settingsQuery } from "./settings/setting-queries";
 import { sourceOf, valuesText, waitsFor } from "./settings/setting-words";
 import styles from "./settings/settings.module.css";
+import { SupportPanel } from "./support/support-panel";
 
 const route = getRouteApi("/c/$cluster/settings");
 const SettingDialog = lazy(() =>
@@ -153,6 +154,7 @@ export function SettingsPage() {
           </ul>
         </Panel>
       )}
+      <SupportPanel why={whyNot("collectSupportBundle")} />
       {opened && (
         <Suspense fallback={null}>
           <SettingDialog

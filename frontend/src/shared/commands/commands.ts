@@ -417,6 +417,7 @@ export const COMMANDS = {
     pulsarAdmin: line("pulsar-admin", "schemas", "delete", nameOf(at)),
   }),
   installSpark: onlyHere,
+  collectSupportBundle: onlyHere,
   startRun: onlyHere,
   cancelRun: onlyHere,
   saveView: onlyHere,
