@@ -3,10 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.client.broker_link import BrokerLink
+from engine.client.errors import RefusedError
 from engine.client.raw_producer import RawProducer, ReceiptOrderError
 from engine.wire import client_commands as say
+from engine.wire.commands import NOWHERE
 from engine.wire.events import Receipt
 from engine.wire.frames import FRAME_OVERHEAD
 from engine.wire.geo.source_positions import MARKER_RECEIPT, replicator_name
@@ -19,8 +22,22 @@ METADATA_BYTES_MAX = FRAME_OVERHEAD - 256
 its metadata here. The rest of the frame's overhead is the command."""
 
 
+LOST = (
+    "was refused there, but entries behind it are stored, so that it is taken for stored when it is sent again. "
+    "Pass it by the route skip of the replicator's cursor"
+)
+
+
+class NotStoredError(MagnetarError):
+    """An entry that the other broker refused, and takes for stored since it stored what was sent behind it."""
+
+
 class ReplicatingProducer(RawProducer):
-    """A producer made by ``attach``. ``on_stored`` is called with positions in the order of sending."""
+    """A producer made by ``attach``. ``on_stored`` is called with positions in the order of sending.
+
+    After a refusal it still receives receipts until it is closed: a broker may go on behind a refused entry. Its
+    position is ``overtaken`` then.
+    """
 
     _positions: deque[Position]
     _markers: dict[int, Position]
@@ -28,6 +45,8 @@ class ReplicatingProducer(RawProducer):
     _on_stored: Callable[[Sequence[Position]], None]
     _count: int
     _stores: bool
+    _lost: Position | None
+    overtaken: Position | None
 
     @classmethod
     async def attach(
@@ -40,8 +59,12 @@ class ReplicatingProducer(RawProducer):
         on_stored: Callable[[Sequence[Position]], None],
         on_end: Callable[[Exception], None],
         stores: bool = True,
+        lost: Position | None = None,
     ) -> "ReplicatingProducer":
         """Attach the replicator of ``origin`` to a topic of ``destination``. Raises as ``RawProducer.open``.
+
+        ``lost``: the entry that was ``overtaken`` at an earlier producer. If the broker answers it as a repetition, it
+        is not stored: the producer ends with NotStoredError.
 
         Without ``stores`` the topic is non-persistent: its entries have the positions 0:0, 0:1 and so on, which
         receipts do not name.
@@ -55,6 +78,7 @@ class ReplicatingProducer(RawProducer):
         producer._on_stored = on_stored
         producer._count = 0
         producer._stores = stores
+        producer._lost, producer.overtaken = lost, None
         return producer
 
     @property
@@ -106,10 +130,27 @@ class ReplicatingProducer(RawProducer):
                 else Position(0, receipt.sequence_id)
             )
             if waiting and waiting[0] == position:
+                if position == self._lost and receipt.position == NOWHERE:
+                    self._end(NotStoredError(f"{position} {LOST}"))
+                    break
                 self._last = waiting.popleft()
                 stored.append(position)
             elif position > self._last:
+                if self.error is not None and waiting:
+                    self.overtaken = waiting[0]
+                    break
                 awaited = waiting[0] if waiting else "none"
                 raise ReceiptOrderError(f"receipt for {position} while {awaited} is awaited")
         if stored:
             self._on_stored(stored)
+
+    def _refused(self, sequence_id: int, error: RefusedError) -> None:
+        if self._set_ended(error):
+            self.link.producers[self.producer_id] = self
+            self._on_end(error)
+
+    async def close(self) -> None:
+        try:
+            await super().close()
+        finally:
+            self.link.producers.pop(self.producer_id, None)

@@ -8,9 +8,12 @@ import pytest
 from engine.base.ids import Position
 from engine.client.broker_link import BrokerLink
 from engine.client.raw_producer import ReceiptOrderError
-from engine.client.replicating_producer import ReplicatingProducer
+from engine.client.replicating_producer import NotStoredError, ReplicatingProducer
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import NOWHERE
+from engine.wire.errors import ServerError
 from engine.wire.events import Receipt
+from engine.wire.states import CommandType
 
 
 class Link:
@@ -38,7 +41,7 @@ class Link:
         return Answer
 
 
-async def attached(stored: list[Position]) -> ReplicatingProducer:
+async def attached(stored: list[Position], lost: Position | None = None) -> ReplicatingProducer:
     return await ReplicatingProducer.attach(
         cast(BrokerLink, Link()),
         "persistent://public/default/t",
@@ -46,7 +49,15 @@ async def attached(stored: list[Position]) -> ReplicatingProducer:
         destination="eu",
         on_stored=stored.extend,
         on_end=lambda error: None,
+        lost=lost,
     )
+
+
+def refuse(producer: ReplicatingProducer, sequence_id: int) -> None:
+    body = pb.CommandSendError(
+        producer_id=1, sequence_id=sequence_id, error=ServerError.ChecksumError, message="no"
+    )
+    producer.on_command(CommandType.SEND_ERROR, body)
 
 
 def receipt(ledger: int, entry: int) -> Receipt:
@@ -72,3 +83,42 @@ async def test_a_receipt_of_another_position_ends_the_connection(position: tuple
     with pytest.raises(ReceiptOrderError):
         producer.receipts([receipt(*position)])
     assert stored == []
+
+
+SENT = [Position(3, 0), Position(3, 1), Position(3, 2)]
+STORED = Position(9, 0)
+"""A position in the other cluster."""
+
+
+async def test_g2_a_refused_entry_that_is_overtaken_and_then_repeated_is_not_stored() -> None:
+    stored: list[Position] = []
+    first = await attached(stored)
+    first.send_from(SENT, [b"a", b"b", b"c"], None)
+    refuse(first, 1)
+    first.receipts([Receipt(1, 3, STORED, 0), Receipt(1, 3, STORED, 2)])
+    assert (stored, first.overtaken) == (SENT[:1], SENT[1])
+    await first.close()
+    assert first.link.producers == {}
+    second = await attached(stored, first.overtaken)
+    second.send_from(SENT[1:], [b"b", b"c"], None)
+    second.receipts([receipt(3, 1), receipt(3, 2)])
+    assert stored == SENT[:1]
+    assert isinstance(second.error, NotStoredError)
+    assert str(second.error).startswith("3:1 was refused there")
+
+
+async def test_a_refused_entry_that_is_stored_later_is_passed() -> None:
+    stored: list[Position] = []
+    producer = await attached(stored, SENT[0])
+    producer.send_from(SENT[:1], [b"a"], None)
+    producer.receipts([Receipt(1, 3, STORED, 0)])
+    assert stored == SENT[:1]
+
+
+async def test_a_refused_entry_behind_which_nothing_is_stored_is_not_overtaken() -> None:
+    stored: list[Position] = []
+    producer = await attached(stored)
+    producer.send_from(SENT, [b"a", b"b", b"c"], None)
+    refuse(producer, 1)
+    producer.receipts([Receipt(1, 3, STORED, 0)])
+    assert (stored, producer.overtaken) == (SENT[:1], None)

@@ -174,6 +174,8 @@ class Replicator:
         self._progress_s = 0.0
         """Time at which entries were read last, or none waited."""
         self._producer: ReplicatingProducer | None = None
+        self._lost: Position | None = None
+        """The last entry that was refused there although later ones were stored."""
         self._versions: dict[bytes, bytes] = {}
         """Versions of schemas there by those here, of the present producer."""
 
@@ -334,6 +336,7 @@ class Replicator:
         finally:
             self._producer = None
             await self._close(producer)
+            self._lost = producer.overtaken or self._lost
             host.touched()
 
     async def _attach(self, link: BrokerLink) -> ReplicatingProducer:
@@ -355,6 +358,7 @@ class Replicator:
             on_stored=self._stored,
             on_end=lambda error: self._wake.set(),
             stores=stores,
+            lost=self._lost,
         )
 
     async def _expire(self) -> None:
