@@ -61,6 +61,13 @@ class Ownership(Protocol):
 class Namespaces(Protocol):
     """Namespaces and topics as metadata. Every method raises BrokerError; all are cancel-safe."""
 
+    async def peer_of(self, topic: TopicName) -> LookupResult | None:
+        """Return the brokers of the peer cluster that holds the topic's namespace, None when this cluster does.
+
+        Raises MetadataError when neither does.
+        """
+        ...
+
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
         """Return the number of the topic's partitions, 0 when it is not partitioned.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName
 from engine.base.tasks import TaskScope, contained, restarting
-from engine.broker.errors import TopicNotFound
+from engine.broker.errors import MetadataError, TopicNotFound
 from engine.broker.policies import (
     TopicPolicies,
 )
@@ -190,6 +190,9 @@ class Upkeep:
         if topic.closing:
             return True
         try:
+            if not await self._is_kept(topic):
+                await self._registry.unload(topic.name)
+                return True
             policies = await self._namespaces.policies(topic.name)
             await topic.apply(policies, self._ledger_config(policies))
         except TopicNotFound:
@@ -201,6 +204,14 @@ class Upkeep:
             # An unexpected error would repeat at once, so the next periodic round tries again, and others continue.
             log.exception("policies not applied topic=%s", topic.name)
         return True
+
+    async def _is_kept(self, topic: Topic) -> bool:
+        """Return whether this cluster is one of those that hold the topic's namespace. Raises as ``peer_of``."""
+        try:
+            return await self._namespaces.peer_of(topic.name) is None
+        except MetadataError as error:
+            log.info("topic is no longer held topic=%s: %s", topic.name, error)
+            return False
 
     async def _expire(self, elapsed_s: float) -> None:
         """Acknowledge messages that are older than the TTL of their topic."""

@@ -34,6 +34,7 @@ from engine.tenancy.bundles import (
 from engine.tenancy.checks import check_expected, check_properties_size, node_name
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
+from engine.tenancy.geo.homes import check_peers
 from engine.tenancy.listing import namespaces_of
 from engine.tenancy.nodes import (
     change_node,
@@ -162,8 +163,7 @@ async def create_namespace(
     if await find_node(store, path) is not None:
         raise AlreadyExists("Namespace already exists")
     _check_clusters(name, policies["replication_clusters"], tenant)
-    if cluster not in policies["replication_clusters"]:
-        raise NotBuilt(f"replication_clusters: a namespace outside of {cluster} is not built yet")
+    await check_peers(store, policies["replication_clusters"])
     await create_below(
         store,
         tenant_path,
@@ -201,7 +201,7 @@ async def check_clusters(
     * PreconditionFailed for a cluster that the namespace does not allow, for a topic's list without ``cluster``, and
       for a list at the level GLOBAL when the namespace is in one cluster only.
     * InvalidRequest for allowed clusters that lack a replication cluster of the namespace.
-    * NotBuilt for a namespace outside of ``cluster``.
+    * Conflict for a cluster and one of its peers.
     """
     if policy not in (REPLICATION, ALLOWED_CLUSTERS):
         return
@@ -232,8 +232,7 @@ async def check_clusters(
     for requested in clusters:
         if allowed and requested not in allowed:
             raise PreconditionFailed(f"Invalid replication cluster {requested}")
-    if policy is REPLICATION and cluster not in clusters:
-        raise NotBuilt(f"replication_clusters: a namespace outside of {cluster} is not built yet")
+    await check_peers(store, clusters)
 
 
 async def update_policies(

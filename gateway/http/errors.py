@@ -40,6 +40,7 @@ from engine.metadata.store import (
     SessionExpiredError,
     StoreUnavailableError,
 )
+from engine.tenancy.geo.homes import HeldElsewhereError
 from gateway.database.refusals import reason_of
 from gateway.http import container
 from gateway.http.auth.access import RefusedAsError
@@ -57,6 +58,7 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (Unsupported, 405, None),
     (NotAcceptable, 406, None),
     (Conflict, 409, None),
+    (HeldElsewhereError, 412, None),
     (PreconditionFailed, 412, None),
     (InvalidNameError, 412, None),
     (Unprocessable, 422, None),
@@ -118,10 +120,20 @@ def handle(
         return container.page(request, 406)
     if isinstance(error, AuthenticationFailed) and not request.path_info.startswith("/api/"):
         return container.page(request, 401)
+    if isinstance(error, HeldElsewhereError) and error.url:
+        return _redirect(request, error.url)
     status, reason = describe(error, changing=changing)
     if status == 503 and quiet:
         return JsonResponse({"reason": reason}, status=503)
     return answer_error(request, status, reason, error)
+
+
+def _redirect(request: HttpRequest, url: str) -> HttpResponse:
+    """Return the redirect of a request to another cluster, as Pulsar makes it."""
+    query = request.GET.copy()
+    query["authoritative"] = "false"
+    target = f"{url.split(',')[0].rstrip('/')}{request.path}?{query.urlencode()}"
+    return HttpResponse(status=307, headers={"Location": target})
 
 
 def answer_failure(request: HttpRequest, error: Exception) -> HttpResponse:

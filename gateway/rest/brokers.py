@@ -206,7 +206,7 @@ class LookupResource(AdminResource):
         name = self.topic()
         listener = request.GET.get("listenerName") or request.headers.get(LISTENER_HEADER, "")
         answer = await self.work(lambda engine: lookup.owner_of(engine, name, listener))
-        answer["httpUrl"] = web_url(request)
+        answer["httpUrl"] = answer["httpUrl"] or web_url(request)
         return json_answer(answer)
 
 

@@ -1,11 +1,12 @@
 """``/admin/v2/persistent`` and ``/admin/v2/non-persistent``: the topics of a namespace."""
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from engine.base.errors import InvalidField, InvalidRequest
-from engine.base.names import TopicName
+from engine.base.errors import InvalidField, InvalidNameError, InvalidRequest
+from engine.base.names import NamespaceName, TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import namespace_name
 from gateway.http.auth.access import LIST_NAMESPACE
@@ -23,7 +24,14 @@ from gateway.rest.access.seen import seen_topics
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, required_position
 from gateway.rest.rights import ADMIN, CONSUME, LOOKUP
-from gateway.services.admin import messages, names, partitioned_topics, statistics, topics
+from gateway.services.admin import (
+    existence,
+    messages,
+    names,
+    partitioned_topics,
+    statistics,
+    topics,
+)
 
 STATS_FLAGS = {
     "precise_backlog": ("getPreciseBacklog", False),
@@ -38,6 +46,17 @@ class TopicPathResource(AdminResource):
     """Base of resources whose path holds a topic's name."""
 
     domain = "persistent"
+    of_this_cluster: ClassVar[frozenset[str]] = frozenset()
+    """Methods about what this cluster stores of the topic, also after its namespace was moved to others."""
+
+    async def admit(self, request: HttpRequest, served_cluster: str) -> None:
+        """Admit a call as ``AdminResource.admit`` does. Raises HeldElsewhereError and PreconditionFailed for a
+        namespace that this cluster does not hold."""
+        await super().admit(request, served_cluster)
+        if request.method not in self.of_this_cluster:
+            with suppress(InvalidNameError):  # which is refused with the text of its route
+                parent = NamespaceName.parse(f"{self.kwargs['tenant']}/{self.kwargs['namespace']}")
+                await self.work(lambda engine: existence.require_held(engine, parent))
 
     def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
         """Return the topic that the path names. Raises PreconditionFailed."""
@@ -55,6 +74,7 @@ def stats_flags(request: HttpRequest) -> dict[str, bool]:
 class TopicsOfNamespaceResource(TopicPathResource):
     """The topics of a namespace, partitions included."""
 
+    of_this_cluster = frozenset({"GET"})
     read_rights = LIST_NAMESPACE
     for_viewer = True
 
@@ -73,6 +93,7 @@ class TopicsOfNamespaceResource(TopicPathResource):
 class PartitionedTopicsResource(TopicPathResource):
     """The partitioned topics of a namespace."""
 
+    of_this_cluster = frozenset({"GET"})
     read_rights = LIST_NAMESPACE
     for_viewer = True
 
@@ -87,6 +108,7 @@ class PartitionedTopicsResource(TopicPathResource):
 class TopicResource(TopicPathResource):
     """A topic without partitions: its creation and deletion."""
 
+    of_this_cluster = frozenset({"DELETE"})
     write_rights = ADMIN
 
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
@@ -104,6 +126,7 @@ class TopicResource(TopicPathResource):
 class PartitionsResource(TopicPathResource):
     """A partitioned topic: its number of partitions, creation, growth and deletion."""
 
+    of_this_cluster = frozenset({"DELETE"})
     read_rights = LOOKUP
     write_rights = ADMIN
 

@@ -79,6 +79,9 @@ class Everything:
     def check_owned(self, topic: TopicName) -> None:
         pass
 
+    async def peer_of(self, topic: TopicName) -> LookupResult | None:
+        return None
+
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
         return 0
 

@@ -98,8 +98,9 @@ class LookupCommands:
         began_s = self._clock.monotonic_s()
         self.pending += 1
         try:
-            owner = await self._ownership.lookup(
-                parse_topic(body.topic),
+            topic = parse_topic(body.topic)
+            owner = await self._namespaces.peer_of(topic) or await self._ownership.lookup(
+                topic,
                 authoritative=body.authoritative,
                 listener=body.advertised_listener_name,
             )

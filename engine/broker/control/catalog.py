@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from engine.base.errors import AlreadyExists, Conflict, NotFound, Refusal
+from engine.base.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed, Refusal
 from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
 from engine.broker.control.effective_policies import (
     NamespacePolicies,
@@ -26,12 +26,13 @@ from engine.broker.errors import (
 from engine.broker.policies import (
     TopicPolicies,
 )
-from engine.broker.ports import TopicMode
+from engine.broker.ports import LookupResult, TopicMode
 from engine.metadata import paths
 from engine.metadata.apart.routed import unavailable
 from engine.metadata.records import Document, Stored
 from engine.metadata.store import Found, MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.tenancy import topics
+from engine.tenancy.geo.homes import holds, peer_holding
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.policies.in_force import InForce, in_force, of_cluster, of_subscriptions
 from engine.tenancy.policies.table import SUBSCRIPTION_RATE
@@ -209,7 +210,25 @@ class Catalog:
         group = cached.stored.get(GROUP) or ""
         return topic_policies(policies, _rates(own, everywhere), group)
 
+    async def peer_of(self, topic: TopicName) -> LookupResult | None:
+        stored = await self.stored(topic.namespace)
+        # Logs of policies are each cluster's own.
+        if holds(stored, self._cluster) or topic.local.startswith(SYSTEM_PREFIX):
+            return None
+        try:
+            peer = await peer_holding(self._store, topic.namespace, stored, self._cluster)
+        except PreconditionFailed as error:
+            raise MetadataError(error.reason) from error
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            raise _refusal(error) from error
+        assert peer is not None
+        url, url_tls = peer.get("brokerServiceUrl") or "", peer.get("brokerServiceUrlTls") or ""
+        if not url and not url_tls:
+            raise MetadataError("Redirected cluster's brokerService url is not configured")
+        return LookupResult(url, url_tls, redirect=True)
+
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
+        allow_create = await self.peer_of(topic) is None and allow_create
         policies = await self.namespace(topic.namespace)
         try:
             record, exists = await topics.look_up(self._store, topic)

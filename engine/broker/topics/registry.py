@@ -222,6 +222,8 @@ class TopicRegistry:
     async def _load(self, name: TopicName, make: bool) -> Topic:
         self._check_domain(name)
         self._ownership.check_owned(name)
+        if await self._namespaces.peer_of(name) is not None:
+            raise ServiceNotReady(f"Another cluster holds namespace {name.namespace}")
         began_s = self._context.clock.monotonic_s()
         try:
             async with asyncio.timeout(self._context.settings.topic_load_timeout_seconds):

@@ -11,6 +11,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.metadata.records import Stored
 from engine.rpc.operation import Operation
 from engine.tenancy import topics as metadata
+from engine.tenancy.geo.homes import HeldElsewhereError, peer_holding
 from engine.tenancy.namespaces import get_policies
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
@@ -25,6 +26,18 @@ async def require_namespace(engine: Engine, namespace: NamespaceName) -> Stored:
         return await get_policies(engine.store, namespace)
     except NotFound as error:
         raise NotFound("Namespace not found") from error
+
+
+async def require_held(engine: Engine, namespace: NamespaceName) -> None:
+    """Raise HeldElsewhereError for a namespace that a peer of this cluster holds, PreconditionFailed for one that
+    neither holds. One that does not exist is left to what is done next."""
+    try:
+        policies = await get_policies(engine.store, namespace)
+    except NotFound:
+        return
+    peer = await peer_holding(engine.store, namespace, policies, engine.cluster)
+    if peer is not None:
+        raise HeldElsewhereError(namespace, peer.get("serviceUrl") or "")
 
 
 async def require(engine: Engine, name: TopicName) -> None:

@@ -9,6 +9,7 @@ from engine.base.names import TopicName
 from engine.metadata import paths
 from engine.net.listener_urls import decode_listeners
 from engine.tenancy import topics as metadata
+from engine.tenancy.geo.homes import peer_holding
 from engine.tenancy.namespaces import bundles_beside, get_bundles
 from engine.tenancy.nodes import find_node
 from gateway.services.admin import existence
@@ -29,9 +30,14 @@ async def partitions_to_use(engine: Engine, name: TopicName) -> int:
 async def owner_of(engine: Engine, name: TopicName, listener: str = "") -> Json:
     """Return LookupData of the topic's owner in the metadata store, with its addresses for clients of ``listener``; a
     bundle without one is acquired by a broker. Raises NotFound for a topic that does not exist and is not created by
-    its use, PreconditionFailed for a listener that the owner does not advertise."""
+    its use, PreconditionFailed for a listener that the owner does not advertise and for a namespace that neither this
+    cluster nor a peer holds. Of a peer the answer has the addresses of its record, ``httpUrl`` too."""
     namespace = name.namespace
     policies = await existence.require_namespace(engine, namespace)
+    peer = await peer_holding(engine.store, namespace, policies, engine.cluster)
+    if peer is not None:
+        url, url_tls = peer.get("brokerServiceUrl") or "", peer.get("brokerServiceUrlTls") or ""
+        return _lookup_data(url, peer.get("serviceUrl") or "", url_tls)
     if (
         name.persistent
         and name.partition < 0
@@ -58,9 +64,14 @@ async def owner_of(engine: Engine, name: TopicName, listener: str = "") -> Json:
         url, url_tls = urls.service_url, urls.service_url_tls
     else:
         url, url_tls = owner.get("nativeUrl") or "", owner.get("nativeUrlTls") or ""
+    return _lookup_data(url, "", url_tls)
+
+
+def _lookup_data(url: str, http_url: str, url_tls: str) -> Json:
+    """Return Pulsar's LookupData. Without ``http_url`` the caller knows the address of REST."""
     return {
         "brokerUrl": url,
-        "httpUrl": owner.get("httpUrl") or "",
+        "httpUrl": http_url,
         "nativeUrl": url,
         "brokerUrlSsl": "",
         **({"brokerUrlTls": url_tls} if url_tls else {}),

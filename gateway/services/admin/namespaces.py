@@ -29,6 +29,8 @@ from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName, To
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.tenancy import topics as metadata
+from engine.tenancy.clusters import get_cluster
+from engine.tenancy.geo.homes import HeldElsewhereError, holds
 from engine.tenancy.namespaces import (
     bundles_beside,
     check_deletable,
@@ -36,6 +38,7 @@ from engine.tenancy.namespaces import (
     get_bundles,
     get_policies,
 )
+from engine.tenancy.nodes import find_node
 from gateway.services.admin import existence, topics
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
@@ -68,9 +71,14 @@ async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = Fals
     """Delete a namespace, see ``engine.tenancy.namespaces.delete_namespace``.
 
     Its remaining topics, which are system topics, are deleted first by their brokers, with their ledgers. After an
-    interruption a second call finishes.
+    interruption a second call finishes. Raises HeldElsewhereError for a namespace of one other cluster, of which no
+    topic is left here.
     """
     await check_deletable(engine.store, namespace, force=force)
+    policies = await find_node(engine.store, paths.namespace_policies(str(namespace))) or {}
+    if not holds(policies, engine.cluster):
+        record = await get_cluster(engine.store, policies["replication_clusters"][0])
+        raise HeldElsewhereError(namespace, record.get("serviceUrl") or "")
     try:
         store = fresh(engine.store, paths.managed_ledgers(str(namespace)))
         names = await metadata.list_topics(store, namespace, include_system=True)

@@ -68,6 +68,9 @@ class Registry:
 
 
 class Unchanged:
+    async def peer_of(self, name: TopicName) -> None:
+        return None
+
     async def policies(self, name: TopicName) -> TopicPolicies:
         return TopicPolicies()
 

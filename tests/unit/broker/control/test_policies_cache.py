@@ -8,7 +8,7 @@ import pytest
 
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.catalog import Catalog
-from engine.broker.errors import MetadataError, ServiceNotReady
+from engine.broker.errors import MetadataError, ServiceNotReady, TopicNotFound
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import Document, encode_json
@@ -138,3 +138,31 @@ async def test_a_stored_number_of_partitions_beyond_the_limit_makes_no_names(
     monkeypatch.setattr(TopicName, "partition_at", None)
     with pytest.raises(MetadataError, match="less than or equal to 10000"):
         await catalog.partitions(TOPIC, allow_create=True)
+
+
+async def test_the_brokers_of_a_peer_are_named_for_what_it_holds() -> None:
+    store, catalog = await made()
+    assert await catalog.peer_of(TOPIC) is None
+    elsewhere = encode_json({"replication_clusters": ["eu"]})
+    await store.put(PATH, elsewhere)
+    await asyncio.sleep(0)
+    with pytest.raises(
+        MetadataError, match=r"local_cluster=standalone ns=public/default clusters=\[eu\]"
+    ):
+        await catalog.peer_of(TOPIC)
+    with pytest.raises(MetadataError, match="missing local cluster"):
+        await catalog.partitions(TOPIC, allow_create=True)
+    assert await catalog.peer_of(TopicName.parse(f"persistent://{NAME}/__change_events")) is None
+    await store.create(
+        paths.cluster("standalone"), encode_json({"peerClusterNames": ["eu"]}), make_parents=True
+    )
+    await store.create(paths.cluster("eu"), encode_json({}))
+    with pytest.raises(MetadataError, match="brokerService url is not configured"):
+        await catalog.peer_of(TOPIC)
+    await store.put(paths.cluster("eu"), encode_json({"brokerServiceUrl": "pulsar://eu:6650"}))
+    peer = await catalog.peer_of(TOPIC)
+    assert peer is not None
+    assert (peer.broker_url, peer.redirect) == ("pulsar://eu:6650", True)
+    with pytest.raises(TopicNotFound):
+        await catalog.partitions(TOPIC, allow_create=True)
+    catalog.close()

@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from engine.base.names import TopicName
-from engine.broker.errors import ServiceNotReady, TopicNotFound
+from engine.broker.connection.lookups import LookupCommands
+from engine.broker.errors import MetadataError, ServiceNotReady, TopicNotFound
+from engine.broker.ports import LookupResult
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.metadata import paths
-from tests.support.broker_bench import Bench, Everything, opened
+from engine.wire import pulsar_pb2 as pb
+from tests.support.broker_bench import NAME, Bench, Everything, commands_in, opened, round_of
 
 pytestmark = pytest.mark.virtual_time
 
@@ -106,3 +109,44 @@ async def test_a_caller_that_arrives_as_a_load_ends_begins_another_load(
     second = asyncio.create_task(registry.get(OTHER, create=True))
     async with asyncio.timeout(60):
         assert await first is await second is registry.loaded(OTHER)
+
+
+async def test_topics_of_a_namespace_that_left_this_cluster_are_unloaded_and_refused(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = bench.registry._namespaces = bench.everything
+    peer = LookupResult("pulsar://eu:6650", redirect=True)
+
+    async def at_peer(topic: TopicName) -> LookupResult:
+        return peer
+
+    async def nowhere(topic: TopicName) -> LookupResult:
+        raise MetadataError("missing local cluster")
+
+    monkeypatch.setattr(served, "peer_of", at_peer)
+    await round_of(bench, "policies")
+    assert bench.registry.loaded(NAME) is None
+    with pytest.raises(ServiceNotReady, match="Another cluster"):
+        await bench.registry.get(NAME, create=True)
+    lookups = LookupCommands(
+        bench.registry,
+        bench.everything,
+        bench.everything,
+        bench.context.settings,
+        bench.context.clock,
+    )
+    body = pb.CommandLookupTopic(topic=NAME.full, request_id=1, authoritative=False)
+    (answer,) = commands_in(await lookups.lookup(body))
+    found = answer.lookupTopicResponse
+    assert found.response == pb.CommandLookupTopicResponse.Redirect
+    assert found.brokerServiceUrl == "pulsar://eu:6650"
+    monkeypatch.setattr(served, "peer_of", nowhere)
+    (answer,) = commands_in(await lookups.lookup(body))
+    assert answer.lookupTopicResponse.message == "missing local cluster"
+    with pytest.raises(MetadataError):
+        await bench.registry.get(NAME, create=True)
+    monkeypatch.undo()
+    await bench.load()
+    monkeypatch.setattr(served, "peer_of", nowhere)
+    await round_of(bench, "policies")
+    assert bench.registry.loaded(NAME) is None
