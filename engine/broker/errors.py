@@ -113,6 +113,18 @@ class TopicTerminated(BrokerError):
     code = ServerError.TopicTerminatedError
 
 
+class TopicMigrated(BrokerError):
+    """The topic was migrated to another cluster: recent clients receive its service URLs in TOPIC_MIGRATED."""
+
+    code = ServerError.ServiceNotReady
+    retriable = True
+
+    def __init__(self, topic: TopicName, url: str, url_tls: str) -> None:
+        super().__init__(f"Topic {topic} was migrated to another cluster: {url or url_tls}")
+        self.url = url
+        self.url_tls = url_tls
+
+
 class InvalidTopicName(BrokerError):
     code = ServerError.InvalidTopicName
 

@@ -10,6 +10,9 @@ from engine.ownership.owner import OwnerRecord
 NEXT_BROKER_VERSION = 20
 """First protocol version whose clients may know the address of the next broker: C++ announces 20. Others ignore it."""
 
+MIGRATION_VERSION = 20
+"""First protocol version whose clients know TOPIC_MIGRATED."""
+
 
 class Outlet(Protocol):
     """The parts of a connection that producers and consumers use."""

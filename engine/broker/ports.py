@@ -1,9 +1,9 @@
 """Interface of the data path to the broker's control side: ownership and namespaces. Protocols and values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.policies import TopicPolicies
@@ -30,6 +30,15 @@ class LookupResult:
     authoritative: bool = True
     redirect: bool = False
     proxy_through_service_url: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationTarget:
+    """The cluster that topics are migrated to: service URLs for clients, and the addresses of its record."""
+
+    url: str
+    url_tls: str
+    record: Mapping[str, Any]
 
 
 class Ownership(Protocol):
@@ -66,6 +75,10 @@ class Namespaces(Protocol):
 
         Raises MetadataError when neither does.
         """
+        ...
+
+    async def migrated_to(self, namespace: NamespaceName) -> MigrationTarget | None:
+        """Return the cluster that the topics of the namespace are migrated to; None when they are not."""
         ...
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
@@ -134,6 +147,13 @@ class RemoteClusters(Protocol):
 
     async def check_shape(self, client: PulsarClient, cluster: str, topic: TopicName) -> None:
         """Ensure that the topic exists there with as many partitions as here, before a client creates another one."""
+        ...
+
+    async def prepare(
+        self, target: MigrationTarget, topic: TopicName, subscriptions: Collection[str]
+    ) -> None:
+        """Ensure that the topic exists in another cluster, with as many partitions as here, and has these
+        subscriptions; those that are missing begin at its first message."""
         ...
 
     async def register_schema(self, link: BrokerLink, topic: TopicName, version: bytes) -> bytes:

@@ -316,6 +316,12 @@ class DataPathSettings:
         low=1,
         high=86_400,
     )
+    cluster_migration_check_duration_seconds: int = count(
+        10,
+        "seconds between checks whether topics are migrated to another cluster; 0 is never "
+        "(clusterMigrationCheckDurationSeconds)",
+        high=86_400,
+    )
     message_expiry_check_interval_in_minutes: int = count(
         5,
         "minutes between checks for messages older than the TTL (messageExpiryCheckIntervalInMinutes)",

@@ -7,14 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
-from engine.base.names import NamespaceName
+from engine.base.names import SYSTEM_PREFIX, NamespaceName
 from engine.base.tasks import TaskScope, contained, restarting
 from engine.broker.errors import MetadataError, TopicNotFound
 from engine.broker.policies import (
     TopicPolicies,
 )
 from engine.broker.policy_changes import PolicyChanges
-from engine.broker.ports import Namespaces
+from engine.broker.ports import MigrationTarget, Namespaces
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
@@ -91,6 +91,8 @@ class Upkeep:
             ),
         )
 
+        if seconds := settings.cluster_migration_check_duration_seconds:
+            self.jobs += (Job("migration", seconds, self._migrate),)
         if inactivity is not None:
             self._counted = (*counted, inactivity.count)
             seconds = settings.broker_delete_inactive_topics_frequency_seconds
@@ -212,6 +214,23 @@ class Upkeep:
         except MetadataError as error:
             log.info("topic is no longer held topic=%s: %s", topic.name, error)
             return False
+
+    async def _migrate(self, elapsed_s: float) -> None:
+        """Migrate topics of this cluster, or of single namespaces, to the cluster that an administrator named."""
+        targets: dict[NamespaceName, MigrationTarget | None] = {}
+        for index, topic in enumerate(self._registry):
+            await _turn(index)
+            namespace = topic.name.namespace
+            if namespace not in targets:
+                targets[namespace] = await self._namespaces.migrated_to(namespace)
+        due = (
+            (topic, topic.migration.advance(target))
+            for topic in self._registry
+            if (target := targets.get(topic.name.namespace)) is not None
+            and not topic.closing
+            and not topic.name.local.startswith(SYSTEM_PREFIX)
+        )
+        await self._run_for_topics("migration", due)
 
     async def _expire(self, elapsed_s: float) -> None:
         """Acknowledge messages that are older than the TTL of their topic."""

@@ -54,6 +54,10 @@ def cluster(name: str) -> str:
     return f"{CLUSTERS}/{name}"
 
 
+def cluster_policies(name: str) -> str:
+    return f"{CLUSTERS}/{name}/policies"
+
+
 def failure_domains(cluster: str) -> str:
     return f"{CLUSTERS}/{cluster}/failureDomain"
 

@@ -453,7 +453,7 @@ async def anti_affinity(store: MetadataStore, name: NamespaceName) -> str | None
 
 async def set_anti_affinity(store: MetadataStore, name: NamespaceName, group: str | None) -> None:
     """Set the namespace's anti-affinity group; None removes it. Raises NotFound without the namespace."""
-    await _change_local_policies(store, name, _ANTI_AFFINITY, group)
+    await change_local_policies(store, name, _ANTI_AFFINITY, group)
 
 
 async def anti_affinity_members(
@@ -495,7 +495,7 @@ async def set_bookie_affinity(
     for field in ("bookkeeperAffinityGroupPrimary", "bookkeeperAffinityGroupSecondary"):
         if given is not None and given.get(field):
             raise NotBuilt(f"{field}: ledgers are not placed by groups of bookies yet")
-    await _change_local_policies(store, name, _BOOKIE_AFFINITY, None)
+    await change_local_policies(store, name, _BOOKIE_AFFINITY, None)
 
 
 async def _require(store: MetadataStore, name: NamespaceName) -> Stored:
@@ -505,9 +505,10 @@ async def _require(store: MetadataStore, name: NamespaceName) -> Stored:
         raise NotFound("Namespace not found") from error
 
 
-async def _change_local_policies(
+async def change_local_policies(
     store: MetadataStore, name: NamespaceName, key: str, value: Any
 ) -> None:
+    """Set one field of a namespace's local policies; None removes it. Raises NotFound without the namespace."""
     policies = await get_policies(store, name)
     first = encode_local_policies(await bundles_beside(store, name, policies))
 

@@ -389,6 +389,17 @@ def active_consumer_change(consumer_id: int, is_active: bool) -> bytes:
     return command_frame("active_consumer_change", consumer_id=consumer_id, is_active=is_active)
 
 
+def topic_migrated(kind: int, resource_id: int, url: str, url_tls: str) -> bytes:
+    """Build TOPIC_MIGRATED, for protocol version 20 and later. ``kind``: CommandTopicMigrated.ResourceType."""
+    return command_frame(
+        "topicMigrated",
+        resource_id=resource_id,
+        resource_type=kind,
+        brokerServiceUrl=url or None,
+        brokerServiceUrlTls=url_tls or None,
+    )
+
+
 def reached_end_of_topic(consumer_id: int) -> bytes:
     """Build REACHED_END_OF_TOPIC, only for Java clients: the others close the connection on it."""
     return command_frame("reachedEndOfTopic", consumer_id=consumer_id)

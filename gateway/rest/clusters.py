@@ -12,7 +12,8 @@ from engine.tenancy.clusters import (
     set_peer_clusters,
     update_cluster,
 )
-from gateway.http.bodies import json_answer, json_body, kind_of, no_content, object_body
+from engine.tenancy.geo.cluster_migration import get_migration, set_migration
+from gateway.http.bodies import flag, json_answer, json_body, kind_of, no_content, object_body
 from gateway.rest.base import AdminResource
 
 
@@ -66,8 +67,25 @@ class PeerClustersResource(AdminResource):
         return no_content()
 
 
+class MigrationResource(AdminResource):
+    """The cluster to which the topics of a cluster are migrated."""
+
+    read_rights = write_rights = SUPERUSER
+
+    async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return json_answer(await self.work(lambda engine: get_migration(engine.store, cluster)))
+
+    async def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        target, migrated = object_body(request) or {}, flag(request, "migrated")
+        await self.work(
+            lambda engine: set_migration(engine.store, cluster, target, migrated=migrated)
+        )
+        return no_content(200)
+
+
 ROUTES: list[tuple[str, type[AdminResource]]] = [
     ("/admin/v2/clusters", ClustersResource),
     ("/admin/v2/clusters/{cluster}", ClusterResource),
     ("/admin/v2/clusters/{cluster}/peers", PeerClustersResource),
+    ("/admin/v2/clusters/{cluster}/migrate", MigrationResource),
 ]

@@ -7,6 +7,7 @@ from engine.auth.actions import Action
 from engine.auth.resource_names import CLUSTER, Resource, TenantName
 from engine.auth.rights import SUPERUSER, Right
 from engine.base.errors import InvalidField, PreconditionFailed
+from engine.tenancy.geo.cluster_migration import set_namespace_migration
 from engine.tenancy.namespaces import (
     anti_affinity,
     anti_affinity_members,
@@ -33,6 +34,7 @@ from gateway.http.bodies import (
     json_answer,
     json_body,
     json_list,
+    kind_of,
     no_content,
     object_body,
     plain_text,
@@ -352,6 +354,21 @@ class NamespaceUnsubscribeResource(_NamespaceBase):
         return no_content()
 
 
+class NamespaceMigrationResource(AdminResource):
+    """The migration of a namespace's topics to the cluster that its cluster's policies name."""
+
+    write_rights = SUPERUSER
+
+    async def post(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        name, migrated = namespace_name(tenant, namespace), json_body(request)
+        if not isinstance(migrated, bool):
+            raise InvalidField("body", f"expected a boolean, got {kind_of(migrated)}")
+        await self.work(
+            lambda engine: set_namespace_migration(engine.store, name, migrated=migrated)
+        )
+        return no_content()
+
+
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 ROUTES: list[tuple[str, type[AdminResource]]] = [
     ("/admin/v2/namespaces/{tenant}", NamespacesOfTenantResource),
@@ -367,6 +384,7 @@ ROUTES: list[tuple[str, type[AdminResource]]] = [
     ("/admin/namespaces/{cluster}/antiAffinity/{group}", OlderAntiAffinityMembersResource),
     (f"{_NAMESPACE}/persistence/bookieAffinity", BookieAffinityResource),
     (f"{_NAMESPACE}/unload", NamespaceUnloadResource),
+    (f"{_NAMESPACE}/migration", NamespaceMigrationResource),
     (f"{_NAMESPACE}/{{bundle}}/unload", BundleUnloadResource),
     (f"{_NAMESPACE}/{{bundle}}/split", BundleSplitResource),
     (f"{_NAMESPACE}/clearBacklog", NamespaceClearBacklogResource),

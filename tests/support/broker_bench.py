@@ -27,6 +27,7 @@ from engine.broker.policies import (
 from engine.broker.ports import (
     BrokerIdentity,
     LookupResult,
+    MigrationTarget,
     Ownership,
     TopicMode,
 )
@@ -68,6 +69,7 @@ class Everything:
         self.ledger_entries = 50_000
         self.owner = LookupResult("pulsar://127.0.0.1:1")
         self.listed: list[str] = []
+        self.target: MigrationTarget | None = None
         self.watchers: dict[object, Callable[[], None]] = {}
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
@@ -81,6 +83,9 @@ class Everything:
 
     async def peer_of(self, topic: TopicName) -> LookupResult | None:
         return None
+
+    async def migrated_to(self, namespace: NamespaceName) -> MigrationTarget | None:
+        return self.target
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
         return 0

@@ -25,7 +25,6 @@ THROUGH = {
     "engine/broker/dispatch/dropping.py": "unit/broker/topics/test_ephemeral.py",
     "engine/broker/dispatch/sharing/parking.py": "unit/broker/dispatch/test_parked_chunks.py",
     "engine/broker/topic_table.py": "unit/broker/topics/test_registry.py",
-    "engine/broker/topics/geo/topic_replication.py": "unit/broker/topics/geo/test_replicator.py",
     "engine/broker/topics/lifecycle/topic_counters.py": "unit/broker/administration/test_metrics_page.py",
     "engine/broker/topics/subscriptions/subscription_dispatch.py": "unit/broker/dispatch/test_throttle.py",
     "engine/broker/topics/subscriptions/unacked_subscription.py": "unit/broker/compaction/test_topic_compaction.py",

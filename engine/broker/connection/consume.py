@@ -32,8 +32,9 @@ from engine.broker.errors import (
     NotAllowed,
     ServiceNotReady,
     TooManyRequests,
+    TopicMigrated,
 )
-from engine.broker.outlet import ClientConnection, Moved, next_addresses
+from engine.broker.outlet import MIGRATION_VERSION, ClientConnection, Moved, next_addresses
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -149,7 +150,17 @@ class ConsumeCommands:
             reads_any_schema=body.HasField("schema") and body.schema.type == pb.Schema.AutoConsume,
             subscribing=True,
         )
-        topic = await self._registry.get(name, create=body.force_topic_creation)
+        try:
+            topic = await self._registry.get(name, create=body.force_topic_creation)
+        except TopicMigrated as error:
+            if self._connection.protocol_version >= MIGRATION_VERSION:
+                consumer_kind = pb.CommandTopicMigrated.Consumer
+                self._connection.send(
+                    commands.topic_migrated(
+                        consumer_kind, body.consumer_id, error.url, error.url_tls
+                    )
+                )
+            raise
         initial = await self._initial_position(body, topic)
         if body.read_compacted:
             consumer.read_compacted, consumer.start = True, _compacted_start(initial)

@@ -23,8 +23,9 @@ from engine.broker.errors import (
     NotAllowed,
     ServiceNotReady,
     TooManyRequests,
+    TopicMigrated,
 )
-from engine.broker.outlet import ClientConnection, Moved, next_addresses
+from engine.broker.outlet import MIGRATION_VERSION, ClientConnection, Moved, next_addresses
 from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
@@ -107,7 +108,16 @@ class ProduceCommands:
         if body.initial_subscription_name:
             check_new_subscription(body.initial_subscription_name)
         origin = origin_of(producer_name)
-        topic = await self._registry.get(name, create=True)
+        try:
+            topic = await self._registry.get(name, create=True)
+            topic.migration.check_producer()
+        except TopicMigrated as error:
+            if self._connection.protocol_version >= MIGRATION_VERSION:
+                kind = pb.CommandTopicMigrated.Producer
+                self._connection.send(
+                    commands.topic_migrated(kind, body.producer_id, error.url, error.url_tls)
+                )
+            raise
         by_source = bool(origin) and (self._connection.replicates_by_source or not name.persistent)
         if origin and topic.policies.deduplication.enabled and not by_source:
             # By the sequence ids of the original producers messages are taken for repetitions that are none.

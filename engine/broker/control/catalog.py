@@ -15,6 +15,7 @@ from engine.broker.control.effective_policies import (
     namespace_policies,
     topic_policies,
 )
+from engine.broker.control.geo.stored_migrations import StoredMigrations
 from engine.broker.control.topic_room import TopicRoom
 from engine.broker.errors import (
     BrokerError,
@@ -26,7 +27,7 @@ from engine.broker.errors import (
 from engine.broker.policies import (
     TopicPolicies,
 )
-from engine.broker.ports import LookupResult, TopicMode
+from engine.broker.ports import LookupResult, MigrationTarget, TopicMode
 from engine.metadata import paths
 from engine.metadata.apart.routed import unavailable
 from engine.metadata.records import Document, Stored
@@ -107,6 +108,7 @@ class Catalog:
         self._cluster = cluster
         self._store = store
         self._topic_room = TopicRoom(store)
+        self._migrations = StoredMigrations(store, cluster)
         self._settings = settings
         self._on_change = on_change
         self._is_loaded = is_loaded
@@ -226,6 +228,12 @@ class Catalog:
         if not url and not url_tls:
             raise MetadataError("Redirected cluster's brokerService url is not configured")
         return LookupResult(url, url_tls, redirect=True)
+
+    async def migrated_to(self, namespace: NamespaceName) -> MigrationTarget | None:
+        try:
+            return await self._migrations.target(namespace)
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            raise _refusal(error) from error
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
         allow_create = await self.peer_of(topic) is None and allow_create

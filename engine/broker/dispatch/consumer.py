@@ -10,10 +10,11 @@ from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.ports import DeliveryObserver
 from engine.broker.dispatch.redelivery import PendingAcks
-from engine.broker.outlet import Moved, Outlet
+from engine.broker.outlet import MIGRATION_VERSION, Moved, Outlet
 from engine.broker.settings import DataPathSettings
 from engine.ownership.owner import OwnerRecord
 from engine.wire import commands
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.kernels import bare, build_messages
 
 UNLIMITED = 1 << 62
@@ -270,6 +271,12 @@ class Consumer:
         if not self._end_sent and self.outlet.client_version.startswith(_KNOW_END_OF_TOPIC):
             self._end_sent = True
             self.notify(commands.reached_end_of_topic(self.consumer_id))
+
+    def send_on(self, url: str, url_tls: str) -> None:
+        """Send TOPIC_MIGRATED, before the client is disconnected, to clients that know it."""
+        if self.outlet.protocol_version >= MIGRATION_VERSION:
+            kind = pb.CommandTopicMigrated.Consumer
+            self.notify(commands.topic_migrated(kind, self.consumer_id, url, url_tls))
 
     def granted(self, permits: int, now_ms: int) -> None:
         """Add ``permits`` of a FLOW."""

@@ -13,7 +13,8 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.errors import BrokerError
-from engine.broker.outlet import Moved, Outlet, WithheldCloses
+from engine.broker.outlet import MIGRATION_VERSION, Moved, Outlet, WithheldCloses
+from engine.broker.ports import MigrationTarget
 from engine.managed.errors import AppendFailedError
 from engine.ownership.owner import OwnerRecord
 from engine.wire import commands
@@ -205,6 +206,17 @@ class Producer:
             self.outlet.drop_producer(self.producer_id)
         else:
             withheld.add(self._moved)
+
+    def migrate(self, target: MigrationTarget) -> None:
+        """Remove the producer and send its client to another cluster."""
+        if not self.closed:
+            self.leave()
+            if self.outlet.protocol_version >= MIGRATION_VERSION:
+                kind = pb.CommandTopicMigrated.Producer
+                self.outlet.send(
+                    commands.topic_migrated(kind, self.producer_id, target.url, target.url_tls)
+                )
+            self.outlet.drop_producer(self.producer_id)
 
     def _moved(self, next_owner: OwnerRecord | None) -> None:
         self.outlet.drop_producer(self.producer_id, Moved(self, next_owner))

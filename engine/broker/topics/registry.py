@@ -15,6 +15,7 @@ from engine.broker.errors import (
     NotAllowed,
     PersistenceError,
     ServiceNotReady,
+    TopicMigrated,
     TopicNotFound,
 )
 from engine.broker.outlet import WithheldCloses
@@ -26,6 +27,7 @@ from engine.broker.topic_table import TopicTable
 from engine.broker.topics.ephemeral import EphemeralLog
 from engine.broker.topics.lifecycle.topic_counters import TopicCounters
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic, TopicDeletions
+from engine.broker.topics.lifecycle.topic_migration import is_migrated
 from engine.broker.topics.ports import Log
 from engine.broker.topics.rates import BrokerRates, Groups
 from engine.broker.topics.topic import Topic
@@ -245,6 +247,8 @@ class TopicRegistry:
         self.load_times.add(self._context.clock.monotonic_s() - began_s)
         self._loaded.add(topic)
         topic.touched()
+        if is_migrated(topic.log.properties):
+            topic.migration.resume(await self._namespaces.migrated_to(name.namespace))
         if not name.persistent and name.partition < 0:
             await self._confirm_loaded(topic)
         await self._refresh_policies(topic)
@@ -272,7 +276,11 @@ class TopicRegistry:
             log.debug("policies not read again topic=%s: %s", topic.name, error)
 
     async def _make(self, name: TopicName) -> Topic:
-        """Open a topic, creating it if its namespace's limit of topics permits."""
+        """Open a topic, creating it if its namespace's limit of topics permits. Raises TopicMigrated where new topics
+        are made in another cluster."""
+        target = await self._namespaces.migrated_to(name.namespace)
+        if target is not None and not name.local.startswith(SYSTEM_PREFIX):
+            raise TopicMigrated(name, target.url, target.url_tls)
         stop_counting = await self._namespaces.admit(name)
         try:
             return await self._open(name, make=True)

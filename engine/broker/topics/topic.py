@@ -26,6 +26,7 @@ from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.geo.origin_claims import OriginClaims
 from engine.broker.topics.geo.topic_replication import TopicReplication
+from engine.broker.topics.lifecycle.topic_migration import TopicMigration
 from engine.broker.topics.limits import DelayLimit, binding
 from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer, Publish, Stage, in_order
@@ -73,6 +74,7 @@ class Topic:
         "last_message",
         "loaded_ms",
         "log",
+        "migration",
         "name",
         "policies",
         "published",
@@ -133,6 +135,7 @@ class Topic:
         self.last_message = LastMessage(log, self.compaction, persistent=name.persistent)
         self._properties_lock = CountedLock()
         self._touched = touched
+        self.migration = TopicMigration(self)
         self.subscriptions = Subscriptions(self)
         log.on_trimmed(self.touched)
         self._stop_listening = log.on_readable(self._wake)

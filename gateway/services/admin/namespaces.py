@@ -30,6 +30,7 @@ from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.tenancy import topics as metadata
 from engine.tenancy.clusters import get_cluster
+from engine.tenancy.geo.cluster_migration import is_namespace_migrated
 from engine.tenancy.geo.homes import HeldElsewhereError, holds
 from engine.tenancy.namespaces import (
     bundles_beside,
@@ -64,7 +65,9 @@ async def list_topics(
 async def policies(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
     """Return the policies as stored, with the bundles in the form that brokers use."""
     stored = await get_policies(engine.store, namespace)
-    return {**stored, "bundles": (await bundles_beside(engine.store, namespace, stored)).document}
+    bundles = (await bundles_beside(engine.store, namespace, stored)).document
+    migrated = await is_namespace_migrated(engine.store, namespace)
+    return {**stored, "bundles": bundles, **({"migrated": True} if migrated else {})}
 
 
 async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = False) -> None:

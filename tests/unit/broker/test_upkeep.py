@@ -68,6 +68,9 @@ class Registry:
 
 
 class Unchanged:
+    async def migrated_to(self, namespace: NamespaceName) -> None:
+        return None
+
     async def peer_of(self, name: TopicName) -> None:
         return None
 

@@ -6,7 +6,7 @@ A cluster's record has its addresses and, where it needs other ones than this br
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -16,9 +16,11 @@ from engine.base.addresses import ServiceUrl
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.names import TopicName
+from engine.broker.ports import MigrationTarget
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.client import PulsarClient
-from engine.client.errors import ClientError
+from engine.client.errors import ClientError, RefusedError, ServerError
+from engine.client.raw_consumer import FROM_EARLIEST, SHARED, RawConsumer
 from engine.client.replicating_producer import FEATURES
 from engine.client.settings import BrokerClientSettings
 from engine.metadata import paths
@@ -35,6 +37,8 @@ from engine.wire import client_commands as say
 log = logging.getLogger(__name__)
 
 HTTP_TIMEOUT_S = 15.0
+MIGRATION = ""
+"""Key of the client of the cluster that topics are migrated to, which has no name."""
 CREATED = (204, 409)
 """Statuses of a topic that exists now."""
 NO_RIGHTS = (401, 403)
@@ -80,8 +84,10 @@ class StoredClusters:
 
         Raises RemoteClusterError, the store's errors.
         """
+        return await self._client_of(cluster, await self._record(cluster))
+
+    async def _client_of(self, cluster: str, record: Document) -> PulsarClient:
         async with self._changing:
-            record = await self._record(cluster)
             known = self._known.get(cluster)
             if known is not None and known.record == record:
                 return known.client
@@ -128,16 +134,48 @@ class StoredClusters:
     async def check_shape(self, client: PulsarClient, cluster: str, topic: TopicName) -> None:
         """Create the topic there with as many partitions as it has here. Raises RemoteClusterError when it has others,
         and as ``PulsarClient.owner``."""
+        await self._match(client, cluster, await self._record(cluster), topic)
+
+    async def prepare(
+        self, target: MigrationTarget, topic: TopicName, subscriptions: Collection[str]
+    ) -> None:
+        """Make the topic and its subscriptions in the cluster of a migration. Raises RemoteClusterError, and as
+        ``RawConsumer.open``."""
+        record = dict(target.record)
+        client = await self._client_of(MIGRATION, record)
+        await self._match(client, target.url or target.url_tls, record, topic)
+        link = await client.owner(topic.full)
+        for name in sorted(subscriptions):
+            try:
+                keeper = await RawConsumer.open(
+                    link,
+                    topic.full,
+                    name,
+                    SHARED,
+                    on_messages=lambda messages: None,
+                    initial=FROM_EARLIEST,
+                )
+            except RefusedError as error:
+                if error.code is not ServerError.ConsumerBusy:
+                    raise
+                # Consumers of another type have attached to it there.
+                log.debug("subscription is in use there topic=%s name=%s", topic, name)
+            else:
+                await keeper.close()
+
+    async def _match(
+        self, client: PulsarClient, cluster: str, record: Document, topic: TopicName
+    ) -> None:
         parent = topic.partitioned
         here = 0
         if parent != topic:
-            record = await topics.find_partitions(self._store, parent)
-            here = 0 if record is None else int(record["partitions"])
+            stored = await topics.find_partitions(self._store, parent)
+            here = 0 if stored is None else int(stored["partitions"])
         if not here:
             return
         there = await client.partitions(parent.full)
         if not there:
-            await self._create(cluster, parent, here)
+            await self._create(cluster, record, parent, here)
             there = await client.partitions(parent.full)
         if there != here:
             raise RemoteClusterError(
@@ -145,8 +183,9 @@ class StoredClusters:
                 LinkCause.PARTITIONS,
             )
 
-    async def _create(self, cluster: str, topic: TopicName, partitions: int) -> None:
-        record = await self._record(cluster)
+    async def _create(
+        self, cluster: str, record: Document, topic: TopicName, partitions: int
+    ) -> None:
         settings = client_settings(self._own, record)
         url = record.get("serviceUrlTls" if settings.broker_client_tls_enabled else "serviceUrl")
         if not url:

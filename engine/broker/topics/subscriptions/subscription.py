@@ -16,6 +16,7 @@ from engine.broker.errors import (
     ServiceNotReady,
 )
 from engine.broker.outlet import WithheldCloses
+from engine.broker.ports import MigrationTarget
 from engine.broker.topics.geo.replicated_position import ReplicatedPosition
 from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
@@ -30,6 +31,15 @@ REPLICATED = "pulsar.replicated.subscription"
 """Property of a cursor whose subscription is to be copied to other clusters, as Pulsar stores it."""
 
 
+class Migration(Protocol):
+    """The migration of a topic to another cluster, as its subscriptions use it."""
+
+    @property
+    def begun(self) -> bool: ...
+
+    def target_for(self, subscription: "Subscription", /) -> MigrationTarget | None: ...
+
+
 class SubscriptionHost(DispatchHost, Protocol):
     """Parts of a topic that a subscription uses."""
 
@@ -42,6 +52,9 @@ class SubscriptionHost(DispatchHost, Protocol):
     def terminated(self) -> bool:
         """True when nothing more will be appended."""
         ...
+
+    @property
+    def migration(self) -> Migration: ...
 
     @property
     def log(self) -> ReadableLog: ...
@@ -170,7 +183,17 @@ class Subscription:
         return sum(consumer.unacked for consumer in self.consumers)
 
     def notify_end(self) -> None:
-        """Notify each consumer once that the topic is terminated and all of it is acknowledged."""
+        """Notify each consumer once that the topic is terminated and all of it is acknowledged.
+
+        Of a topic that was migrated the consumers are disconnected, to attach in the other cluster.
+        """
+        if self._host.migration.begun:
+            target = self._host.migration.target_for(self)
+            if target is not None and not self.cursor.backlog_entries():
+                for consumer in list(self.consumers):
+                    consumer.send_on(target.url, target.url_tls)
+                    self.disconnect_one(consumer)
+            return
         if not self._host.terminated or self.cursor.backlog_entries():
             return
         for consumer in self.consumers:

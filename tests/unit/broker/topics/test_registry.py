@@ -137,9 +137,9 @@ async def test_topics_of_a_namespace_that_left_this_cluster_are_unloaded_and_ref
     )
     body = pb.CommandLookupTopic(topic=NAME.full, request_id=1, authoritative=False)
     (answer,) = commands_in(await lookups.lookup(body))
-    found = answer.lookupTopicResponse
-    assert found.response == pb.CommandLookupTopicResponse.Redirect
-    assert found.brokerServiceUrl == "pulsar://eu:6650"
+    answered = answer.lookupTopicResponse
+    assert answered.response == pb.CommandLookupTopicResponse.Redirect
+    assert answered.brokerServiceUrl == "pulsar://eu:6650"
     monkeypatch.setattr(served, "peer_of", nowhere)
     (answer,) = commands_in(await lookups.lookup(body))
     assert answer.lookupTopicResponse.message == "missing local cluster"

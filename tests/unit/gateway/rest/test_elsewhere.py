@@ -41,8 +41,8 @@ def test_topics_are_refused_and_can_be_listed_and_deleted(call: Call) -> None:
 @pytest.mark.usefixtures("moved")
 def test_a_peer_is_named_by_look_ups_and_receives_calls(call: Call) -> None:
     assert call("POST", "/admin/v2/clusters/standalone/peers", ["eu"]).status == 204
-    found = call("GET", "/lookup/v2/topic/persistent/far/ns/t").json
-    assert (found["brokerUrl"], found["httpUrl"]) == ("pulsar://eu:6650", "http://eu:8080")
+    addresses = call("GET", "/lookup/v2/topic/persistent/far/ns/t").json
+    assert (addresses["brokerUrl"], addresses["httpUrl"]) == ("pulsar://eu:6650", "http://eu:8080")
     sent_on = call("GET", f"{TOPIC}/stats?getPreciseBacklog=true")
     assert sent_on.status == 307
     assert sent_on.headers["location"] == (
