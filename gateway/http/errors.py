@@ -41,6 +41,7 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from engine.tenancy.geo.homes import HeldElsewhereError
+from gateway.clusters.registry import path_of
 from gateway.database.refusals import reason_of
 from gateway.http import container
 from gateway.http.auth.access import RefusedAsError
@@ -132,7 +133,9 @@ def _redirect(request: HttpRequest, url: str) -> HttpResponse:
     """Return the redirect of a request to another cluster, as Pulsar makes it."""
     query = request.GET.copy()
     query["authoritative"] = "false"
-    target = f"{url.split(',')[0].rstrip('/')}{request.path}?{query.urlencode()}"
+    served = request.resolver_match.kwargs.get("served_cluster") if request.resolver_match else ""
+    path = request.path.removeprefix(path_of(served or ""))
+    target = f"{url.split(',')[0].rstrip('/')}{path}?{query.urlencode()}"
     return HttpResponse(status=307, headers={"Location": target})
 
 

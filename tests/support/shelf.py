@@ -203,6 +203,7 @@ class Reading:
             log=None,
             closing=False,
             terminated=False,
+            migration=SimpleNamespace(begun=False),
             touched=lambda: None,
             delivery_observer=lambda subscription: None,
         )

@@ -1,0 +1,168 @@
+"""Two clusters: clients move from one to the other, and a namespace that one of them leaves."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pulsar
+import pytest
+
+from tests.crash.load import quiet_client
+from tests.support.instance import Instance, running_instance
+from tests.support.waiting import until_blocking
+
+BLUE, GREEN = "blue", "green"
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    folder = tmp_path_factory.mktemp("two")
+    with running_instance(folder, clusters=(BLUE, GREEN)) as running:
+        for part in running.control("status")["children"]:
+            if part["cluster"] is not None:
+                running.wait_running(part["name"])
+        yield running
+
+
+def rest(instance: Instance, cluster: str, method: str, path: str, *body: Any) -> tuple[int, Any]:
+    answer: tuple[int, Any] = instance.rest(method, f"/clusters/{cluster}/admin/v2/{path}", *body)
+    return answer
+
+
+def make_namespace(instance: Instance, name: str, clusters: list[str]) -> None:
+    assert rest(instance, BLUE, "PUT", f"namespaces/{name}")[0] == 204
+    assert rest(instance, BLUE, "POST", f"namespaces/{name}/replication", clusters)[0] == 200
+
+
+def test_clients_of_a_migrated_namespace_lose_nothing_and_follow(instance: Instance) -> None:
+    # One client publishes and receives throughout; its producer and its consumer end up in the other cluster.
+    namespace, topic = "public/moving", "persistent://public/moving/orders"
+    assert rest(instance, BLUE, "PUT", f"namespaces/{namespace}")[0] == 204
+    both = ["blue", "green"]
+    assert rest(instance, BLUE, "POST", f"namespaces/{namespace}/allowedClusters", both)[0] == 200
+    client = quiet_client(instance.url_of(BLUE))
+    try:
+        consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+        producer = client.create_producer(topic, send_timeout_millis=PATIENCE_MS)
+        for number in range(20):
+            producer.send(b"%d" % number)
+        target = {"brokerServiceUrl": instance.url_of(GREEN)}
+        assert (
+            rest(instance, BLUE, "POST", "clusters/blue/migrate?migrated=false", target)[0] == 200
+        )
+        assert rest(instance, BLUE, "POST", f"namespaces/{namespace}/migration", True)[0] == 204
+        until_blocking(
+            lambda: (
+                rest(instance, GREEN, "GET", "persistent/public/moving/orders/subscriptions")
+                == (200, ["s"])
+            ),
+            instance.logs,
+        )
+        for number in range(20, 40):
+            producer.send(b"%d" % number)
+        received = []
+        while len(set(received)) < 40:
+            message = consumer.receive(PATIENCE_MS)
+            received.append(int(message.data()))
+            consumer.acknowledge(message)
+        assert sorted(set(received)) == list(range(40))
+        stats = rest(instance, GREEN, "GET", "persistent/public/moving/orders/stats")[1]
+        assert stats["msgInCounter"] >= 20
+        assert len(stats["publishers"]) == 1
+        assert len(stats["subscriptions"]["s"]["consumers"]) == 1
+        old = rest(instance, BLUE, "GET", "persistent/public/moving/orders/stats")[1]
+        assert old["publishers"] == []
+        assert old["subscriptions"]["s"]["msgBacklog"] == 0
+        fresh = client.create_producer("persistent://public/moving/late")
+        fresh.send(b"x")
+        assert rest(instance, GREEN, "GET", "persistent/public/moving/late/stats")[0] == 200
+    finally:
+        client.close()
+
+
+def test_a_cluster_joins_and_leaves_a_namespace_under_load(instance: Instance) -> None:
+    namespace, topic = "public/joined", "persistent://public/joined/t"
+    make_namespace(instance, namespace, [BLUE])
+    client = quiet_client(instance.url_of(BLUE))
+    try:
+        producer = client.create_producer(topic)
+        sent = 0
+
+        def publish(count: int) -> None:
+            nonlocal sent
+            for _ in range(count):
+                producer.send(b"%d" % sent)
+                sent += 1
+
+        publish(10)
+        both = [BLUE, GREEN]
+        assert rest(instance, BLUE, "POST", f"namespaces/{namespace}/replication", both)[0] == 200
+        publish(10)
+        until_blocking(lambda: _links(instance).get(GREEN, {}).get("connected"), instance.logs)
+        first = sent
+        publish(50)
+        until_blocking(lambda: not _links(instance)[GREEN]["replicationBacklog"], instance.logs)
+        there = quiet_client(instance.url_of(GREEN))
+        reader = there.create_reader(topic, pulsar.MessageId.earliest)
+        numbers = [int(reader.read_next(PATIENCE_MS).data()) for _ in range(50)]
+        while numbers[-1] < sent - 1:
+            numbers.append(int(reader.read_next(PATIENCE_MS).data()))
+        there.close()
+        assert numbers == list(range(numbers[0], sent))
+        assert numbers[0] <= first
+        assert rest(instance, BLUE, "POST", f"namespaces/{namespace}/replication", [BLUE])[0] == 200
+        until_blocking(lambda: _links(instance) == {}, instance.logs)
+        publish(10)
+        # The copy in the cluster that left is refused, kept and deleted by name.
+        status, refusal = rest(instance, GREEN, "GET", "persistent/public/joined/t/stats")
+        assert status == 412
+        assert "local_cluster=green ns=public/joined clusters=[blue]" in str(refusal)
+        assert rest(instance, GREEN, "GET", "persistent/public/joined") == (200, [topic])
+        assert rest(instance, GREEN, "DELETE", "persistent/public/joined/t?force=true")[0] == 204
+        assert rest(instance, GREEN, "GET", "persistent/public/joined") == (200, [])
+        assert rest(instance, BLUE, "GET", "persistent/public/joined/t/stats")[0] == 200
+    finally:
+        client.close()
+
+
+def _links(instance: Instance) -> dict[str, Any]:
+    stats = rest(instance, BLUE, "GET", "persistent/public/joined/t/stats")[1]
+    links: dict[str, Any] = stats["replication"]
+    return links
+
+
+def test_a_policy_of_a_topic_in_all_clusters_is_in_force_in_the_other_one(
+    instance: Instance,
+) -> None:
+    make_namespace(instance, "public/ruled", [BLUE, GREEN])
+    path = "persistent/public/ruled/t/maxConsumers"
+    assert rest(instance, BLUE, "PUT", "persistent/public/ruled/t")[0] == 204
+    until_blocking(
+        lambda: rest(instance, GREEN, "PUT", "persistent/public/ruled/t")[0] in (204, 409),
+        instance.logs,
+    )
+    assert rest(instance, BLUE, "POST", f"{path}?isGlobal=true", 7)[0] == 204
+    assert rest(instance, BLUE, "POST", "persistent/public/ruled/t/maxProducers", 3)[0] == 204
+    until_blocking(
+        lambda: rest(instance, GREEN, "GET", f"{path}?isGlobal=true") == (200, 7), instance.logs
+    )
+    local = rest(instance, GREEN, "GET", "persistent/public/ruled/t/maxProducers")
+    assert local[1] != 3, "a policy of one cluster stays there"
+
+
+def test_a_peer_is_named_to_clients_and_by_http(instance: Instance) -> None:
+    make_namespace(instance, "public/peered", [BLUE])
+    assert rest(instance, GREEN, "POST", "clusters/green/peers", [BLUE])[0] == 204
+    try:
+        client = quiet_client(instance.url_of(GREEN))
+        try:
+            client.create_producer("persistent://public/peered/t").send(b"x")
+        finally:
+            client.close()
+        stats = rest(instance, BLUE, "GET", "persistent/public/peered/t/stats")
+        assert (stats[0], stats[1]["msgInCounter"]) == (200, 1)
+        path = "/clusters/green/lookup/v2/topic/persistent/public/peered/t"
+        status, answer = instance.rest("GET", path)
+        assert (status, answer["brokerUrl"]) == (200, instance.url_of(BLUE))
+    finally:
+        assert rest(instance, GREEN, "POST", "clusters/green/peers", [])[0] == 204
