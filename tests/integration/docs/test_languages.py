@@ -59,6 +59,30 @@ def rust(folder: Path) -> list[str]:
     return [tool("cargo"), "run", "--quiet", "--manifest-path", str(folder / "Cargo.toml")]
 
 
+def cpp(folder: Path) -> list[str]:
+    program = folder / "orders"
+    build = [tool("g++"), "-std=c++17", "-o", str(program), str(folder / "orders.cc"), "-lpulsar"]
+    built = subprocess.run(build, capture_output=True, text=True)
+    if "pulsar/Client.h: No such file" in built.stderr or "cannot find -lpulsar" in built.stderr:
+        pytest.skip(
+            "Apache's C++ client is not at hand: install apache-pulsar-client-dev, or name its folders by CPATH,"
+            " LIBRARY_PATH and LD_LIBRARY_PATH"
+        )
+    assert built.returncode == 0, built.stderr
+    return [str(program)]
+
+
+def node(folder: Path) -> list[str]:
+    script = folder / "orders.cjs"
+    loaded = [tool("node"), "-e", "require('pulsar-client')"]
+    if subprocess.run(loaded, cwd=folder, capture_output=True).returncode:
+        pytest.skip(
+            "Apache's Node.js client is not at hand: npm install pulsar-client, whose library is fetched from Apache's"
+            " archive or compiled, and name its node_modules by NODE_PATH"
+        )
+    return [tool("node"), str(script)]
+
+
 def tool(name: str) -> str:
     """Return the path of a program; skip the test without it."""
     path = shutil.which(name)
@@ -81,6 +105,8 @@ def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
         pytest.param(java, marks=pytest.mark.long),
         pytest.param(go, marks=pytest.mark.long),
         pytest.param(rust, marks=pytest.mark.long),
+        cpp,
+        node,
     ],
     ids=lambda command: command.__name__,
 )
