@@ -3,7 +3,7 @@
 It is derived again when findings or topics changed, and after ``AGES_MS`` because problems grow older.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import TypedDict
 
@@ -13,6 +13,7 @@ from engine.auth.viewer import ALL, Viewer
 from gateway.services.attention.at_rest import SETTLED_MS, TopicsWithoutBroker
 from gateway.services.attention.findings import Finding, Findings
 from gateway.services.attention.lag_items import LagItem, lag_item, line_item
+from gateway.services.attention.link_items import Broken, broken_links, link_item
 from gateway.services.attention.memory import Memory, RecordedProblem
 from gateway.services.attention.outages import CLOCKS_MS, Outage, Outages
 from gateway.services.attention.part_items import (
@@ -24,6 +25,7 @@ from gateway.services.attention.part_items import (
 )
 from gateway.services.attention.quorums import Needs, publishing
 from gateway.services.attention.ranking import Line, Problem, Ranking, harm, merged
+from gateway.services.geo.link_figures import LinkFigures
 from gateway.services.index.figures import Values
 from gateway.services.index.topic_index import TopicIndex
 
@@ -98,6 +100,8 @@ class Board:
         self._ranking = Ranking()
         self._problems: list[Problem] = []
         self._lines: list[Line] = []
+        self.broken_links: list[Broken] = []
+        """Links to other clusters on which messages are not sent, of the last round."""
         self._derived_from: tuple[int, int, bool] = (-1, -1, False)
         """Versions of the inputs that the problems were derived from."""
         self._now = 0
@@ -199,6 +203,7 @@ class Board:
                 producers=self._producers,
                 start=start,
             )
+            items += [link_item(broken, cluster) for broken in self.broken_links]
         else:
             problems = [problem for problem in problems if viewer.sees_topic(problem.topic)]
             # Of the moment that the lines of all are of, so that both have the same scores.
@@ -244,7 +249,13 @@ class Board:
             self._deserted.pop(topic, None)
 
     def round(
-        self, topics: TopicIndex, now_ms: int, *, whole: bool, instance: Instance = NO_FAULT
+        self,
+        topics: TopicIndex,
+        now_ms: int,
+        *,
+        whole: bool,
+        instance: Instance = NO_FAULT,
+        links: Sequence[LinkFigures] = (),
     ) -> None:
         """Update the state; called when findings changed, and once a round of the collector.
 
@@ -252,6 +263,7 @@ class Board:
         """
         self._complete = whole
         self._now = now_ms
+        self.broken_links = broken_links(links, now_ms)
         self._update_clients(topics, now_ms, instance)
         if self._moves != self._findings.moves:
             # The new owner has not found the topic's problems yet: an empty list proves nothing again.

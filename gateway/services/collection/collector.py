@@ -28,6 +28,8 @@ from gateway.services.collection.snapshot import Snapshot
 from gateway.services.collection.stored_topics import StoredTopics
 from gateway.services.engine_link import FAILURES, Engine, EngineLink, Work
 from gateway.services.feeds.turns import in_turns
+from gateway.services.geo.link_figures import LinkFigures, figures_of
+from gateway.services.geo.link_index import LinkIndex
 from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.index.figures import Values
@@ -74,10 +76,12 @@ class Collector:
         self._tasks = TaskScope("collector")
         self.findings = Findings()
         """Subscriptions that fall behind."""
+        self.links = LinkIndex(self._topics.is_unloaded, now_ms)
+        """Replication to and from other clusters."""
         self.attention = Board(self.findings)
         self._topics.on_clients = self.attention.clients_changed
         reports = Reports(
-            *(self._topics, self.findings),
+            *(self._topics, self.findings, self.links),
             on_change=self._notify,
             on_findings=self._on_findings,
             on_needs=self._on_quorum_needs,
@@ -114,8 +118,10 @@ class Collector:
         return (
             self._topics.version,
             self.findings.version,
+            self.links.version,
             self.attention.version,
             self.attention.last_round,
+            [(link.remote, causes) for link, causes in self.attention.broken_links],
             self.health.hops.version,
             self._bookies.version,
             self._brokers.version,
@@ -136,11 +142,28 @@ class Collector:
 
     def _update_attention(self, at: int) -> None:
         """Derive what needs attention from everything that is known."""
-        reported = self._brokers.have_all_subscriptions
+        reported = self._brokers.have_all_subscriptions and self._brokers.have_all_links
         whole = reported and self._topics.complete and not self._topics.sums.totals(ALL)["unknown"]
         bookies = self._bookies.rows if self._bookies is not None else []
         instance = Instance(self.health.hops.bad, (), bookies)
-        self.attention.round(self._topics, at, whole=whole, instance=instance)
+        self.attention.round(
+            self._topics, at, whole=whole, instance=instance, links=self.link_figures()
+        )
+
+    @property
+    def has_all_links(self) -> bool:
+        """True while every registered broker answers and has reported all its replicated topics."""
+        registered = {broker.id for broker in self._brokers.registered}
+        return bool(registered) and registered <= self._brokers.with_links()
+
+    def link_figures(self) -> list[LinkFigures]:
+        """Return the figures of the links to and from all clusters, by their names."""
+        registered = [broker.id for broker in self._brokers.registered]
+        answering = self._brokers.with_links()
+        return [
+            figures_of(self.links, remote, answering=answering, registered=registered)
+            for remote in sorted(self.links.remotes())
+        ]
 
     def _on_quorum_needs(self, broker_id: str, answer: dict[str, Any]) -> None:
         """Apply a broker's report of how many bookies its topics' ledgers need."""

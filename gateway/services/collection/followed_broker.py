@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.admin.api.arguments import NoArguments
 from engine.admin.api.brokers import REPLICATION
-from engine.admin.api.rows import SUBSCRIPTION_ROWS, TOPIC_ROWS
+from engine.admin.api.rows import LINK_ROWS, SUBSCRIPTION_ROWS, TOPIC_ROWS
 from engine.admin.client import BrokerAddress
 from engine.base.tasks import TaskScope
 from gateway.services.attention.findings import Findings
@@ -16,6 +16,7 @@ from gateway.services.clock import now_ms
 from gateway.services.engine_link import FAILURES, Engine
 from gateway.services.feeds.row_follower import ANSWER_TIMEOUT_S, LATE_S, RowFollower
 from gateway.services.feeds.turns import in_turns
+from gateway.services.geo.link_index import LinkIndex
 from gateway.services.health.hops import Hops, HopState, Kind
 from gateway.services.index.topic_index import TopicIndex
 
@@ -34,11 +35,12 @@ UNREGISTERED = "is not registered any more: it ended, or lost its session"
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Receivers of what brokers report. ``on_change`` is called when ``topics`` changed, ``on_findings`` when
-    ``findings`` changed, ``on_needs`` with the broker and each answer to ``REPLICATION``."""
+    """Receivers of what brokers report. ``on_change`` is called when ``topics`` or ``links`` changed, ``on_findings``
+    when ``findings`` changed, ``on_needs`` with the broker and each answer to ``REPLICATION``."""
 
     topics: TopicIndex
     findings: Findings
+    links: LinkIndex
     on_change: Callable[[], None]
     on_findings: Callable[[], None]
     on_needs: Callable[[str, dict[str, Any]], None]
@@ -66,6 +68,7 @@ class FollowedBroker:
         self._subscriptions = RowFollower(
             *(broker, SUBSCRIPTION_ROWS, reports.findings, reports.on_findings)
         )
+        self._links = RowFollower(*(broker, LINK_ROWS, reports.links, reports.on_change))
         self._counted = 0
         """Time of the last count, by its clock, ms."""
         self._work: list[asyncio.Task[None]] = []
@@ -79,7 +82,7 @@ class FollowedBroker:
 
     @broker.setter
     def broker(self, broker: BrokerAddress) -> None:
-        self._topics.broker = self._subscriptions.broker = broker
+        self._topics.broker = self._subscriptions.broker = self._links.broker = broker
 
     @property
     def failures(self) -> int:
@@ -96,11 +99,17 @@ class FollowedBroker:
         """True while its complete list of subscriptions was received."""
         return self._subscriptions.is_complete
 
+    @property
+    def has_all_links(self) -> bool:
+        """True while its complete list of replicated topics was received."""
+        return self._links.is_complete
+
     def start(self, engine: Engine) -> None:
         """Request its reports until ``end``."""
         for name, work in (
             ("topics", self._topics.run(engine)),
             ("subscriptions", self._subscriptions.run(engine)),
+            ("links", self._links.run(engine)),
             ("quorums", self._request_needs(engine)),
         ):
             self._work.append(self._tasks.spawn(f"{name} of {self.broker.id}", work))

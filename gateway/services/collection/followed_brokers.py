@@ -65,6 +65,11 @@ class FollowedBrokers:
         """True while the list of subscriptions of each registered broker is complete."""
         return all(self._followed[broker.id].has_all_subscriptions for broker in self.registered)
 
+    @property
+    def have_all_links(self) -> bool:
+        """True while the list of replicated topics of each registered broker is complete."""
+        return all(self._followed[broker.id].has_all_links for broker in self.registered)
+
     def answering(self) -> list[BrokerAddress]:
         """Return the brokers that answer."""
         return [
@@ -72,6 +77,11 @@ class FollowedBrokers:
             for followed in self._followed.values()
             if self._hops.expect(Kind.BROKER, followed.broker.id).state is HopState.OK
         ]
+
+    def with_links(self) -> set[str]:
+        """Return the ids of the brokers that answer, and whose list of replicated topics is complete."""
+        answering = {broker.id for broker in self.answering()}
+        return {id for id in answering if self._followed[id].has_all_links}
 
     def known_until(self) -> list[int]:
         """Return the times in ms up to which the registered brokers have reported; without one, that of the last
@@ -134,6 +144,7 @@ class FollowedBrokers:
         followed.end()
         self._last_seen = max(self._last_seen, followed.last_seen)
         self._reports.findings.forget(broker_id)
+        self._reports.links.forget(broker_id)
         line = self._line(followed.broker)
         del self._followed[broker_id]
         source = self._topics.sources.get(broker_id)

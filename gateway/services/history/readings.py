@@ -161,6 +161,19 @@ class History:
             ],
         )
 
+    async def recent(self, names: Sequence[str], minutes: int) -> tuple[int, list[list[Point]]]:
+        """Return the slots of the last ``minutes`` of several topics or links: the end of the last slot, ms, and a
+        point for each slot, oldest first, ``NOT_KNOWN`` where nothing was recorded.
+
+        Raises NotReady when the file cannot be read.
+        """
+        last = (now_ms() - LATE_MS) // SLOT_MS - 1
+        first = last - minutes * MINUTE_SLOTS + 1
+        subjects = [Subject(name) for name in names]
+        points = await self._query(lambda file: file.points(subjects, first, last))
+        nothing = [NOT_KNOWN] * (last - first + 1)
+        return (last + 1) * SLOT_MS, points or [nothing for _ in names]
+
     async def last_figures(self) -> dict[str, tuple[int, Values]]:
         """Return by full topic name the last complete recorded figures, with their time in ms."""
         return await self._query(HistoryFile.figures) or {}

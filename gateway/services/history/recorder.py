@@ -23,17 +23,22 @@ from engine.base.errors import MagnetarError
 from gateway.services.attention.memory import RecordedProblem
 from gateway.services.clock import now_ms
 from gateway.services.collection.collector import LATE_MS, Collector
+from gateway.services.geo.link_figures import LinkFigures
 from gateway.services.history.history_file import DAMAGED, NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.slots import (
     IDLE,
+    LINK,
+    NOT_KNOWN,
     SLOT_MS,
     TOTALS,
     Point,
     Recorded,
     Slots,
     Subject,
+    link_name,
     point_of,
 )
+from gateway.services.index.rows import LIVE
 from gateway.services.index.topic_index import TopicIndex
 
 log = logging.getLogger(__name__)
@@ -63,6 +68,8 @@ class Recorder:
         self._slots = Slots({}, clock())
         self._active: dict[Subject, _PartSums] = {}
         """Subscriptions with a backlog or traffic."""
+        self._links: dict[Subject, Point] = {}
+        """Links to other clusters, with their present points."""
         self._causes: dict[tuple[str, str], RecordedProblem] = {}
         """Problems as they were last written, by topic and subscription."""
 
@@ -121,6 +128,9 @@ class Recorder:
         try:
             await self._in_thread(file.move)
             last_points = await self._in_thread(file.newest)
+            self._links = {
+                subject: NOT_KNOWN for subject in last_points if subject.topic.startswith(LINK)
+            }
             self._slots = Slots(last_points, self._clock())
             self._active = {}
             stored = await self._in_thread(file.causes)
@@ -131,10 +141,13 @@ class Recorder:
                 self._topic(shown.name, None, shown.certain)
             for topic, subscription, figures in self._collector.findings.figures():
                 self._subscription(topic, subscription, None, figures)
+            for link, point in self._links.items():
+                self._slots.change(link, None, point, self._clock())
             totals = None
             while True:
                 before, totals = totals, self._totals()
                 self._slots.change(TOTALS, before, totals, self._clock())
+                self._follow_links()
                 if self._clock() // SLOT_MS != self._slots.number:
                     await self._finish(file)
                 await asyncio.sleep(TICK_S)
@@ -192,6 +205,20 @@ class Recorder:
             del self._active[subject]
         self._slots.change(subject, previous, sums.point, self._clock())
 
+    def _follow_links(self) -> None:
+        """Record changes of the links to other clusters. A link is gone once all brokers report nothing of it."""
+        links = {
+            Subject(link_name(link.remote)): _point_of_link(link)
+            for link in self._collector.link_figures()
+        }
+        if not self._collector.has_all_links:
+            links = dict.fromkeys(self._links, NOT_KNOWN) | links
+        for subject in self._links.keys() | links.keys():
+            before, after = self._links.get(subject), links.get(subject)
+            if before != after:
+                self._slots.change(subject, before, after, self._clock())
+        self._links = links
+
     def _totals(self) -> Point | None:
         """Return the cluster's totals; None while some numbers are not current."""
         latest, reported_ms = self._collector.latest, self._collector.known_until()
@@ -205,6 +232,14 @@ class Recorder:
 
 
 _RATES = ("msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out")
+
+
+def _point_of_link(link: LinkFigures) -> Point:
+    """Return what is received and sent, and the backlog; unknown while a broker's figures are not current."""
+    if link.known != LIVE:
+        return NOT_KNOWN
+    rates = link.received_messages, link.messages, link.received_bytes, link.bytes
+    return (*rates, link.backlog)
 
 
 class _PartSums:

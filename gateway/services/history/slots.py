@@ -27,13 +27,21 @@ _RATE_OUT = COLUMNS.index("msg_rate_out")
 
 
 class Subject(NamedTuple):
-    """A topic by its full name, one of its subscriptions, or, with both empty, the totals of the cluster."""
+    """A topic by its full name, one of its subscriptions, or, with both empty, the totals of the cluster. A link to
+    another cluster takes the place of a topic, by ``link_name``."""
 
     topic: str = ""
     subscription: str = ""
 
 
 TOTALS = Subject()
+LINK = "link:"
+"""Begin of the names of links, which no topic's name has."""
+
+
+def link_name(remote: str) -> str:
+    """Return the name of the link between this cluster and a remote one, which stands for a topic's."""
+    return LINK + remote
 
 
 def point_of(values: Sequence[int | None]) -> Point:

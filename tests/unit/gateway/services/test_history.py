@@ -20,6 +20,7 @@ from gateway.services.attention.memory import RecordedProblem
 from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import EngineLink
 from gateway.services.feeds.row_list import RowChanges
+from gateway.services.geo.link_figures import LinkFigures
 from gateway.services.history import readings, recorder
 from gateway.services.history.history_file import (
     MOVE_SLOTS,
@@ -41,7 +42,9 @@ from gateway.services.history.slots import (
     Subject,
     expanded,
     joined,
+    link_name,
 )
+from gateway.services.index.rows import LAST, LIVE
 from tests.support.admin.gateway_client import engine
 from tests.support.waiting import until
 
@@ -481,3 +484,59 @@ def test_trends_requested_together_are_read_together(
     ] * 40
     assert sum(reads) == len(names)
     assert len(reads) < len(names)
+
+
+def test_links_to_other_clusters_are_recorded_until_no_broker_reports_them(
+    engine: EngineLink, tmp_path: Path, times: Times, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = LinkFigures("eu", 1, 0, 7, 1, 2_000, 20_000, [], 1, 3_000, 30_000, LIVE, [], 1)
+    reported = [figures]
+    monkeypatch.setattr(Collector, "link_figures", lambda self: reported)
+    monkeypatch.setattr(Collector, "has_all_links", True)
+    monkeypatch.setattr(readings, "now_ms", times)
+
+    async def recorded() -> list[object]:
+        await slot(tmp_path, times)
+        reader = readings.History(tmp_path)
+        times.now += readings.LATE_MS
+        end, [points] = await reader.recent([link_name("eu")], 1)
+        times.now -= readings.LATE_MS
+        reader._thread.shutdown()
+        assert end == times.now // SLOT_MS * SLOT_MS
+        return [points[-1], len(points)]
+
+    async def record() -> tuple[Collector, asyncio.Future[None]]:
+        made = Collector(engine)
+        run = asyncio.ensure_future(recorder.Recorder(tmp_path, made, times).run())
+        await until(lambda: made._topics.on_change is not None)
+        await asyncio.sleep(0.1)
+        return made, run
+
+    async def end(made: Collector, run: asyncio.Future[None]) -> None:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        await made._tasks.close()
+
+    async def work() -> None:
+        monkeypatch.setattr(recorder, "TICK_S", 0.02)
+        running = await record()
+        assert await recorded() == [(3_000, 2_000, 30_000, 20_000, 7), 6]
+        reported[:] = [figures._replace(known=LAST)]
+        await asyncio.sleep(0.1)
+        assert (await recorded())[0] == (None,) * 5
+        await end(*running)
+        monkeypatch.setattr(Collector, "has_all_links", False)
+        reported.clear()  # a new process does not know the link yet: it is unknown, and not gone
+        running = await record()
+        assert (await recorded())[0] == (None,) * 5
+        file = HistoryFile(tmp_path / NAME)
+        gone = "SELECT gone FROM series WHERE topic = 'link:eu'"
+        assert file._db.execute(gone).fetchone() == (None,)
+        monkeypatch.setattr(Collector, "has_all_links", True)
+        await asyncio.sleep(0.1)
+        await recorded()
+        assert file._db.execute(gone).fetchone() != (None,)
+        file.close()
+        await end(*running)
+
+    engine.run(lambda _: work(), timeout_s=60)

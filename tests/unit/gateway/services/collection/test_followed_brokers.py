@@ -8,6 +8,7 @@ from gateway.services.attention.findings import Findings
 from gateway.services.clock import now_ms
 from gateway.services.collection.followed_broker import FollowedBroker, Reports
 from gateway.services.collection.followed_brokers import FollowedBrokers
+from gateway.services.geo.link_index import LinkIndex
 from gateway.services.health.hops import Hops, HopState, Kind
 from gateway.services.index.topic_index import TopicIndex
 
@@ -22,7 +23,7 @@ def hops() -> Hops:
 @pytest.fixture
 def reports() -> Reports:
     return Reports(
-        *(TopicIndex(), Findings()),
+        *(TopicIndex(), Findings(), LinkIndex(lambda topic: False, lambda: 0)),
         on_change=lambda: None,
         on_findings=lambda: None,
         on_needs=lambda broker, answer: None,

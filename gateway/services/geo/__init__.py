@@ -1,0 +1,1 @@
+"""Links between this cluster and others, as its brokers report them."""
