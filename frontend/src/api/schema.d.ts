@@ -309,6 +309,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/geo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description The ends of links that this cluster has: what it sends to each other cluster, and what it receives. The other
+         *     ends are in the answers of those clusters.
+         */
+        get: operations["getGeo"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/geo/links/{remote}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A link and a window of the topics on it that are seen: who is behind, and why. */
+        get: operations["getLink"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/grants": {
         parameters: {
             query?: never;
@@ -2048,6 +2085,10 @@ export interface components {
                 [key: string]: string;
             };
         };
+        CauseCount: {
+            cause: string;
+            topics: number;
+        };
         ChangeGrantAnswer: components["schemas"]["GrantPreview"] | components["schemas"]["GrantReceipt"];
         /** @description A change for a chart. */
         ChangeMark: {
@@ -2077,6 +2118,11 @@ export interface components {
         ClosedClients: {
             producers: number;
             consumers: number;
+        };
+        ClusterRecord: {
+            name: string;
+            /** @description address of its brokers in its record here; empty: there is none */
+            url: string;
         };
         ConnectedConsumer: {
             name: string;
@@ -2355,6 +2401,14 @@ export interface components {
             value: string | null;
             count: number;
         };
+        GeoAnswer: {
+            at: number;
+            cluster: string;
+            /** @description other clusters that this one knows; null: not known */
+            records: components["schemas"]["ClusterRecord"][] | null;
+            /** @description one for each other cluster, by name */
+            links: components["schemas"]["LinkRow"][];
+        };
         /**
          * @description * `superuser` - superuser
          *     * `tenant admin` - tenant admin
@@ -2583,6 +2637,95 @@ export interface components {
          * @enum {string}
          */
         LeftOutWhyEnum: "encrypted" | "no-value" | "damaged" | "chunks" | "version";
+        LinkAnswer: {
+            at: number;
+            cluster: string;
+            remote: string;
+            /** @description without its trend; null for a user who does not see all tenants */
+            link: components["schemas"]["LinkRow"] | null;
+            /** @description of the topics before the filters q and cause */
+            causes: components["schemas"]["CauseCount"][];
+            total: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["LinkTopicRow"][];
+        };
+        /** @description Link of a cluster to another one, in both directions. Figures are null when they are not known at all. */
+        LinkRow: {
+            remote: string;
+            /**
+             * @description live; last: some figures are as a silent broker reported them; no: a broker has not reported, so that figures are those of the others
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description time of the oldest report in the sums; 0: there is none */
+            at: number;
+            /** @description brokers that do not report now */
+            silent: string[];
+            /** @description topics and partitions that are sent there, of those that are loaded */
+            topics: number | null;
+            /** @description of them those that are not sent now */
+            stopped: number | null;
+            /** @description entries that are not known to be stored there: a batch is one */
+            backlog: number | null;
+            /** @description publish time of the oldest of them; 0: there is none, null: not known */
+            oldest_at: number | null;
+            /**
+             * Format: double
+             * @description messages stored there per second
+             */
+            msg_rate: number | null;
+            /** Format: double */
+            bytes_rate: number | null;
+            /** @description with a producer of that cluster */
+            received_topics: number | null;
+            /** Format: double */
+            received_msg_rate: number | null;
+            /** Format: double */
+            received_bytes_rate: number | null;
+            /** @description those that need an operator first */
+            causes: components["schemas"]["StopCause"][];
+            /** @description null: the history cannot be read now */
+            trend: components["schemas"]["LinkTrend"] | null;
+        };
+        LinkTopicRow: {
+            /** @description full name of the topic or partition */
+            name: string;
+            domain: components["schemas"]["DomainEnum"];
+            /** @description this and the next two: of the topic as it is listed */
+            tenant: string;
+            namespace: string;
+            topic: string;
+            /** @description that sends it; empty: no broker has it loaded */
+            broker: string;
+            /** @description entries that are not known to be stored there */
+            backlog: number;
+            /** @description publish time of the first; 0: there is none, null: not known */
+            oldest_at: number | null;
+            /** Format: double */
+            msg_rate: number;
+            /** Format: double */
+            bytes_rate: number;
+            /** @description why it is not sent; null: it is sent */
+            cause: string | null;
+            why: string;
+            since: number | null;
+        };
+        /** @description Means of the last 15 minutes, oldest first, one per step; null: not known. */
+        LinkTrend: {
+            /** @description end of the last step */
+            end: number;
+            step_ms: number;
+            /** @description messages per second */
+            sent: (number | null)[];
+            /** @description messages per second */
+            received: (number | null)[];
+            backlog: (number | null)[];
+        };
         /** @description A BacklogShape whose values may be null: not known. */
         ListedRow: {
             /** @description entries: a batch is one; summed over subscriptions */
@@ -3911,6 +4054,18 @@ export interface components {
              * @default false
              */
             unload: boolean;
+        };
+        /** @description Topics that are not sent, or slowed down, for one cause. */
+        StopCause: {
+            /** @description code, as in the filter of a link's topics */
+            cause: string;
+            topics: number;
+            /** @description full name of the one that has it for longest */
+            topic: string;
+            /** @description its reason in words; may be empty */
+            why: string;
+            /** @description its begin; null: not known */
+            since: number | null;
         };
         /**
          * @description * `asked` - asked
@@ -5548,6 +5703,105 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getGeo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GeoAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getLink: {
+        parameters: {
+            query?: {
+                /** @description 1: also topics that are not behind */
+                all?: string;
+                /** @description why a topic is not sent, as in the rows; exact */
+                cause?: string;
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description words that the topic's name has, in any case and order */
+                q?: string;
+                /** @description one of topic, delay, backlog, msg_rate, cause, with '-' for descending; -delay without it */
+                sort?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                /** @description the cluster that topics are sent to */
+                remote: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -79,7 +79,7 @@ Broken = tuple[LinkFigures, list[Cause]]
 
 def broken_links(links: Iterable[LinkFigures], now_ms: int) -> list[Broken]:
     """Return the links with topics that are not sent for longer than a reconnection takes."""
-    found = []
+    broken = []
     for link in links:
         causes = [
             cause
@@ -87,8 +87,8 @@ def broken_links(links: Iterable[LinkFigures], now_ms: int) -> list[Broken]:
             if cause.cause not in _NO_PROBLEM and now_ms - cause.since >= WAIT_MS
         ]
         if causes:
-            found.append((link, causes))
-    return found
+            broken.append((link, causes))
+    return broken
 
 
 def link_item(broken: Broken, cluster: str) -> Item:

@@ -158,12 +158,13 @@ class Collector:
 
     def link_figures(self) -> list[LinkFigures]:
         """Return the figures of the links to and from all clusters, by their names."""
+        return [self.link_to(remote) for remote in sorted(self.links.remotes())]
+
+    def link_to(self, remote: str) -> LinkFigures:
+        """Return the figures of the link to and from a cluster."""
         registered = [broker.id for broker in self._brokers.registered]
         answering = self._brokers.with_links()
-        return [
-            figures_of(self.links, remote, answering=answering, registered=registered)
-            for remote in sorted(self.links.remotes())
-        ]
+        return figures_of(self.links, remote, answering=answering, registered=registered)
 
     def _on_quorum_needs(self, broker_id: str, answer: dict[str, Any]) -> None:
         """Apply a broker's report of how many bookies its topics' ledgers need."""

@@ -91,20 +91,20 @@ def _oldest(behind: Iterable[Sent]) -> int | None:
 
 
 def _causes(sums: dict[str, LinkSums]) -> list[Cause]:
-    found: dict[str, Cause] = {}
+    causes: dict[str, Cause] = {}
     for entry in sums.values():
         for topic, sent in entry.behind.items():
             if sent.cause is None:
                 continue
-            before = found.get(sent.cause)
+            before = causes.get(sent.cause)
             if before is None:
-                found[sent.cause] = Cause(sent.cause, 1, topic, sent.why, sent.since)
+                causes[sent.cause] = Cause(sent.cause, 1, topic, sent.why, sent.since)
             elif 0 < sent.since < (before.since or sent.since + 1):
-                found[sent.cause] = Cause(
+                causes[sent.cause] = Cause(
                     sent.cause, before.topics + 1, topic, sent.why, sent.since
                 )
             else:
-                found[sent.cause] = before._replace(topics=before.topics + 1)
+                causes[sent.cause] = before._replace(topics=before.topics + 1)
     # A cause that a broker of a later version reports is behind all others.
     rank = {cause: place for place, cause in enumerate(ORDER)}
-    return sorted(found.values(), key=lambda cause: rank.get(cause.cause, len(ORDER)))
+    return sorted(causes.values(), key=lambda cause: rank.get(cause.cause, len(ORDER)))

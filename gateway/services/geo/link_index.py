@@ -179,11 +179,11 @@ class LinkIndex:
     def sums(self, remote: str) -> dict[str, LinkSums]:
         """Return the sums of a link by broker, among those that reported it; under the empty name those of topics that
         no broker has loaded."""
-        found = {broker: sums[remote] for broker, sums in self._sums.items() if remote in sums}
+        by_broker = {broker: sums[remote] for broker, sums in self._sums.items() if remote in sums}
         unloaded = LinkSums()
         for topic, sent in self._unsent(remote):
             unloaded.add(topic, sent, None)
-        return found if unloaded.is_empty else found | {"": unloaded}
+        return by_broker if unloaded.is_empty else by_broker | {"": unloaded}
 
     def topics(self, remote: str, *, all_topics: bool) -> Iterator[TopicLink]:
         """Yield the topics and partitions that are sent to a cluster, of them only those that are behind unless

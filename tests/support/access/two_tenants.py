@@ -82,13 +82,17 @@ class TwoTenants:
         self._record(tenant)
 
     def report_lag(self, collector: Collector) -> None:
-        """Report a lagging subscription of a topic of each tenant, as a broker does that has loaded it."""
-        now, rows, lags = now_ms(), [], []
+        """Report a lagging subscription and a broken link of a topic of each tenant, as a broker does that has loaded
+        it."""
+        now, rows, lags, links = now_ms(), [], [], []
         for tenant in TENANTS:
             name = topic_of(tenant).replace("-topic", "-parts-partition-0")
             rows.append([name, *(10_000 for _ in ROW_COLUMNS)])
             lag = ["no-consumer", "error", now - 60_000, 0, {}]
             lags.append([name, [canary(tenant, "lagging"), 10_000, 0, lag]])
+            sent = [7, now - 60_000, 0, 0, "quota", canary(tenant, "lagging"), now - 60_000]
+            links.append([name, ["eu", sent, None]])
+        collector.links.apply("b:1", RowChanges(now, links, []))
         collector.topics.apply("b:1", RowChanges(now, rows, []))
         collector.findings.apply("b:1", RowChanges(now, lags, []))
 
@@ -191,7 +195,13 @@ def values(tenant: int, ids: dict[str, str]) -> dict[str, str]:
             **{"key": "key", "group": "group", "name": "person"},
         }.items()
     }
-    of_cluster = {"cluster": CLUSTER, "domain": "persistent", "bundle": BUNDLE, "version": "0"}
+    of_cluster = {
+        "cluster": CLUSTER,
+        "remote": "eu",
+        "domain": "persistent",
+        "bundle": BUNDLE,
+        "version": "0",
+    }
     return {**of_cluster, **of_tenant, **ids}
 
 

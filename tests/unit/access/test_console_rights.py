@@ -89,6 +89,8 @@ CALLS = {
     "GET TOPIC/schemas/<seg:version>": "lookup of topic",
     "GET brokers": "superuser",
     "GET bundles": "authenticated",
+    "GET geo": "superuser",
+    "GET geo/links/<seg:remote>": "authenticated",
     "GET bookies": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/split": "superuser",
@@ -149,6 +151,8 @@ CHANNELS_TABLE = {
     "topics": "authenticated",
     "topic": "lookup of topic",
     "schemas": "lookup of topic",
+    "geo": "superuser",
+    "link": "authenticated",
     "run": MESSAGES,
 }
 ENDPOINTS = {

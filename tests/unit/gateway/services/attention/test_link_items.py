@@ -24,7 +24,7 @@ def cause(name: str, topics: int = 1, since: int = NOW - WAIT_MS) -> Cause:
 
 
 @pytest.mark.parametrize("name", [*LinkCause, UNLOADED, "of-tomorrow"])
-def test_every_cause_but_two_is_told_with_a_next_step(name: str) -> None:
+def test_each_cause_but_two_makes_an_item_with_a_next_step(name: str) -> None:
     broken = broken_links([link(cause(name))], NOW)
     if name in (LinkCause.RATE_LIMIT, LinkCause.CONNECTING):
         assert broken == []

@@ -122,7 +122,7 @@ def test_a_topic_that_is_not_replicated_any_more_is_not_kept(reported: Reported)
     assert reported.index.remotes() == set()
 
 
-def test_of_equal_causes_the_oldest_is_told(reported: Reported) -> None:
+def test_of_equal_causes_the_oldest_is_shown(reported: Reported) -> None:
     reported.report("b1", "a", ["eu", sent(1, 1, "quota", why="first", since=20), None])
     reported.report("b2", "b", ["eu", sent(1, 1, "quota", why="older", since=10), None])
     reported.report("b2", "c", ["eu", sent(1, 1, "rate-limit"), None])
