@@ -18,7 +18,9 @@ class EnvironmentView(InstanceView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         body = await selectors.environment(self.cluster, self.work)
-        is_default = self.cluster is clusters_for(request).default
+        clusters = clusters_for(request)
+        is_default = self.cluster is clusters.default
+        body["served"] = clusters.names
         body["http_url"] = http_url(request) + path_of("" if is_default else self.cluster.name)
         name = name_of(request)
         body["user"] = {"name": name, "superuser": request.user.is_superuser} if name else None

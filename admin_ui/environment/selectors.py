@@ -39,7 +39,7 @@ async def environment(
     cluster: Cluster,
     read: Callable[[Callable[[Engine], Awaitable[Body]]], Awaitable[Body]],
 ) -> Body:
-    """Return the environment of a cluster, without the user and the gateway's own address, which only the request has.
+    """Return the environment of a cluster, without what only the request has: user, gateway's address, served clusters.
 
     ``read`` runs ``stored`` on the engine. When that fails or takes longer than ``READ_TIMEOUT_S``, the answer has the
     values that were read last: the console's health reports the part that does not answer, and nothing else here

@@ -10,7 +10,12 @@ class User(s.Serializer[object]):
 
 class EnvironmentAnswer(s.Serializer[object]):
     cluster = s.CharField()
-    clusters = s.ListField(child=s.CharField())
+    clusters = s.ListField(
+        child=s.CharField(), help_text="those that the configuration store knows"
+    )
+    served = s.ListField(
+        child=s.CharField(), help_text="those of this gateway, the default one first"
+    )
     version = s.CharField()
     broker_url = s.CharField(
         help_text="service URL with all registered brokers; empty without a broker"

@@ -2372,7 +2372,10 @@ export interface components {
         };
         EnvironmentAnswer: {
             cluster: string;
+            /** @description those that the configuration store knows */
             clusters: string[];
+            /** @description those of this gateway, the default one first */
+            served: string[];
             version: string;
             /** @description service URL with all registered brokers; empty without a broker */
             broker_url: string;

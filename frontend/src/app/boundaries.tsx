@@ -4,6 +4,7 @@ import { type ErrorComponentProps, Link, Outlet, useParams } from "@tanstack/rea
 import { useEffect, useRef } from "react";
 import { environmentQuery } from "../api/environment";
 import { useHealth } from "../api/health";
+import { addressIn } from "../api/page-cluster";
 import { PageNotFetched } from "../shared/lazy-page";
 import { Page, PageHead, Panel } from "../ui/panel";
 import { Empty, Loading, Notice } from "../ui/states";
@@ -75,11 +76,13 @@ export function ClusterGate() {
   return (
     <Page>
       <PageHead title={`Cluster ${cluster} not found`} />
-      <Panel title="Cluster of this gateway">
-        <Empty title={`This gateway serves the cluster ${environment.cluster}`}>
-          <Link to="/c/$cluster/topics" params={{ cluster: environment.cluster }}>
-            Topics of {environment.cluster}
-          </Link>
+      <Panel title={environment.served.length > 1 ? "Clusters of this gateway" : "Cluster of this gateway"}>
+        <Empty title={`This gateway serves ${environment.served.join(", ")}`}>
+          {environment.served.map((name) => (
+            <p key={name}>
+              <a href={addressIn(name, location)}>This page in {name}</a>
+            </p>
+          ))}
         </Empty>
       </Panel>
     </Page>

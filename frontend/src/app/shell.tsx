@@ -14,6 +14,7 @@ import { DocumentationLink } from "../ui/documentation-link";
 import { Mark, SearchIcon } from "../ui/icons";
 import { SchemeToggle } from "../ui/scheme-toggle";
 import { StaleContext, type Trouble, TroubleContext } from "../ui/states";
+import { ClusterSwitch } from "./cluster-switch";
 import { OpenToAnyone } from "./open-to-anyone";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
@@ -57,8 +58,8 @@ function Frame() {
           <Mark />
           <span>Magnetar</span>
         </Link>
-        <span className={styles.cluster} title="Cluster">
-          {environment.data?.cluster ?? "…"}
+        <span className={styles.cluster}>
+          <ClusterSwitch environment={environment.data} />
         </span>
         <button
           type="button"

@@ -2,6 +2,8 @@ import { notifications } from "@mantine/notifications";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useRouter, useSearch } from "@tanstack/react-router";
 import type { ComponentType } from "react";
+import { environmentQuery } from "../../api/environment";
+import { addressIn } from "../../api/page-cluster";
 import { useSession } from "../../api/session/session";
 import type { SavedView, TopicDetail, TopicRow } from "../../api/types";
 import { places } from "../../features";
@@ -169,6 +171,8 @@ function useRefused(
 function useItems(cluster: string, enter: Palette["enter"], refused: Refused) {
   const navigate = useNavigate();
   const person = useSession().session?.person ?? null;
+  const served = useQuery(environmentQuery).data?.served ?? [];
+  const others = served.filter((name) => name !== cluster);
   const router = useRouter();
   const open = (topic: TopicRef, tab: "overview" | "subscriptions" | "partitions", search = {}) =>
     navigate({
@@ -311,6 +315,14 @@ function useItems(cluster: string, enter: Palette["enter"], refused: Refused) {
 
     console: (words: string[]): PaletteItem[] =>
       [
+        ...others.map((name) => ({
+          key: `switch ${name}`,
+          icon: ClusterIcon,
+          label: `Switch to cluster ${name}`,
+          note: "cluster",
+          words: "",
+          run: () => location.assign(addressIn(name, location)),
+        })),
         {
           key: "create tenant",
           icon: TenantsIcon,

@@ -117,6 +117,7 @@ def test_the_environment_is_that_of_the_requested_cluster(two: Gateway) -> None:
         "west",
         f"http://{HOST}/clusters/west",
     )
+    assert environment["served"] == ["east", "west"]
     for path in ("/api/v1/environment", "/api/v1/environment?cluster=east"):
         environment = two("GET", path).json
         assert (environment["cluster"], environment["http_url"]) == ("east", f"http://{HOST}")

@@ -1,0 +1,66 @@
+import { useQueries } from "@tanstack/react-query";
+import { answerOf, api } from "../api/client";
+import { addressIn } from "../api/page-cluster";
+import type { Environment } from "../api/types";
+import { ErrorIcon } from "../ui/icons";
+import styles from "./shell.module.css";
+
+const CHECK_EVERY_MS = 5_000;
+/** Parts of one cluster; all others are those of the gateway, about which the status line reports. */
+const OF_CLUSTER: Record<string, string> = { store: "metadata store", broker: "broker", bookie: "bookie" };
+
+/** The name of the cluster. Where the gateway serves several it is a list of them, which keeps the page. */
+export function ClusterSwitch({ environment }: { environment: Environment | undefined }) {
+  const { cluster = "", served = [] } = environment ?? {};
+  const lost = useLost(served.filter((name) => name !== cluster));
+  if (!environment) return "…";
+  if (served.length < 2) return <span title="Cluster">{cluster}</span>;
+  return (
+    <>
+      <select
+        className={styles.switch}
+        aria-label="Cluster"
+        value={cluster}
+        onChange={({ target }) => location.assign(addressIn(target.value, location))}
+      >
+        {served.map((name) => (
+          <option key={name} value={name}>
+            {lost.has(name) ? `${name}: a ${lost.get(name)} does not answer` : name}
+          </option>
+        ))}
+      </select>
+      <span role="status">
+        {[...lost].map(([name, part]) => (
+          <a
+            key={name}
+            className={styles.lost}
+            href={addressIn(name, location)}
+            title={`A ${part} of ${name} does not answer`}
+          >
+            <ErrorIcon /> {name}
+          </a>
+        ))}
+      </span>
+    </>
+  );
+}
+
+/** The other clusters that have a part that does not answer, with its kind. */
+function useLost(names: string[]): Map<string, string> {
+  const states = useQueries({
+    queries: names.map((name) => ({
+      queryKey: ["health", name],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        answerOf(api.GET("/api/v1/health", { params: { query: { cluster: name } }, signal })),
+      refetchInterval: CHECK_EVERY_MS,
+      retry: false,
+    })),
+  });
+  const lost = new Map<string, string>();
+  states.forEach(({ data }, index) => {
+    const down = data?.hops.filter(({ state }) => state === "down") ?? [];
+    const part = Object.keys(OF_CLUSTER).find((kind) => down.some(({ hop }) => hop === kind));
+    if (part) lost.set(names[index] ?? "", OF_CLUSTER[part] ?? "");
+  });
+  return lost;
+}
