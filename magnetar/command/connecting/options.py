@@ -10,6 +10,7 @@ import stat
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,6 +70,9 @@ _OPTIONS: tuple[Callable[[F], F], ...] = (
         "--port-offset", type=click.IntRange(0, 57345), help="Offset of a local instance's ports."
     ),
     click.option("--profile", metavar="NAME", help="Profile of ~/.config/magnetar/config.toml."),
+    click.option(
+        "--cluster", metavar="NAME", help="Another cluster that the one at these addresses knows."
+    ),
 )
 NAMES = (
     "url",
@@ -92,6 +96,7 @@ def connection_options(function: F) -> F:
     @functools.wraps(function)
     def call(*arguments: Any, **values: Any) -> Any:
         given = {name: values.pop(name) for name in NAMES}
+        cluster = values.pop("cluster")
         context = click.get_current_context()
         explicit = {
             name: value
@@ -99,6 +104,10 @@ def connection_options(function: F) -> F:
             if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         }
         connection = resolve(explicit, os.environ, config_path(os.environ))
+        if cluster:
+            # It calls the REST interface, by a connection as it is made here.
+            known = import_module("magnetar.command.connecting.known_clusters")
+            connection = known.in_cluster(connection, cluster)
         return function(*arguments, connection=connection, **values)
 
     wrapped: Any = call
