@@ -13,6 +13,7 @@ from engine.admin.client import AdminClient
 from engine.auth.internal import TOKEN_FILE, load_token
 from engine.base.entropy import RandomEntropy
 from engine.metadata.apart.stores import connect_stores
+from engine.metadata.incomplete import check_complete
 from engine.net.network import LoopNetwork
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import Clusters
@@ -43,6 +44,11 @@ def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLi
             connect_timeout_s=CONNECT_TIMEOUT_S,
             wrap=GuardedStore,
         )
+        try:
+            await check_complete(store)
+        except BaseException:
+            await store.close()
+            raise
         tls = settings.BROKER_CLIENT.tls()
         admin = AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)
         return Engine(store, admin, cluster.name)

@@ -33,6 +33,7 @@ from engine.base.errors import (
     Unsupported,
 )
 from engine.metadata.apart.routed import OtherStoreUnavailableError
+from engine.metadata.incomplete import IncompleteStoreError
 from engine.metadata.store import (
     BadVersionError,
     NodeExistsError,
@@ -69,6 +70,7 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (NoNodeError, 404, "The object does not exist (any more)"),
     (NodeExistsError, 409, "The object exists already"),
     (BadVersionError, 409, "Concurrent modification; read again and retry"),
+    (IncompleteStoreError, 503, None),
     (OtherStoreUnavailableError, 503, None),
     (StoreUnavailableError, 503, "The metadata store does not answer"),
     (SessionExpiredError, 503, "The metadata store's session was lost"),
@@ -98,6 +100,7 @@ TRY_AGAIN = "; try again"
 LOOK_FIRST = "; the change may have been made: look before repeating it"
 
 HOPS: list[tuple[type[BaseException], Kind]] = [
+    (IncompleteStoreError, Kind.STORE),
     (StoreUnavailableError, Kind.STORE),
     (SessionExpiredError, Kind.STORE),
     (DatabaseError, Kind.DATABASE),

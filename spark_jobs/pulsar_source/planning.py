@@ -15,6 +15,7 @@ from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import ManagedSettings
 from engine.metadata import paths, records
 from engine.metadata.apart.stores import StoreUrls, connect_stores
+from engine.metadata.incomplete import check_complete
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.network import LoopNetwork
 from spark_jobs.pulsar_source.access import access_settings
@@ -47,7 +48,7 @@ async def connected(stores: StoreUrls) -> AsyncIterator[tuple[MetadataStore, Led
 def plan_topic(options: Options) -> list[LedgerRange]:
     """Return the ranges to read, in topic order, partition after partition, up to the entries confirmed now. Blocks.
 
-    Raises OptionError when there is no such topic.
+    Raises OptionError when there is no such topic, IncompleteStoreError.
     """
     return asyncio.run(_plan(options))
 
@@ -55,6 +56,7 @@ def plan_topic(options: Options) -> list[LedgerRange]:
 async def _plan(options: Options) -> list[LedgerRange]:
     topic = TopicName.parse(options.topic)
     async with connected(options.stores) as (store, ledgers):
+        await check_complete(store)
         factory = _factory(store, ledgers)
         count = await _partitions(store, topic)
         parts = [(-1, topic)] if count == 0 else [(i, topic.partition_at(i)) for i in range(count)]

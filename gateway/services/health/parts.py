@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from engine.metadata.apart.routed import OtherStoreUnavailableError, store_at
 from engine.metadata.cached import fresh
+from engine.metadata.incomplete import IncompleteStoreError
 from engine.metadata.store import SessionState
 from gateway.redis_link import RedisSettings
 from gateway.services.engine_link import EngineLink
@@ -61,6 +62,8 @@ class Store:
             if store is None or store.state is not SessionState.CONNECTED:
                 raise UnwellError(f"({self._address}) cannot be reached") from None
             raise
+        except IncompleteStoreError as error:
+            raise UnwellError(f"({self._address}) is not used: {error}") from None
         except OtherStoreUnavailableError:
             raise UnwellError(f"({self._address}) cannot be reached") from None
         self.answered_ms = began
