@@ -174,6 +174,7 @@ lock: dev
 	$(COMPILE) -c requirements.lock pyproject.toml --extra spark -o requirements-spark.lock \
 	  $$(sed -n '/ ; /d; s/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock)
 	$(COMPILE) -c requirements.lock -c requirements-spark.lock pyproject.toml --extra dev -o requirements-dev.lock
+	$(COMPILE) -c requirements-dev.lock requirements-docs.in -o requirements-docs.lock
 
 # Generated from our .proto files; committed, so that only a change of protocol needs the compiler.
 proto:

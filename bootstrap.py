@@ -1,4 +1,4 @@
-"""Install what Magnetar needs into this folder: .venv (locked, hash-checked) and frontend/dist.
+"""Install what Magnetar needs into this folder: .venv (locked, hash-checked), frontend/dist and docs/_build/html.
 
 Runs on a bare Python 3.11+ with the standard library alone: ``python3 bootstrap.py [--dev]``. ``--dev`` adds what
 tests and checks need, Chromium included. Doing it again when nothing changed takes well under a second.
@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
 FRONT = ROOT / "frontend"
+DOCS = ROOT / "docs"
 PYTHON = VENV / "bin" / "python"
 ARCHIVE = "magnetar-console.tar.gz"
 NODE_VERSIONS = "^20.19 or >=22.12"
@@ -39,6 +40,8 @@ RUN_MB = (65, 230)
 NODE_MB = (75, 215)
 NPM_MB = (90, 420)
 """The console's packages with npm's cache, needed only while the console is built."""
+DOCS_MB = (20, 90)
+"""The packages of requirements-docs.lock, needed only while the documentation is built."""
 DATA_MB = 300
 """Disk that a new instance needs for its data, as ``gateway/standalone/cli.py`` checks it."""
 MEMORY_MB = 700
@@ -430,6 +433,61 @@ def build_with(npm: "list[str]", env: "dict[str, str]") -> str:
     return run([*npm, "run", "build"], "building the console", cwd=FRONT, env=env)
 
 
+def documentation_stamp() -> str:
+    """The fingerprint of the documentation's sources."""
+    pages = [path for path in DOCS.rglob("*") if path.is_file() and "_build" not in path.parts]
+    version = ROOT / "magnetar" / "__init__.py"
+    return digest(*sorted([*pages, *ROOT.glob("*.md"), version, ROOT / "requirements-docs.lock"]))
+
+
+def install_documentation() -> None:
+    """Have the documentation of these sources in docs/_build/html, which an instance serves at /docs/.
+
+    A developer makes it with ``make docs``. An instance serves everything else without it.
+    """
+    site = DOCS / "_build" / "html"
+    stamp = site / ".built"
+    if not (DOCS / "conf.py").exists() or (is_synced(True) and (site / "index.html").exists()):
+        return
+    wanted = documentation_stamp()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    partial = DOCS / "_build" / "html.partial"
+    problem = build_documentation(partial)
+    if problem:
+        sys.stderr.write(f"{problem}\n")
+        say(
+            "the instance runs without its documentation, or with an older one. The next call tries it again"
+        )
+        return
+    (partial / ".built").write_text(wanted)
+    shutil.rmtree(site, ignore_errors=True)
+    partial.rename(site)
+
+
+def build_documentation(site: Path) -> str:
+    """Build the documentation into ``site``; return the problem. What is needed only for that is removed again."""
+    free, doctrees = free_mb(DOCS), DOCS / "_build" / "doctrees"
+    if free < DOCS_MB[1]:
+        return f"magnetar: building the documentation needs {DOCS_MB[1]} MB of disk, {DOCS} has {free} free"
+    say(
+        f"building the documentation, about half a minute; {DOCS_MB[0]} MB to download and {DOCS_MB[1]} MB of disk,"
+        " removed when it is built"
+    )
+    packages = TOOLS / "docs"
+    install = [find_uv(), "pip", "install", "-q", "--target", str(packages), "--require-hashes"]
+    lock = ["--python", str(PYTHON), "-r", "requirements-docs.lock"]
+    build = [str(PYTHON), "-m", "sphinx", "-q", "-E", "-d", str(doctrees), str(DOCS), str(site)]
+    env = {**os.environ, "PYTHONPATH": str(packages)}
+    try:
+        return run(
+            [*install, *lock], "installing Sphinx", env=of_folder(dev=False), shown=True
+        ) or run(build, "building the documentation", env=env)
+    finally:
+        for folder in (packages, doctrees):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def ensure_chromium() -> None:
     if any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
         return
@@ -528,6 +586,7 @@ def main() -> None:
     install_command()
     install_console(dev)
     if not dev:
+        install_documentation()
         remove_caches()
     if dev:
         ensure_chromium()

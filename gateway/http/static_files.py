@@ -26,7 +26,7 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magn
 """
 NOT_BUILT = PAGE.format(
     title="The documentation is not built yet",
-    text="In a checkout, build it with <code>make docs</code>, then reload this page. "
+    text="In a checkout, build it with <code>make setup</code>, then reload this page. "
     "The same pages are Markdown files in the folder <code>docs</code>.",
 )
 NO_PAGE = PAGE.format(
@@ -47,6 +47,8 @@ def _site(directory: Path, prefix: str, written_ns: int) -> WhiteNoise:
         immutable_file_test=lambda path, url: url.startswith(HASHED_DIR),
     )
     site.add_files(directory, prefix=prefix)
+    # Notes of the build, such as .buildinfo and .doctrees, have paths of the machine.
+    site.files = {url: file for url, file in site.files.items() if "/." not in url}
     return site
 
 

@@ -219,6 +219,50 @@ def test_the_console_is_built_and_what_only_that_needs_is_removed(tmp_path: Path
     assert second == ""
 
 
+def test_the_documentation_is_built_once_for_its_sources(tmp_path: Path) -> None:
+    clone, env = clone_with_uv(
+        tmp_path,
+        f"""case "$*" in
+*--target*) mkdir -p .tools/docs; echo installed >> installed;;
+*) mkdir -p .venv/bin; ln -sf {tmp_path}/fake/python .venv/bin/python;;
+esac""",
+    )
+    fake(
+        tmp_path / "fake",
+        "python",
+        'echo "$PYTHONPATH" > path; [ -e broken ] && exit 1\n'
+        'eval mkdir -p "\\$$#"; eval cd "\\$$#"; echo page > index.html',
+    )
+    (clone / "docs").mkdir()
+    (clone / "docs" / "conf.py").touch()
+    (clone / "requirements-dev.lock").write_text("others")
+
+    def set_up() -> str:
+        return subprocess.run(
+            [sys.executable, "bootstrap.py"],
+            cwd=clone,
+            env=env,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    site = clone / "docs" / "_build" / "html"
+    assert "building the documentation" in set_up()
+    assert (clone / "path").read_text() == f"{clone}/.tools/docs\n"
+    assert (site / "index.html").read_text() == "page\n"
+    assert set_up() == ""
+    (clone / "docs" / "page.md").touch()
+    (clone / "broken").touch()
+    assert "with an older one" in set_up()
+    assert (site / "index.html").exists()
+    (clone / "broken").unlink()
+    set_up()
+    assert set_up() == ""
+    assert (clone / "installed").read_text().count("installed") == 3
+    assert not (clone / ".tools" / "docs").exists()
+
+
 def test_an_instance_can_start_where_the_console_cannot_be_built(tmp_path: Path) -> None:
     clone, env = clone_with_console(tmp_path, "echo no network >&2; exit 1")
     done = subprocess.run(

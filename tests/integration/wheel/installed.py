@@ -105,14 +105,14 @@ class Installed:
             process.wait()
 
     @contextmanager
-    def instance(self, log: Path, **variables: str) -> Iterator[dict[str, Any]]:
+    def instance(self, log: Path, *options: str, **variables: str) -> Iterator[dict[str, Any]]:
         """Run ``magnetar dev`` on free ports for the length of the block; yield what it reports when it is ready."""
         ports = zip(PORTS, free_ports(len(PORTS)), strict=True)
         variables |= {f"MAGNETAR_{name}_PORT": str(port) for name, port in ports}
         output = log.with_suffix(".json")
         with (
             output.open("wb") as stdout,
-            self.running("dev", "--json", log=log, stdout=stdout, **variables) as process,
+            self.running("dev", "--json", *options, log=log, stdout=stdout, **variables) as process,
         ):
 
             def is_ready() -> bool:

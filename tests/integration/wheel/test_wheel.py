@@ -39,7 +39,7 @@ def test_all_lies_under_one_name(wheel: Path) -> None:
     assert {"magnetar/py.typed", "magnetar/command/main.py"} <= set(names)
     licenses = {Path(name).name for name in names if "/licenses/" in name}
     assert licenses == {"LICENSE", "NOTICE"}
-    assert [name for name in names if "__pycache__" in name or "doctrees" in name] == []
+    assert [name for name in names if "__pycache__" in name or "/." in name] == []
 
 
 def test_the_metadata_say_who_may_use_it_and_for_what(wheel: Path) -> None:
@@ -143,6 +143,17 @@ def test_each_server_runs_as_a_program_of_its_own(installed: Installed, tmp_path
     start(("metadata", "bookie", "broker", "proxy", "gateway"))
 
 
+def test_an_instance_in_memory_leaves_nothing_behind(installed: Installed, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with installed.instance(tmp_path / "dev.log", "--memory", HOME=str(home)) as ready:
+        folder = Path(ready["data_dir"])
+        assert folder.is_relative_to("/dev/shm")
+        assert (folder / "bookie-1").is_dir()
+    assert not folder.exists()
+    assert list(home.rglob("*")) == []
+
+
 def test_the_first_message_of_an_instance_for_development(
     installed: Installed, tmp_path: Path
 ) -> None:
@@ -161,6 +172,8 @@ def test_the_first_message_of_an_instance_for_development(
             assert b"<title>" in answer.read()
         with urllib.request.urlopen(f"{ready['http']}/docs/", timeout=20) as answer:
             assert b"<title>Magnetar 0.1.0</title>" in answer.read()
+        checked = installed.run("doctor", *at)
+        assert checked.returncode == 0, checked.stdout
         status = installed.run("status", "--json")
         states = {child["name"]: child["state"] for child in json.loads(status.stdout)}
         assert states["broker-1"] == "running"

@@ -54,11 +54,19 @@ def test_a_page_that_does_not_exist_and_a_file_outside_are_not_served(
     assert b"There is no such page" in answer.body
 
 
+def test_the_notes_of_a_build_are_not_served(call: Gateway, site: Path) -> None:
+    write(site, "<p>text</p>")
+    (site / ".doctrees").mkdir()
+    for name in (".buildinfo", ".built", ".doctrees/index.doctree"):
+        (site / name).write_text("a path of the machine")
+        assert call("GET", f"/docs/{name}").status == 404
+
+
 def test_without_a_build_the_page_names_the_command(call: Gateway, site: Path) -> None:
     for path in ("/docs", "/docs/", "/docs/start/install.html"):
         answer = call("GET", path)
         assert answer.status == 503
-        assert b"make docs" in answer.body
+        assert b"make setup" in answer.body
 
 
 def test_a_new_build_is_served_at_once(call: Gateway, site: Path) -> None:
