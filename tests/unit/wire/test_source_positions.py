@@ -38,6 +38,7 @@ def metadata_of(text: str | None) -> pb.MessageMetadata:
     [
         ("pulsar.repl.us-->eu", "us"),
         ("pulsar.repl.us", "us"),
+        ("pulsar.repl.us.east-->eu.west", "us.east"),
         ("pulsar.repl.", ""),
         ("pulsar.repl-persistent://a/b/c-->persistent://a/b/d", ""),
         ("orders", ""),
