@@ -70,7 +70,7 @@ def flow(pair: Pair, size: int, count: int, topics: int = 1) -> Figures:
 
     async def work() -> Figures:
         payload = raw.payload_of(size)
-        roads = [await Road.open(pair, payload) for _ in range(topics)]
+        roads = await asyncio.gather(*(Road.open(pair, payload) for _ in range(topics)))
         cpu, all_cpu, began = pair.cpu_s(0), pair.all_cpu_s(), time.perf_counter()
         await asyncio.gather(*(road.send(payload, count // topics) for road in roads))
         took = time.perf_counter() - began
