@@ -33,6 +33,10 @@ class ManagedLedgerLoadError(ManagedLedgerError):
     retriable = True
 
 
+class ShadowTopicError(ManagedLedgerError):
+    """The log is that of a shadow topic, whose entries are another topic's; it cannot be opened yet."""
+
+
 class LedgerIdReusedError(ManagedLedgerError):
     """The metadata store assigned a new ledger an id that is not above those this topic has used. Nothing was
     written."""

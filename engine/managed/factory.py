@@ -17,6 +17,7 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
     ManagedLedgerLoadError,
     ManagedLedgerNotFoundError,
+    ShadowTopicError,
 )
 from engine.managed.ledger import ManagedLedger
 from engine.managed.reading.backlog import BacklogCache
@@ -25,7 +26,7 @@ from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.shared import Shared
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
 from engine.managed.stored.node import StoredNode, read_to_open
-from engine.managed.stored.records import LogRecord
+from engine.managed.stored.records import SHADOW_SOURCE, LogRecord
 from engine.managed.stored.removal import Deletion, Forget, discard_cursor, mark_deleted
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
@@ -144,6 +145,10 @@ class ManagedLedgerFactory:
             record, seen = await read_to_open(node, others, make=make)
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
+        if SHADOW_SOURCE in record.properties:
+            raise ShadowTopicError(
+                f"{name} is a shadow topic of {record.properties[SHADOW_SOURCE]}: shadow topics are not built yet"
+            )
         if record.deleted:
             # Its ledgers are among the record's doomed ones and are deleted with them.
             await self._remove_cursors(node)

@@ -236,13 +236,14 @@ class Catalog:
             raise _refusal(error) from error
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
-        allow_create = await self.peer_of(topic) is None and allow_create
+        at_peer = await self.peer_of(topic) is not None
         policies = await self.namespace(topic.namespace)
         try:
             record, exists = await topics.look_up(self._store, topic)
             if record is not None:
                 return int(record["partitions"])
-            if exists or await topics.topic_exists(self._store, topic):
+            # The client's look-up leads to the peer, which decides whether a missing topic is created.
+            if at_peer or exists or await topics.topic_exists(self._store, topic):
                 return 0
             if not await self._may_be(topic) or not (allow_create and policies.auto_topic):
                 raise TopicNotFound("")

@@ -52,6 +52,9 @@ class Inactivity:
         for number, topic in enumerate(self._registry):
             if self._may_be_deleted(topic):
                 unused[topic] = self._since_s.setdefault(topic, now_s)
+            elif _is_left_to_links(topic):
+                # The same topic there may be in use because of this one alone, and so keep this one in use.
+                topic.replication.rest()
             if number % CHECKED_AT_ONCE == CHECKED_AT_ONCE - 1:
                 await asyncio.sleep(0)
         for topic in [topic for topic in self._since_s if topic not in unused]:
@@ -91,6 +94,16 @@ class Inactivity:
                 log.debug("subscription stays topic=%s name=%s: %s", topic.name, name, error)
             else:
                 log.info("unused subscription deleted topic=%s name=%s", topic.name, name)
+
+
+def _is_left_to_links(topic: Topic) -> bool:
+    """Return whether the topic would be deleted if no other cluster sent to it."""
+    rule = topic.policies.inactive_topics
+    return (
+        rule.delete
+        and topic.name.persistent
+        and topic.is_left_to_links(caught_up=rule.when_caught_up)
+    )
 
 
 def is_unused(topic: Topic, policies: TopicPolicies) -> bool:

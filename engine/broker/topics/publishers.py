@@ -104,6 +104,11 @@ class Publishers:
         """True when a producer is attached, exclusive or waiting."""
         return bool(self.attached or self.waiting or self._exclusive)
 
+    @property
+    def has_clients(self) -> bool:
+        """True when a producer is attached, exclusive or waiting that is no other cluster's replicator."""
+        return bool(self.waiting or self._exclusive or self._clients())
+
     async def admit(self, producer: Producer) -> "int | asyncio.Future[int] | None":
         """Attach ``producer`` and return the topic's epoch, or a future of it when the producer has to wait.
 

@@ -166,7 +166,11 @@ class Topic:
 
         With ``caught_up``, subscriptions without a consumer and without a backlog are permitted.
         """
-        if self.closing or self.publishers.busy or self.subscriptions.busy:
+        return not self.publishers.busy and self.is_left_to_links(caught_up=caught_up)
+
+    def is_left_to_links(self, *, caught_up: bool) -> bool:
+        """Return whether the topic is unused but for producers that are other clusters' replicators."""
+        if self.closing or self.publishers.has_clients or self.subscriptions.busy:
             return False
         if not caught_up and self.subscriptions.names:
             return False

@@ -28,6 +28,7 @@ from engine.base.clock import Clock
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
+    NotBuilt,
     NotReady,
     PreconditionFailed,
     Unprocessable,
@@ -50,7 +51,7 @@ from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.managed.errors import ManagedLedgerNotFoundError
-from engine.managed.stored.records import OWN_PREFIX, LogRecord
+from engine.managed.stored.records import OWN_PREFIX, SHADOW_SOURCE, LogRecord
 from engine.managed.stored.resting import RestingLogs
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
@@ -111,6 +112,8 @@ class TopicOperations:
     async def create_topic(self, args: CreateTopic) -> None:
         name, store = args.topic, self._store
         check_new_properties(args.properties, OWN_PREFIX)
+        if SHADOW_SOURCE in args.properties:
+            raise NotBuilt(f"{SHADOW_SOURCE}: shadow topics are not built yet")
         await topics.check_new_topic(store, name)
         await self._topics.check_owned(name)
         if self._registry.loaded(name) is not None:

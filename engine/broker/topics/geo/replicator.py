@@ -158,6 +158,7 @@ class Replicator:
         self._cause = LinkCause.CONNECTING
         self._oldest: tuple[Position, int] | None = None
         """The oldest entry that is not known to be stored there, with its publish time, as last found."""
+        self._resting = False
         self.restarts = 0
         """Producers that were replaced because no receipt arrived, or waiting entries were not read."""
         self._host = host
@@ -204,7 +205,7 @@ class Replicator:
     def cause(self) -> LinkCause | None:
         """The cause why nothing is sent, or not faster; None: entries are sent."""
         if not self.connected:
-            return self._cause
+            return None if self._resting else self._cause
         if self.delay_s >= UNCONFIRMED_S:
             return LinkCause.UNCONFIRMED
         return LinkCause.RATE_LIMIT if self._throttle.stopped else None
@@ -248,6 +249,12 @@ class Replicator:
     def wake(self) -> None:
         """Continue after entries were appended."""
         self._wake.set()
+
+    def rest(self) -> None:
+        """Disconnect until there is something to send, so that the topic there is not in use because of this one."""
+        if self.connected and not self.backlog and not self._sizes:
+            self._resting = True
+            self._wake.set()
 
     async def stop(self) -> None:
         """End, without waiting for receipts. Entries that were sent may be stored there and are sent again later."""
@@ -294,6 +301,7 @@ class Replicator:
         while True:
             try:
                 await self._replicate(backoff)
+                await self._rest(backoff)
             except MagnetarError as error:
                 self._note(str(error), cause_of(error))
             except Exception as error:  # replication ends with the topic alone
@@ -306,6 +314,14 @@ class Replicator:
             self._source.rewind()
             await asyncio.sleep(backoff.next_s(context.entropy.random()))
 
+    async def _rest(self, backoff: Backoff) -> None:
+        """Stay disconnected until there is something to send."""
+        while not self.backlog:
+            self._wake.clear()
+            await self._wake.wait()
+        self._resting = False
+        backoff.reset()
+
     def _note(self, error: str, cause: LinkCause) -> None:
         if error != self.error:
             log.warning("replication stops topic=%s to=%s: %s", self._host.name, self.remote, error)
@@ -315,7 +331,7 @@ class Replicator:
         self._host.touched()
 
     async def _replicate(self, backoff: Backoff) -> None:
-        """Send with one producer until it ends. Raises MagnetarError with the reason."""
+        """Send with one producer until it ends. Raises MagnetarError with the reason; returns in order to rest."""
         host, name, remotes = self._host, self._host.name, self._remotes
         client = await remotes.client(self.remote)
         await remotes.check_shape(client, self.remote, name)
@@ -377,6 +393,8 @@ class Replicator:
     async def _send_all(self, producer: ReplicatingProducer, backoff: Backoff) -> None:
         self._progress_s = self._host.context.clock.monotonic_s()
         while producer.error is None:
+            if self._resting:
+                return
             self._wake.clear()
             room = UNANSWERED_MAX - producer.unanswered
             view = None

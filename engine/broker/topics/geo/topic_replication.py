@@ -90,6 +90,11 @@ class TopicReplication:
         if self._subscriptions is not None and self.replicators:
             self._subscriptions.update(subscription, snapshot)
 
+    def rest(self) -> None:
+        """Disconnect the replicators that have nothing to send."""
+        for replicator in self.replicators.values():
+            replicator.rest()
+
     def apply_rates(self) -> None:
         """Apply the rates of the topic's policies, which may have changed."""
         for replicator in self.replicators.values():

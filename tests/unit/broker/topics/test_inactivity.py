@@ -14,6 +14,7 @@ from engine.broker.policies import (
     SubscriptionPolicies,
     TopicPolicies,
 )
+from engine.broker.topics.geo.topic_replication import TopicReplication
 from engine.broker.topics.inactivity import RETURN_MS, Inactivity
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscriptions import Subscriptions
@@ -257,3 +258,21 @@ async def test_a_subscription_used_while_others_are_deleted_is_kept(
     monkeypatch.setattr(Subscriptions, "delete", delete_while_b_is_used)
     await looks.inactivity.expire_subscriptions(bench.topic)
     assert bench.topic.subscriptions.names == ["b"]
+
+
+async def test_a_topic_that_links_alone_use_rests_its_own_and_is_deleted_after_the_others(
+    bench: Bench, looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[Topic] = []
+    monkeypatch.setattr(TopicReplication, "rest", lambda self: rests.append(bench.topic))
+    replicator = Producer(Client(), 2, "pulsar.repl.eu-->test", bench.topic, now_ms=0, origin="eu")
+    await bench.topic.publishers.admit(replicator)
+    assert not await looks.due()
+    assert rests
+    replicator.leave()
+    assert await looks.due()
+    rests.clear()
+    await bench.topic.publishers.admit(bench.producer)
+    await bench.topic.publishers.admit(replicator)
+    assert not await looks.due()
+    assert rests == []

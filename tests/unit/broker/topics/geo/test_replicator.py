@@ -280,3 +280,26 @@ async def test_entries_that_are_passed_do_not_count_against_the_rate(pair: Pair)
     await pair.publish(*[b"x"] * 20, replicated_from="eu")
     await pair.publish(b"a")
     assert [row[0] for row in await pair.stored(1)] == [b"a"]
+
+
+async def test_a_link_rests_until_there_is_something_to_send(pair: Pair) -> None:
+    await pair.begin()
+    await pair.publish(b"a")
+    await pair.caught_up()
+    pair.us.topic.replication.rest()
+    await until(lambda: not pair.eu.topic.producers)
+    assert (pair.replicator.connected, pair.replicator.cause) == (False, None)
+    assert pair.eu.topic.is_unused(caught_up=True)
+    await pair.publish(b"b")
+    assert [row[0] for row in await pair.stored(2)] == [b"a", b"b"]
+    await pair.caught_up()
+
+
+async def test_a_link_with_something_to_send_does_not_rest(pair: Pair) -> None:
+    await pair.begin()
+    await until(lambda: pair.replicator.connected)
+    with patch.object(ReplicatingProducer, "receipts", lambda self, receipts: None):
+        await pair.publish(b"a")
+        pair.us.topic.replication.rest()
+        await asyncio.sleep(1)
+        assert pair.replicator.connected
