@@ -61,8 +61,10 @@ class _PolicyView(PreviewedView):
         body, user = checked(shapes.PolicyBody, request), actor_of(request)
         return await self.previewed(
             body,
-            lambda engine: services.preview(engine, place, policy, user, body["value"]),
-            lambda engine, token: services.apply(engine, place, policy, user, token),
+            lambda engine: services.preview(
+                self.cluster, engine, place, policy, user, body["value"]
+            ),
+            lambda engine, token: services.apply(self.cluster, engine, place, policy, user, token),
         )
 
 

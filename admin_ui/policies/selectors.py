@@ -11,7 +11,7 @@ from engine.tenancy.namespaces import get_policies
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, completed, find
 from engine.tenancy.policies.policy_calls import ToolCommand
-from engine.tenancy.policies.table import POLICIES
+from engine.tenancy.policies.table import POLICIES, REPLICATION
 from gateway.http.errors import describe
 from gateway.services.admin import policies
 from gateway.services.engine_link import Engine
@@ -22,8 +22,9 @@ EXACT_MAX = (1 << 53) - 1
 """Largest whole number that JavaScript keeps exactly."""
 Body = dict[str, Any]
 
-OF_NAMESPACES = [policy for policy in POLICIES if policy.key and policy.shown]
-OF_TOPICS = [policy for policy in POLICIES if policy.topic_key and policy.shown]
+SHOWN = [policy for policy in POLICIES if policy.shown or policy is REPLICATION]
+OF_NAMESPACES = [policy for policy in SHOWN if policy.key]
+OF_TOPICS = [policy for policy in SHOWN if policy.topic_key]
 
 
 class PolicyValues(NamedTuple):

@@ -4,13 +4,15 @@ from typing import Any
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
-from admin_ui.policies import effects, selectors
+from admin_ui.policies import effects, flows, selectors
 from admin_ui.policies.effects import Effects, OwnValues, Seen
 from admin_ui.policies.selectors import PolicyValues, exact
-from engine.base.errors import Conflict, NotReady
+from engine.base.errors import Conflict, NotReady, Unsupported
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.namespaces import check_clusters
 from engine.tenancy.policies.policy import Level, Policy, completed
-from engine.tenancy.policies.table import SIZE_QUOTA
+from engine.tenancy.policies.table import REPLICATION, SIZE_QUOTA
+from gateway.clusters.cluster import Cluster
 from gateway.services.admin import policies
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -21,13 +23,25 @@ UNSAVED = "; nothing was saved"
 Place = NamespaceName | TopicName
 
 
-async def preview(engine: Engine, place: Place, policy: Policy, user: str, value: Any) -> Json:
+async def preview(
+    cluster: Cluster, engine: Engine, place: Place, policy: Policy, user: str, value: Any
+) -> Json:
     """Return what saving ``value`` would do (None: removing the own value), with the token that confirms exactly that.
     Raises Refusal."""
     new_value = None if value is None else policy.read(value)
+    if policy is REPLICATION and value is None and isinstance(place, NamespaceName):
+        raise Unsupported(
+            f"The list of a namespace's clusters cannot be removed: set it to {engine.cluster} alone"
+        )
+    if policy is REPLICATION and new_value is not None:
+        space = place.namespace if isinstance(place, TopicName) else place
+        await check_clusters(
+            *(engine.store, space, policy, new_value), cluster=engine.cluster, level=_level(place)
+        )
     values, unknown = await _values(engine, place, policy)
     at = now_ms()
     own, effects_now = await _effects(engine, place, policy, _after(values, new_value), unknown)
+    flowing = await _flows(cluster, engine, place, policy, values, new_value, own)
     content = _about(place, policy, user) | {
         "value": new_value,
         "own": values.own,
@@ -35,12 +49,14 @@ async def preview(engine: Engine, place: Place, policy: Policy, user: str, value
         "at": at,
         "seen": None if effects_now is None else effects_now.seen,
         "counted": [] if effects_now is None else effects_now.counted,
+        "flows": flowing,
     }
     return {
         "token": confirming.sign(engine.cluster, KIND, content),
         "at": at,
         "row": selectors.row(policy, _level(place), values),
         "effects": None if effects_now is None else effects_now.as_json(),
+        "flows": flowing,
         "overriding": [
             {"name": name, "value": exact(own_value)}
             for name, own_value in list(own.values.items())[:LISTED_MAX]
@@ -50,7 +66,9 @@ async def preview(engine: Engine, place: Place, policy: Policy, user: str, value
     }
 
 
-async def apply(engine: Engine, place: Place, policy: Policy, user: str, token: str) -> Json:
+async def apply(
+    cluster: Cluster, engine: Engine, place: Place, policy: Policy, user: str, token: str
+) -> Json:
     """Save what was previewed. Raises Conflict when the values have changed or more would be lost, NotReady when that
     is not known; nothing is changed then."""
     content = confirming.read(engine.cluster, KIND, token, _about(place, policy, user))
@@ -60,11 +78,14 @@ async def apply(engine: Engine, place: Place, policy: Policy, user: str, token: 
     if values.own != content["own"] or values.inherited != content["inherited"]:
         raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
     value = content["value"]
-    _, effects_now = await _effects(
+    own, effects_now = await _effects(
         engine, place, policy, _after(values, value), unknown, content["at"]
     )
     if effects_now is not None:
         _check(effects_now, policy, content["seen"], content["counted"])
+    flowing = await _flows(cluster, engine, place, policy, values, value, own)
+    if flowing is not None and content["flows"] is not None:
+        flows.check(flowing, content["flows"])
     if isinstance(place, TopicName):
         await policies.set_on_topic(engine, place, policy, value, expected=content["own"])
     else:
@@ -74,7 +95,24 @@ async def apply(engine: Engine, place: Place, policy: Policy, user: str, token: 
         "at": now_ms(),
         "row": selectors.row(policy, _level(place), after),
         "effects": None if effects_now is None else effects_now.as_json(),
+        "flows": flowing,
     }
+
+
+async def _flows(
+    cluster: Cluster,
+    engine: Engine,
+    place: Place,
+    policy: Policy,
+    values: PolicyValues,
+    value: Any,
+    own: OwnValues,
+) -> Json | None:
+    """Return what a changed list of replication clusters starts and ends; None for another policy."""
+    if policy is not REPLICATION:
+        return None
+    after = _after(values, value) or []
+    return await flows.flows_of(cluster, engine, place, own.values, values.value or [], after)
 
 
 def _level(place: Place) -> Level:

@@ -143,6 +143,39 @@ class Overriding(s.Serializer[object]):
     value = s.JSONField(help_text="its own value")
 
 
+class FlowStart(s.Serializer[object]):
+    """A cluster that the topics begin to be sent to: what is published from then on. Messages that are stored already
+    are not sent."""
+
+    cluster = s.CharField()
+    msg_rate_in = s.FloatField(allow_null=True, help_text="that arrive here; null: not known")
+    bytes_rate_in = s.FloatField(allow_null=True)
+    storage_bytes = s.IntegerField(allow_null=True, help_text="stored here, and not sent")
+
+
+class FlowEnd(s.Serializer[object]):
+    """A cluster that the topics are not sent to any more. It keeps what it has received."""
+
+    cluster = s.CharField()
+    unsent = s.IntegerField(help_text="entries that are not known to be stored there")
+    sending = s.BooleanField(help_text="messages are sent there now, so that it changes")
+    unknown = s.IntegerField(
+        help_text="topics and partitions of which it is not known, as none is loaded"
+    )
+
+
+class ReplicationFlows(s.Serializer[object]):
+    """Effect of a changed list of replication clusters."""
+
+    at = s.IntegerField()
+    topics = s.IntegerField(help_text="stored topics that the list applies to")
+    starts = FlowStart(many=True)
+    ends = FlowEnd(many=True)
+    leaves = s.BooleanField(
+        help_text="this cluster stops serving the topics: clients are refused or redirected; its copy is kept"
+    )
+
+
 class PolicyPreview(s.Serializer[object]):
     """The effects of a change. ``token``, null when too large, confirms exactly this change."""
 
@@ -151,6 +184,9 @@ class PolicyPreview(s.Serializer[object]):
     row = PolicyRow(help_text="the policy as it is")
     effects = PolicyEffects(
         allow_null=True, help_text="null: this policy deletes nothing, or no broker answers"
+    )
+    flows = ReplicationFlows(
+        allow_null=True, help_text="of the list of replication clusters; null: another policy"
     )
     overriding = Overriding(
         many=True, help_text="the first of the topics that keep a value of their own"
@@ -165,3 +201,4 @@ class PolicyReceipt(s.Serializer[object]):
     effects = PolicyEffects(
         allow_null=True, help_text="effects as in the preview, counted again before saving"
     )
+    flows = ReplicationFlows(allow_null=True, help_text="as in the preview, counted again")

@@ -2404,6 +2404,32 @@ export interface components {
             value: string | null;
             count: number;
         };
+        /** @description A cluster that the topics are not sent to any more. It keeps what it has received. */
+        FlowEnd: {
+            cluster: string;
+            /** @description entries that are not known to be stored there */
+            unsent: number;
+            /** @description messages are sent there now, so that it changes */
+            sending: boolean;
+            /** @description topics and partitions of which it is not known, as none is loaded */
+            unknown: number;
+        };
+        /**
+         * @description A cluster that the topics begin to be sent to: what is published from then on. Messages that are stored already
+         *     are not sent.
+         */
+        FlowStart: {
+            cluster: string;
+            /**
+             * Format: double
+             * @description that arrive here; null: not known
+             */
+            msg_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** @description stored here, and not sent */
+            storage_bytes: number | null;
+        };
         GeoAnswer: {
             at: number;
             cluster: string;
@@ -3317,6 +3343,8 @@ export interface components {
             row: components["schemas"]["PolicyRow"];
             /** @description null: this policy deletes nothing, or no broker answers */
             effects: components["schemas"]["PolicyEffects"] | null;
+            /** @description of the list of replication clusters; null: another policy */
+            flows: components["schemas"]["ReplicationFlows"] | null;
             /** @description the first of the topics that keep a value of their own */
             overriding: components["schemas"]["Overriding"][];
             /** @description null: not known */
@@ -3330,6 +3358,8 @@ export interface components {
             row: components["schemas"]["PolicyRow"];
             /** @description effects as in the preview, counted again before saving */
             effects: components["schemas"]["PolicyEffects"] | null;
+            /** @description as in the preview, counted again */
+            flows: components["schemas"]["ReplicationFlows"] | null;
         };
         PolicyRemoval: {
             method: components["schemas"]["PolicyRemovalMethodEnum"];
@@ -3641,6 +3671,16 @@ export interface components {
             };
             /** @default 100 */
             messages: number;
+        };
+        /** @description Effect of a changed list of replication clusters. */
+        ReplicationFlows: {
+            at: number;
+            /** @description stored topics that the list applies to */
+            topics: number;
+            starts: components["schemas"]["FlowStart"][];
+            ends: components["schemas"]["FlowEnd"][];
+            /** @description this cluster stops serving the topics: clients are refused or redirected; its copy is kept */
+            leaves: boolean;
         };
         /** @description Another cluster that the topic is sent to or comes from; sums over the partitions that answered. */
         ReplicationRow: {

@@ -12,6 +12,7 @@ import type { Commands } from "../commands/shell";
 import { nameOf } from "../topic/use-topic";
 import { changeOf, setterOf } from "./change-text";
 import { lossesOf, receiptOf, saveLabel } from "./effect-words";
+import { endingsOf } from "./flow-words";
 import styles from "./policies.module.css";
 import { PolicyEffects } from "./policy-effects";
 import { PolicyForm } from "./policy-form";
@@ -115,7 +116,10 @@ function OneChange({
   }, [refused]);
   const change = remove || isWhole ? changeOf(shown, next, place) : null;
   const marks = refused !== null && error ? { [refused]: error.message } : tried ? problems : ({} as Texts);
-  const losses = preview?.effects ? lossesOf(preview.effects) : [];
+  const losses = [
+    ...(preview?.effects ? lossesOf(preview.effects) : []),
+    ...(preview?.flows ? endingsOf(preview.flows) : []),
+  ];
 
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -141,6 +145,7 @@ function OneChange({
               <CheckIcon /> {savedText(save.data.row, place)}
             </p>
             {save.data.effects && <p>{receiptOf(save.data.effects)}</p>}
+            {save.data.flows && endingsOf(save.data.flows).map((text) => <p key={text}>{text}.</p>)}
           </div>
           <CommandLines of={commandsOf(place, save.data.row, save.data.row.own)} />
           <div className={styles.buttons}>

@@ -1,6 +1,7 @@
 import { bytes, count, plural } from "../../lib/format";
 import { WarningIcon } from "../../ui/icons";
 import { lossesOf, remarksOf, unreadOf } from "./effect-words";
+import { endingsOf, flowRemarksOf } from "./flow-words";
 import styles from "./policies.module.css";
 import type { Policy, PolicyPreview } from "./policy-queries";
 import { describe, type Value } from "./policy-values";
@@ -18,8 +19,8 @@ export function PolicyEffects({
   /** Full name of the one that it is about, if it is one. */
   topic: string | null;
 }) {
-  const { effects, overriding, overriding_total: own, unknown } = preview;
-  const losses = effects ? lossesOf(effects) : [];
+  const { effects, flows, overriding, overriding_total: own, unknown } = preview;
+  const losses = [...(effects ? lossesOf(effects) : []), ...(flows ? endingsOf(flows) : [])];
   return (
     <>
       {losses.map((loss) => (
@@ -55,6 +56,7 @@ export function PolicyEffects({
         </ul>
       )}
       {effects && remarksOf(effects).map((remark) => <p key={remark}>{remark}</p>)}
+      {flows && flowRemarksOf(flows).map((remark) => <p key={remark}>{remark}</p>)}
       {unknown && <p className={styles.unknown}>Its effect is not known: {unknown}.</p>}
       {own !== null && own > 0 && (
         <div>

@@ -1,4 +1,5 @@
 import { Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import { ClusterChoice } from "./cluster-choice";
 import styles from "./policies.module.css";
 import type { Part, Policy } from "./policy-queries";
 import { labelOf, limitsOf, readable, type Texts } from "./policy-values";
@@ -56,6 +57,16 @@ function Field({
         {...common}
         checked={text === "true"}
         onChange={(event) => onChange(String(event.currentTarget.checked))}
+      />
+    );
+  if (part.type === "array" && part.enum === undefined)
+    return (
+      <ClusterChoice
+        label={common.label}
+        name={part.name}
+        chosen={text === "" ? [] : text.split(",")}
+        problem={problem}
+        onChange={(chosen) => onChange(chosen.join(","))}
       />
     );
   if (part.type === "array")

@@ -10,6 +10,7 @@ export type Part = Schemas["PolicyPart"];
 export type PolicyPreview = Schemas["PolicyPreview"];
 export type PolicyReceipt = Schemas["PolicyReceipt"];
 export type PolicyEffects = Schemas["PolicyEffects"];
+export type ReplicationFlows = Schemas["ReplicationFlows"];
 
 export interface NamespaceId {
   cluster: string;
