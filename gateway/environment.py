@@ -35,7 +35,7 @@ from engine.base.settings import (
 )
 from engine.client.settings import BrokerClientSettings
 from engine.metadata.apart.stores import StoreUrls
-from engine.metadata.connect import NO_ACCESS, Access
+from engine.metadata.connect import NO_ACCESS, Access, MetadataUrl
 from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
 from engine.tenancy.settings import TenantLimits
@@ -184,19 +184,27 @@ class Environment:
             self.control_socket,
             access,
         )
-        folder = self.data_dir / "clusters"
-        further = (
+        folder, server = self.data_dir / "clusters", MetadataUrl.parse(stores.metadata).hosts
+        further = [
             ClusterSettings(
                 name,
-                url,
+                urls,
                 folder / name,
                 self.data_dir,
                 self.internal_token,
-                metadata_access=access,
+                # An instance has the metadata of its clusters on one server, and one supervisor.
+                self.control_socket if MetadataUrl.parse(urls.metadata).hosts == server else "",
+                access,
             )
-            for name, url in self.further_clusters().items()
+            for name, urls in self.further_clusters().items()
+        ]
+        clusters = (own, *further)
+        if not any(cluster.control_socket for cluster in further):
+            return clusters
+        return tuple(
+            replace(cluster, part_prefix=f"{cluster.name}." if cluster.control_socket else "")
+            for cluster in clusters
         )
-        return (own, *further)
 
     @property
     def hosts(self) -> list[str]:
@@ -235,6 +243,8 @@ class ClusterSettings:
     control_socket: str = ""
     """The socket of the supervisor that starts the cluster's parts; empty: none."""
     metadata_access: Access = NO_ACCESS
+    part_prefix: str = ""
+    """Begin of the supervisor's names of the cluster's brokers and bookies."""
 
     @property
     def metadata_url(self) -> str:

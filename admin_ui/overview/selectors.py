@@ -52,6 +52,7 @@ def attention(viewer: Viewer, cluster: Cluster, snapshot: Snapshot) -> Attention
             snapshot.brokers,
             snapshot.bookies,
             cluster.part(Viewers).damaged() if rights_are_judged() else {},
+            cluster.settings.part_prefix,
         ),
         start=start_command(cluster),
     )

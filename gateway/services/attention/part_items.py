@@ -50,12 +50,13 @@ class Item(TypedDict):
 
 class Instance(NamedTuple):
     """State of the parts. ``hops``: those that do not answer or are late; rows have the overview's form. ``damaged``:
-    damaged records by path."""
+    damaged records by path. ``part_prefix``: begin of the names of the cluster's brokers and bookies."""
 
     hops: Sequence[Hop] = ()
     brokers: Sequence[dict[str, Any]] = ()
     bookies: Sequence[dict[str, Any]] = ()
     damaged: Mapping[str, str] = MappingProxyType({})
+    part_prefix: str = ""
 
     @property
     def down(self) -> list[Hop]:
@@ -118,7 +119,7 @@ def part_items(
                 effect,
                 "Start a broker.",
                 link=f"{place}brokers",
-                command=f"{start} broker-1" if start else "",
+                command=f"{start} {instance.part_prefix}broker-1" if start else "",
             )
         )
     if not instance.bookies:
@@ -131,7 +132,7 @@ def part_items(
                 effect,
                 "Start a bookie.",
                 link=f"{place}bookies",
-                command=f"{start} bookie-1" if start else "",
+                command=f"{start} {instance.part_prefix}bookie-1" if start else "",
             )
         )
     if stop is not None:

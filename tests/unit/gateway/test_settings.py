@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from engine.auth.private_files import write_private
 from engine.base.settings import PACKAGES, SettingsError
+from engine.metadata.apart.stores import StoreUrls
 from gateway.environment import load
 from gateway.redis_link import RedisSettings
 from gateway.serve import prepare
@@ -141,7 +142,7 @@ def test_an_address_that_others_reach_is_refused(host: str) -> None:
 def test_a_folder_of_a_cluster_that_cannot_be_made_is_named(tmp_path: Path, settings: Any) -> None:
     environment = load({"MAGNETAR_CLUSTERS": "west=zk:w:2181"}, tmp_path).environment
     settings.ENVIRONMENT = replace(environment, data_dir=tmp_path)
-    settings.CLUSTERS = settings.ENVIRONMENT.served("zk:h:2181")
+    settings.CLUSTERS = settings.ENVIRONMENT.served(StoreUrls("zk:h:2181"))
     prepare("127.0.0.1")
     assert (tmp_path / "clusters" / "west").is_dir()
     (tmp_path / "clusters" / "west").rmdir()
@@ -206,3 +207,22 @@ def test_the_password_of_redis_may_be_in_a_file(tmp_path: Path) -> None:
     link = RedisSettings("redis://r:1", redis_password=path.as_uri())
     assert link.options() == {"username": None, "password": "p@ss"}
     assert link.celery_url() == "redis://:p%40ss@r:1"
+
+
+def test_clusters_on_the_server_of_the_first_are_parts_of_its_instance(tmp_path: Path) -> None:
+    environ = {
+        "MAGNETAR_CLUSTER_NAME": "us",
+        "MAGNETAR_METADATA_URL": "zk:127.0.0.1:1/clusters/us",
+        "MAGNETAR_CLUSTERS": "eu=zk:127.0.0.1:1/clusters/eu far=zk:elsewhere:1/clusters/far",
+        "MAGNETAR_CONTROL_SOCKET": "/control",
+    }
+    loaded = load(environ, tmp_path)
+    clusters = loaded.environment.served(loaded.metadata.stores)
+    assert [(cluster.control_socket, cluster.part_prefix) for cluster in clusters] == [
+        ("/control", "us."),
+        ("/control", "eu."),
+        ("", ""),
+    ]
+    alone = load({**environ, "MAGNETAR_CLUSTERS": ""}, tmp_path)
+    [only] = alone.environment.served(alone.metadata.stores)
+    assert (only.control_socket, only.part_prefix) == ("/control", "")

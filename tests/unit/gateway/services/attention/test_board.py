@@ -6,7 +6,7 @@ from engine.admin.lag import LagCause
 from engine.metadata.apart.routed import CONFIGURATION
 from gateway.services.attention.at_rest import HOLD_MS, SETTLED_MS
 from gateway.services.attention.board import AGES_MS
-from gateway.services.attention.part_items import ASIDE_MS
+from gateway.services.attention.part_items import ASIDE_MS, Instance, part_items
 from gateway.services.attention.wording import CAUSES, span
 from gateway.services.feeds.row_list import RowChanges
 from gateway.services.health.hops import Kind
@@ -215,6 +215,20 @@ def test_an_instance_without_brokers_has_the_command_that_starts_one(console: Co
         "broker-none": "standalone start broker-1",
         "bookie-none": "standalone start bookie-1",
     }
+
+
+def test_the_command_names_the_cluster_where_the_instance_has_several() -> None:
+    items = part_items(
+        Instance(part_prefix="eu."),
+        "eu",
+        0,
+        stop=None,
+        outage=None,
+        producers=0,
+        start="magnetar start",
+    )
+    commands = [item["command"] for item in items]
+    assert commands == ["magnetar start eu.broker-1", "magnetar start eu.bookie-1"]
 
 
 def test_an_instance_without_brokers_or_room(console: Console) -> None:
