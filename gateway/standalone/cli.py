@@ -161,17 +161,19 @@ def _load(given: Mapping[str, object]) -> StandaloneSettings:
 def _demo(data_dir: Path) -> int:
     from gateway.standalone import demo  # The other verbs do not need the client.
 
-    ports = {
-        child["name"]: child["ports"] for child in _request("status", "", data_dir)["children"]
-    }
+    children = _request("status", "", data_dir)["children"]
+    ports = {child["name"]: child["ports"] for child in children}
     host = plan.HOST
     gateway = ports.get("gateway") or ports["gateway-1"]
     http = f"http://{host}:{gateway['http']}"
-    broker = ports["broker-1"]
+    broker = next(child["ports"] for child in children if child["name"].endswith("broker-1"))
+    are_several = any(child["cluster"] is None for child in children)
     token = ""
     try:
         if "pulsar+ssl" in broker:  # An instance that runs with --secure.
             token = (data_dir / "secure" / "superuser.token").read_text()
+        if are_several:
+            demo.replicate(http, report, token)
         demo.fill(http, f"pulsar://{host}:{broker['pulsar']}", report, token)
     except (demo.DemoError, OSError) as error:
         fail(f"the demo stopped: {error}")
@@ -458,7 +460,7 @@ def _banner(
                 else ()
             ),
             *_proxy_lines(host, ports.get("proxy")),
-            *_cluster_lines(further),
+            *_cluster_lines(further, options.secure),
             *_set_up_lines(
                 folder, f"{http}/set-up", stream=sys.stderr if args.json else sys.stdout
             ),
@@ -477,19 +479,25 @@ def _banner(
     return text
 
 
-def _cluster_lines(addresses: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _cluster_lines(
+    addresses: Mapping[str, Mapping[str, str]], secure: "SecureFiles | None"
+) -> list[str]:
     """Return where each cluster is, and how a namespace comes to be in several."""
     if not addresses:
         return []
-    names = json.dumps([*addresses])
-    first = next(iter(addresses.values()))["serviceUrl"]
+    names, tls = json.dumps([*addresses]), "Tls" if secure else ""
+    first = next(iter(addresses.values()))[f"serviceUrl{tls}"]
+    command = ["curl"]
+    if secure:
+        command += ["--cacert", str(secure.authority), "-H", f"@{secure.header}"]
+    command += ["-H", "Content-Type: application/json", "-d", names]
+    command.append(f"{first}/admin/v2/namespaces/TENANT/NAMESPACE/replication")
     return [
         *(
-            f"  cluster {name:<17} {urls['brokerServiceUrl']}  {urls['serviceUrl']}"
+            f"  cluster {name:<17} {urls[f'brokerServiceUrl{tls}']}  {urls[f'serviceUrl{tls}']}"
             for name, urls in addresses.items()
         ),
-        "  replicate a namespace     curl -H 'Content-Type: application/json'"
-        f" {first}/admin/v2/namespaces/TENANT/NAMESPACE/replication -d '{names}'",
+        f"  replicate a namespace     {shlex.join(command)}",
     ]
 
 

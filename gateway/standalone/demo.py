@@ -112,21 +112,35 @@ def fill(http: str, pulsar: str, report: Callable[[str], None], token: str = "")
         raise DemoError(f"{pulsar}: {error}") from error
 
 
-def _rest(http: str, method: str, path: str, body: Any, allow: int, token: str) -> None:
-    """Call ``path``; status ``allow`` counts as success. Raises DemoError."""
+def replicate(http: str, report: Callable[[str], None], token: str = "") -> None:
+    """Replicate the topics of the namespace to all clusters of the tenant ``public``. Raises DemoError."""
+    tenant = NAMESPACE.partition("/")[0]
+    text = _rest(http, "GET", f"/tenants/{tenant}", None, 200, token)
+    clusters = json.loads(text)["allowedClusters"]
+    path = f"/namespaces/{NAMESPACE}"
+    _rest(http, "PUT", path, None, 409, token)
+    _rest(http, "POST", f"{path}/replication", clusters, 204, token)
+    _rest(http, "POST", f"{path}/deduplication", True, 204, token)
+    report(f"topics of {NAMESPACE} are replicated between {', '.join(clusters)}")
+
+
+def _rest(http: str, method: str, path: str, body: Any, allow: int, token: str) -> bytes:
+    """Return the answer to a call of ``path``; status ``allow`` counts as success. Raises DemoError."""
     data = b"" if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(f"{http}/admin/v2{path}", data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=REQUEST_S):
-            return
+        with urllib.request.urlopen(request, timeout=REQUEST_S) as answer:
+            content: bytes = answer.read()
+            return content
     except urllib.error.HTTPError as error:
         with error:
             if error.code != allow:
                 reason = error.read().decode(errors="replace")
                 raise DemoError(f"{method} {request.full_url}: {error.code} {reason}") from error
+            return b""
     except OSError as error:
         raise DemoError(f"{method} {request.full_url}: {error}") from error
 

@@ -15,10 +15,19 @@ RATE = 50.0
     type=click.FloatRange(1, 5000),
     help=f"Messages a second of traffic.  [default: {RATE:g}]",
 )
+@click.option(
+    "--replicate",
+    is_flag=True,
+    help="Replicate public/demo between all clusters of the tenant public.",
+)
 @json_option
 @connection_options
 def command(
-    connection: ClusterAddress, minutes: float | None, rate: float | None, as_json: bool
+    connection: ClusterAddress,
+    minutes: float | None,
+    rate: float | None,
+    replicate: bool,
+    as_json: bool,
 ) -> None:
     """Publish 22,000 example messages to topics of the namespace public/demo, which takes a few seconds.
 
@@ -28,6 +37,8 @@ def command(
 
     Example: magnetar demo --minutes 2
     """
+    if replicate:
+        _replicate(connection)
     if minutes is None and rate is None:
         _fill(connection, as_json)
         return
@@ -36,6 +47,19 @@ def command(
 
     options = DemoOptions(rate or RATE, (minutes or 0) * 60, as_json)
     run(demo(connection, options), connection, "public/demo")
+
+
+def _replicate(connection: ClusterAddress) -> None:
+    """Replicate the namespace of the demo. Raises CommandFailed."""
+    from gateway.standalone import demo
+    from magnetar.command.connecting.client import token
+    from magnetar.command.exits import CommandFailed
+    from magnetar.command.messages.progress import notice
+
+    try:
+        demo.replicate(connection.admin_url, notice, token(connection))
+    except demo.DemoError as error:
+        raise CommandFailed(str(error)) from None
 
 
 def _fill(connection: ClusterAddress, as_json: bool) -> None:

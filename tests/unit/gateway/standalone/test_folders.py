@@ -1,6 +1,7 @@
 """Folders of an instance: room for them, and paths that Java must read as they are."""
 
 import json
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from gateway.standalone import cli
 from gateway.standalone.cli import _move_misplaced_data, _room_problem
 from gateway.standalone.plan import InstanceOptions, misread_by_java, zookeeper_config
 from gateway.standalone.programs import ProgramMissingError
+from gateway.standalone.secure import SecureFiles
 from gateway.standalone.settings import PROGRAM
 
 
@@ -93,3 +95,23 @@ def test_the_children_are_printed_as_json(
     monkeypatch.setattr(cli, "_request", lambda *_: {"children": [child]})
     assert cli.main(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [child]
+
+
+def test_a_start_says_where_each_cluster_is_and_how_a_namespace_comes_to_be_in_several(
+    tmp_path: Path,
+) -> None:
+    urls = {"serviceUrl": "http://h:1", "brokerServiceUrl": "pulsar://h:2"}
+    secured = {**urls, "serviceUrlTls": "https://h:3", "brokerServiceUrlTls": "pulsar+ssl://h:4"}
+    [us, eu, how] = cli._cluster_lines({"us": urls, "eu": urls}, None)
+    assert us.split() == ["cluster", "us", "pulsar://h:2", "http://h:1"]
+    assert eu.split()[1] == "eu"
+    assert shlex.split(how)[-3:] == [
+        "-d",
+        '["us", "eu"]',
+        "http://h:1/admin/v2/namespaces/TENANT/NAMESPACE/replication",
+    ]
+    [us, _, how] = cli._cluster_lines({"us": secured, "eu": secured}, SecureFiles(tmp_path))
+    assert us.split() == ["cluster", "us", "pulsar+ssl://h:4", "https://h:3"]
+    assert f"curl --cacert {tmp_path}/secure/ca.pem -H @{tmp_path}/secure/superuser.header" in how
+    assert shlex.split(how)[-1].startswith("https://h:3/admin/v2")
+    assert cli._cluster_lines({}, None) == []
