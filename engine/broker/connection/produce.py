@@ -152,6 +152,7 @@ class ProduceCommands:
             origin=origin if by_source else "",
         )
         await topic.deduplication.ready()
+        await topic.replication.ready()  # (G2)
         if topic.rates.publish:
             self._connection.limit_reads()
         epoch = await topic.publishers.admit(producer)

@@ -340,14 +340,14 @@ class Replicator:
         self._producer = producer
         self._versions.clear()
         self.connected_ms, self.address = host.context.clock.wall_ms(), link.peer_name
-        await self._expire()
-        if self.error:
-            log.info("replication continues topic=%s to=%s", name, self.remote)
-        self.error = ""
-        host.touched()
-        if self._markers is not None:
-            self._markers.wake()
         try:
+            await self._expire()
+            if self.error:
+                log.info("replication continues topic=%s to=%s", name, self.remote)
+            self.error = ""
+            host.touched()
+            if self._markers is not None:
+                self._markers.wake()
             await self._send_all(producer, backoff)
         finally:
             self._producer = None

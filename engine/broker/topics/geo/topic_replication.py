@@ -8,6 +8,7 @@ from typing import Protocol
 from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.tasks import contained
+from engine.broker.errors import ServiceNotReady
 from engine.broker.topics.geo.replicated_subscriptions import (
     ReplicatedSubscriptions,
     ReplicatedTopic,
@@ -25,6 +26,8 @@ from engine.wire.geo.markers import ClusterSnapshot
 log = logging.getLogger(__name__)
 
 RETRY_MAX_S = 30.0
+READY_WAIT_S = 5.0
+"""Seconds for which a new producer waits for positions, before it is refused and tries again."""
 
 
 class ReplicationHost(ReplicatedHost, ReplicatedTopic, LimitedHost, Protocol):
@@ -58,6 +61,25 @@ class TopicReplication:
         self._host.arrange_stages()
         if self._work is None and not self._settled:
             self._work = self._host.scope.spawn("replication", self._follow())
+
+    async def ready(self) -> None:
+        """Wait until a position is stored for each cluster, so that a new producer's entries are sent to all of them
+        (G2).
+
+        Raises ServiceNotReady when that takes longer than READY_WAIT_S.
+        """
+        if self._work is not None and self._host.name.persistent and not self._all_stored:
+            await asyncio.wait([self._work], timeout=READY_WAIT_S)
+            if not self._all_stored:
+                raise ServiceNotReady(
+                    f"Positions of {self._host.name} in other clusters are not stored yet"
+                )
+
+    @property
+    def _all_stored(self) -> bool:
+        managed = self._host.log
+        stored = {*managed.cursors, *managed.unread_cursors}
+        return all(CURSOR_PREFIX + cluster in stored for cluster in self._clusters)
 
     @property
     def backlog(self) -> int:

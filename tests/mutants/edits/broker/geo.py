@@ -96,6 +96,25 @@ EDITS = (
         "G2",
     ),
     Edit(
+        "producers-do-not-wait-for-positions-in-other-clusters",
+        "engine/broker/topics/geo/topic_replication.py::TopicReplication.ready",
+        "await asyncio.wait([self._work], timeout=READY_WAIT_S)",
+        "return",
+        (
+            f"{REPLICATOR_TESTS}::test_g2_a_producer_waits_until_positions_in_other_clusters_are_stored",
+        ),
+        "G2",
+    ),
+    Edit(
+        "a-failure-at-its-start-leaves-a-producer-there",
+        f"{REPLICATOR}._replicate",
+        "try: await self._expire()",
+        "await self._expire()\n        try:",
+        (
+            f"{REPLICATOR_TESTS}::test_a_failure_right_after_the_attachment_leaves_no_producer_there",
+        ),
+    ),
+    Edit(
         "what-expired-while-a-cluster-was-away-is-sent",
         f"{REPLICATOR}._replicate",
         "await self._expire()",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from engine.admin.link_causes import LinkCause
 from engine.broker.connection.session import FEATURE_FLAGS
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.errors import ServiceNotReady
 from engine.broker.policies import (
     BacklogPolicies,
     MaxRate,
@@ -20,6 +22,7 @@ from engine.broker.policies import (
 from engine.broker.topics.geo import replicator as module
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX
 from engine.client.replicating_producer import ReplicatingProducer
+from engine.ledger.errors import LedgerError
 from engine.wire.batches import read_metadata
 from tests.support.broker_bench import NAME, round_of, until
 from tests.support.instances.replicated_pair import ON, Pair, replicated
@@ -176,6 +179,36 @@ async def test_g2_a_replicator_that_reads_nothing_begins_again(pair: Pair) -> No
         await until(lambda: pair.replicator.restarts == 1, bound_s=200)
     await pair.caught_up()
     assert len(await pair.stored(1)) == 1
+
+
+async def test_a_failure_right_after_the_attachment_leaves_no_producer_there(pair: Pair) -> None:
+    with patch.object(module.Replicator, "_expire", side_effect=[LedgerError("silent"), None]):
+        await pair.begin()
+        await pair.publish(b"a")
+        await pair.stored(1)
+
+
+async def test_g2_a_producer_waits_until_positions_in_other_clusters_are_stored(
+    pair: Pair,
+) -> None:
+    await pair.begin()
+    topic = pair.us.topic
+    opening, real = asyncio.Event(), type(topic.log).open_cursor
+
+    async def slow(*args: Any, **kwargs: Any) -> Any:
+        await opening.wait()
+        return await real(*args, **kwargs)
+
+    with patch.object(type(topic.log), "open_cursor", slow):
+        policies = TopicPolicies(clusters=("us", "eu", "ap"))
+        await topic.apply(policies, pair.us.everything.ledger_config(ON))
+        with pytest.raises(ServiceNotReady, match="not stored yet"):
+            await topic.replication.ready()
+        waiting = asyncio.ensure_future(topic.replication.ready())
+        await asyncio.sleep(1)
+        opening.set()
+        await waiting
+    assert {CURSOR_PREFIX + "eu", CURSOR_PREFIX + "ap"} <= topic.log.cursors.keys()
 
 
 async def test_versions_of_schemas_are_those_of_the_other_cluster(pair: Pair) -> None:
