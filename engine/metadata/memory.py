@@ -163,7 +163,9 @@ class MemoryServer:
         fault: Fault,
     ) -> None:
         if self._is_cut(session):
-            return  # lost on the way: the client's call times out
+            # Lost on the way: the client's call times out. It may have been the request of a watch.
+            session.missed = True
+            return
         result: Any = None
         error: Exception | None = None
         if not session.alive:
@@ -273,7 +275,10 @@ class _Reply:
                 store._expired()
             else:
                 store._proven(self._sent)
-                if self._future is None and result:  # a ping whose answer reports missed events
+                if self._future is None and result:
+                    # A ping whose answer reports missed events, or requests of watches that were lost.
+                    for path in store._watches:
+                        store._submit("watch", path)
                     for path in {**store._watches, **store._read_watches}:
                         store._changed(path)
         if self._future is None or self._future.done():

@@ -23,6 +23,11 @@ class FollowedServer(MemoryServer):
         self.away = False
         """Set while no request reaches any server, and no answer a client."""
 
+    @property
+    def behind(self) -> bool:
+        """True while some server is behind."""
+        return bool(self._behind)
+
     def _is_cut(self, session: _Session) -> bool:
         return self.away or super()._is_cut(session)
 
@@ -38,7 +43,7 @@ class FollowedServer(MemoryServer):
     def _notify_changes(self, follower: int, before: Tree) -> None:
         for session in list(self._sessions.values()):
             if session.id % FOLLOWERS == follower:
-                for path in session.watched:
+                for path in {**session.watched, **session.read_watched}:
                     if _seen(before, path) != _seen(self.tree, path):
                         self._tell(session, path)
 
@@ -48,6 +53,8 @@ class FollowedServer(MemoryServer):
         if before is None or op in ("ping", "watch", "unwatch"):
             return super()._execute(session, op, path, args)
         if op in READS:
+            if args[0]:
+                session.read_watched[path] = None
             answer = getattr(before, op)(path)
             if answer is not None:
                 return answer
@@ -61,10 +68,12 @@ class FollowedServer(MemoryServer):
     def _notify(self, paths: list[str]) -> None:
         for path in paths:
             for session in list(self._sessions.values()):
-                if path in session.watched and session.id % FOLLOWERS not in self._behind:
+                is_watched = path in session.watched or path in session.read_watched
+                if is_watched and session.id % FOLLOWERS not in self._behind:
                     self._tell(session, path)
 
     def _tell(self, session: _Session, path: str) -> None:
+        session.read_watched.pop(path, None)  # the watch of a read fires once
         self._send(session, 0.0, session.store._changed, path)
 
 

@@ -144,3 +144,19 @@ async def test_watches_fire_after_every_reconnect() -> None:
     server.break_connection(store.session_id)
     await until(lambda: changed == ["/w"])
     await store.close()
+
+
+async def test_a_watch_requested_in_a_short_partition_is_set_afterwards() -> None:
+    server = MemoryServer()
+    first, second = server.session(1.2), server.session(1.2)
+    await first.create("/a")
+    server.partition(first.session_id)
+    changed: list[str] = []
+    first.watch("/a", changed.append)
+    await asyncio.sleep(0.05)
+    server.heal(first.session_id)
+    await asyncio.sleep(0.5)
+    changed.clear()
+    await second.put("/a", b"new")
+    await first.get("/a")
+    assert changed == ["/a"]

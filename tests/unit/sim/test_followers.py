@@ -63,3 +63,15 @@ async def test_a_bookie_finds_its_cookie_on_a_lagging_server() -> None:
     _, ahead, behind = await stores()
     await ahead.create(paths.cookie("b"), b"cookie", make_parents=True)
     assert not await check_cookie(behind, "b", b"cookie", [b"cookie"])
+
+
+async def test_the_watch_of_a_read_reports_a_change_once_it_can_be_read() -> None:
+    server, ahead, behind = await stores()
+    changed: list[str] = []
+    await behind.get("/a", changed.append)
+    await ahead.put("/a", b"new")
+    await behind.get("/a")
+    await stays(lambda: changed == [], 0.01)
+    server.catch_up(behind.session_id % FOLLOWERS)
+    await behind.get("/a")
+    assert changed == ["/a"]
