@@ -44,7 +44,7 @@ class Keeper:
     def __init__(self, run: Run, topics: Sequence[str], cluster: Cluster | None = None) -> None:
         """``cluster``: another one than the run's own."""
         self._run = run
-        self._topics = topics
+        self.topics = topics
         self._cluster = cluster or run.cluster
         self._name = "keeper" if cluster is None else f"{cluster.name}-keeper"
         self._node = Node(self._name)
@@ -70,7 +70,7 @@ class Keeper:
 
     async def _keep(self) -> None:
         client = client_of(self._cluster, self._name)
-        for topic in self._topics:
+        for topic in self.topics:
 
             async def attach(topic: str = topic) -> None:
                 link = await client.owner(topic)
@@ -89,7 +89,7 @@ class Keeper:
 
     async def _read(self) -> None:
         client = client_of(self._cluster, self._name)
-        for topic in self._topics:
+        for topic in self.topics:
 
             async def read(topic: str = topic) -> None:
                 link = await client.owner(topic)

@@ -70,8 +70,11 @@ class Publishing:
 class Publisher:
     """A producer of the shipped client on its own node, with all messages that it sent and all ids it received."""
 
-    def __init__(self, observer: Observer, name: str, plan: PublisherPlan) -> None:
+    def __init__(
+        self, observer: Observer, name: str, plan: PublisherPlan, topic: TopicName = TOPIC
+    ) -> None:
         cluster = self.cluster = observer.cluster
+        self.topic = topic
         self.loop = cluster.loop
         cluster.clients.append(name)
         self.observer = observer
@@ -95,17 +98,10 @@ class Publisher:
             self.cluster.failures.append(f"publisher {self.name}: {task.exception()!r}")
 
     async def _publish(self) -> None:
-        client, plan = client_of(self.cluster, self.name), self.plan
-        settings = ProducerSettings(
-            name=self.name,
-            send_timeout_s=0.0,
-            routing=plan.routing,
-            batching=plan.batching,
-            compression=plan.compression,
-        )
+        client, plan, settings = client_of(self.cluster, self.name), self.plan, self.settings()
         self.producer = await client.patiently(
             lambda: TopicProducer.open(
-                client, str(TOPIC), settings, budget=self.budget, on_results=self._receive
+                client, str(self.topic), settings, budget=self.budget, on_results=self._receive
             ),
             timeout_s=None,
             is_final=never_final,
@@ -115,6 +111,19 @@ class Publisher:
                 self.send(self.rng.randint(1, 30))
             await asyncio.sleep(self.rng.expovariate(plan.rate))
 
+    def settings(self) -> ProducerSettings:
+        plan = self.plan
+        return ProducerSettings(
+            name=self.name,
+            send_timeout_s=0.0,
+            routing=plan.routing,
+            batching=plan.batching,
+            compression=plan.compression,
+        )
+
+    def message(self, number: int, key: str, content: bytes) -> OutgoingMessage:
+        return OutgoingMessage(content, number, key=key)
+
     def send(self, count: int) -> None:
         assert self.producer is not None
         messages = []
@@ -123,7 +132,7 @@ class Publisher:
             self.sent.append(key)
             padding = b"." * self.rng.choice((0, 10, 200, 3000))
             content = b"%s:%d:%s" % (self.name.encode(), number, padding)
-            messages.append(OutgoingMessage(content, number, key=key))
+            messages.append(self.message(number, key, content))
         self.producer.send(messages)
 
     def _receive(self, results: Sequence[SendResult]) -> None:

@@ -36,9 +36,10 @@ class Administrator:
     """An administrator that creates and deletes unused subscriptions, grows topics, and deletes everything at the
     end."""
 
-    name = "administrator"
-
-    def __init__(self, observer: Observer, visits: bool) -> None:
+    def __init__(
+        self, observer: Observer, visits: bool = False, name: str = "administrator"
+    ) -> None:
+        self.name = name
         self.observer = observer
         cluster = self.cluster = observer.cluster
         cluster.clients.append(self.name)
