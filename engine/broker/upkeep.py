@@ -222,7 +222,11 @@ class Upkeep:
             await _turn(index)
             namespace = topic.name.namespace
             if namespace not in targets:
-                targets[namespace] = await self._namespaces.migrated_to(namespace)
+                targets[namespace] = None  # also while the store does not answer
+                try:
+                    targets[namespace] = await self._namespaces.migrated_to(namespace)
+                except MagnetarError as error:
+                    log.debug("migration not read namespace=%s: %s", namespace, error)
         due = (
             (topic, topic.migration.advance(target))
             for topic in self._registry

@@ -1,4 +1,4 @@
-"""Replicated subscriptions of one topic: their positions are translated for other clusters by snapshots (PIP-33).
+"""Replicated subscriptions of one topic: their positions are translated for other clusters by snapshots (PIP-33, G4).
 
 A snapshot begins with a request in this topic. Each other cluster answers with its last position, in its own topic,
 from where the answer is sent here like a message. Who has consumed everything here up to the last answer has also
