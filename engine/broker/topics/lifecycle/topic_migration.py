@@ -2,7 +2,7 @@
 
 Its subscriptions are made there first, at the first message, so that they miss nothing that is published there. A
 consumer is sent there once its subscription is drained here; producers once all replicators are. Until then producers
-are refused.
+are refused (G5).
 """
 
 from collections.abc import Mapping

@@ -185,7 +185,7 @@ class Subscription:
     def notify_end(self) -> None:
         """Notify each consumer once that the topic is terminated and all of it is acknowledged.
 
-        Of a topic that was migrated the consumers are disconnected, to attach in the other cluster.
+        Of a topic that was migrated the consumers are disconnected, to attach in the other cluster (G5).
         """
         if self._host.migration.begun:
             target = self._host.migration.target_for(self)

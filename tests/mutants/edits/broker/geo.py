@@ -10,6 +10,7 @@ REPLICATOR_TESTS = "unit/broker/topics/geo/test_replicator.py"
 UNSTORED_TESTS = "unit/broker/topics/geo/test_unstored_replicator.py"
 SUBSCRIPTIONS = "engine/broker/topics/geo/replicated_subscriptions.py::ReplicatedSubscriptions"
 SUBSCRIPTION_TESTS = "unit/broker/topics/geo/test_replicated_subscriptions.py"
+MIGRATION_TESTS = "unit/broker/topics/lifecycle/test_topic_migration.py"
 ONCE = f"{TESTS}::test_g1_entries_sent_again_are_stored_once_by_their_positions"
 
 EDITS = (
@@ -196,5 +197,23 @@ EDITS = (
             f"{SUBSCRIPTION_TESTS}::test_g4_another_clusters_subscription_of_the_same_name_is_not_moved",
         ),
         "G4",
+    ),
+    Edit(
+        "consumers-leave-a-migrated-topic-before-it-is-drained",
+        "engine/broker/topics/subscriptions/subscription.py::Subscription.notify_end",
+        "if target is not None and not self.cursor.backlog_entries():",
+        "if target is not None:",
+        (f"{MIGRATION_TESTS}::test_g5_consumers_follow_once_their_subscription_is_drained",),
+        "G5",
+    ),
+    Edit(
+        "a-topic-is-migrated-without-its-subscriptions",
+        "engine/broker/topics/lifecycle/topic_migration.py::TopicMigration.advance",
+        "await remotes.prepare(target, host.name, missing)",
+        "pass",
+        (
+            f"{MIGRATION_TESTS}::test_g5_nothing_ends_here_before_the_other_cluster_has_the_subscriptions",
+        ),
+        "G5",
     ),
 )

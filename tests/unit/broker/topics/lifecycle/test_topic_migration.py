@@ -93,7 +93,7 @@ async def test_producers_are_sent_on_and_refused_afterwards(bench: Bench) -> Non
     assert again.told == [(Migrated.Producer, 4, GREEN.url)]
 
 
-async def test_consumers_follow_once_their_subscription_is_drained(bench: Bench) -> None:
+async def test_g5_consumers_follow_once_their_subscription_is_drained(bench: Bench) -> None:
     await bench.publish(2)
     client = Seen()
     consumer, _ = await bench.join(SubscriptionType.SHARED, client=client)
@@ -109,7 +109,7 @@ async def test_consumers_follow_once_their_subscription_is_drained(bench: Bench)
     assert "REACHED_END_OF_TOPIC" not in client.kinds
 
 
-async def test_nothing_ends_here_before_the_other_cluster_has_the_subscriptions(
+async def test_g5_nothing_ends_here_before_the_other_cluster_has_the_subscriptions(
     bench: Bench,
 ) -> None:
     client = Seen()
@@ -137,7 +137,7 @@ async def test_a_subscription_made_after_the_end_is_made_there_before_its_consum
     assert client.told == [(Migrated.Consumer, 1, GREEN.url)]
 
 
-async def test_producers_wait_until_replicators_have_sent_everything(
+async def test_g5_producers_wait_until_replicators_have_sent_everything(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TopicReplication, "backlog", 1)
