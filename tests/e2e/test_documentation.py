@@ -50,3 +50,22 @@ def test_a_page_of_the_documentation_is_accessible(page: Page, axe_source: str, 
     page.goto(f"/docs/{path}")
     page.evaluate(axe_source)
     assert violations(page, path, "body") == []
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.usefixtures("site")
+def test_every_page_fits_a_phone_and_shows_its_images(page: Page, instance: Instance) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    wrong = []
+    for file in sorted(DOCUMENTATION_DIR.rglob("*.html")):
+        path = file.relative_to(DOCUMENTATION_DIR)
+        page.goto(f"/docs/{path}")
+        wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        if pixels := page.evaluate(wider):
+            wrong.append(f"{path} is {pixels} px too wide")
+        absent = "[...document.images].filter(image => !image.naturalWidth).map(image => image.src)"
+        wrong += [f"{path}: no image {source}" for source in page.evaluate(absent)]
+    assert wrong == []
+    assert hosts == {urlsplit(instance.http).netloc}
