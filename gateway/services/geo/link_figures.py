@@ -57,7 +57,8 @@ def figures_of(
     sums = index.sums(remote)
     silent = [broker for broker in (*registered, *sums) if broker and broker not in answering]
     silent = list(dict.fromkeys(silent))
-    known = LIVE
+    # Without a registered broker nobody reports that there is nothing.
+    known = LIVE if registered else NO
     if silent:
         known = LAST if all(broker in index.at for broker in silent) else NO
     times = [index.at[broker] for broker in sums if broker]

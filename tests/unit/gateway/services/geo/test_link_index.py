@@ -93,6 +93,11 @@ def test_figures_of_a_silent_broker_are_as_last_known_and_of_one_without_a_repor
     assert (late.known, late.silent, late.backlog) == (LAST, ["b1"], 3)
 
 
+def test_without_a_registered_broker_figures_are_unknown(reported: Reported) -> None:
+    figures = figures_of(reported.index, "eu", answering=[], registered=[])
+    assert (figures.known, figures.silent) == (NO, [])
+
+
 def test_an_unknown_age_makes_the_oldest_of_the_link_unknown(reported: Reported) -> None:
     reported.report("b1", "a", ["eu", sent(3, 500), None])
     reported.report("b1", "b", ["eu", sent(1, None), None])
