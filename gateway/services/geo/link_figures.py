@@ -57,7 +57,7 @@ def figures_of(
     sums = index.sums(remote)
     silent = [broker for broker in (*registered, *sums) if broker and broker not in answering]
     silent = list(dict.fromkeys(silent))
-    # Without a registered broker nobody reports that there is nothing.
+    # Without a registered broker it is not known that there is nothing.
     known = LIVE if registered else NO
     if silent:
         known = LAST if all(broker in index.at for broker in silent) else NO
