@@ -25,13 +25,18 @@ export function ClusterSwitch({ environment }: { environment: Environment | unde
       >
         {served.map((name) => (
           <option key={name} value={name}>
-            {lost.has(name) ? `${name}: ${lost.get(name)}` : name}
+            {lost.has(name) ? `${name}: a ${lost.get(name)} does not answer` : name}
           </option>
         ))}
       </select>
       <span role="status">
-        {[...lost].map(([name, reason]) => (
-          <a key={name} className={styles.lost} href={addressIn(name, location)} title={`${name}: ${reason}`}>
+        {[...lost].map(([name, part]) => (
+          <a
+            key={name}
+            className={styles.lost}
+            href={addressIn(name, location)}
+            title={`A ${part} of ${name} does not answer`}
+          >
             <ErrorIcon /> {name}
           </a>
         ))}
@@ -40,7 +45,7 @@ export function ClusterSwitch({ environment }: { environment: Environment | unde
   );
 }
 
-/** The other clusters that have a part that does not answer, or no broker, with the reason. */
+/** The other clusters that have a part that does not answer, with its kind. */
 function useLost(names: string[]): Map<string, string> {
   const states = useQueries({
     queries: names.map((name) => ({
@@ -53,14 +58,9 @@ function useLost(names: string[]): Map<string, string> {
   });
   const lost = new Map<string, string>();
   states.forEach(({ data }, index) => {
-    if (!data) return;
-    const down = data.hops.filter(({ state }) => state === "down");
+    const down = data?.hops.filter(({ state }) => state === "down") ?? [];
     const part = Object.keys(OF_CLUSTER).find((kind) => down.some(({ hop }) => hop === kind));
-    // A broker that was stopped, or is lost for longer than its session, is not among the parts any more.
-    const isRead = data.hops.some(({ hop, id, state }) => hop === "store" && id === "" && state === "ok");
-    const hasBroker = data.hops.some(({ hop }) => hop === "broker");
-    if (part) lost.set(names[index] ?? "", `a ${OF_CLUSTER[part]} does not answer`);
-    else if (isRead && !hasBroker) lost.set(names[index] ?? "", "no broker is registered");
+    if (part) lost.set(names[index] ?? "", OF_CLUSTER[part] ?? "");
   });
   return lost;
 }

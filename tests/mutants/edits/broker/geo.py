@@ -216,4 +216,42 @@ EDITS = (
         ),
         "G5",
     ),
+    Edit(
+        "clients-name-positions-of-another-cluster",
+        "engine/broker/topics/geo/origin_claims.py::OriginClaims.admit",
+        "fits = [not _claims(run, i) for i in range(run.count)]",
+        "fits = [True] * run.count",
+        (
+            "unit/broker/topics/geo/test_origin_claims.py::test_g1_a_client_cannot_claim_a_position_of_another_cluster",
+        ),
+        "G1",
+    ),
+    Edit(
+        "a-link-with-traffic-may-stand-still",
+        f"{REPLICATOR}._send_all",
+        "self._check_progress()",
+        "pass",
+        (
+            f"{REPLICATOR_TESTS}::test_g2_a_producer_without_receipts_is_replaced_although_entries_are_appended",
+            f"{REPLICATOR_TESTS}::test_g2_a_replicator_that_reads_nothing_begins_again",
+        ),
+        "G2",
+    ),
+    Edit(
+        "a-refused-entry-that-is-repeated-is-passed",
+        "engine/client/replicating_producer.py::ReplicatingProducer.receipts",
+        "if position == self._lost and receipt.position == NOWHERE:",
+        "if False:",
+        (
+            "unit/client/test_replicating_producer.py::test_g2_a_refused_entry_that_is_overtaken_and_then_repeated_is_not_stored",
+        ),
+        "G2",
+    ),
+    Edit(
+        "an-entry-as-large-as-the-limit-stops-a-link",
+        "engine/client/replicating_producer.py::ReplicatingProducer.send_from",
+        "METADATA_BYTES_MAX)",
+        "0)",
+        (f"{REPLICATOR_TESTS}::test_an_entry_as_large_as_entries_may_be_is_sent",),
+    ),
 )
