@@ -19,7 +19,7 @@ const broker = (state: Hop["state"]): Hop => ({
 function shown(served: string[], hops: Record<string, Hop[]> = {}) {
   const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });
   for (const name of served)
-    queries.setQueryData(["health", name], { now: 0, at: 0, hops: hops[name] ?? [] });
+    queries.setQueryData(["health", name], { now: 0, at: 0, hops: hops[name] ?? [broker("ok")] });
   const environment = { cluster: served[0], served } as unknown as Environment;
   return render(
     <QueryClientProvider client={queries}>
@@ -47,4 +47,10 @@ test("another cluster with a part that does not answer is named, with the part",
   const list = screen.getByRole("combobox") as HTMLSelectElement;
   expect([...list.options].map(({ text }) => text)).toEqual(["us", "eu: a broker does not answer", "ap"]);
   expect(screen.getByRole("link", { name: "eu" }).getAttribute("href")).toBe("/?cluster=eu");
+});
+
+test("another cluster without a broker is named: one that was stopped is no part any more", () => {
+  shown(["us", "eu", "ap"], { eu: [{ ...broker("ok"), hop: "store", id: "" }], ap: [] });
+  expect(screen.queryByRole("link", { name: "ap" })).toBeNull();
+  expect(screen.getByRole("link", { name: "eu" }).title).toBe("eu: no broker is registered");
 });

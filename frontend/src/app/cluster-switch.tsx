@@ -25,18 +25,13 @@ export function ClusterSwitch({ environment }: { environment: Environment | unde
       >
         {served.map((name) => (
           <option key={name} value={name}>
-            {lost.has(name) ? `${name}: a ${lost.get(name)} does not answer` : name}
+            {lost.has(name) ? `${name}: ${lost.get(name)}` : name}
           </option>
         ))}
       </select>
       <span role="status">
-        {[...lost].map(([name, part]) => (
-          <a
-            key={name}
-            className={styles.lost}
-            href={addressIn(name, location)}
-            title={`A ${part} of ${name} does not answer`}
-          >
+        {[...lost].map(([name, reason]) => (
+          <a key={name} className={styles.lost} href={addressIn(name, location)} title={`${name}: ${reason}`}>
             <ErrorIcon /> {name}
           </a>
         ))}
@@ -45,7 +40,7 @@ export function ClusterSwitch({ environment }: { environment: Environment | unde
   );
 }
 
-/** The other clusters that have a part that does not answer, with its kind. */
+/** The other clusters that have a part that does not answer, or no broker, with the reason. */
 function useLost(names: string[]): Map<string, string> {
   const states = useQueries({
     queries: names.map((name) => ({
@@ -58,9 +53,14 @@ function useLost(names: string[]): Map<string, string> {
   });
   const lost = new Map<string, string>();
   states.forEach(({ data }, index) => {
-    const down = data?.hops.filter(({ state }) => state === "down") ?? [];
+    if (!data) return;
+    const down = data.hops.filter(({ state }) => state === "down");
     const part = Object.keys(OF_CLUSTER).find((kind) => down.some(({ hop }) => hop === kind));
-    if (part) lost.set(names[index] ?? "", OF_CLUSTER[part] ?? "");
+    // A broker that was stopped, or is lost for longer than its session, is not among the parts any more.
+    const isRead = data.hops.some(({ hop, id, state }) => hop === "store" && id === "" && state === "ok");
+    const hasBroker = data.hops.some(({ hop }) => hop === "broker");
+    if (part) lost.set(names[index] ?? "", `a ${OF_CLUSTER[part]} does not answer`);
+    else if (isRead && !hasBroker) lost.set(names[index] ?? "", "no broker is registered");
   });
   return lost;
 }
