@@ -60,11 +60,13 @@ class RawConsumer:
         metadata: Mapping[str, str] | None = None,
         compacted: bool = False,
         epoch: int | None = None,
+        replicated: bool = False,
     ) -> "RawConsumer":
         """Attach a consumer to the topic, which ``link``'s broker owns.
 
         ``start``: the first entry of a consumer that is not durable. ``compacted``: read the compacted part of the
-        topic in its compacted form. ``epoch``: for ordered types, see ``redeliver``.
+        topic in its compacted form. ``epoch``: for ordered types, see ``redeliver``. ``replicated``: the subscription's
+        position is copied to the other clusters that have the topic.
 
         Raises RefusedError, NoAnswerError, LostError. Cancel-safe: a consumer attached too late is closed.
         """
@@ -85,6 +87,7 @@ class RawConsumer:
             read_compacted=compacted or None,
             metadata=metadata,
             consumer_epoch=epoch,
+            replicated=replicated or None,
         )
         try:
             await link.request(request_id, frame)

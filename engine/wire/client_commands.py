@@ -176,6 +176,7 @@ def subscribe(
     metadata: Mapping[str, str] | None = None,
     force_topic_creation: bool | None = None,
     consumer_epoch: int | None = None,
+    replicated: bool | None = None,
 ) -> bytes:
     """Build SUBSCRIBE. ``sub_type`` and ``initial_position``: numbers of SubType and InitialPosition."""
     return command_frame(
@@ -195,6 +196,7 @@ def subscribe(
         initialPosition=initial_position,
         force_topic_creation=force_topic_creation,
         consumer_epoch=consumer_epoch,
+        replicate_subscription_state=replicated,
     )
 
 

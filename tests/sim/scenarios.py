@@ -14,6 +14,7 @@ from tests.sim.kit.nemesis import METADATA_CALLS, draw_faults
 from tests.sim.kit.scenario import Draw, Scenario
 from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers
+from tests.sim.moving.workload import Moving
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
 from tests.sim.rights.workload import Rights
@@ -138,6 +139,16 @@ def geo(rng: random.Random) -> Scenario:
     return Scenario(
         shape=replace(Shape.draw(rng), deduplication=True),
         workloads=(Geo.draw(rng),),
+        faults=draw_faults(rng, ACTS),
+        duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def moving(rng: random.Random) -> Scenario:
+    """Draw two or three clusters, and a consumer that moves between them."""
+    return Scenario(
+        shape=replace(Shape.draw(rng), deduplication=True),
+        workloads=(Moving.draw(rng),),
         faults=draw_faults(rng, ACTS),
         duration_s=rng.choice((5.0, 10.0)),
     )
@@ -313,6 +324,7 @@ SCENARIOS: dict[str, Draw] = {
     "doors": doors,
     "publishing": publishing,
     "geo": geo,
+    "moving": moving,
     "rivals": rivals,
     "rights": rights,
     "schemas": schemas,
@@ -331,6 +343,7 @@ TURNS = (
     "passing",
     "publishing",
     "geo",
+    "moving",
     "doors",
     "schemas",
     "compacting",

@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
 
 from tests.crash.load import quiet_client
 from tests.support.instance import ROOT, Instance
+from tests.support.instances.moving_consumer import Endpoint, move_there_and_back
 from tests.support.instances.three_clusters import (
     CLUSTERS,
     NAMESPACE,
@@ -107,6 +109,18 @@ def test_a_topic_of_another_namespace_stays_in_its_cluster(instance: Instance) -
     for cluster in CLUSTERS:
         code, stats = instance.rest("GET", f"{path_of(cluster)}/persistent/{topic}/stats")
         assert (code, stats["msgInCounter"], stats["replication"]) == (200, 1, {})
+
+
+def test_a_consumer_of_a_replicated_subscription_moves_there_and_back(instance: Instance) -> None:
+    def endpoint(cluster: str) -> Endpoint:
+        def stats(topic: str) -> dict[str, Any]:
+            code, answer = instance.rest("GET", f"{path_of(cluster)}/persistent/{topic}/stats")
+            return dict(answer) if code == 200 else {}
+
+        return Endpoint(cluster, instance.url_of(cluster), stats)
+
+    topic = f"{NAMESPACE}/moving"
+    move_there_and_back(endpoint(FIRST), endpoint(SECOND), topic, instance.logs)
 
 
 def test_messages_for_a_cluster_that_is_down_arrive_once_it_is_back(

@@ -203,6 +203,8 @@ class Cluster:
         self.tree = self.metadata.tree = TappedTree()
         self.configuration = FollowedServer(LoopClock(EPOCH_MS)) if shape.apart else None
         self.clients: list[str] = []
+        self.snapshot_frequency_ms = 1000
+        self.snapshots_cached = 10
         """Hosts of the network that are no machines."""
         self.failures: list[str] = []
         self.counts: dict[str, int] = {}
@@ -424,6 +426,9 @@ class Cluster:
                 deduplication_entries_interval=20,
                 deduplication_snapshot_frequency_in_seconds=1,
                 broker_delete_inactive_topics_frequency_seconds=1,
+                replicated_subscriptions_snapshot_frequency_millis=self.snapshot_frequency_ms,
+                replicated_subscriptions_snapshot_timeout_seconds=2,
+                replicated_subscriptions_snapshot_max_cached_per_subscription=self.snapshots_cached,
             ),
             policies=PolicySettings(
                 managed_ledger_default_ensemble_size=ensemble,

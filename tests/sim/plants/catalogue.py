@@ -10,6 +10,7 @@ from tests.sim.plants import (
     dispatch,
     found,
     geo,
+    moving,
     publishing,
     rates,
     registry,
@@ -90,6 +91,15 @@ _MISTAKES = {
         *(geo.backlog_is_hidden_while_disconnected, geo.reason_is_forgotten),
         *(geo.one_blocked_topic_blocks_its_cluster, geo.rest_of_a_reading_is_left_out),
         geo.partitions_are_not_compared,
+    ),
+    "moving": (
+        moving.snapshots_count_before_they_are_passed,
+        moving.copied_subscription_begins_at_the_end,
+        moving.snapshot_is_where_it_was_requested,
+        moving.one_round_is_enough_for_three_clusters,
+        moving.newest_answer_counts,
+        moving.loaded_topic_waits_for_a_message,
+        moving.missing_subscription_stays_missing,
     ),
     "rivals": (
         *(rivals.epoch_is_told_and_not_stored, rivals.fenced_producer_publishes_on),
