@@ -96,9 +96,6 @@ _MISTAKES = {
         moving.snapshots_count_before_they_are_passed,
         moving.copied_subscription_begins_at_the_end,
         moving.snapshot_is_where_it_was_requested,
-        moving.one_round_is_enough_for_three_clusters,
-        moving.newest_answer_counts,
-        moving.loaded_topic_waits_for_a_message,
         moving.missing_subscription_stays_missing,
     ),
     "rivals": (

@@ -4,7 +4,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from engine.base.ids import Position
-from engine.broker.topics.geo import replicated_subscriptions
 from engine.broker.topics.geo.replicated_position import ReplicatedPosition
 from engine.broker.topics.geo.replicated_subscriptions import ReplicatedSubscriptions
 from engine.broker.topics.subscriptions.subscriptions import Subscriptions
@@ -54,46 +53,6 @@ def snapshot_is_where_it_was_requested() -> Patches:
         (ReplicatedSubscriptions, "_request", requesting),
         (ReplicatedSubscriptions, "_answered", answering),
     ]
-
-
-def one_round_is_enough_for_three_clusters() -> Patches:
-    """Make a snapshot of one round, whatever the number of clusters."""
-    pending = replicated_subscriptions._Pending
-
-    class OneRound(pending):  # type: ignore[misc, valid-type]
-        __slots__ = ()
-
-        def __init__(self, *values: Any) -> None:
-            super().__init__(*values)
-            self.second = True
-
-    return [(replicated_subscriptions, "_Pending", OneRound)]
-
-
-def newest_answer_counts() -> Patches:
-    """Take the positions of the last round for a snapshot, not those of the first one."""
-    answered = ReplicatedSubscriptions._answered
-
-    def answering(
-        self: ReplicatedSubscriptions, position: Position, response: SnapshotResponse
-    ) -> None:
-        pending = self._pending
-        if pending is not None and response.snapshot_id == pending.request_id:
-            pending.positions.pop(response.cluster, None)
-        answered(self, position, response)
-
-    return [(ReplicatedSubscriptions, "_answered", answering)]
-
-
-def loaded_topic_waits_for_a_message() -> Patches:
-    """Make the first snapshot of a loaded topic only once another message is stored."""
-    create = ReplicatedSubscriptions.__init__
-
-    def creating(self: ReplicatedSubscriptions, *values: Any) -> None:
-        create(self, *values)
-        self._covered = self._messages
-
-    return [(ReplicatedSubscriptions, "__init__", creating)]
 
 
 def missing_subscription_stays_missing() -> Patches:
