@@ -199,8 +199,8 @@ class MovingWorkload:
         return {name: partial(act, place.observer) for name, act in TOPIC_FAULTS.items()}
 
     def _cut(self, n: Nemesis) -> None:
-        one, other = n.rng.sample(self.clusters, 2)
-        pair = (n.rng.choice(one.brokers).name, n.rng.choice(other.brokers).name)
+        source, target = n.rng.sample(self.clusters, 2)
+        pair = (n.rng.choice(source.brokers).name, n.rng.choice(target.brokers).name)
         world = n.cluster.world
         world.cut(*pair)
         n.cluster.count("cuts between clusters")

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
+from tests.sim.moving import mistakes
 from tests.sim.plants import (
     balance,
     compacting,
@@ -10,7 +11,6 @@ from tests.sim.plants import (
     dispatch,
     found,
     geo,
-    moving,
     publishing,
     rates,
     registry,
@@ -93,10 +93,10 @@ _MISTAKES = {
         geo.partitions_are_not_compared,
     ),
     "moving": (
-        moving.snapshots_count_before_they_are_passed,
-        moving.copied_subscription_begins_at_the_end,
-        moving.snapshot_is_where_it_was_requested,
-        moving.missing_subscription_stays_missing,
+        mistakes.snapshots_count_before_they_are_passed,
+        mistakes.copied_subscription_begins_at_the_end,
+        mistakes.snapshot_is_where_it_was_requested,
+        mistakes.missing_subscription_stays_missing,
     ),
     "rivals": (
         *(rivals.epoch_is_told_and_not_stored, rivals.fenced_producer_publishes_on),

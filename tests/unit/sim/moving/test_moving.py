@@ -21,11 +21,11 @@ def test_an_update_before_an_acknowledgement_is_reported() -> None:
     ]
 
 
-def test_what_was_acknowledged_somewhere_may_be_passed() -> None:
+def test_entries_that_were_acknowledged_somewhere_may_be_passed() -> None:
     assert ahead("eu", {("p", 1)}, {("p", 1), ("p", 2)}, "at the end") == []
 
 
-def test_what_was_acknowledged_nowhere_is_reported() -> None:
+def test_passed_entries_that_nothing_acknowledged_are_reported() -> None:
     wrong = ahead("eu", {("p", 1), ("p", 2), ("p", 3)}, {("p", 1)}, "at the end")
     assert wrong == [
         "G4: 2 entries are passed in eu and were acknowledged nowhere, at the end, the first: p 2"
