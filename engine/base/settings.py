@@ -94,9 +94,9 @@ def port(default: int, help: str, *, low: int = 1) -> int:
     return _setting(default, help, low=low, high=PORT_MAX, port=True)
 
 
-def flag(default: bool, help: str) -> bool:
-    """Declare a boolean."""
-    return _setting(default, help)
+def flag(default: bool, help: str, *, name: str = "") -> bool:
+    """Declare a boolean. ``name`` is the name of the setting if it differs from the field's."""
+    return _setting(default, help, name=name)
 
 
 def text(default: str, help: str, *, choices: tuple[str, ...] = (), name: str = "") -> str:

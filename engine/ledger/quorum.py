@@ -5,6 +5,8 @@ keeps the mark below which everything is acknowledged, and the ranges beyond a g
 entry. An entry counts for a position once all lower entries do, which can delay a confirmation but not lose one.
 """
 
+from collections.abc import Sequence
+
 from engine.base.errors import MisuseError
 
 
@@ -49,7 +51,10 @@ class AckTracker:
     a position's acknowledgements, so the caller keeps the maximum that it announced.
     """
 
-    __slots__ = ("_ack_quorum", "_below", "_ensemble", "_late", "_striped", "_write_quorum")
+    __slots__ = (
+        *("_ack_quorum", "_below", "_ensemble", "_late"),
+        *("_regions", "_regions_min", "_striped", "_write_quorum"),
+    )
 
     def __init__(self, ensemble: int, write_quorum: int, ack_quorum: int, first: int = 0) -> None:
         check_quorums(ensemble, write_quorum, ack_quorum)
@@ -59,6 +64,15 @@ class AckTracker:
         self._striped = ensemble > write_quorum
         self._below = [self._held_from(p, first) for p in range(ensemble)]
         self._late: list[list[tuple[int, int]]] = [[] for _ in range(ensemble)]
+        self._regions: Sequence[str] = ()
+        self._regions_min = 1
+
+    def require_regions(self, regions: Sequence[str], regions_min: int) -> None:
+        """Confirm entries only when bookies of ``regions_min`` regions have them, too (I41).
+
+        ``regions`` has the region of each position, and changes with the members.
+        """
+        self._regions, self._regions_min = regions, regions_min
 
     def acked(self, position: int, first: int, count: int) -> None:
         """Record that the bookie at ``position`` holds entries ``first .. first + count - 1``. Repeats are harmless."""
@@ -86,18 +100,34 @@ class AckTracker:
         """Return the first entry id up to ``limit`` (the next id to be written) that is not on an ack quorum."""
         if not self._striped:
             mark = sorted(self._below)[self._ensemble - self._ack_quorum]
+            if self._regions_min > 1:
+                mark = min(mark, self._in_enough_regions(range(self._ensemble)))
             return mark if mark < limit else limit
         size = self._ensemble
-        low = min(min(self._below), limit)
+        # Write sets without enough regions confirm nothing, whatever all positions have.
+        low = 0 if self._regions_min > 1 else min(min(self._below), limit)
         lowest = limit
         for entry in range(low, min(low + size, limit)):
-            marks = sorted(self._below[p] for p in write_set(entry, size, self._write_quorum))
+            positions = write_set(entry, size, self._write_quorum)
+            marks = sorted(self._below[p] for p in positions)
             mark = marks[self._write_quorum - self._ack_quorum]
+            if self._regions_min > 1:
+                mark = min(mark, self._in_enough_regions(positions))
             if mark > entry:
                 # Entries E apart have the same write set: continue with the first of them that is not confirmed.
                 entry += (mark - entry + size - 1) // size * size
             lowest = min(lowest, entry)
         return lowest
+
+    def _in_enough_regions(self, positions: Sequence[int]) -> int:
+        """Return the entry below which bookies of enough regions at ``positions`` have acknowledged everything."""
+        marks: dict[str, int] = {}
+        for position in positions:
+            region, below = self._regions[position], self._below[position]
+            marks[region] = max(marks.get(region, 0), below)
+        if len(marks) < self._regions_min:
+            return 0
+        return sorted(marks.values())[len(marks) - self._regions_min]
 
     def _held_from(self, position: int, entry_id: int) -> int:
         """Return the first entry id >= ``entry_id`` that the position holds."""

@@ -96,7 +96,27 @@ class LedgerSettings:
         "refuse ensembles with fewer racks instead of using the best available "
         "(enforceMinNumRacksPerWriteQuorum)",
     )
-    local_rack: str = text("", "rack of this process; reads prefer bookies in it")
+    region_aware: bool = flag(
+        False,
+        "place copies over regions, the first parts of racks /region/rack, instead of by ensemblePlacementPolicy, and "
+        "confirm an entry once it is in enough regions (bookkeeperClientRegionawarePolicyEnabled)",
+        name="bookkeeper_client_regionaware_policy_enabled",
+    )
+    regions_to_write: str = text(
+        "",
+        "the regions that ledgers are written to, separated by ;, empty: all (reppRegionsToWrite)",
+        name="repp_regions_to_write",
+    )
+    regions_min: int = count(
+        2,
+        "regions that must have an entry before it is confirmed; no ledger is created or changed to have fewer "
+        "(reppMinimumRegionsForDurability)",
+        low=1,
+        name="repp_minimum_regions_for_durability",
+    )
+    local_rack: str = text(
+        "", "rack of this process; reads prefer bookies in it, or where region-aware in its region"
+    )
     delay_ensemble_change: bool = flag(
         False,
         "continue without a failed bookie while every write set has an ack quorum "

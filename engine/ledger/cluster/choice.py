@@ -12,6 +12,7 @@ from engine.ledger.cluster.placement import (
     Placement,
     own_positions,
     policy,
+    region_of,
 )
 from engine.ledger.cluster.registrations import Registrations
 from engine.ledger.settings import LedgerSettings
@@ -32,7 +33,7 @@ class BookieChoice:
         self.health = BookieHealth(settings)
         self._registrations = registrations
         self._settings = settings
-        self._placement = placement or policy(settings.ensemble_placement_policy, entropy, settings)
+        self._placement = placement or policy(entropy, settings)
         self._loop = asyncio.get_running_loop()
         self._load: dict[str, int] = {}
         registrations.on_back(self.health.registered)
@@ -69,14 +70,25 @@ class BookieChoice:
 
     def read_costs(self, bookies: Sequence[str]) -> list[tuple[int, bool]]:
         """Return by position the cost of reading from a bookie first: the rank by failures and slowness, and whether
-        its rack differs from this process's."""
+        its rack, or where placement is by regions its region, differs from this process's."""
         now = self._loop.time()
-        local_rack = self._settings.local_rack
-        rank, racks = self.health.read_rank, self._registrations.racks
+        rank, local_rack = self.health.read_rank, self._settings.local_rack
+        if self._settings.region_aware:
+            regions, local = self.regions(bookies), region_of(local_rack)
+            return [
+                (rank(bookie, now), bool(local) and region != local)
+                for bookie, region in zip(bookies, regions, strict=True)
+            ]
+        racks = self._registrations.racks
         return [
             (rank(bookie, now), bool(local_rack) and racks.get(bookie, DEFAULT_RACK) != local_rack)
             for bookie in bookies
         ]
+
+    def regions(self, bookies: Sequence[str]) -> list[str]:
+        """Return the present regions of bookies."""
+        racks = self._registrations.racks
+        return [region_of(racks.get(bookie, DEFAULT_RACK)) for bookie in bookies]
 
     def failed(self, bookie_id: str) -> None:
         """Avoid a bookie for a while."""

@@ -1,7 +1,7 @@
 """Placement policies, which choose the bookies of an ensemble. Pure except for the given entropy.
 
 The setting ``ensemble_placement_policy`` names the policy: one of ``POLICIES``, or ``module:Class`` for a class that
-implements ``Placement`` and is created with (entropy, settings).
+implements ``Placement`` and is created with (entropy, settings). With ``region_aware`` it is ``RegionAwarePlacement``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +12,16 @@ from typing import Protocol
 from engine.base.entropy import Entropy
 from engine.base.errors import MisuseError
 from engine.ledger.errors import NotEnoughBookiesError
-from engine.ledger.quorum import holds
+from engine.ledger.quorum import holds, write_set
 from engine.ledger.settings import LedgerSettings
 
 DEFAULT_RACK = "/default-region/default-rack"
 """Rack of every bookie that is missing from the rack map (Pulsar's default)."""
+
+
+def region_of(rack: str) -> str:
+    """Return the region of a rack: the first part of ``/region/rack``."""
+    return rack.strip("/").partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,9 @@ class Candidates:
 
     def rack(self, bookie: str) -> str:
         return self.racks.get(bookie, DEFAULT_RACK)
+
+    def region(self, bookie: str) -> str:
+        return region_of(self.rack(bookie))
 
 
 class Placement(Protocol):
@@ -183,6 +191,120 @@ class RackAwarePlacement:
         return True
 
 
+class RegionAwarePlacement:
+    """Placement of an entry's copies in several regions, then on as many racks as possible, then by load and chance.
+
+    Every write set touches at least ``regions_min`` regions, of those that ``regions_to_write`` names, if any. What
+    cannot have them is refused: without enough regions no entry could be confirmed (I41).
+    """
+
+    def __init__(self, entropy: Entropy, settings: LedgerSettings) -> None:
+        self._entropy = entropy
+        self._regions_min = settings.regions_min
+        self._named = {name.strip() for name in settings.regions_to_write.split(";")} - {""}
+
+    def ensemble(self, size: int, write_quorum: int, candidates: Candidates) -> list[str]:
+        free = self._allowed(ordered(self._entropy, candidates), candidates)
+        if len(free) < size:
+            raise NotEnoughBookiesError(
+                f"an ensemble of {size} needs {size} writable bookies{self._place}, there are {len(free)}"
+            )
+        chosen = self._filled([None] * size, range(size), write_quorum, free, candidates)
+        if chosen is None:
+            regions = {candidates.region(bookie) for bookie in free}
+            raise NotEnoughBookiesError(
+                f"no ensemble of {size} has {self._regions_min} regions in every write set of {write_quorum}: there "
+                f"are writable bookies in {', '.join(sorted(regions))}"
+            )
+        return chosen
+
+    def replacements(
+        self,
+        positions: Sequence[int],
+        ensemble: Sequence[str],
+        write_quorum: int,
+        candidates: Candidates,
+    ) -> dict[int, str]:
+        free = free_bookies(ordered(self._entropy, candidates), positions, ensemble, candidates)
+        free = self._allowed(free, candidates)
+        due = list(positions)
+        # What cannot be replaced stays a member: its region counts, although it does not answer.
+        while due:
+            members = [None if p in due else bookie for p, bookie in enumerate(ensemble)]
+            if len(free) >= len(due):
+                chosen = self._filled(members, due, write_quorum, free, candidates)
+                if chosen is not None:
+                    return {position: chosen[position] for position in due}
+            due.pop()
+        return {}
+
+    @property
+    def _place(self) -> str:
+        return f" in the regions {', '.join(sorted(self._named))}" if self._named else ""
+
+    def _allowed(self, bookies: Sequence[str], candidates: Candidates) -> list[str]:
+        return [b for b in bookies if not self._named or candidates.region(b) in self._named]
+
+    def _filled(
+        self,
+        members: Sequence[str | None],
+        positions: Sequence[int],
+        write_quorum: int,
+        free: Sequence[str],
+        candidates: Candidates,
+    ) -> list[str] | None:
+        """Return the members with the best of ``free`` at ``positions``; None when write sets have too few regions.
+
+        Bookies that failed recently are chosen only where the others do not have enough regions.
+        """
+        for healthy_first in (True, False):
+            chosen, left = list(members), list(free)
+            for position in positions:
+                self._choose(position, chosen, write_quorum, left, candidates, healthy_first)
+            complete = [bookie for bookie in chosen if bookie is not None]
+            if self.enough(complete, write_quorum, candidates):
+                return complete
+        return None
+
+    def _choose(
+        self,
+        position: int,
+        members: list[str | None],
+        write_quorum: int,
+        free: list[str],
+        candidates: Candidates,
+        healthy_first: bool,
+    ) -> None:
+        """Move the best bookie of ``free``, which is ordered by load and chance, to ``position`` of ``members``."""
+        size = len(members)
+        near = [
+            other
+            for place, other in enumerate(members)
+            if other is not None and _neighbours(place, position, size, write_quorum)
+        ]
+        regions = [candidates.region(other) for other in near]
+        racks = [candidates.rack(other) for other in near]
+
+        def cost(bookie: str) -> tuple[int, int, int]:
+            failed = 2 * (bookie in candidates.suspect) + (bookie in candidates.quarantined)
+            spread = regions.count(candidates.region(bookie))
+            same = racks.count(candidates.rack(bookie))
+            return (failed, spread, same) if healthy_first else (spread, failed, same)
+
+        best = min(free, key=cost)
+        free.remove(best)
+        members[position] = best
+
+    def enough(self, members: Sequence[str], write_quorum: int, candidates: Candidates) -> bool:
+        """Return whether every write set of ``members`` touches enough regions."""
+        size = len(members)
+        return all(
+            len({candidates.region(members[p]) for p in write_set(entry, size, write_quorum)})
+            >= self._regions_min
+            for entry in range(size)
+        )
+
+
 def _neighbours(a: int, b: int, size: int, write_quorum: int) -> bool:
     """Return whether two positions share a write set."""
     return (a - b) % size < write_quorum or (b - a) % size < write_quorum
@@ -242,8 +364,11 @@ POLICIES: Mapping[str, Callable[[Entropy, LedgerSettings], Placement]] = {
 }
 
 
-def policy(name: str, entropy: Entropy, settings: LedgerSettings) -> Placement:
-    """Return a new policy by its name. Raises MisuseError when there is none."""
+def policy(entropy: Entropy, settings: LedgerSettings) -> Placement:
+    """Return a new policy as the settings name it. Raises MisuseError when there is none."""
+    if settings.region_aware:
+        return RegionAwarePlacement(entropy, settings)
+    name = settings.ensemble_placement_policy
     built_in = POLICIES.get(name)
     if built_in is not None:
         return built_in(entropy, settings)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engine.ledger.access import LedgerAccess
 from engine.ledger.cluster.channel import AddSink, BookieChannel
 from engine.ledger.ledger_metadata import LedgerMetadata
-from engine.ledger.quorum import holds
+from engine.ledger.quorum import write_set
 
 log = logging.getLogger(__name__)
 
@@ -15,8 +15,9 @@ log = logging.getLogger(__name__)
 class Ensemble:
     """Members of the current ensemble and a channel to each; the channel is None where the bookie failed.
 
-    ``channels`` is changed in place. ``failed`` holds, until the replacement, why the bookie at a position no longer
-    counts. ``on_chance`` is called when a replacement for a failed bookie may have become available.
+    ``channels`` and ``regions``, the regions of the members, are changed in place. ``failed`` holds, until the
+    replacement, why the bookie at a position no longer counts. ``on_chance`` is called when a replacement for a failed
+    bookie may have become available.
     """
 
     __slots__ = (
@@ -26,6 +27,7 @@ class Ensemble:
         "_links",
         "_loop",
         "_on_chance",
+        "_regions_min",
         "_registrations",
         "_retry",
         "_sink",
@@ -35,6 +37,7 @@ class Ensemble:
         "channels",
         "failed",
         "members",
+        "regions",
     )
 
     def __init__(
@@ -47,6 +50,8 @@ class Ensemble:
         self.members = list(metadata.segments[-1].bookies)
         self.channels: list[BookieChannel | None] = [None] * len(self.members)
         self.failed: dict[int, str] = {}
+        self.regions = access.bookies.choice.regions(self.members)
+        self._regions_min = access.settings.regions_min if access.settings.region_aware else 1
         self._ledger_id = access.ledger_id
         self._registrations = access.bookies.registrations
         self._links = access.bookies.links
@@ -70,14 +75,16 @@ class Ensemble:
         return -1
 
     def enough(self) -> bool:
-        """Return whether every write set still has an ack quorum of bookies that have not failed."""
-        size, quorum = len(self.members), self._write_quorum
-        for entry in range(size):
-            available = sum(
-                channel is not None and holds(position, entry, size, quorum)
-                for position, channel in enumerate(self.channels)
-            )
-            if available < self._ack_quorum:
+        """Return whether every write set still has an ack quorum of bookies that have not failed, in enough regions
+        (I41)."""
+        for entry in range(len(self.members)):
+            answering = [
+                position
+                for position in write_set(entry, len(self.members), self._write_quorum)
+                if self.channels[position] is not None
+            ]
+            regions = {self.regions[position] for position in answering}
+            if len(answering) < self._ack_quorum or len(regions) < self._regions_min:
                 return False
         return True
 
@@ -105,6 +112,7 @@ class Ensemble:
         """Replace the failed bookie at ``position`` by ``bookie``."""
         del self.failed[position]
         self.members[position] = bookie
+        (self.regions[position],) = self._choice.regions([bookie])
         self._attach(position)
 
     def retry_later(self) -> None:

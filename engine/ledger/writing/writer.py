@@ -1,8 +1,9 @@
 """Ordered, pipelined appends to a ledger: the same frames to every bookie of the ensemble, confirmed in entry order.
 
-Entries are confirmed below a mark that an ack quorum of bookies has passed. A failed bookie is replaced from the first
-unconfirmed entry on by compare-and-set of the metadata, and the unconfirmed entries are sent again to its replacement.
-While there is no replacement, the writer continues without the bookie, as long as every write set has an ack quorum.
+Entries are confirmed below a mark that an ack quorum of bookies has passed, in enough regions where placement is by
+regions. A failed bookie is replaced from the first unconfirmed entry on by compare-and-set of the metadata, and the
+unconfirmed entries are sent again to its replacement. While there is no replacement, the writer continues without the
+bookie, as long as every write set has an ack quorum.
 """
 
 import asyncio
@@ -121,6 +122,8 @@ class LedgerWriter:
         self._closing: asyncio.Future[None] | None = None
         self._ensemble = Ensemble(access, metadata, self, self._start_change)
         self._channels = self._ensemble.channels
+        if access.settings.region_aware:
+            self._tracker.require_regions(self._ensemble.regions, access.settings.regions_min)
         self._watch = AddWatch(
             access.settings, self._ensemble, self._tracker, self._sent, self._position_failed
         )

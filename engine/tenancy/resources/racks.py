@@ -129,7 +129,8 @@ def _facts(given: Mapping[str, Any] | None) -> Document:
         for field in FIELDS
         if given.get(field) is not None
     }
-    if "/" in facts.get("rack", "").strip("/"):
+    # The broker's policy is not known here: a rack may have a region, as ``/region/rack``.
+    if facts.get("rack", "").strip("/").count("/") > 1:
         raise PreconditionFailed(BAD_RACK)
     return facts
 

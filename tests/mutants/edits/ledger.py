@@ -6,7 +6,33 @@ RECOVERY = "engine/ledger/recovery.py"
 INVARIANTS = "unit/ledger/test_invariants.py"
 WRITER = "engine/ledger/writing/writer.py"
 
+REGIONS = "unit/ledger/test_regions.py"
+
 EDITS = (
+    Edit(
+        "regions-do-not-count-for-a-confirmation",
+        "engine/ledger/quorum.py::AckTracker._in_enough_regions",
+        "return sorted(marks.values())[len(marks) - self._regions_min]",
+        "return max(marks.values())",
+        (f"{REGIONS}::test_i41_an_ack_quorum_in_one_region_confirms_nothing",),
+        "I41",
+    ),
+    Edit(
+        "replacements-leave-a-write-set-in-one-region",
+        "engine/ledger/cluster/placement.py::RegionAwarePlacement._filled",
+        "if self.enough(complete, write_quorum, candidates):",
+        "if complete:",
+        (f"{REGIONS}::test_i41_replacements_keep_enough_regions_in_every_write_set",),
+        "I41",
+    ),
+    Edit(
+        "a-writer-waits-in-too-few-regions",
+        "engine/ledger/writing/ensemble.py::Ensemble.enough",
+        "or len(regions) < self._regions_min",
+        "",
+        (f"{REGIONS}::test_i41_a_writer_without_enough_regions_fails",),
+        "I41",
+    ),
     Edit(
         "recovery-ends-one-entry-early",
         f"{RECOVERY}::_Recovery.run",

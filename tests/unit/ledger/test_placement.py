@@ -39,7 +39,7 @@ RACKS = {bookie: f"/{bookie[0]}" for bookie in SIX}
 
 def made(name: str, **settings: object) -> Placement:
     entropy = RandomEntropy(random.Random(7))
-    return policy(name, entropy, LedgerSettings(**settings))  # type: ignore[arg-type]
+    return policy(entropy, LedgerSettings(ensemble_placement_policy=name, **settings))  # type: ignore[arg-type]
 
 
 class OnlyFirst(SpreadPlacement):
@@ -131,11 +131,10 @@ def test_members_are_distinct_and_writable_whichever_bookies_failed(
 
 def test_placement_policies_are_named_in_settings() -> None:
     assert isinstance(made("rack-aware"), RackAwarePlacement)
-    entropy = RandomEntropy(random.Random(1))
     for name in ("nosuch", "engine.ledger.cluster.placement:NoSuch", "no.such.module:X"):
         with pytest.raises(MisuseError, match="ensemble_placement_policy"):
-            policy(name, entropy, LedgerSettings())
-    own = policy(f"{__name__}:OnlyFirst", entropy, LedgerSettings())
+            made(name)
+    own = made(f"{__name__}:OnlyFirst")
     assert own.ensemble(2, 2, Candidates(SIX)) == ["a1", "a2"]
 
 

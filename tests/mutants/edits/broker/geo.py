@@ -110,7 +110,7 @@ EDITS = (
         "a-failure-at-its-start-leaves-a-producer-there",
         f"{REPLICATOR}._replicate",
         "try: await self._expire()",
-        "await self._expire()\n        try:",
+        "await self._expire()\ntry:",
         (
             f"{REPLICATOR_TESTS}::test_a_failure_right_after_the_attachment_leaves_no_producer_there",
         ),

@@ -49,7 +49,7 @@ async def test_ineffective_racks_are_refused(store: MetadataStore) -> None:
     with pytest.raises(PreconditionFailed, match="'group' parameters is missing"):
         await set_rack(store, "b:1", None, {"rack": "/r"})
     with pytest.raises(PreconditionFailed, match="'rack' parameter is invalid"):
-        await set_rack(store, "b:1", "g", {"rack": "/a/b"})
+        await set_rack(store, "b:1", "g", {"rack": "/a/b/c"})
     with pytest.raises(InvalidRequest, match="rack: must be a text"):
         await set_rack(store, "b:1", "g", {"rack": 7})
     with pytest.raises(InvalidRequest, match="body"):
@@ -84,6 +84,6 @@ async def test_a_rack_is_replaced_only_if_it_is_the_expected_one(store: Metadata
     await replace_rack(store, "b:1", second, expected=first)
     assert placement_of(await get_racks(store), "b:1") == second
     with pytest.raises(PreconditionFailed, match="'rack' parameter is invalid"):
-        await replace_rack(store, "b:1", RackPlacement("g", {"rack": "/a/b"}), expected=second)
+        await replace_rack(store, "b:1", RackPlacement("g", {"rack": "/a/b/c"}), expected=second)
     await replace_rack(store, "b:1", None, expected=second)
     assert await get_racks(store) == {}
