@@ -181,23 +181,24 @@ class TransferBundleView(PreviewedView):
         )
 
 
-def _unloads(operation: str, *path: Parameter) -> dict[str, Call]:
-    return {
-        "post": Call(
-            operation,
-            (shapes.UnloadPreview, shapes.UnloadReceipt),
-            path,
-            body=shapes.BundleChangeBody,
-            errors=(400, 403, 404, 409, 412, 422),
-        )
-    }
+_BROKER = Parameter("broker", "its id, as in listBrokers", place="path")
 
 
-class UnloadManyView(PreviewedView):
-    """Unload many bundles, previewed and confirmed together."""
+class BundlesOfManyView(PreviewedView):
+    """A change for many bundles, previewed and confirmed together."""
 
     write_rights = SUPERUSER
     for_operators = frozenset({"POST"})
+
+
+def _unloads(operation: str, *path: Parameter) -> dict[str, Call]:
+    receipts = (shapes.UnloadPreview, shapes.UnloadReceipt)
+    errors = (400, 403, 404, 409, 412, 422)
+    return {"post": Call(operation, receipts, path, body=shapes.BundleChangeBody, errors=errors)}
+
+
+class UnloadManyView(BundlesOfManyView):
+    """Unload many bundles."""
 
     async def unload(self, request: HttpRequest, scope: Scope) -> HttpResponse:
         """Answer a preview or an application for the bundles of ``scope``."""
@@ -225,30 +226,22 @@ class UnloadNamespaceView(UnloadManyView):
 class UnloadBrokerView(UnloadManyView):
     """Unload all bundles that a broker owns."""
 
-    calls = _unloads("unloadBroker", Parameter("broker", "its id, as in listBrokers", place="path"))
+    calls = _unloads("unloadBroker", _BROKER)
 
     async def post(self, request: HttpRequest, broker: str) -> HttpResponse:
         return await self.unload(request, Scope(broker=broker))
 
 
 def _drains(operation: str, preview: Shape, receipt: Shape) -> dict[str, Call]:
-    return {
-        "post": Call(
-            operation,
-            (preview, receipt),
-            (Parameter("broker", "its id, as in listBrokers", place="path"),),
-            body=shapes.DrainBody,
-            errors=(400, 403, 404, 409),
-        )
-    }
+    errors = (400, 403, 404, 409)
+    path = (_BROKER,)
+    return {"post": Call(operation, (preview, receipt), path, body=shapes.DrainBody, errors=errors)}
 
 
-class DrainBrokerView(PreviewedView):
+class DrainBrokerView(BundlesOfManyView):
     """Drain a broker: all its bundles move to other brokers, and it receives none until the drain ends. It goes on
     running, and a restart does not end the drain."""
 
-    write_rights = SUPERUSER
-    for_operators = frozenset({"POST"})
     calls = _drains("drainBroker", shapes.DrainPreview, shapes.DrainReceipt)
 
     async def post(self, request: HttpRequest, broker: str) -> HttpResponse:
@@ -260,11 +253,9 @@ class DrainBrokerView(PreviewedView):
         )
 
 
-class EndDrainView(PreviewedView):
+class EndDrainView(BundlesOfManyView):
     """End the drain of a broker, which may receive bundles again. No bundle moves at once."""
 
-    write_rights = SUPERUSER
-    for_operators = frozenset({"POST"})
     calls = _drains("endDrain", shapes.EndDrainPreview, shapes.EndDrainReceipt)
 
     async def post(self, request: HttpRequest, broker: str) -> HttpResponse:

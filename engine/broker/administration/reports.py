@@ -4,6 +4,7 @@ The shape is TopicStats of Pulsar's Admin REST API; internal statistics are in `
 that do not exist here have their neutral values, because clients read them.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +26,7 @@ from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.subscriptions.subscriptions import RESERVED_CURSORS
 from engine.broker.topics.topic import Topic
-from engine.managed.stats import CursorStats
+from engine.managed.stats import CursorStats, ManagedLedgerStats
 from engine.managed.stored.resting import LogAtRest
 from engine.schema.kinds import version_of
 from engine.wire import pulsar_pb2 as pb
@@ -72,18 +73,66 @@ def _position_bytes(position: Position, before: int) -> int:
 def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     """Return Pulsar's TopicStats."""
     ledger = topic.log.stats()
+    subscriptions = _subscriptions(topic, ledger, flags)
+    out: JsonObject = {
+        **_traffic(topic, subscriptions),
+        "storageSize": ledger.size,
+        "backlogSize": backlog_bytes(topic),
+        **_quotas(topic),
+        "publishRateLimitedTimes": topic.rates.publish_limited_times,
+        "earliestMsgPublishTimeInBacklogs": 0,
+        **_NOT_BUILT,
+        "publishers": [
+            _publisher(producer, flags)
+            for producer in topic.producers.values()
+            if not (producer.origin or flags.exclude_publishers)
+        ],
+        "waitingPublishers": len(topic.publishers.waiting),
+        "subscriptions": subscriptions,
+        "replication": _replication(topic),
+        "deduplicationStatus": topic.deduplication.status,
+        **_acknowledged_ranges(ledger.cursors),
+        "delayedMessageIndexSizeInBytes": _total(
+            subscriptions, "delayedMessageIndexSizeInBytes", 0
+        ),
+        "compaction": _compaction(topic),
+        **({} if topic.publishers.epoch is None else {"topicEpoch": topic.publishers.epoch}),
+        "ownerBroker": owner,
+        # Not in Pulsar; for the console, as in the topic's row.
+        "oldestUnacknowledgedAt": _oldest_at(topic),
+    }
+    return out if topic.name.persistent else _non_persistent(topic, out)
+
+
+_NOT_BUILT = {
+    "offloadedStorageSize": 0,
+    "lastOffloadLedgerId": 0,
+    "lastOffloadSuccessTimeStamp": 0,
+    "lastOffloadFailureTimeStamp": 0,
+    "ongoingTxnCount": 0,
+    "abortedTxnCount": 0,
+    "committedTxnCount": 0,
+}
+"""Figures of tiered storage and of transactions."""
+
+
+def _subscriptions(topic: Topic, ledger: ManagedLedgerStats, flags: TopicStats) -> JsonObject:
     cursors = {cursor.name: cursor for cursor in ledger.cursors}
     means = MessageMeans(topic)
-    subscriptions = {
-        name: _subscription(topic, subscription, cursors.get(name), flags, means)
-        for name, subscription in sorted(topic.subscriptions.items())
+    return {
+        **{
+            name: _subscription(topic, subscription, cursors.get(name), flags, means)
+            for name, subscription in sorted(topic.subscriptions.items())
+        },
+        **{name: _unread(why, ledger.entries) for name, why in topic.subscriptions.unread.items()},
     }
-    subscriptions |= {
-        name: _unread(why, ledger.entries) for name, why in topic.subscriptions.unread.items()
-    }
+
+
+def _traffic(topic: Topic, subscriptions: JsonObject) -> JsonObject:
+    """Return the rates and totals of published and delivered messages."""
     published = topic.published
     messages_out, bytes_out = topic.subscriptions.total_out
-    out: JsonObject = {
+    return {
         "msgRateIn": published.messages.per_second,
         "msgThroughputIn": published.bytes.per_second,
         "msgRateOut": _total(subscriptions, "msgRateOut", 0.0),
@@ -98,50 +147,25 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "msgChunkPublished": any(
             producer.chunks.per_second for producer in topic.producers.values()
         ),
-        "storageSize": ledger.size,
-        "backlogSize": backlog_bytes(topic),
-        **_quotas(topic),
-        "publishRateLimitedTimes": topic.rates.publish_limited_times,
-        "earliestMsgPublishTimeInBacklogs": 0,
-        "offloadedStorageSize": 0,
-        "lastOffloadLedgerId": 0,
-        "lastOffloadSuccessTimeStamp": 0,
-        "lastOffloadFailureTimeStamp": 0,
-        "ongoingTxnCount": 0,
-        "abortedTxnCount": 0,
-        "committedTxnCount": 0,
-        "publishers": []
-        if flags.exclude_publishers
-        else [
-            _publisher(producer, flags)
-            for producer in topic.producers.values()
-            if not producer.origin
-        ],
-        "waitingPublishers": len(topic.publishers.waiting),
-        "subscriptions": subscriptions,
-        "replication": _replication(topic),
-        "deduplicationStatus": topic.deduplication.status,
-        "nonContiguousDeletedMessagesRanges": sum(
-            cursor.acknowledged_range_count for cursor in cursors.values()
-        ),
-        "nonContiguousDeletedMessagesRangesSerializedSize": sum(
-            map(ranges_bytes, cursors.values())
-        ),
-        "delayedMessageIndexSizeInBytes": _total(
-            subscriptions, "delayedMessageIndexSizeInBytes", 0
-        ),
-        "compaction": {
-            "lastCompactionRemovedEventCount": topic.compaction.removed,
-            "lastCompactionSucceedTimestamp": topic.compaction.succeeded_ms,
-            "lastCompactionFailedTimestamp": topic.compaction.failed_ms,
-            "lastCompactionDurationTimeInMills": topic.compaction.duration_ms,
-        },
-        **({} if topic.publishers.epoch is None else {"topicEpoch": topic.publishers.epoch}),
-        "ownerBroker": owner,
-        # Not in Pulsar; for the console, as in the topic's row.
-        "oldestUnacknowledgedAt": _oldest_at(topic),
     }
-    return out if topic.name.persistent else _non_persistent(topic, out)
+
+
+def _acknowledged_ranges(cursors: Sequence[CursorStats]) -> JsonObject:
+    return {
+        "nonContiguousDeletedMessagesRanges": sum(
+            cursor.acknowledged_range_count for cursor in cursors
+        ),
+        "nonContiguousDeletedMessagesRangesSerializedSize": sum(map(ranges_bytes, cursors)),
+    }
+
+
+def _compaction(topic: Topic) -> JsonObject:
+    return {
+        "lastCompactionRemovedEventCount": topic.compaction.removed,
+        "lastCompactionSucceedTimestamp": topic.compaction.succeeded_ms,
+        "lastCompactionFailedTimestamp": topic.compaction.failed_ms,
+        "lastCompactionDurationTimeInMills": topic.compaction.duration_ms,
+    }
 
 
 def _total(subscriptions: JsonObject, field: str, start: float) -> Any:
