@@ -26,6 +26,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
+from engine.base.log import one_line
 from gateway.standalone.leftovers import die_with_parent
 from gateway.standalone.programs import (
     ProgramMissingError,
@@ -306,7 +307,9 @@ def _call_installer(environment: Environment, cache: Path, arguments: list[str])
     last = output.splitlines()[-1:] or ["its output is above"]
     if output:
         print(output, file=sys.stderr)
-    return f"the installation failed (exit {result.returncode}): {last[0].strip()}. Trying again resumes it"
+    # It may quote what the index sent.
+    reason = one_line(last[0].strip())
+    return f"the installation failed (exit {result.returncode}): {reason}. Trying again resumes it"
 
 
 def _watch(cache: Path, progress: Progress, done: threading.Event) -> None:
