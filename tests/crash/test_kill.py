@@ -92,3 +92,60 @@ def test_acknowledged_messages_do_not_come_back_after_a_kill(instance: Instance)
         assert got == list(range(60, 100))
     finally:
         client.close()
+
+
+def test_a_kill_trims_nothing_that_a_subscription_or_retention_keeps(instance: Instance) -> None:
+    """Kills close the ledgers of topics, and a trim deletes those that neither keeps."""
+    retention = {"retentionTimeInMinutes": 600, "retentionSizeInMB": 100}
+    assert instance.rest("PUT", "/admin/v2/namespaces/public/kept")[0] == 204
+    path = "/admin/v2/namespaces/public/kept/retention"
+    assert instance.rest("POST", path, retention)[0] == 204
+    waiting, half, retained, free = topics = [
+        "persistent://public/default/crash-waiting",
+        "persistent://public/default/crash-half",
+        "persistent://public/kept/crash-retained",
+        "persistent://public/default/crash-free",
+    ]
+    client = quiet_client(instance.url)
+    try:
+        for topic in (waiting, half):
+            client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest).close()
+        producers = [client.create_producer(topic) for topic in topics]
+        for round_ in range(4):
+            for number in range(round_ * 10, round_ * 10 + 10):
+                for producer in producers:
+                    producer.send(b"%d" % number)
+            if round_ == 1:
+                consumer = client.subscribe(half, "s")
+                for _ in range(15):
+                    consumer.acknowledge(consumer.receive(10_000))
+                consumer.close()
+                time.sleep(1.5)  # time: lazily persisted acknowledgements are written once a second
+            if round_ < 3:
+                kill(instance, "broker-1")
+                instance.wait_running("broker-1")
+        for topic in topics:
+            assert instance.rest("POST", f"{path_of(topic)}/trim")[0] == 200
+        assert [entries_of(instance, topic) for topic in topics] == [40, 30, 40, 10]
+        for topic, first in ((waiting, 0), (half, 15)):
+            consumer = client.subscribe(topic, "s")
+            got = [int(consumer.receive(10_000).data()) for _ in range(first, 40)]
+            assert got == list(range(first, 40))
+        for topic, first in ((retained, 0), (free, 30)):
+            reader = client.create_reader(topic, pulsar.MessageId.earliest)
+            got = [int(reader.read_next(10_000).data()) for _ in range(first, 40)]
+            assert got == list(range(first, 40))
+    finally:
+        client.close()
+
+
+def path_of(topic: str) -> str:
+    """Return the topic's path in the REST interface."""
+    return f"/admin/v2/{topic.replace('://', '/')}"
+
+
+def entries_of(instance: Instance, topic: str) -> int:
+    """Return the number of the topic's stored entries."""
+    status, stats = instance.rest("GET", f"{path_of(topic)}/internalStats")
+    assert status == 200
+    return int(stats["numberOfEntries"])
