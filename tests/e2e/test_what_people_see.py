@@ -49,6 +49,8 @@ PATHS = {
     "/c/$cluster/bundles": "/c/{cluster}/bundles",
     "/c/$cluster/bookies": "/c/{cluster}/bookies",
     "/c/$cluster/settings": "/c/{cluster}/settings",
+    "/c/$cluster/geo": "/c/{cluster}/geo",
+    "/c/$cluster/geo/$remote": "/c/{cluster}/geo/eu",
     "/c/$cluster/roles": "/c/{cluster}/roles",
     "/c/$cluster/roles/$role": "/c/{cluster}/roles/{role}",
     "/analyses": "/analyses",

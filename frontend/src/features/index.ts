@@ -7,6 +7,7 @@ import { analyses, analysesRoute, launchRoute, runRoute } from "./analyses";
 import { audit, auditRoutes } from "./audit";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
+import { geo, geoRoutes } from "./geo";
 import { manageTab } from "./manage";
 import { overview, overviewRoute } from "./overview";
 import { payloads, payloadsRoute } from "./payloads";
@@ -38,6 +39,7 @@ export const routeTree = root.addChildren([
     topicRoute,
     ...tenantRoutes,
     ...clusterRoutes,
+    ...geoRoutes,
     ...roleRoutes,
   ]),
   analysesRoute,
@@ -55,6 +57,7 @@ export const places: Place[] = [
   topics,
   tenants,
   clusterParts,
+  geo,
   analyses,
   connect,
   people,

@@ -17,6 +17,7 @@ import {
   ExclamationTriangleIcon as ExclamationTriangle,
   EyeSlashIcon as EyeSlash,
   ForwardIcon as Forward,
+  GlobeAltIcon as GlobeAlt,
   KeyIcon as Key,
   MagnifyingGlassIcon as MagnifyingGlass,
   MoonIcon as Moon,
@@ -53,6 +54,7 @@ export const CopyIcon = icon(Square2Stack);
 export const DocumentationIcon = icon(BookOpen);
 export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);
+export const GeoIcon = icon(GlobeAlt);
 export const HiddenIcon = icon(EyeSlash);
 export const MoonIcon = icon(Moon);
 export const OverviewIcon = icon(ChartBar);

@@ -1,0 +1,256 @@
+import { Button, Switch } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link as RouterLink, useNavigate } from "@tanstack/react-router";
+import { useLive, usePolling } from "../../api/live";
+import { useServerNow } from "../../lib/clock";
+import { failureOf } from "../../lib/errors";
+import { age, count, duration, known, plural, rate } from "../../lib/format";
+import { Freshness } from "../../shared/freshness";
+import { Badge } from "../../ui/badge";
+import { Fact } from "../../ui/fact";
+import { FilterInput } from "../../ui/filter-input";
+import { Table } from "../../ui/grid/table";
+import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import styles from "./geo.module.css";
+import { type LinkAnswer, type LinkFilter, type LinkTopic, linkQuery, PAGE_ROWS } from "./geo-queries";
+import { CAUSES } from "./joined-links";
+import { DEFAULT_ORDER, type LinkOrder } from "./link-search";
+
+const route = getRouteApi("/c/$cluster/geo/$remote");
+const ORDERS: [LinkOrder, string][] = [
+  ["-delay", "Longest delay"],
+  ["-backlog", "Largest backlog"],
+  ["cause", "Cause"],
+  ["topic", "Name"],
+];
+
+/** The topics of one link that are behind, and why. */
+export function LinkPage() {
+  const { cluster, remote } = route.useParams();
+  const { q, cause, all, sort = DEFAULT_ORDER, offset } = route.useSearch();
+  useTitle(`${cluster} → ${remote}`);
+  const navigate = useNavigate({ from: "/c/$cluster/geo/$remote" });
+  const filter: LinkFilter = { cluster, remote, q, cause, all, sort, offset };
+  const query = linkQuery(filter);
+  useLive("link", { ...filter, limit: PAGE_ROWS }, query.queryKey);
+  const found = useQuery({ ...query, refetchInterval: usePolling(), placeholderData: (before) => before });
+  const show = (next: Partial<LinkFilter>, replace = false) =>
+    navigate({
+      search: (before) => ({ ...before, offset: undefined, ...next }) as typeof before,
+      replace,
+    });
+  const answer = found.data;
+  return (
+    <Page>
+      <PageHead
+        crumbs={
+          <Crumb>
+            <RouterLink to="/c/$cluster/geo" params={{ cluster }}>
+              Geo
+            </RouterLink>
+          </Crumb>
+        }
+        title={`${cluster} → ${remote}`}
+        freshness={answer && <Freshness at={answer.at} />}
+      />
+      {failureOf(found) && (
+        <ErrorNotice error={found.error} title="The link could not be read" onRetry={() => found.refetch()} />
+      )}
+      {answer === undefined ? (
+        found.isPending && <Loading label="Loading the link" rows={8} />
+      ) : (
+        <>
+          {answer.link && <Summary link={answer.link} />}
+          <Panel
+            title={all ? "Topics" : "Who is behind"}
+            note={plural(answer.total, "topic or partition", "topics and partitions")}
+            flush
+          >
+            <search className={styles.filters}>
+              <FilterInput
+                key={`q ${cluster} ${remote}`}
+                label="Words of the topic"
+                value={q ?? ""}
+                write={(value, replace) => show({ q: value }, replace)}
+              />
+              <Orders sort={sort} show={show} />
+              <Switch
+                label="Also topics that are not behind"
+                checked={all === "1"}
+                onChange={(event) => show({ all: event.currentTarget.checked ? "1" : undefined })}
+              />
+            </search>
+            <CausePicker answer={answer} cause={cause} show={show} />
+            <Topics rows={answer.rows} cluster={cluster} isFiltered={Boolean(q || cause || all)} />
+            <Pager answer={answer} show={show} />
+          </Panel>
+        </>
+      )}
+    </Page>
+  );
+}
+
+type Show = (next: Partial<LinkFilter>, replace?: boolean) => void;
+
+function Summary({ link }: { link: NonNullable<LinkAnswer["link"]> }) {
+  const now = useServerNow();
+  const oldest = link.oldest_at;
+  return (
+    <Panel
+      title="Sent"
+      note={link.known === "live" ? undefined : `as last known: ${link.silent.join(", ")} does not report`}
+    >
+      <dl className={styles.filters}>
+        <Fact label="Messages/s">{known(link.msg_rate, rate)}</Fact>
+        <Fact label="Backlog">{known(link.backlog, count)}</Fact>
+        <Fact label="Delay">
+          {oldest === null ? "—" : oldest === 0 ? "none" : duration((now - oldest) / 1000)}
+        </Fact>
+        <Fact label="Topics sent">
+          {link.topics === null
+            ? "—"
+            : `${count(link.topics - (link.stopped ?? 0))} of ${count(link.topics)}`}
+        </Fact>
+        <Fact label="Received, messages/s">{known(link.received_msg_rate, rate)}</Fact>
+      </dl>
+    </Panel>
+  );
+}
+
+function Orders({ sort, show }: { sort: string; show: Show }) {
+  return (
+    <Button.Group aria-label="Order">
+      {ORDERS.map(([order, label]) => (
+        <Button
+          key={order}
+          size="compact-sm"
+          variant={sort === order ? "filled" : "default"}
+          aria-pressed={sort === order}
+          onClick={() => show({ sort: order })}
+        >
+          {label}
+        </Button>
+      ))}
+    </Button.Group>
+  );
+}
+
+/** The causes with their numbers of topics; one shows its topics alone. */
+function CausePicker({ answer, cause, show }: { answer: LinkAnswer; cause: string | undefined; show: Show }) {
+  if (answer.causes.length === 0) return null;
+  return (
+    <fieldset className={styles.filters}>
+      <legend className="visually-hidden">Cause</legend>
+      {answer.causes.map((each) => (
+        <Button
+          key={each.cause}
+          size="compact-sm"
+          variant={cause === each.cause ? "filled" : "default"}
+          aria-pressed={cause === each.cause}
+          onClick={() => show({ cause: cause === each.cause ? undefined : each.cause })}
+        >
+          {`${count(each.topics)} × ${CAUSES[each.cause] ?? each.cause}`}
+        </Button>
+      ))}
+    </fieldset>
+  );
+}
+
+function Topics({
+  rows,
+  cluster,
+  isFiltered,
+}: {
+  rows: readonly LinkTopic[];
+  cluster: string;
+  isFiltered: boolean;
+}) {
+  const now = useServerNow();
+  return (
+    <Table<LinkTopic>
+      caption="Topics of the link"
+      rows={rows}
+      rowKey={({ name }) => name}
+      empty={
+        isFiltered ? (
+          <Empty title="No topic matches" />
+        ) : (
+          <Empty title="No topic is behind">Every loaded topic is sent, without a backlog.</Empty>
+        )
+      }
+      columns={[
+        {
+          key: "topic",
+          header: "Topic",
+          cell: ({ tenant, namespace, topic, name }) => (
+            <RouterLink
+              to="/c/$cluster/t/$tenant/$namespace/$topic"
+              params={{ cluster, tenant, namespace, topic }}
+              className="topic-link"
+            >
+              <span className="topic-scope">{`${tenant}/${namespace}/`}</span>
+              {name.split("/").at(-1)}
+            </RouterLink>
+          ),
+        },
+        {
+          key: "cause",
+          header: "Why",
+          grow: true,
+          cell: ({ cause, why, since }) => (
+            <div className={styles.why}>
+              <Badge tone={cause === null ? "warn" : "bad"}>
+                {cause === null ? "sending, not caught up" : (CAUSES[cause] ?? cause)}
+              </Badge>
+              {why !== "" && <p>{why}</p>}
+              {since !== null && <p>{`for ${age(since, now)}`}</p>}
+            </div>
+          ),
+        },
+        { key: "backlog", header: "Backlog", numeric: true, cell: ({ backlog }) => count(backlog) },
+        {
+          key: "delay",
+          header: "Delay",
+          numeric: true,
+          cell: ({ oldest_at }) =>
+            oldest_at === null ? "—" : oldest_at === 0 ? "none" : duration((now - oldest_at) / 1000),
+        },
+        { key: "rate", header: "Sent/s", numeric: true, cell: ({ msg_rate }) => rate(msg_rate) },
+        {
+          key: "broker",
+          header: "Broker",
+          wide: true,
+          cell: ({ broker }) => (broker ? <span className="mono">{broker}</span> : "none"),
+        },
+      ]}
+    />
+  );
+}
+
+function Pager({ answer, show }: { answer: LinkAnswer; show: Show }) {
+  const { offset, limit, total } = answer;
+  if (total <= limit && offset === 0) return null;
+  return (
+    <nav className={styles.filters} aria-label="Pages of topics">
+      <Button
+        size="compact-sm"
+        variant="default"
+        disabled={offset === 0}
+        onClick={() => show({ offset: Math.max(offset - PAGE_ROWS, 0) || undefined })}
+      >
+        Previous
+      </Button>
+      <span>{`${count(Math.min(offset + 1, total))} to ${count(Math.min(offset + limit, total))} of ${count(total)}`}</span>
+      <Button
+        size="compact-sm"
+        variant="default"
+        disabled={offset + limit >= total}
+        onClick={() => show({ offset: offset + PAGE_ROWS })}
+      >
+        Next
+      </Button>
+    </nav>
+  );
+}
