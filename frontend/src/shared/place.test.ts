@@ -10,6 +10,7 @@ test("places of those who read everything are offered to them alone", () => {
   expect(isOffered(forReaders, person)).toBe(true);
   expect(isOffered(forReaders, { ...person, reads_everything: false })).toBe(false);
   expect(isOffered(forReaders, null)).toBe(false);
+  expect(isOffered({ ...forReaders, isForAnyone: true }, null)).toBe(true);
 });
 
 test("other places are offered to everybody", () => {

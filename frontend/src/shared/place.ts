@@ -11,10 +11,12 @@ export interface Place {
   holds: (pathname: string) => boolean;
   /** Whom it is offered to; without it everybody. */
   isFor?: (person: Person) => boolean;
+  /** Whether it is offered where sign-in is off, too. */
+  isForAnyone?: boolean;
 }
 
 /** Whether a place is offered to the user; `person` is null where sign-in is off. */
-export function isOffered({ isFor }: Place, person: Person | null): boolean {
-  if (isFor === undefined || person === null) return isFor === undefined;
+export function isOffered({ isFor, isForAnyone = false }: Place, person: Person | null): boolean {
+  if (isFor === undefined || person === null) return isFor === undefined || isForAnyone;
   return isFor(person);
 }

@@ -4,7 +4,7 @@ import { known, rate } from "../../lib/format";
 import styles from "./geo.module.css";
 import type { Link } from "./joined-links";
 import { linkWords } from "./link-words";
-import { curveOf, LABELLED_MAX, MAP_HEIGHT, MAP_WIDTH, NODE_HEIGHT, NODE_WIDTH, spotsOf } from "./map-shape";
+import { curveOf, LABELLED_MAX, NODE_HEIGHT, NODE_WIDTH, type Spot, spotsOf, viewBoxOf } from "./map-shape";
 import { trendPath } from "./trend-line";
 
 const COLOURS = {
@@ -48,7 +48,7 @@ export function GeoMap({
   return (
     <svg
       className={styles.map}
-      viewBox={`0 0 ${MAP_WIDTH} ${MAP_HEIGHT}`}
+      viewBox={viewBoxOf(spots)}
       role="group"
       aria-label="Map of clusters. Arrow keys walk from link to link, Enter opens one."
       onKeyDown={walk}
@@ -70,7 +70,7 @@ export function GeoMap({
         ))}
       </defs>
       {links.map((link, index) => {
-        const { path, label } = curveOf(link, spots);
+        const { path } = curveOf(link, spots);
         const { cluster, remote } = pageOf(link);
         const href = `/c/${encodeURIComponent(cluster)}/geo/${encodeURIComponent(remote)}`;
         return (
@@ -100,12 +100,17 @@ export function GeoMap({
               strokeDasharray={link.tone === "ok" ? undefined : "7 5"}
               markerEnd={`url(#head-${link.tone})`}
             />
-            {clusters.length <= LABELLED_MAX && (
-              <Figures link={link} x={label.x} y={label.y} colour={COLOURS[link.tone]} />
-            )}
           </a>
         );
       })}
+      {/* Its words are those of the arrows' names. */}
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: a group of a drawing takes no focus */}
+      <g aria-hidden="true" pointerEvents="none">
+        {clusters.length <= LABELLED_MAX &&
+          links.map((link) => (
+            <Figures key={`${link.from} ${link.to}`} link={link} spots={spots} colour={COLOURS[link.tone]} />
+          ))}
+      </g>
       {clusters.map((name) => {
         const { x, y } = spots.get(name) ?? { x: 0, y: 0 };
         return (
@@ -145,21 +150,22 @@ function pageOf({ from, to, sender }: Link) {
   return sender === null ? { cluster: to, remote: from } : { cluster: from, remote: to };
 }
 
-function Figures({ link, x, y, colour }: { link: Link; x: number; y: number; colour: string }) {
+function Figures({ link, spots, colour }: { link: Link; spots: ReadonlyMap<string, Spot>; colour: string }) {
+  const { x, y } = curveOf(link, spots).label;
   const { sender, receiver } = link;
   const sent = sender?.msg_rate ?? receiver?.received_msg_rate ?? null;
   const values = sender?.trend?.sent ?? receiver?.trend?.received ?? [];
   return (
-    <g className={styles.label} transform={`translate(${(x - 62).toFixed(1)} ${(y - 24).toFixed(1)})`}>
-      <rect width="124" height="48" rx="6" fill="var(--surface)" stroke="var(--line)" />
+    <g className={styles.label} transform={`translate(${(x - 76).toFixed(1)} ${(y - 24).toFixed(1)})`}>
+      <rect width="152" height="48" rx="6" fill="var(--surface)" stroke="var(--line)" />
       <text x="8" y="17" fill="var(--text)" fontSize="12.5">
         {known(sent, rate)}/s
       </text>
-      <text x="116" y="17" textAnchor="end" fill={colour} fontSize="12" fontWeight="600">
+      <text x="144" y="17" textAnchor="end" fill={colour} fontSize="12" fontWeight="600">
         {link.state}
       </text>
       <path
-        d={trendPath(values, 108, 20)}
+        d={trendPath(values, 136, 20)}
         transform="translate(8 23)"
         fill="none"
         stroke="var(--series-1)"

@@ -28,4 +28,5 @@ export const geo: Place = {
   path: (cluster) => `/c/${encodeURIComponent(cluster)}/geo`,
   holds: (pathname) => /^\/c\/[^/]+\/geo(\/|$)/.test(pathname),
   isFor: ({ reads_everything }) => reads_everything,
+  isForAnyone: true,
 };

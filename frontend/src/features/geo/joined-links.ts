@@ -47,7 +47,7 @@ export function linksOf(reported: ReadonlyMap<string, Reported>, now: number): L
       if (from === to) continue;
       const sender = endOf(reported, from, to);
       const receiver = endOf(reported, to, from);
-      if (sender?.topics === 0 && !receiver?.received_topics) continue;
+      if (sender?.topics === 0 && sender.known === "live" && !receiver?.received_topics) continue;
       if (sender === null && receiver !== null && receiver.received_topics === 0) continue;
       if (sender === null && receiver === null) continue;
       found.push({ from, to, sender, receiver, ...judged(reported, from, to, sender, receiver, now) });

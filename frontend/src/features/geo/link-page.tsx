@@ -121,7 +121,8 @@ function Summary({ link }: { link: NonNullable<LinkAnswer["link"]> }) {
 
 function Orders({ sort, show }: { sort: string; show: Show }) {
   return (
-    <Button.Group aria-label="Order">
+    <fieldset className={styles.filters}>
+      <legend className="visually-hidden">Order</legend>
       {ORDERS.map(([order, label]) => (
         <Button
           key={order}
@@ -133,7 +134,7 @@ function Orders({ sort, show }: { sort: string; show: Show }) {
           {label}
         </Button>
       ))}
-    </Button.Group>
+    </fieldset>
   );
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { curveOf, MAP_HEIGHT, MAP_WIDTH, NODE_HEIGHT, NODE_WIDTH, spotsOf } from "./map-shape";
+import { curveOf, MAP_HEIGHT, MAP_WIDTH, NODE_HEIGHT, NODE_WIDTH, spotsOf, viewBoxOf } from "./map-shape";
 import { trendPath } from "./trend-line";
 
 describe("the map", () => {
@@ -29,4 +29,9 @@ describe("a trend", () => {
     expect(trendPath([null, null], 40, 12)).toBe("");
     expect(trendPath([], 40, 12)).toBe("");
   });
+});
+
+it("shows no empty half of the map", () => {
+  expect(viewBoxOf(spotsOf(["a", "b"]))).toBe("0 142 900 176");
+  expect(viewBoxOf(spotsOf(["a"]))).toBe("0 142 900 176");
 });

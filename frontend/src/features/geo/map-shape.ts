@@ -12,6 +12,7 @@ export const NODE_HEIGHT = 46;
 /** Above this number of clusters, figures would cover each other: the table has them. */
 export const LABELLED_MAX = 4;
 const BEND = 54;
+const ROOM = BEND + 34;
 
 /** The places of clusters: two beside each other, more on an ellipse, the first at its top. */
 export function spotsOf(names: readonly string[]): Map<string, Spot> {
@@ -31,6 +32,14 @@ export function spotsOf(names: readonly string[]): Map<string, Spot> {
       ];
     }),
   );
+}
+
+/** The part of the map that nodes and the figures beside them take. */
+export function viewBoxOf(spots: ReadonlyMap<string, Spot>): string {
+  const places = [...spots.values()].map(({ y }) => y);
+  const top = Math.max(Math.min(...places) - ROOM, 0);
+  const bottom = Math.min(Math.max(...places) + ROOM, MAP_HEIGHT);
+  return `0 ${top.toFixed()} ${MAP_WIDTH} ${(bottom - top).toFixed()}`;
 }
 
 /** The curve of a direction, bent to its own side, and the middle of its figures. */
