@@ -238,7 +238,7 @@ def complaints(data_dir: Path, allowed: Sequence[str] = ()) -> list[str]:
 
 
 def _of_log(log: Path) -> Iterator[str]:
-    python = log.name.removesuffix(".log").rpartition(".")[2].startswith(PYTHON_PARTS)
+    python = log.name.partition(".log")[0].rpartition(".")[2].startswith(PYTHON_PARTS)
     before = ""
     for line in log.read_text(errors="replace").splitlines():
         if STACK in line:

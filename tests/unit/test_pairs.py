@@ -36,7 +36,6 @@ THROUGH = {
     "engine/ledger/reading/read_op.py": "unit/ledger/reading/test_reader.py",
     "engine/ledger/reading/scan.py": "unit/ledger/reading/test_reader.py",
     "engine/ledger/writing/add_watch.py": "unit/ledger/writing/test_writer_bounds.py",
-    "engine/ledger/writing/ensemble.py": "unit/ledger/writing/test_replaced_bookies.py",
     "engine/ledger/writing/explicit_lac_writer.py": "unit/ledger/reading/test_explicit_lac.py",
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",

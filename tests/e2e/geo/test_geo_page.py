@@ -50,7 +50,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
         ended = threading.Event()
 
         def publish() -> None:
-            while not ended.wait(0.1):
+            while not ended.wait(0.1):  # time: the pace of the load
                 for producer in producers:
                     producer.send_async(b"y" * 100, lambda result, message_id: None)
 

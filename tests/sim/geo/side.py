@@ -59,7 +59,7 @@ class Side:
     # --- administration -------------------------------------------------------------------------
 
     async def begin(self, others: Sequence[Cluster], policies: Document) -> None:
-        """Tell the cluster of ``others``, and send the namespace, whose ``policies`` are given, to the remotes."""
+        """Write the records of ``others``, and send the namespace, whose ``policies`` are given, to the remotes."""
         store = self.administrator.store
         for other in others:
             brokers = ",".join(f"{machine.name}:{BROKER_PORT}" for machine in other.brokers)
@@ -147,9 +147,9 @@ class Side:
 
     def replicating(self, topics: Sequence[TopicName]) -> bool:
         """Return whether all ``topics`` are sent to all remotes, without an open gap."""
-        found = {(topic, remote) for topic, _, remote, _ in self.replicators(topics)}
+        running = {(topic, remote) for topic, _, remote, _ in self.replicators(topics)}
         is_open = any(gaps[-1].upper is None for key, gaps in self.gaps.items() if key[0] in topics)
-        return len(found) == len(topics) * len(self.remotes) and not is_open
+        return len(running) == len(topics) * len(self.remotes) and not is_open
 
     def caught_up(self, topics: Sequence[TopicName]) -> bool:
         return self.replicating(topics) and not any(

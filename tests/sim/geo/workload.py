@@ -206,9 +206,9 @@ class GeoWorkload:
     def _ignore_receipts(self, side: Side, n: Nemesis) -> None:
         """Let the receipts to a replicator get lost, as those of a broker that hangs."""
         producers = [
-            found._producer
-            for *_, found in side.replicators(side.observer.topics)
-            if found._producer is not None
+            replicator._producer
+            for *_, replicator in side.replicators(side.observer.topics)
+            if replicator._producer is not None
         ]
         if producers:
             self._ignored.add(n.rng.choice(producers))
@@ -338,8 +338,8 @@ class GeoWorkload:
         await self._all(
             "say why the uneven topic is not sent (G8)",
             lambda side: all(
-                not found.connected and "partitions" in found.error
-                for *_, found in side.replicators(self._uneven[:1])
+                not replicator.connected and "partitions" in replicator.error
+                for *_, replicator in side.replicators(self._uneven[:1])
             ),
             CATCH_UP_S,
             uneven=True,

@@ -97,10 +97,10 @@ def test_a_lost_region_is_replaced_by_the_others(lost: str) -> None:
 
 
 def test_too_few_regions_are_named() -> None:
-    one = Candidates([bookie for bookie in NINE if bookie[0] == "a"], racks=RACKS)
+    of_one_region = Candidates([bookie for bookie in NINE if bookie[0] == "a"], racks=RACKS)
     with pytest.raises(NotEnoughBookiesError, match=r"2 regions in every write set of 3.* in a$"):
-        made().ensemble(3, 3, one)
-    assert made(regions_min=1).ensemble(3, 3, one)
+        made().ensemble(3, 3, of_one_region)
+    assert made(regions_min=1).ensemble(3, 3, of_one_region)
     unset = Candidates(NINE)
     with pytest.raises(NotEnoughBookiesError, match=r"in default-region$"):
         made().ensemble(3, 3, unset)

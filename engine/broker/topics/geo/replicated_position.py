@@ -1,4 +1,4 @@
-"""State of one replicated subscription: the snapshots that it may still pass, and the last updates."""
+"""State of one replicated subscription: the snapshots that it may still pass, and the last updates (G4)."""
 
 from bisect import insort
 from collections.abc import Callable
