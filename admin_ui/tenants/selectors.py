@@ -25,9 +25,6 @@ from gateway.services.index.sums import IndexSums
 FIRST_TOPICS = 10
 Body = dict[str, Any]
 
-_INITIAL_POLICIES = of_cluster(new_policies([], {}, ""), "")
-"""Policies of a namespace as it is created."""
-
 
 async def tenants(viewer: Viewer, cluster: Cluster, engine: Engine, params: Params) -> Body:
     """Return a window of the tenants that are seen and whose names contain ``q``. Raises InvalidField."""
@@ -99,10 +96,11 @@ async def namespace(engine: Engine, name: NamespaceName) -> Body:
     }
 
 
-def _is_set(policy: Policy, stored: Stored) -> bool:
-    """Return whether the namespace has a value other than the one that it was created with."""
+def _is_set(policy: Policy, stored: Stored, cluster: str) -> bool:
+    """Return whether the namespace has a value other than the one that it is created with in ``cluster``."""
     value = policy.says(Level.NAMESPACE, stored)
-    return value is not None and value != find(_INITIAL_POLICIES, policy.key)
+    initial = of_cluster(new_policies([cluster], {}, cluster), cluster)
+    return value is not None and value != find(initial, policy.key)
 
 
 async def _tenant(viewer: Viewer, engine: Engine, name: str) -> Body | None:
@@ -134,7 +132,7 @@ async def _namespace(engine: Engine, tenant_name: str, local: str) -> Body | Non
     return {
         "name": local,
         "topics": len(parents) + len(plain),
-        "policies": sum(_is_set(policy, stored) for policy in OF_NAMESPACES),
+        "policies": sum(_is_set(policy, stored, engine.cluster) for policy in OF_NAMESPACES),
         "deleting": bool(stored.get("deleted")),
     }
 

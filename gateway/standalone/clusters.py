@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.base.names import NamespaceName
 from engine.base.settings import Program
 from engine.metadata import paths
 from engine.metadata.apart.stores import connect_stores
@@ -15,7 +16,7 @@ from engine.metadata.settings import MetadataSettings
 from engine.metadata.store import MetadataStore
 from engine.metadata.update import update
 from engine.tenancy.clusters import GLOBAL_CLUSTER, initial_cluster
-from engine.tenancy.initialization import ensure_tenant
+from engine.tenancy.initialization import NAMESPACES, ensure_namespace, ensure_tenant
 from engine.tenancy.namespaces import bootstrap
 from engine.tenancy.settings import TenantLimits
 from gateway.standalone.data_folder import CLUSTERS, bookies
@@ -23,8 +24,6 @@ from gateway.standalone.plan import CLUSTER, Child, InstanceOptions
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 CLUSTERS_MAX = 16
-TENANTS = ("public", "pulsar")
-"""Tenants of every cluster."""
 
 
 class ClustersError(Exception):
@@ -119,7 +118,7 @@ def _url(label: str, host: str, brokers: Sequence[Mapping[str, int]]) -> str:
 
 
 async def write_records(options: InstanceOptions, children: Sequence[Child]) -> None:
-    """Write the addresses of all clusters, of which the ports may have changed, and allow their tenants all of them.
+    """Write the addresses of all clusters, of which the ports may have changed, and give new ones the first namespaces.
 
     What else the records have stays. Raises the store's errors, and DamagedRecordError.
     """
@@ -129,8 +128,6 @@ async def write_records(options: InstanceOptions, children: Sequence[Child]) -> 
     store = await connect_stores(settings.metadata.stores, access=settings.metadata.access)
     try:
         records = addresses(options, children)
-        for name, record in records.items():
-            await _write_record(store, name, record, tls=options.secure is not None)
         urls = records[options.clusters[0]]
         await bootstrap(
             store,
@@ -139,9 +136,13 @@ async def write_records(options: InstanceOptions, children: Sequence[Child]) -> 
             web_url=urls["serviceUrl"],
             default_bundles=settings.tenants.default_number_of_namespace_bundles,
         )
-        for tenant in TENANTS:
-            for name in options.clusters:
-                await ensure_tenant(store, tenant, name)
+        for name, record in records.items():
+            # Once only: an administrator may take a namespace out of a cluster later.
+            if await store.exists(paths.cluster(name)) is None:
+                for namespace in map(NamespaceName.parse, NAMESPACES):
+                    await ensure_tenant(store, namespace.tenant, name)
+                    await ensure_namespace(store, namespace, name)
+            await _write_record(store, name, record, tls=options.secure is not None)
     finally:
         await store.close()
 

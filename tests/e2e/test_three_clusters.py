@@ -15,7 +15,9 @@ FIRST, SECOND, THIRD = CLUSTERS
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     with three_clusters(tmp_path_factory.mktemp("clusters")) as instance:
         for cluster in CLUSTERS:
-            topic = f"{path_of(cluster)}/persistent/public/default/of-{cluster}"
+            namespace = f"public/only-{cluster}"
+            assert instance.rest("PUT", f"{path_of(cluster)}/namespaces/{namespace}")[0] == 204
+            topic = f"{path_of(cluster)}/persistent/{namespace}/of-{cluster}"
             assert instance.rest("PUT", topic)[0] == 204
         yield instance
 

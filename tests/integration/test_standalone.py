@@ -124,7 +124,7 @@ def test_a_port_in_use_is_named_with_a_remedy(name: str, tmp_path: Path) -> None
         (["--bookies", "0"], {}, "--bookies must be from 1 to 16, not 0"),
         (["--bookies", "99"], {}, "--bookies must be from 1 to 16, not 99"),
         (["--brokers", "17"], {}, "--brokers must be from 1 to 16, not 17"),
-        (["--clusters", "us,eu"], {}, "--clusters is not built yet"),
+        (["--clusters", "us,us"], {}, "--clusters names us twice"),
         ([], {"MAGNETAR_HTTP_PORT": "http"}, "setting http_port must be a whole number"),
         ([], {"MAGNETAR_PORT_OFFSET": "-5"}, "setting port_offset must be a whole number"),
         ([], {"MAGNETAR_PORT_OFFSET": "60000"}, "MAGNETAR_PORT_OFFSET 60000 puts the"),

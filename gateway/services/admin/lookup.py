@@ -56,7 +56,7 @@ async def owner_of(engine: Engine, name: TopicName, listener: str = "") -> Json:
         if owner is None:
             if listener:
                 raise NotReady(f"Bundle {bundle} has no owner now")
-            return answer
+            return {**answer, "httpUrl": ""}  # the broker's own port is private
     if listener:
         urls = decode_listeners(owner.get("advertisedListeners")).get(listener)
         if urls is None:

@@ -81,6 +81,7 @@ BEFORE = f"""
 PUT /admin/v2/clusters/auditedc {{"serviceUrl":"http://127.0.0.1:1"}}
 POST /admin/v2/clusters/auditedc {{"serviceUrl":"http://127.0.0.1:2","authenticationParameters":"hush"}}
 POST /admin/v2/clusters/auditedc/peers ["standalone"]
+POST /admin/v2/clusters/auditedc/migrate?migrated=false {{"serviceUrl":"http://127.0.0.1:1"}}
 POST /admin/v2/clusters/auditedc/failureDomains/d {{"brokers":["b:1"]}}
 DELETE /admin/v2/clusters/auditedc/failureDomains/d
 POST /admin/v2/clusters/auditedc/namespaceIsolationPolicies/p \
@@ -141,6 +142,7 @@ POST {N}/0x40000000_0x80000000/clearBacklog
 POST {N}/0x40000000_0x80000000/clearBacklog/s
 POST {N}/clearBacklog
 POST {N}/clearBacklog/s
+POST {N}/migration false
 PUT {N}/unload
 PUT {T}/unload
 POST {T}/subscription/s/replicatedSubscriptionStatus true

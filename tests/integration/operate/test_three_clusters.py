@@ -103,10 +103,11 @@ def test_a_message_of_a_replicated_namespace_arrives_in_the_other_clusters(
 
 
 def test_a_topic_of_another_namespace_stays_in_its_cluster(instance: Instance) -> None:
-    topic = "public/default/local"
     for cluster in CLUSTERS:
+        namespace = f"public/of-{cluster}"
+        assert instance.rest("PUT", f"{path_of(cluster)}/namespaces/{namespace}")[0] == 204
+        topic = f"{namespace}/local"
         publish(instance, cluster, topic, cluster.encode())
-    for cluster in CLUSTERS:
         code, stats = instance.rest("GET", f"{path_of(cluster)}/persistent/{topic}/stats")
         assert (code, stats["msgInCounter"], stats["replication"]) == (200, 1, {})
 

@@ -2,13 +2,13 @@ import { age, plural } from "../../lib/format";
 import type { Tone } from "../../ui/badge";
 import type { End, Ends } from "./geo-queries";
 
-/** What is known of a cluster: its ends of links, or the reason why they are not known. */
+/** The known state of a cluster: its ends of links, or the reason why they are not known. */
 export interface Reported {
   ends?: Ends | undefined;
   why?: string | undefined;
 }
 
-/** One direction between two clusters, as both report it. */
+/** A direction between two clusters, as both report it. */
 export interface Link {
   from: string;
   to: string;
@@ -105,7 +105,7 @@ function missingEnd(
   return `${cluster}: ${brokers} ${end.silent.length > 1 ? "do" : "does"} not report`;
 }
 
-/** What both ends report differently, in words. A rate counts only when the last recorded means differ as well. */
+/** Differences between the reports of both ends, in words. A rate counts only when the last recorded means differ as well. */
 function differencesOf(sender: End, receiver: End): string[] {
   const found: string[] = [];
   const received = receiver.received_topics;

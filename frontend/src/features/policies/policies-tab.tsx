@@ -4,7 +4,7 @@ import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { partitionedOf } from "../../lib/url-state";
 import { useWhyNot } from "../../shared/access/may";
-import { PolicyDialog } from "../../shared/policies/policy-dialog";
+import { PolicyChange } from "../../shared/policies/policy-change";
 import { PolicyList } from "../../shared/policies/policy-list";
 import { type Policy, topicPoliciesQuery } from "../../shared/policies/policy-queries";
 import type { TopicId } from "../../shared/topic/queries";
@@ -67,7 +67,7 @@ function OfTopic({ id }: { id: TopicId }) {
         />
       )}
       {change && (
-        <PolicyDialog
+        <PolicyChange
           place={{ level: "topic", id }}
           {...change}
           onSaved={(row) =>

@@ -4,7 +4,7 @@ import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
-import { PolicyDialog } from "../../shared/policies/policy-dialog";
+import { PolicyChange } from "../../shared/policies/policy-change";
 import { PolicyList } from "../../shared/policies/policy-list";
 import type { Policy } from "../../shared/policies/policy-queries";
 import { Unloading } from "../../shared/unloading/unloading";
@@ -132,7 +132,7 @@ export function NamespacePage() {
         </Suspense>
       )}
       {change && shown && (
-        <PolicyDialog
+        <PolicyChange
           place={{ level: "namespace", id, topics: shown.topics }}
           {...change}
           onSaved={(row) => putPolicy(client, id, row)}

@@ -22,7 +22,7 @@ test("a cluster that is removed keeps what it has, and what is not sent is a los
   ]);
 });
 
-test("a cluster that leaves is told as what its clients lose", () => {
+test("a cluster that leaves is described by the losses of its clients", () => {
   expect(endingsOf({ ...NOTHING, leaves: true })).toEqual([
     "This cluster stops serving 2 topics: their clients are refused, or redirected to another cluster",
   ]);

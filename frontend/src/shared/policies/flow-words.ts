@@ -4,7 +4,7 @@ import { byteRate, bytes, known, plural, rate } from "../../lib/format";
 import { amount } from "../cursor/cursor-words";
 import type { ReplicationFlows } from "./policy-queries";
 
-/** What is lost to another cluster or to clients, in words; empty when nothing is. */
+/** Losses of another cluster or of clients, in words; empty without any. */
 export function endingsOf({ ends, leaves, topics }: ReplicationFlows): string[] {
   return [
     leaves &&
@@ -17,7 +17,7 @@ export function endingsOf({ ends, leaves, topics }: ReplicationFlows): string[] 
   ].filter((text) => typeof text === "string");
 }
 
-/** What begins, what is kept and what is not known, each a sentence. */
+/** Sentences about messages that begin to be sent, are kept, or are not known. */
 export function flowRemarksOf({ starts, ends, leaves }: ReplicationFlows): string[] {
   return [
     ...starts.flatMap(({ cluster, msg_rate_in, bytes_rate_in, storage_bytes }) => [

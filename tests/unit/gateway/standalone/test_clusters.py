@@ -125,7 +125,10 @@ async def test_records_follow_the_ports_and_keep_what_else_they_have(
     for tenant in ("public", "pulsar"):
         assert (await record(f"/admin/policies/{tenant}"))["allowedClusters"] == ["us", "eu"]
     default = await record("/admin/policies/public/default")
-    assert default["replication_clusters"] == ["us"]
+    assert default["replication_clusters"] == ["us", "eu"]
+    await store.put(
+        "/admin/policies/public/default", encode_json({**default, "replication_clusters": ["us"]})
+    )
 
     eu["peerClusterNames"] = ["us"]
     await store.put("/admin/clusters/eu", encode_json(eu))
@@ -136,3 +139,5 @@ async def test_records_follow_the_ports_and_keep_what_else_they_have(
         "brokerServiceUrl": "pulsar://127.0.0.1:10660",
         "serviceUrl": "http://127.0.0.1:12080/clusters/eu",
     }
+    default = await record("/admin/policies/public/default")
+    assert default["replication_clusters"] == ["us"], "what an administrator changed stays"
