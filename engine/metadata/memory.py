@@ -201,7 +201,7 @@ class MemoryServer:
                 listed = parent is not None and self.tree.exists(parent)
                 return nodes, self.tree.children(parent) if listed else []
             case "watch":
-                session.watched[path] = None
+                session.watched.update(dict.fromkeys(args))
                 return None
             case "unwatch":
                 session.watched.pop(path, None)
@@ -277,8 +277,7 @@ class _Reply:
                 store._proven(self._sent)
                 if self._future is None and result:
                     # A ping whose answer reports missed events, or requests of watches that were lost.
-                    for path in store._watches:
-                        store._submit("watch", path)
+                    store._watch_again()
                     for path in {**store._watches, **store._read_watches}:
                         store._changed(path)
         if self._future is None or self._future.done():
@@ -356,7 +355,7 @@ class MemoryStore(SessionStore):
         self._watches.clear()
 
     def _watch_added(self, path: str) -> None:
-        self._submit("watch", path)
+        self._submit("watch", path, path)
 
     def _watch_removed(self, path: str) -> None:
         self._submit("unwatch", path)
@@ -412,9 +411,12 @@ class MemoryStore(SessionStore):
     def _proven(self, sent: float) -> None:
         self._proof = max(self._proof, sent)
         if self._state is SessionState.SUSPENDED:
-            for path in self._watches:
-                self._submit("watch", path)
+            self._watch_again()
             self._set_state(SessionState.CONNECTED)
+
+    def _watch_again(self) -> None:
+        """Set all watches by one request, as ZooKeeper's clients do: the loss of one of many would repeat them all."""
+        self._submit("watch", "/", *self._watches)
 
     def _broken(self) -> None:
         """Handle a reset connection: pending calls fail with unknown outcome."""
@@ -447,8 +449,7 @@ class MemoryStore(SessionStore):
         self._server._end(self._session)
         self._session = self._server._open(self)
         self._proof = self._loop.time()
-        for path in self._watches:
-            self._submit("watch", path)
+        self._watch_again()
         self._set_state(SessionState.CONNECTED)
 
     def _fail_calls(self, error: Exception) -> None:
