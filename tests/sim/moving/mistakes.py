@@ -66,3 +66,16 @@ def missing_subscription_stays_missing() -> Patches:
             await apply(self, remote, name, position)
 
     return [(ReplicatedSubscriptions, "_apply", applying)]
+
+
+def snapshots_of_others_change_nothing() -> Patches:
+    """Let a snapshot stay the last one although another cluster received messages of a third one behind it."""
+    received = ReplicatedSubscriptions.received
+
+    async def receiving(
+        self: ReplicatedSubscriptions, remote: str, position: Position, kind: int, entry: bytes
+    ) -> None:
+        await received(self, remote, position, kind, entry)
+        self._outdated = False
+
+    return [(ReplicatedSubscriptions, "received", receiving)]

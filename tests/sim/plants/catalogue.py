@@ -97,6 +97,7 @@ _MISTAKES = {
         mistakes.copied_subscription_begins_at_the_end,
         mistakes.snapshot_is_where_it_was_requested,
         mistakes.missing_subscription_stays_missing,
+        mistakes.snapshots_of_others_change_nothing,
     ),
     "rivals": (
         *(rivals.epoch_is_told_and_not_stored, rivals.fenced_producer_publishes_on),

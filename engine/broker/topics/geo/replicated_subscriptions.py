@@ -40,6 +40,8 @@ from engine.wire.geo.markers import (
 
 log = logging.getLogger(__name__)
 
+ECHO = "-echo"
+"""End of the id of a snapshot that another cluster's snapshot caused; it causes none itself."""
 TIMEOUT_DOUBLINGS_MAX = 5
 """Times that the time limit of a snapshot is doubled while the other clusters answer none."""
 
@@ -153,6 +155,9 @@ class ReplicatedSubscriptions:
         self._covered = -1
         """Value of ``_messages`` when the last snapshot began; -1 before the first one, which is made in any case:
         what subscriptions had passed before the topic was loaded may not be known elsewhere."""
+        self._outdated = False
+        """True: one of several other clusters stored something since. It may have answered the last snapshot before it
+        received from a third cluster what was stored here already."""
         self._pending: _Pending | None = None
         self._unanswered = 0
         """Snapshots that were given up since the last one was made."""
@@ -186,7 +191,7 @@ class ReplicatedSubscriptions:
     def _is_due(self) -> bool:
         host = self._host
         return (
-            self._messages != self._covered
+            (self._messages != self._covered or self._outdated)
             and self._enabled
             and not host.closing
             and host.log.terminated is None
@@ -227,7 +232,9 @@ class ReplicatedSubscriptions:
                 return
         if self._is_due():
             remotes = frozenset(self._replicators)
-            self._pending = _Pending(self._new_id(), remotes, self._messages, now_s)
+            is_echo, self._outdated = self._messages == self._covered, False
+            request_id = self._new_id() + ECHO * is_echo
+            self._pending = _Pending(request_id, remotes, self._messages, now_s)
             self._host.context.snapshots.pending += 1
             self._request(self._pending)
 
@@ -255,7 +262,7 @@ class ReplicatedSubscriptions:
         if len(pending.remotes) > 1 and not pending.second:
             pending.second = True
             pending.missing = set(pending.remotes)
-            pending.request_id = self._new_id()
+            pending.request_id = self._new_id() + ECHO * pending.request_id.endswith(ECHO)
             self._request(pending)
             return
         snapshot = ClusterSnapshot(pending.request_id, position, pending.positions)
@@ -302,6 +309,9 @@ class ReplicatedSubscriptions:
             last = self._host.log.last_confirmed
             response = SnapshotResponse(marker.snapshot_id, self._here, last)
             self._write(response_marker(response, remote, self._now_ms()))
+            if len(self._replicators) > 1 and not marker.snapshot_id.endswith(ECHO):
+                self._outdated = True
+                self.wake()
         elif isinstance(marker, SnapshotResponse) and marker.cluster == remote:
             self._answered(position, marker)
         elif isinstance(marker, SubscriptionUpdate) and self._here in marker.positions:
