@@ -172,7 +172,7 @@ EDITS = (
     Edit(
         "an-answer-of-the-first-round-counts-in-the-second",
         f"{SUBSCRIPTIONS}._answered",
-        "pending.request_id = self._new_id()",
+        "pending.request_id = self._new_id() + ECHO * pending.request_id.endswith(ECHO)",
         "pass",
         (
             f"{SUBSCRIPTION_TESTS}::"
