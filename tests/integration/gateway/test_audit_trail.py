@@ -142,6 +142,7 @@ POST {N}/0x40000000_0x80000000/clearBacklog
 POST {N}/0x40000000_0x80000000/clearBacklog/s
 POST {N}/clearBacklog
 POST {N}/clearBacklog/s
+POST {N}/migration true
 POST {N}/migration false
 PUT {N}/unload
 PUT {T}/unload
