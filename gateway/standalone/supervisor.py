@@ -263,6 +263,10 @@ class ChildProcess:
         if self._alive():
             self._signal_end(signal.SIGKILL)
 
+    async def ended(self) -> None:
+        """Return when no process of the child runs, if only for a moment."""
+        await self._ended.wait()
+
     def activity(self) -> tuple[int, int, int]:
         """Return numbers that grow while the child works: its restarts, processor time in ticks, and bytes of log."""
         ticks = size = 0
@@ -626,6 +630,7 @@ class Supervisor:
             if child.describe()["pid"] is None:
                 return {"error": f"{name} is not running (state {child.state.value})"}
             child.kill()
+            await child.ended()  # so that the next status is not of the killed process
         elif verb == "need" and child.state is ChildState.STOPPED:
             return {"error": f"{name} was stopped by a request"}
         elif problem := await self._start(child):

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from engine.ledger.errors import LedgerError
 from engine.metadata.store import MetadataStore
 from tests.crash.kit.lossy_disk import LAST_WORDS, Plan
 from tests.crash.kit.processes import NOTHING, BookieProcess
@@ -71,7 +72,7 @@ class Place:
 
     async def write_until_dead(self) -> int:
         """Exit status of the bookie."""
-        writing = asyncio.create_task(self.load.write())
+        writing = asyncio.create_task(self._write_on())
         try:
             status = await asyncio.to_thread(self.bookie.wait, REACH_S)
         except subprocess.TimeoutExpired:
@@ -81,6 +82,14 @@ class Place:
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
         return status
+
+    async def _write_on(self) -> None:
+        """Write until the bookie is dead. On a busy machine a live one may answer too late, which ends its ledgers."""
+        while self.bookie.alive:
+            try:
+                await self.load.write()
+            except* LedgerError:
+                await asyncio.sleep(0.02)
 
     async def life(self, plan: Plan) -> None:
         """Start, verify what earlier lives left, then write until the plan ends it."""
