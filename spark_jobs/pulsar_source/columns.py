@@ -48,7 +48,7 @@ class EntryKind(IntEnum):
 
 
 _MESSAGES, _CHUNK, _ENCRYPTED, _MARKER, _ = map(int, EntryKind)
-_UNREADABLE = (int(EntryKind.UNREADABLE), 0, 0, None, None, None, 0, 0, 0, None)
+_UNREADABLE = (int(EntryKind.UNREADABLE), 0, 0, None, None, None, 0, 0, 0, None, None, None)
 
 ENTRIES = pa.schema(
     [
@@ -63,6 +63,8 @@ ENTRIES = pa.schema(
         ("packed_bytes", pa.int64()),
         ("values_bytes", pa.int64()),
         ("chunk_id", pa.int32()),
+        ("broker_ms", pa.int64()),
+        ("replicated_from", pa.string()),
         ("entry_bytes", pa.int64()),
     ]
 )
@@ -70,7 +72,8 @@ ENTRIES = pa.schema(
 
 ``rows``: rows of the entry in MESSAGES. ``batch_size``: messages in the entry, also in an encrypted batch.
 ``payload_bytes``, ``packed_bytes``: payload before and after compression, without metadata. ``values_bytes``: sum of
-its rows' ``value_bytes``.
+its rows' ``value_bytes``. ``broker_ms``: when the broker received it, null where brokers do not store that.
+``replicated_from``: name of the cluster that it was copied from, empty for one published here.
 """
 MESSAGES = pa.schema(
     [
@@ -83,6 +86,7 @@ MESSAGES = pa.schema(
         ("sequence_id", pa.uint64()),
         ("schema_version", pa.int64()),
         ("key_bytes", pa.binary()),
+        ("ordering_key", pa.binary()),
     ]
 )
 """Columns of messages.
@@ -118,6 +122,7 @@ class EntryColumns:
         self._index = "batch_index" in wanted
         self._value = "value" in wanted
         self._has_other = bool({"properties", "event_ms", "sequence_id"} & set(wanted))
+        self._ordering = "ordering_key" in wanted
         self._schema = bool({"schema_version", "key_bytes"} & set(wanted))
         self._clear()
 
@@ -156,8 +161,12 @@ class EntryColumns:
         if stop - pos < _HEAD_BYTES_MIN:
             raise BatchFormatError("it is cut off")
         magic, number = _MAGIC.unpack_from(buf, pos)
+        broker_ms = None
         if magic == BROKER_METADATA_MAGIC:
             pos += _MAGIC.size + number
+            of_broker = pb.BrokerEntryMetadata.FromString(buf[pos - number : pos])
+            if 0 < of_broker.broker_timestamp <= TIME_MS_MAX:
+                broker_ms = of_broker.broker_timestamp
             if stop - pos < _HEAD_BYTES_MIN:
                 raise BatchFormatError("it is cut off")
             magic, number = _MAGIC.unpack_from(buf, pos)
@@ -207,9 +216,10 @@ class EntryColumns:
         else:
             self._single(metadata, size, None)
         # A list for each column: an object for each entry would keep the garbage collector busy.
-        kinds, all_rows, counts, times, names, codecs, sizes, all_packed, sums, chunks = (
+        kinds, all_rows, counts, times, names, codecs, sizes, all_packed, sums, *others = (
             self._appends
         )
+        chunks, arrivals, origins = others
         kinds(kind)
         all_rows(rows)
         counts(count)
@@ -220,6 +230,8 @@ class EntryColumns:
         all_packed(packed)
         sums(values)
         chunks(chunk)
+        arrivals(broker_ms)
+        origins(metadata.replicated_from)
 
     def _single(self, metadata: pb.MessageMetadata, size: int | None, value: bytes | None) -> None:
         self._sizes.append(size)
@@ -236,6 +248,8 @@ class EntryColumns:
         if self._schema:
             columns["schema_version"].append(version_of(metadata.schema_version))
             columns["key_bytes"].append(key_bytes(metadata))
+        if self._ordering:
+            columns["ordering_key"].append(_ordering_key(metadata))
 
     def _members(self, metadata: pb.MessageMetadata, payload: bytes, pos: int, stop: int) -> int:
         """Open a batch at ``pos..stop`` of ``payload`` and return the bytes of its values. Adds all of it or
@@ -278,6 +292,8 @@ class EntryColumns:
         if self._schema:
             columns["schema_version"] += repeat(version_of(metadata.schema_version), count)
             columns["key_bytes"] += map(key_bytes, members)
+        if self._ordering:
+            columns["ordering_key"] += map(_ordering_key, members)
         return total
 
     def _add_other(
@@ -311,6 +327,10 @@ def _key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> str | None:
     if not key and not metadata.HasField("partition_key"):
         return None
     return None if metadata.null_partition_key else key
+
+
+def _ordering_key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> bytes | None:
+    return metadata.ordering_key if metadata.HasField("ordering_key") else None
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:

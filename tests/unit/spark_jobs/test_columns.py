@@ -27,6 +27,7 @@ MESSAGE = st.builds(
     properties=st.dictionaries(TEXTS, TEXTS, max_size=2),
     event_ms=st.integers(0, 2**41),
     sequence_id=st.integers(0, 2**40),
+    ordering_key=st.none() | st.binary(max_size=3),
 )
 
 
@@ -41,6 +42,7 @@ def entries(draw: st.DrawFn) -> bytes:
         batched=batched,
         compression=draw(st.sampled_from(CODECS)),
         checksum=draw(st.booleans()),
+        extra={"replicated_from": draw(st.sampled_from(["", "east"]))},
     )
     if not draw(st.booleans()):
         return entry
@@ -81,6 +83,8 @@ def test_columns_agree_with_unpack_entry(parts: list[bytes]) -> None:
             "packed_bytes": entry.packed_bytes,
             "values_bytes": sum(len(message.value or b"") for message in entry.messages),
             "chunk_id": None,
+            "broker_ms": entry.broker_metadata and entry.broker_metadata.broker_timestamp,
+            "replicated_from": entry.metadata.replicated_from,
         }
         for i, (part, entry) in enumerate(zip(parts, unpacked, strict=True))
     ]
@@ -95,6 +99,7 @@ def test_columns_agree_with_unpack_entry(parts: list[bytes]) -> None:
             "sequence_id": message.sequence_id,
             "schema_version": None,
             "key_bytes": None if message.key is None else message.key.encode(),
+            "ordering_key": message.ordering_key,
         }
         for entry in unpacked
         for message in entry.messages
