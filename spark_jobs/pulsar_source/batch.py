@@ -16,11 +16,12 @@ from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire.batches import BatchFormatError
 from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, EntryKind, Opened
+from spark_jobs.pulsar_source.connection import connected
 from spark_jobs.pulsar_source.decoded import Decoded, TopicSchemas
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.patience import patiently
-from spark_jobs.pulsar_source.planning import connected, is_listed
+from spark_jobs.pulsar_source.planning import is_listed
 
 log = logging.getLogger(__name__)
 READ_BYTES = 4 << 20
@@ -37,9 +38,9 @@ class TrimmedError(Exception):
     def __init__(self, ledger_range: LedgerRange, next_entry: int) -> None:
         self.entries = ledger_range.last - next_entry + 1
         super().__init__(
-            f"entries {next_entry} to {ledger_range.last} of ledger {ledger_range.ledger_id} were trimmed while the"
-            " topic was read: they were acknowledged, and retention keeps them no longer; to read what is left set"
-            " option failOnDataLoss to false"
+            f"entries {next_entry} to {ledger_range.last} of ledger {ledger_range.ledger_id} were trimmed while"
+            f" {ledger_range.topic} was read: they were acknowledged, and retention keeps them no longer; to read what"
+            " is left set option failOnDataLoss to false"
         )
 
 
@@ -61,11 +62,13 @@ def _rows_of_range(options: Options, ledger_range: LedgerRange) -> Iterator[pa.R
     columns = {_TIMES.get(name, name) for name in options.columns}
     schemas = None
     if {"decoded", "decode_error"} & columns:
-        schemas = TopicSchemas(options.topic)
+        schemas = TopicSchemas(ledger_range.topic)
         columns |= schemas.wanted
     for opened in open_range(options, ledger_range, columns, schemas):
         if opened.problem:
-            raise BatchFormatError(f"ledger {ledger_range.ledger_id}, {opened.problem}")
+            raise BatchFormatError(
+                f"{ledger_range.topic}, ledger {ledger_range.ledger_id}, {opened.problem}"
+            )
         if schemas is None:
             yield rows(opened, ledger_range, options.columns)
         else:
@@ -124,7 +127,7 @@ async def _read(
                         yield opened
                     next_entry = run.first + run.count
         except (NoSuchLedgerError, NoSuchEntryError, ReadError) as error:
-            if await is_listed(store, ledgers, options, ledger_range):
+            if await is_listed(store, ledgers, ledger_range):
                 raise
             trimmed = TrimmedError(ledger_range, next_entry)
             trimmed.__cause__ = error
@@ -154,6 +157,7 @@ def rows(
     count = len(of_message)
     builders = {
         "ledger_id": lambda: pa.repeat(pa.scalar(ledger_range.ledger_id, pa.int64()), count),
+        "topic": lambda: pa.repeat(pa.scalar(ledger_range.topic, pa.string()), count),
         "partition": lambda: pa.repeat(pa.scalar(ledger_range.partition, pa.int32()), count),
         "encrypted": lambda: _is(opened, EntryKind.ENCRYPTED).take(of_message),
         "sequence_id": lambda: messages["sequence_id"].cast(pa.int64(), safe=False),

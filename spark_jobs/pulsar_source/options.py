@@ -1,16 +1,23 @@
 """Options of the ``pulsar`` data source, parsed once on the driver. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from engine.base.errors import InvalidNameError
+from engine.base.names import NamespaceName, TopicName, check_entity
 from engine.base.settings import SettingsError
 from engine.metadata.apart.stores import StoreUrls
-from spark_jobs.analysis import STORE_OPTIONS
+from spark_jobs.analysis import STORE_OPTIONS, AnalysisTarget
 
 ENTRIES_PER_PARTITION = 50_000
 BYTES_PER_PARTITION = 32 << 20
 PARTITIONS_MAX = 10_000
 TOPIC_PREFIX = "persistent://"
+SELECTING = ("topic", "topics", "topicsPattern", "namespace", "tenant")
+"""Options that select topics, of which one is given. ``topicsPattern`` is a regular expression of full names without a
+partition's suffix."""
 COLUMNS = {
     **{"key": "string", "value": "binary", "properties": "map<string, string>"},
     **{"publish_time": "timestamp", "event_time": "timestamp"},
@@ -18,13 +25,14 @@ COLUMNS = {
     **{"chunk_id": "int", "partition": "int", "producer_name": "string", "sequence_id": "bigint"},
     **{"publish_ms": "bigint", "value_bytes": "bigint", "entry_bytes": "bigint"},
     **{"payload_bytes": "bigint", "packed_bytes": "bigint", "compression": "string"},
-    "encrypted": "boolean",
+    **{"encrypted": "boolean", "topic": "string"},
 }
 """Columns of a message, in the order of the rows, with their types in SQL.
 
-``batch_index`` is -1 in an entry that is not a batch, ``chunk_id`` null where the entry is not a chunk. Sizes:
-``value_bytes`` of this message; of its entry ``entry_bytes`` as stored, ``payload_bytes`` before and ``packed_bytes``
-after compression. An encrypted entry is one row, its value the stored bytes and ``value_bytes`` null. A chunk is one
+``topic`` is the full name of the topic, or of its partition with the index ``partition`` (else -1). ``batch_index`` is
+-1 in an entry that is not a batch, ``chunk_id`` null where the entry is not a chunk. Sizes: ``value_bytes`` of this
+message; of its entry ``entry_bytes`` as stored, ``payload_bytes`` before and ``packed_bytes`` after compression. An
+encrypted entry is one row, its value the stored bytes and ``value_bytes`` null. A chunk is one
 row with the chunk's stored bytes; ``value_bytes`` is the whole message's at the first chunk and 0 at the others.
 """
 
@@ -42,11 +50,30 @@ class OptionError(ValueError):
     """An option is missing or out of range; the message names it."""
 
 
+class TopicChoice(NamedTuple):
+    """The topics to read: at most one field is set, none for all topics of the cluster.
+
+    ``topics``: full names. ``pattern``: regular expression of full names without a partition's suffix.
+    """
+
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    namespace: str = ""
+    tenant: str = ""
+
+    @classmethod
+    def of(cls, kind: AnalysisTarget, name: str = "") -> "TopicChoice":
+        """Return the topics of an analysis's target. Raises OptionError for an invalid name."""
+        if kind is AnalysisTarget.CLUSTER:
+            return cls()
+        return _selection({kind.value: name})
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The parsed options.
 
-    - ``topic``: full name
+    - ``selection``: the topics to read
     - ``stores``: the URLs of the metadata stores, as in the brokers' settings
     - ``entries_per_partition``, ``bytes_per_partition``: approximate limits of one task
     - ``last_entries``: number of the newest entries to read, 0 for all
@@ -55,7 +82,7 @@ class Options:
     - ``password``: of the ledgers
     """
 
-    topic: str
+    selection: TopicChoice
     stores: StoreUrls
     entries_per_partition: int = ENTRIES_PER_PARTITION
     bytes_per_partition: int = BYTES_PER_PARTITION
@@ -73,11 +100,9 @@ def column_type(name: str) -> str:
 def parse(options: Mapping[str, str]) -> Options:
     """Parse options. Their names are case-insensitive, because Spark may change their case. Raises OptionError."""
     by_name = {name.lower(): value for name, value in options.items()}
-    topic = by_name.get("topic", "")
-    if not topic.startswith(TOPIC_PREFIX) or topic.count("/") < 4:
-        raise OptionError(
-            f"option topic must be a full name, {TOPIC_PREFIX}tenant/namespace/topic, not {topic!r}"
-        )
+    selection = _selection(by_name)
+    if "metadataurl" in by_name:
+        by_name.setdefault("metadata.url", by_name["metadataurl"])
     metadata, configuration, bookkeeper = STORE_OPTIONS
     try:
         stores = StoreUrls.parse(
@@ -87,7 +112,7 @@ def parse(options: Mapping[str, str]) -> Options:
     except SettingsError as error:
         raise OptionError(str(error)) from error
     return Options(
-        topic=topic,
+        selection=selection,
         stores=stores,
         entries_per_partition=_integer(by_name, "entriesperpartition", ENTRIES_PER_PARTITION, 1),
         bytes_per_partition=_integer(by_name, "bytesperpartition", BYTES_PER_PARTITION, 1),
@@ -96,6 +121,46 @@ def parse(options: Mapping[str, str]) -> Options:
         fail_on_data_loss=_flag(by_name, "failondataloss", True),
         password=by_name.get("ledger.password", "").encode(),
     )
+
+
+def _selection(by_name: Mapping[str, str]) -> TopicChoice:
+    given = [name for name in SELECTING if by_name.get(name.lower())]
+    if len(given) != 1:
+        raise OptionError(
+            f"exactly one of the options {', '.join(SELECTING)} is needed,"
+            f" not {' and '.join(given) or 'none of them'}"
+        )
+    [name] = given
+    value = by_name[name.lower()]
+    try:
+        match name:
+            case "topic":
+                return TopicChoice(topics=(_topic(value),))
+            case "topics":
+                return TopicChoice(topics=tuple(_topic(part.strip()) for part in value.split(",")))
+            case "topicsPattern":
+                return TopicChoice(pattern=_pattern(value))
+            case "namespace":
+                return TopicChoice(namespace=str(NamespaceName.parse(value)))
+            case _:
+                return TopicChoice(tenant=check_entity("tenant", value))
+    except (InvalidNameError, re.error) as error:
+        raise OptionError(f"option {name}: {error}") from error
+
+
+def _topic(text: str) -> str:
+    topic = TopicName.parse(text)
+    if not topic.persistent:
+        raise InvalidNameError(f"{topic} is not persistent: nothing of it is stored")
+    return str(topic)
+
+
+def _pattern(text: str) -> str:
+    """Return the pattern of full names; a short pattern is completed as a short name is."""
+    if "://" not in text:
+        text = f"{TOPIC_PREFIX}{'' if '/' in text else 'public/default/'}{text}"
+    re.compile(text)
+    return text
 
 
 def _integer(by_name: Mapping[str, str], name: str, default: int, low: int) -> int:

@@ -11,15 +11,17 @@ from spark_jobs.pulsar_source.options import BYTES_PER_PARTITION, PARTITIONS_MAX
 
 @dataclass(frozen=True)
 class LedgerRange(InputPartition):
-    """Entries ``first..last`` (both included) of a ledger; ``partition`` of the topic, -1 when it is not partitioned.
+    """Entries ``first..last`` (both included) of a ledger.
 
-    ``extra``: what the topic's record has of the ledger besides, as ``LedgerSpan.extra``.
+    ``topic``: full name of the topic, or of its partition with the index ``partition`` (else -1). ``extra``: what the
+    topic's record has of the ledger besides, as ``LedgerSpan.extra``.
     """
 
     ledger_id: int
     first: int
     last: int
     partition: int = -1
+    topic: str = ""
     extra: bytes = field(default=b"", kw_only=True)
 
     @property

@@ -1,7 +1,7 @@
-"""The ``pulsar`` data source: ``spark.read.format("pulsar")`` reads a topic straight from the bookies.
+"""The ``pulsar`` data source: ``spark.read.format("pulsar")`` reads topics straight from the bookies.
 
-Options: spark_jobs.pulsar_source.options, and ``ranges``, JSON ``[[ledger, first, last, partition], …]``, to read
-ranges that were planned before. Only the columns in ``columns`` are built. Brokers are not involved and nothing is
+Options: spark_jobs.pulsar_source.options, and ``ranges``, JSON ``[[ledger, first, last, partition, topic], …]``, to
+read ranges that were planned before. Only the columns in ``columns`` are built. Brokers are not involved and nothing is
 acknowledged. Values are decoded by the topic's schemas on request, and typed in one more line:
 ``spark.read.format("pulsar").options(…, columns="publish_time,decoded").load()``, then ``.select(from_json("decoded",
 "id BIGINT, customer STRING, at TIMESTAMP").alias("order")).select("order.*")``.
@@ -42,9 +42,9 @@ class PulsarReader(DataSourceReader):
         self._ranges = _ranges(by_name["ranges"]) if "ranges" in by_name else None
 
     def partitions(self) -> list[InputPartition]:
-        from spark_jobs.pulsar_source.planning import plan_topic
+        from spark_jobs.pulsar_source.planning import plan_topics
 
-        ranges = plan_topic(self._options) if self._ranges is None else self._ranges
+        ranges = plan_topics(self._options) if self._ranges is None else self._ranges
         # Spark runs a source without partitions as one task with None; an empty range avoids that case.
         return list(ranges) or [LedgerRange(-1, 0, -1)]
 
@@ -59,8 +59,11 @@ class PulsarReader(DataSourceReader):
 
 def _ranges(text: str) -> list[LedgerRange]:
     try:
-        return [LedgerRange(*(int(part) for part in row)) for row in json.loads(text)]
+        return [
+            LedgerRange(int(ledger_id), int(first), int(last), int(partition), str(topic))
+            for ledger_id, first, last, partition, topic in json.loads(text)
+        ]
     except (ValueError, TypeError) as error:
         raise OptionError(
-            "option ranges must be JSON [[ledger, first, last, partition], …]"
+            "option ranges must be JSON [[ledger, first, last, partition, topic], …]"
         ) from error

@@ -49,11 +49,11 @@ def published(instance: Instance, topic: str) -> list[tuple[str, bytes]]:
 def spark(instance: Instance) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.pulsar_source.source import PulsarDataSource
+    from spark_jobs.pulsar_source import register
 
     instance.control("start", "spark")
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{instance.ports['SPARK']}").create()
-    session.dataSource.register(PulsarDataSource)
+    register(session)
     yield session
     session.stop()
 

@@ -28,7 +28,7 @@ from spark_jobs.jobs.topic_profile.counting import (
 from spark_jobs.jobs.topic_profile.figures import Figures, conclusions_of, summary_of
 from spark_jobs.pulsar_source.options import OptionError, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
-from spark_jobs.pulsar_source.planning import plan_topic
+from spark_jobs.pulsar_source.planning import plan_topics
 
 
 def run(
@@ -46,7 +46,7 @@ def run(
     topic, limit = str(parameters["topic"]), int(parameters["top"])
     options = parse({"topic": topic, "lastEntries": str(parameters["last_entries"]), **context})
     progress(PLANNING, 0, 0)
-    planned = plan_topic(options)
+    planned = plan_topics(options)
     if not planned:
         raise OptionError(f"option topic: {topic} holds no messages")
 

@@ -10,7 +10,7 @@ from engine.base.clock import SystemClock
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
 from engine.net.tls import TLS_FACTORY
-from spark_jobs.pulsar_source import planning
+from spark_jobs.pulsar_source import connection
 from spark_jobs.pulsar_source.access import access_settings
 from spark_jobs.pulsar_source.options import parse
 
@@ -41,8 +41,8 @@ async def test_a_task_connects_by_the_settings_of_its_process(
         given.append(access)
         return MemoryServer(SystemClock()).session(10.0)
 
-    monkeypatch.setattr(planning, "connect_stores", connect)
-    async with planning.connected(parse(OPTIONS).stores) as (_, ledgers):
+    monkeypatch.setattr(connection, "connect_stores", connect)
+    async with connection.connected(parse(OPTIONS).stores) as (_, ledgers):
         assert ledgers._settings.bookie_tls_provider == TLS_FACTORY
     (access,) = given
     assert (access.user, access.password) == ("reader", "a-marked-secret")

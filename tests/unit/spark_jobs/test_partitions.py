@@ -62,7 +62,14 @@ def test_newest_zero_means_everything() -> None:
 @pytest.mark.parametrize(
     ("options", "names"),
     [
-        ({"topic": "hello", "metadata.url": "zk:h:1"}, "option topic must be a full name"),
+        ({"topic": "a/b", "metadata.url": "zk:h:1"}, "option topic: Invalid short topic name"),
+        ({"topic": "non-persistent://a/b/c"}, "option topic: .* is not persistent"),
+        ({"topics": "x, a/b"}, "option topics: Invalid short"),
+        ({"topicsPattern": "orders("}, "option topicsPattern: missing"),
+        ({"namespace": "public"}, "option namespace: Invalid namespace format"),
+        ({"tenant": "a b"}, "option tenant: Invalid tenant name"),
+        ({"metadata.url": "zk:h:1"}, "exactly one of the options topic, .* not none of them"),
+        ({"topic": "x", "topics": "y"}, "exactly one of .*, not topic and topics"),
         ({"topic": "persistent://a/b/c"}, "option metadata.url must be zk:"),
         (
             {

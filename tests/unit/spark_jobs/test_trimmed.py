@@ -10,6 +10,7 @@ import pytest
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError
 from engine.managed.errors import OffloadedError
 from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.metadata.apart.stores import StoreUrls
 from engine.wire import mledger_pb2 as pb
 from engine.wire.batches import Message, pack_entry
 from spark_jobs.jobs.kit import reading
@@ -20,12 +21,13 @@ from spark_jobs.jobs.topic_profile.job import result_of
 from spark_jobs.pulsar_source import batch, planning
 from spark_jobs.pulsar_source.batch import TrimmedError
 from spark_jobs.pulsar_source.columns import EntryColumns, Opened
-from spark_jobs.pulsar_source.options import OptionError, Options, parse
+from spark_jobs.pulsar_source.options import OptionError, Options, TopicChoice, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import NAME, Brokers, Sink, rolling
 
-OPTIONS = Options("persistent://public/default/t", "zk:nowhere:1")
+TOPIC = "persistent://public/default/t"
+OPTIONS = Options(TopicChoice((TOPIC,)), StoreUrls("zk:nowhere:1"))
 opened_first = EntryColumns(COLUMNS).take()
 """pyarrow loads pandas at its first array: not while sessions wait."""
 
@@ -49,7 +51,7 @@ async def topic(
         await sink.settle(number + 1)
 
     @asynccontextmanager
-    async def connected(url: str) -> AsyncIterator[tuple[Any, Any]]:
+    async def connected(stores: StoreUrls) -> AsyncIterator[tuple[Any, Any]]:
         yield brokers.cluster.store, brokers.cluster.client()
 
     monkeypatch.setattr(batch, "connected", connected)
@@ -147,7 +149,7 @@ def test_a_profile_counts_trimmed_entries_and_all_others(monkeypatch: pytest.Mon
     import pyarrow as pa
 
     cells = pa.Table.from_batches(list(cells_of_range(OPTIONS, part, COLUMNS, cells_of, compact)))
-    result = result_of(cells, OPTIONS.topic, [part], 5)
+    result = result_of(cells, TOPIC, [part], 5)
     facts = {row["key"]: row["value"] for row in result["summary"]}
     assert (facts["messages"], facts["entries"], facts["trimmed"]) == (4, 4, 6)
     assert "trimmed" not in {
@@ -166,11 +168,11 @@ def test_rows_of_a_trimmed_range_fail_unless_the_option_permits_it(
         yield
 
     monkeypatch.setattr(batch, "open_range", gone)
-    options = parse({"topic": OPTIONS.topic, "metadata.url": "zk:a:1", "failOnDataLoss": given})
+    options = parse({"topic": TOPIC, "metadata.url": "zk:a:1", "failOnDataLoss": given})
     if given == "true":
         with pytest.raises(TrimmedError, match="failOnDataLoss"):
             list(batch.read_range(options, part))
     else:
         assert list(batch.read_range(options, part)) == []
     with pytest.raises(OptionError, match="failondataloss must be true or false"):
-        parse({"topic": OPTIONS.topic, "metadata.url": "zk:a:1", "failOnDataLoss": "1"})
+        parse({"topic": TOPIC, "metadata.url": "zk:a:1", "failOnDataLoss": "1"})

@@ -138,14 +138,14 @@ EDITS = (
     Edit(
         "a-trimmed-ledger-fails-the-analysis",
         "spark_jobs/pulsar_source/batch.py::_read",
-        "await is_listed(store, ledgers, options, ledger_range)",
+        "await is_listed(store, ledgers, ledger_range)",
         "True",
         (f"{TRIMMED}::test_a_ledger_trimmed_after_planning_is_reported_as_trimmed",),
     ),
     Edit(
         "a-lost-ledger-is-taken-for-a-trimmed-one",
         "spark_jobs/pulsar_source/batch.py::_read",
-        "await is_listed(store, ledgers, options, ledger_range)",
+        "await is_listed(store, ledgers, ledger_range)",
         "False",
         (f"{TRIMMED}::test_a_ledger_that_is_lost_is_no_trimmed_one",),
     ),
