@@ -1,0 +1,40 @@
+"""Progress and result of an analysis that a test runs."""
+
+from pathlib import Path
+from typing import Any
+
+
+class Shown:
+    """Progress that a running analysis reports."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[str, int, int]] = []
+        self.partials: list[dict[str, Any]] = []
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        self.stages.append((stage, done, total))
+
+    def partial(self, result: dict[str, Any]) -> None:
+        self.partials.append(result)
+
+
+class Answer:
+    """The result of an analysis, by key, with what it reported meanwhile."""
+
+    def __init__(self, result: dict[str, Any], shown: Shown, files: Path) -> None:
+        self.result = result
+        self.shown = shown
+        self.files = files
+
+    @property
+    def conclusions(self) -> list[str]:
+        return list(self.result["conclusions"])
+
+    def figure(self, key: str) -> Any:
+        return next(item["value"] for item in self.result["summary"] if item["key"] == key)
+
+    def rows(self, key: str) -> list[dict[str, Any]]:
+        """Return the rows of a table by the keys of its columns."""
+        table = next(table for table in self.result["tables"] if table["key"] == key)
+        names = [column["key"] for column in table["columns"]]
+        return [dict(zip(names, row, strict=True)) for row in table["rows"]]
