@@ -18,7 +18,7 @@ from spark_jobs.pulsar_source.columns import EntryKind
 from spark_jobs.pulsar_source.decoded import TopicSchemas
 from spark_jobs.pulsar_source.options import OptionError, Options, column_type
 from spark_jobs.pulsar_source.partitions import LedgerRange
-from spark_jobs.pulsar_source.planning import plan_topic
+from spark_jobs.pulsar_source.planning import plan_topics
 
 log = logging.getLogger(__name__)
 UNREAD = {"unread": "string", "unread_entries": "bigint"}
@@ -70,9 +70,9 @@ def messages(
 def planned_of(options: Options, progress: Progress) -> list[LedgerRange]:
     """Return the ranges of the selection. Raises OptionError when there are none."""
     progress(PLANNING, 0, 0)
-    planned = plan_topic(options)
+    planned = plan_topics(options)
     if not planned:
-        raise OptionError(f"option topic: {options.topic} holds no messages")
+        raise OptionError("the selected topics hold no messages")
     return planned
 
 
@@ -98,7 +98,7 @@ def rows_of_range(
     wanted = {_MS_OF.get(name, name) for name in of_source}
     schemas = None
     if {"decoded", "decode_error"} & wanted:
-        schemas = TopicSchemas(options.topic)
+        schemas = TopicSchemas(ledger_range.topic)
         wanted |= schemas.wanted
     unread: list[tuple[int, str, int]] = []
     try:
