@@ -1,6 +1,6 @@
-"""The analyses that can be launched, by id."""
+"""The analyses that can be launched, by name."""
 
 from spark_jobs.analysis import Analysis
 from spark_jobs.jobs.topic_profile import TOPIC_PROFILE
 
-ANALYSES: dict[str, Analysis] = {analysis.id: analysis for analysis in (TOPIC_PROFILE,)}
+ANALYSES: dict[str, Analysis] = {analysis.name: analysis for analysis in (TOPIC_PROFILE,)}

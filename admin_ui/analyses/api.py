@@ -26,7 +26,13 @@ from admin_ui.params import window
 from engine.auth.resource_names import Resource, SubscriptionName, TenantName
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.auth.viewer import Viewer
-from engine.base.errors import Forbidden, InvalidField, InvalidNameError, MagnetarError, NotFound
+from engine.base.errors import (
+    Forbidden,
+    InvalidNameError,
+    MagnetarError,
+    NotFound,
+    UnusableField,
+)
 from engine.base.names import NamespaceName, TopicName
 from gateway.clusters.registry import clusters_for
 from gateway.http.auth.access import authorize_needs, viewer_of
@@ -35,7 +41,7 @@ from gateway.http.security import is_of_another_site
 from gateway.http.view import CHANGING_METHODS
 from gateway.jobs import installation, services, targets
 from gateway.jobs.models import JobRun
-from gateway.jobs.rights import Target, TargetKind, need_of, need_of_run, rights_to
+from gateway.jobs.rights import Target, TargetKind, need_of, needs_of_run, rights_to
 
 PIECE_BYTES = 1 << 16
 PARQUET = "application/vnd.apache.parquet"
@@ -45,7 +51,7 @@ RUN_PATH = (Parameter("run_id", place="path"),)
 def _launched(view: Any) -> Target:
     """Return what the analysis reads that a call launches: by its body, or for a call that is not made by its place.
 
-    Raises InvalidField.
+    Raises InvalidField, UnusableField.
     """
     place = getattr(view, "asked_place", None)
     if place is not None:
@@ -55,11 +61,11 @@ def _launched(view: Any) -> Target:
         body = checked(shapes.RunRequest, view.request)
         parameters = services.check_parameters(**body)
         analysis = services.declared(analysis=body["analysis"])
-        known = view.launched = analysis.target, analysis.target_of(parameters)
+        known = view.launched = analysis.target_of(parameters)
         try:
             need_of(known)
         except InvalidNameError as error:
-            raise InvalidField(f"parameters.{analysis.target}", str(error)) from error
+            raise UnusableField(f"parameters.{known[0]}", str(error)) from error
     return known
 
 
@@ -95,8 +101,9 @@ class JobsView(ConsoleView):
     async def may_see(self, run: JobRun) -> bool:
         """Return whether the caller has the right to what a run reads. Raises the errors of the judge."""
         try:
-            cluster = clusters_for(self.request).named(run.cluster)
-            await authorize_needs([need_of_run(run)], self.identity, cluster)
+            for name, needs in needs_of_run(run).items():
+                cluster = clusters_for(self.request).named(name)
+                await authorize_needs(needs, self.identity, cluster)
         except (Forbidden, NotFound, InvalidNameError):
             return False
         return True
@@ -158,15 +165,14 @@ class RunsView(JobsView, InstanceView):
             (OF_CLUSTER,),
             body=shapes.RunRequest,
             success=201,
-            errors=(400, 404, 412),
+            errors=(400, 404, 412, 422),
         ),
     }
 
     @property
     def stored_cluster(self) -> str:
         """The cluster as runs store it."""
-        is_default = self.cluster is clusters_for(self.request).default
-        return "" if is_default else self.cluster.name
+        return targets.stored_name(self.cluster, clusters_for(self.request))
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         """Answer the runs that the caller may see, newest first, without their results."""
@@ -188,13 +194,14 @@ class RunsView(JobsView, InstanceView):
     async def _shown(self, runs: QuerySet[JobRun]) -> list[str]:
         """Return the ids of the runs that the caller may see, in order; those of one target are judged once. At most
         ``runs_max`` are stored."""
-        verdicts: dict[tuple[str, str], bool] = {}
+        verdicts: dict[tuple[str, str, str], bool] = {}
         shown = []
-        async for run_id, analysis, target in runs.values_list("pk", "analysis", "target"):
-            asked = (analysis, target)
+        columns = ("pk", "kind", "target", "also_reads")
+        async for run_id, kind, target, also_reads in runs.values_list(*columns):
+            asked = (kind, target, str(also_reads))
             if asked not in verdicts:
-                run = JobRun(analysis=analysis, target=target, cluster=self.stored_cluster)
-                verdicts[asked] = await self.may_see(run)
+                reads = {"kind": kind, "target": target, "also_reads": also_reads}
+                verdicts[asked] = await self.may_see(JobRun(cluster=self.stored_cluster, **reads))
             if verdicts[asked]:
                 shown.append(run_id)
         return shown
@@ -204,13 +211,18 @@ class RunsView(JobsView, InstanceView):
         body = checked(shapes.RunRequest, request)
         parameters = services.check_parameters(**body)
         await asyncio.to_thread(installation.check_installed)
-        kind = services.declared(analysis=body["analysis"]).target
+        analysis = services.declared(analysis=body["analysis"])
+        kind, _ = analysis.target_of(parameters)
         parameters = await self.work(lambda engine: targets.completed(engine, kind, parameters))
+        parameters, also_reads = await targets.also_read(
+            analysis, parameters, clusters_for(request), self.cluster, self.identity
+        )
         run = await in_thread(services.create)(
             analysis=body["analysis"],
             parameters=parameters,
             user=self.principal,
             cluster=self.stored_cluster,
+            also_reads=also_reads,
         )
         return json_answer(selectors.row(run), status=201)
 

@@ -12,7 +12,7 @@ from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 from gateway.jobs import services
 from gateway.jobs.models import JobRun
-from gateway.jobs.rights import Target, TargetKind, kind_of, rights_to
+from gateway.jobs.rights import Target, TargetKind, rights_to
 
 
 def _group(params: Params) -> str:
@@ -33,13 +33,14 @@ def _target(params: Params) -> Target:
 
 
 async def _run(viewer: Viewer, cluster: Cluster, params: Params) -> dict[str, Any]:
-    """Return a run of the target that was judged for the socket. Raises NotFound for another one: the feed is that of
-    all sockets with these parameters, whose right is to this target alone (A23)."""
+    """Return a run of the target that was judged for the socket. Raises NotFound for another one, and for one that
+    reads more: the feed is that of all sockets with these parameters, whose right is to this target alone (A23)."""
     run: JobRun = await database_sync_to_async(services.get)(run_id=params["id"])
     body = selectors.row(run)
     kind, target = _target(params)
-    # Who may see the cluster may see all runs.
-    judged = kind is TargetKind.CLUSTER or (kind_of(run), run.target) == (kind, target)
+    # Who may see the cluster may see all runs of it. What else a run reads is not judged for the socket.
+    is_of_target = kind is TargetKind.CLUSTER or (run.kind, run.target) == (kind, target)
+    judged = is_of_target and not run.also_reads
     if not judged or body["cluster"] != cluster.name:
         raise services.no_run(params["id"])
     return body

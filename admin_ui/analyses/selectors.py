@@ -6,15 +6,20 @@ from django.conf import settings
 
 from gateway.jobs import services
 from gateway.jobs.models import JobRun, RunState
-from gateway.jobs.rights import kind_of
 
 Body = dict[str, Any]
 
 
 def analyses() -> list[Body]:
     """Return the analyses that can be launched."""
-    fields = ("id", "title", "description", "target", "parameters_schema")
+    fields = ("name", "title", "question", "targets", "parameters")
     return [{name: getattr(analysis, name) for name in fields} for analysis in services.analyses()]
+
+
+def _cluster_name(stored: str) -> str:
+    """Return the name of a cluster as runs store it."""
+    name: str = stored or settings.CLUSTERS[0].name
+    return name
 
 
 def row(run: JobRun, *, with_result: bool = True) -> Body:
@@ -27,9 +32,12 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "id": run.id,
         "analysis": run.analysis,
         "title": run.title,
-        "cluster": run.cluster or settings.CLUSTERS[0].name,
-        "kind": kind_of(run),
+        "cluster": _cluster_name(run.cluster),
+        "kind": run.kind,
         "target": run.target,
+        "also_reads": [
+            {**read, "cluster": _cluster_name(read["cluster"])} for read in run.also_reads
+        ],
         "parameters": run.parameters,
         "state": run.state,
         "stage": services.stage_of(run),
@@ -41,5 +49,6 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "finished_at": run.finished_at,
         "error": run.error or None,
         "result": run.result if with_result else None,
+        "partial": run.partial if with_result else None,
         "downloads": downloads,
     }

@@ -7,11 +7,17 @@ from gateway.jobs.rights import TargetKind
 
 
 class AnalysisShape(s.Serializer[object]):
-    id = s.CharField()
+    name = s.CharField()
     title = s.CharField()
-    description = s.CharField()
-    target = s.CharField(help_text="what it looks at: topic, namespace, tenant or cluster")
-    parameters_schema = s.DictField(help_text="JSON Schema of the parameters")
+    question = s.CharField(help_text="the question that it answers")
+    targets = s.ListField(
+        child=s.CharField(),
+        help_text=(
+            "topic, namespace, tenant or cluster: what it can read; a run names one by the parameter of that name,"
+            " the cluster by none"
+        ),
+    )
+    parameters = s.DictField(help_text="JSON Schema of the parameters")
 
 
 class SparkShape(s.Serializer[object]):
@@ -43,6 +49,11 @@ class DownloadShape(s.Serializer[object]):
     href = s.CharField()
 
 
+class AlsoReadsShape(s.Serializer[object]):
+    cluster = s.CharField()
+    topic = s.CharField()
+
+
 class RunShape(s.Serializer[object]):
     id = s.CharField()
     analysis = s.CharField()
@@ -51,6 +62,9 @@ class RunShape(s.Serializer[object]):
     kind = s.ChoiceField(choices=list(TargetKind), help_text="kind of the target")
     target = s.CharField(
         help_text="full name of the topic, namespace or tenant; empty for the cluster"
+    )
+    also_reads = AlsoReadsShape(
+        many=True, help_text="further topics that it reads; seeing it needs the right to each"
     )
     parameters = s.DictField()
     state = s.ChoiceField(choices=RunState.values)
@@ -64,6 +78,10 @@ class RunShape(s.Serializer[object]):
     error = s.CharField(allow_null=True)
     result = s.DictField(
         allow_null=True, help_text="docs/formats/analysis-result.md; null in lists"
+    )
+    partial = s.DictField(  # type: ignore[assignment]
+        allow_null=True,
+        help_text="what the run has found so far, in the format of a result; kept when it does not succeed",
     )
     downloads = DownloadShape(many=True)
 

@@ -58,6 +58,10 @@ class InvalidField(InvalidRequest):
         self.field = field
 
 
+class UnusableField(InvalidField):
+    """A field of a well-formed request that cannot be used: a value or combination that its operation excludes."""
+
+
 class Forbidden(Refusal):
     """The tenant may not use what the operation refers to."""
 

@@ -31,6 +31,7 @@ from engine.base.errors import (
     PreconditionFailed,
     Unprocessable,
     Unsupported,
+    UnusableField,
 )
 from engine.metadata.apart.routed import OtherStoreUnavailableError
 from engine.metadata.incomplete import IncompleteStoreError
@@ -54,6 +55,7 @@ log = logging.getLogger(__name__)
 
 # The first match wins. The reason None stands for the exception's own text.
 TABLE: list[tuple[type[BaseException], int, str | None]] = [
+    (UnusableField, 422, None),
     (InvalidRequest, 400, None),
     (Forbidden, 403, None),
     (NotFound, 404, None),

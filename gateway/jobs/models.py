@@ -25,15 +25,19 @@ class JobRun(models.Model):
 
     Rows change only by compare-and-set on (attempt, state), so that a late message of a lost worker changes nothing.
     ``lease_until_ms`` is renewed by the worker while the run is running; the worker is lost when it has expired.
-    ``target``: full name of the topic, namespace or tenant that the analysis reads, empty for the cluster.
+    ``kind``, ``target``: what the analysis reads, by its full name, which is empty for the cluster.
     ``cluster``: name of the cluster, empty for the gateway's default one.
+    ``also_reads``: further topics that it reads, each with its ``cluster`` and ``topic``.
+    ``partial``: what the last attempt found so far; of a run that succeeded only the ``result`` is kept.
     """
 
     id = models.CharField(primary_key=True, max_length=16, default=new_run_id, editable=False)
     analysis = models.CharField(max_length=64)
     title = models.CharField(max_length=200)
     cluster = models.CharField(max_length=255, blank=True, default="")
+    kind = models.CharField(max_length=16, default="cluster")
     target = models.CharField(max_length=1024, blank=True, default="", db_index=True)
+    also_reads: "models.JSONField[Any, Any]" = models.JSONField(default=list)
     parameters = models.JSONField()
     state = models.CharField(max_length=16, choices=RunState.choices, default=RunState.QUEUED)
     stage = models.CharField(max_length=200, default="waiting for a worker")
@@ -47,6 +51,7 @@ class JobRun(models.Model):
     finished_at = models.BigIntegerField(null=True)
     created_by = models.CharField(max_length=150, blank=True, default="")
     error = models.TextField(blank=True, default="")
+    partial: "models.JSONField[Any, Any]" = models.JSONField(null=True)
     result: "models.JSONField[Any, Any]" = models.JSONField(null=True)
     downloads: "models.JSONField[Any, Any]" = models.JSONField(default=list)
 

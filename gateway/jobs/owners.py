@@ -11,9 +11,9 @@ from engine.metadata.apart.stores import connect_stores
 from engine.tenancy.access.access_records import AccessRecords
 from engine.tenancy.access.policy_judge import create_judge
 from gateway.environment import ClusterSettings
-from gateway.http.auth.access import rights_are_judged
+from gateway.http.auth.access import Need, rights_are_judged
 from gateway.jobs.models import JobRun
-from gateway.jobs.rights import need_of_run
+from gateway.jobs.rights import needs_of_run
 from gateway.people.acting import super_user_roles
 from gateway.services.engine_link import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S, SESSION_TIMEOUT_S
 
@@ -30,15 +30,16 @@ def check_owner(run: JobRun) -> None:
     """
     if not rights_are_judged() or run.created_by in super_user_roles():
         return
-    verdict = asyncio.run(_judged(run))
-    if not verdict.allowed:
-        raise OwnerRefusedError(
-            f"role {run.created_by!r} may not run this analysis: {verdict.reason}"
-        )
+    for cluster, needs in needs_of_run(run).items():
+        verdict = asyncio.run(_judged(run.created_by, _cluster_named(cluster), needs))
+        if not verdict.allowed:
+            raise OwnerRefusedError(
+                f"role {run.created_by!r} may not run this analysis: {verdict.reason}"
+            )
 
 
-async def _judged(run: JobRun) -> Verdict:
-    cluster = _cluster_of(run)
+async def _judged(role: str, cluster: ClusterSettings, needs: list[Need]) -> Verdict:
+    """Return the first refusal of a role's needs, else the last verdict."""
     async with asyncio.timeout(CALL_TIMEOUT_S):
         store = await connect_stores(
             cluster.stores,
@@ -49,20 +50,20 @@ async def _judged(run: JobRun) -> Verdict:
         try:
             records = AccessRecords(store)
             judge = create_judge(settings.IDENTITY, records, cluster.name)
-            judgement = judge.judge(Identity(run.created_by or None), *need_of_run(run))
-            verdict = judgement if isinstance(judgement, Verdict) else await judgement
+            for action, resource in needs:
+                judgement = judge.judge(Identity(role or None), action, resource)
+                verdict = judgement if isinstance(judgement, Verdict) else await judgement
+                if not verdict.allowed:
+                    break
             await records.close()
             return verdict
         finally:
             await store.close()
 
 
-def _cluster_of(run: JobRun) -> ClusterSettings:
+def _cluster_named(name: str) -> ClusterSettings:
     clusters: dict[str, ClusterSettings] = {item.name: item for item in settings.CLUSTERS}
-    default = next(iter(clusters.values()))
-    cluster = clusters.get(run.cluster) if run.cluster else default
+    cluster = clusters.get(name) if name else next(iter(clusters.values()))
     if cluster is None:
-        raise OwnerRefusedError(
-            f"cluster {run.cluster} is not among the worker's: {', '.join(clusters)}"
-        )
+        raise OwnerRefusedError(f"cluster {name} is not among the worker's: {', '.join(clusters)}")
     return cluster

@@ -10,20 +10,12 @@ from engine.base.names import NamespaceName, TopicName
 from gateway.http.auth.access import Need
 from gateway.jobs.models import JobRun
 from spark_jobs.analysis import AnalysisTarget
-from spark_jobs.catalogue import ANALYSES
 
 T = TypeVar("T")
 K = TypeVar("K", TenantName, NamespaceName, TopicName, WholeCluster)
 TargetKind = AnalysisTarget
 Target = tuple[TargetKind, str]
 """Kind and name of what an analysis reads; the cluster has no name."""
-
-
-def kind_of(run: JobRun) -> TargetKind:
-    """Return the kind of what a run reads: of an analysis that does not exist any more the cluster, whose right
-    includes all others."""
-    known = ANALYSES.get(run.analysis)
-    return TargetKind.CLUSTER if known is None else known.target
 
 
 def need_of(target: Target) -> Need:
@@ -38,9 +30,14 @@ def need_of(target: Target) -> Need:
     return Action.SUPERUSER, CLUSTER
 
 
-def need_of_run(run: JobRun) -> Need:
-    """Return the right that seeing a run needs. Raises InvalidNameError."""
-    return need_of((kind_of(run), run.target))
+def needs_of_run(run: JobRun) -> dict[str, list[Need]]:
+    """Return the rights that seeing a run needs, by the names of clusters as runs store them. Raises
+    InvalidNameError."""
+    needs = {run.cluster: [need_of((TargetKind(run.kind), run.target))]}
+    for read in run.also_reads:
+        topic = need_of((TargetKind.TOPIC, read["topic"]))
+        needs.setdefault(read["cluster"], []).append(topic)
+    return needs
 
 
 def rights_to(target_of: Callable[[T], Target]) -> tuple[Right[T], ...]:

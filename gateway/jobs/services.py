@@ -5,7 +5,7 @@ All changes are made by compare-and-set (J1).
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import close_old_connections, transaction
 from django.db.models import Case, F, QuerySet, Value, When
 
-from engine.base.errors import InvalidField, NotFound
+from engine.base.errors import NotFound, UnusableField
 from engine.base.settings import command
 from gateway.jobs import installation, outputs
 from gateway.jobs.models import JobRun, RunState
@@ -43,49 +43,60 @@ STAGE_CHARACTERS_MAX = 200
 
 
 def declared(*, analysis: str) -> Analysis:
-    """Return the declaration of an analysis. Raises InvalidField."""
+    """Return the declaration of an analysis. Raises UnusableField."""
     known = ANALYSES.get(analysis)
     if known is None:
-        raise InvalidField(
+        raise UnusableField(
             "analysis", f"there is no {analysis!r}; there are: {', '.join(ANALYSES)}"
         )
     return known
 
 
 def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
-    """Return the parameters with defaults filled in. Raises InvalidField."""
+    """Return the parameters with defaults filled in. Raises UnusableField naming the first wrong one."""
     import jsonschema  # Not at the gateway's start, of which it takes a tenth.
 
-    schema = declared(analysis=analysis).parameters_schema
+    schema = declared(analysis=analysis).parameters
     problems = sorted(
         jsonschema.Draft202012Validator(schema).iter_errors(parameters), key=lambda e: list(e.path)
     )
     if problems:
         first = problems[0]
-        field = ".".join(["parameters", *(str(part) for part in first.path)])
-        raise InvalidField(field, first.message)
+        path = ["parameters", *(str(part) for part in first.path)]
+        if first.validator == "required":
+            path.append(next(name for name in first.validator_value if name not in first.instance))
+        raise UnusableField(".".join(path), first.message)
     defaults = {
         key: value["default"] for key, value in schema["properties"].items() if "default" in value
     }
     return {**defaults, **parameters}
 
 
-def create(*, analysis: str, parameters: Any, user: str = "", cluster: str = "") -> JobRun:
-    """Create a queued run and send it to the workers after the transaction. ``cluster`` as in ``JobRun``.
+def create(
+    *,
+    analysis: str,
+    parameters: Any,
+    user: str = "",
+    cluster: str = "",
+    also_reads: Sequence[dict[str, str]] = (),
+) -> JobRun:
+    """Create a queued run and send it to the workers after the transaction. Names of clusters as in ``JobRun``.
 
     ``recover`` sends it again if Celery's broker is unavailable then.
 
-    Raises InvalidField.
+    Raises UnusableField.
     """
     checked = check_parameters(analysis=analysis, parameters=parameters)
     known = declared(analysis=analysis)
-    target = known.target_of(checked)
+    kind, target = known.target_of(checked)
     title = known.title + (f" of {target}" if target else "")
     run = JobRun(
         analysis=analysis,
         title=title[:200],
         cluster=cluster,
+        kind=kind,
         target=target,
+        also_reads=list(also_reads),
         parameters=checked,
         created_at=now_ms(),
         created_by=user,
@@ -262,7 +273,7 @@ def stage_of(run: JobRun) -> str:
 
 def history(*, cluster: str = "", target: str = "", analysis: str = "") -> QuerySet[JobRun]:
     """Return runs of a cluster, newest first, without their results."""
-    runs = JobRun.objects.defer("result").filter(cluster=cluster)
+    runs = JobRun.objects.defer("result", "partial").filter(cluster=cluster)
     if target:
         runs = runs.filter(target=target)
     if analysis:
@@ -280,6 +291,7 @@ def claim(*, run_id: str, attempt: int) -> JobRun | None:
         stage="starting",
         started_at=now_ms(),
         lease_until_ms=now_ms() + LEASE_MS,
+        partial=None,
     )
     # Read by the attempt: a worker that was stopped since the update may have lost the run to the next attempt.
     return JobRun.objects.filter(id=run_id, attempt=attempt).first() if changed else None
@@ -303,6 +315,11 @@ def report(*, run: JobRun, stage: str, done: int, total: int) -> None:
     held.update(stage=stage)
 
 
+def report_partial(*, run: JobRun, result: Mapping[str, Any]) -> None:
+    """Store what the attempt found so far."""
+    _held(run).filter(cancel_requested=False).update(partial=dict(result))
+
+
 def finish(
     *, run: JobRun, state: RunState, error: str = "", result: Any = None, downloads: Any = ()
 ) -> RunState | None:
@@ -319,7 +336,7 @@ def finish(
         "downloads": list(downloads),
     }
     if state is RunState.SUCCEEDED:
-        changes |= {"stage": state.value, "done": F("total")}
+        changes |= {"stage": state.value, "done": F("total"), "partial": None}
     if _held(run).filter(cancel_requested=False).update(**changes):
         return state
     return RunState.CANCELLED if close_cancelled(run=run) else None

@@ -15,7 +15,7 @@ from django.conf import settings
 from engine.base.errors import InvalidField
 from engine.metadata.apart.stores import StoreUrls
 from gateway.jobs.models import JobRun
-from spark_jobs.analysis import store_options
+from spark_jobs.analysis import OTHER, store_options
 from spark_jobs.catalogue import ANALYSES
 
 log = logging.getLogger(__name__)
@@ -147,6 +147,15 @@ def stores_of(cluster: str) -> StoreUrls:
     return urls[cluster]
 
 
+def context_of(run: JobRun) -> dict[str, str]:
+    """Return the options of the stores that a run reads. Raises InvalidField."""
+    context = store_options(stores_of(run.cluster))
+    for read in run.also_reads:
+        if read["cluster"] != run.cluster:
+            context |= store_options(stores_of(read["cluster"]), OTHER)
+    return context
+
+
 def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     """Run the analysis of ``run`` with files in ``staged``; return a result as in docs/formats/analysis-result.md.
 
@@ -161,11 +170,9 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:
-        context = store_options(stores_of(run.cluster))
-        result = analysis.load()(
-            spark, run.parameters, context, progress=progress, output_dir=staged
+        return analysis.load()(
+            spark, run.parameters, context_of(run), progress=progress, output_dir=staged
         )
-        return result
     finally:
         spark.removeProgressHandler(progress.sign)
         spark.removeTag(tag(run))

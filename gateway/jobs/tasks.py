@@ -1,10 +1,12 @@
 """Celery tasks that run an analysis on Spark and keep Spark warm. The state of a run is in the database alone."""
 
 import asyncio
+import json
 import logging
 import os
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import redis
@@ -37,6 +39,9 @@ SILENT_S = 180.0
 """Time after which a run fails without a sign of life from Spark, which reports progress continuously."""
 WARM_S = 660.0
 """Time within which warming Spark must end."""
+PARTIAL_S = 1.0
+"""The shortest time between two partial results of a run."""
+PARTIAL_BYTES_MAX = 1_000_000
 RECOVER_S = 5.0
 SWEEP_S = 600.0
 
@@ -135,6 +140,8 @@ class _Progress:
     def __init__(self, run: JobRun, heartbeat: "_Heartbeat") -> None:
         self._run = run
         self._heartbeat = heartbeat
+        self._shown_s = -PARTIAL_S
+        """The time of the last partial result."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Store the progress of the run and notify the consoles."""
@@ -144,6 +151,22 @@ class _Progress:
         except DatabaseError as error:
             # A busy database may lose a report of progress, but does not end the run.
             log.warning("could not report progress of run %s: %s", self._run.id, error)
+        notify(self._run.id)
+
+    def partial(self, result: Mapping[str, Any]) -> None:
+        """Store an incomplete result and notify the consoles; one that comes within a second is left out."""
+        self._heartbeat.note_sign_of_life()
+        now_s = time.monotonic()
+        if now_s - self._shown_s < PARTIAL_S:
+            return
+        if (size := len(json.dumps(result))) > PARTIAL_BYTES_MAX:
+            log.warning("partial result of run %s has %d bytes: not shown", self._run.id, size)
+            return
+        self._shown_s = now_s
+        try:
+            services.report_partial(run=self._run, result=result)
+        except DatabaseError as error:
+            log.warning("could not store the partial result of run %s: %s", self._run.id, error)
         notify(self._run.id)
 
     def sign(self, **_: Any) -> None:

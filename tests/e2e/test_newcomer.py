@@ -179,7 +179,7 @@ def wait_for(instance: Instance, path: str, done, timeout_s: float):  # type: ig
 
 def test_a_wrong_parameter_is_named(instance: Instance) -> None:
     for parameters, field in (
-        ({}, "parameters"),
+        ({}, "parameters.topic"),
         ({"topic": "nobody-made-this"}, "parameters.topic"),
         ({"topic": "non-persistent://public/default/hello"}, "parameters.topic"),
         ({"topic": "persistent://hello"}, "parameters.topic"),
@@ -188,9 +188,9 @@ def test_a_wrong_parameter_is_named(instance: Instance) -> None:
     ):
         body = {"analysis": "topic-profile", "parameters": parameters}
         status, answer = instance.rest("POST", "/api/v1/runs", body)
-        assert (status, answer["field"]) == (400, field)
+        assert (status, answer["field"]) == (422, field)
     status, answer = instance.rest("POST", "/api/v1/runs", {"analysis": "nope", "parameters": {}})
-    assert (status, answer["field"]) == (400, "analysis")
+    assert (status, answer["field"]) == (422, "analysis")
 
 
 def test_an_empty_topic_is_refused_and_a_short_name_completed(instance: Instance) -> None:
@@ -198,7 +198,7 @@ def test_an_empty_topic_is_refused_and_a_short_name_completed(instance: Instance
     producer = client.create_producer("soon", producer_name="p")
     body = {"analysis": "topic-profile", "parameters": {"topic": "soon"}}
     status, answer = instance.rest("POST", "/api/v1/runs", body)
-    assert (status, answer["field"]) == (400, "parameters.topic")
+    assert (status, answer["field"]) == (422, "parameters.topic")
     assert "holds no messages" in answer["reason"]
     producer.send(b"first")
     client.close()

@@ -113,8 +113,8 @@ CONFIGURATION = (
 @pytest.mark.parametrize("analysis", ANALYSES)
 @pytest.mark.parametrize("name", CONFIGURATION)
 def test_a_run_configures_nothing_of_spark(analysis: str, name: str) -> None:
-    schema = ANALYSES[analysis].parameters_schema
-    given = dict.fromkeys(schema["required"], "t") | {name: "http://evil.example/x.jar"}
+    schema = ANALYSES[analysis].parameters
+    given = dict.fromkeys(schema.get("required", []), "t") | {name: "http://evil.example/x.jar"}
     with pytest.raises(InvalidField, match="parameters"):
         services.check_parameters(analysis=analysis, parameters=given)
 

@@ -1676,14 +1676,19 @@ export interface components {
          * @enum {string}
          */
         AlgorithmEnum: "equally" | "topics" | "flow";
+        AlsoReadsShape: {
+            cluster: string;
+            topic: string;
+        };
         AnalysisShape: {
-            id: string;
+            name: string;
             title: string;
-            description: string;
-            /** @description what it looks at: topic, namespace, tenant or cluster */
-            target: string;
+            /** @description the question that it answers */
+            question: string;
+            /** @description topic, namespace, tenant or cluster: what it can read; a run names one by the parameter of that name, the cluster by none */
+            targets: string[];
             /** @description JSON Schema of the parameters */
-            parameters_schema: {
+            parameters: {
                 [key: string]: unknown;
             };
         };
@@ -3804,6 +3809,8 @@ export interface components {
             kind: components["schemas"]["RunShapeKindEnum"];
             /** @description full name of the topic, namespace or tenant; empty for the cluster */
             target: string;
+            /** @description further topics that it reads; seeing it needs the right to each */
+            also_reads: components["schemas"]["AlsoReadsShape"][];
             parameters: {
                 [key: string]: unknown;
             };
@@ -3820,6 +3827,10 @@ export interface components {
             error: string | null;
             /** @description docs/formats/analysis-result.md; null in lists */
             result: {
+                [key: string]: unknown;
+            } | null;
+            /** @description what the run has found so far, in the format of a result; kept when it does not succeed */
+            partial: {
                 [key: string]: unknown;
             } | null;
             downloads: components["schemas"]["DownloadShape"][];
@@ -10255,6 +10266,14 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

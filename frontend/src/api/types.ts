@@ -51,12 +51,13 @@ export type LastChange = Schemas["LastChangeShape"];
 export type LastChanges = Schemas["LastChanges"];
 
 export type SparkSetup = Schemas["SparkShape"];
-export type Analysis = Omit<Schemas["AnalysisShape"], "parameters_schema"> & {
-  parameters_schema: JsonSchema;
+export type Analysis = Omit<Schemas["AnalysisShape"], "parameters"> & {
+  parameters: JsonSchema;
 };
-export type Run = Omit<Schemas["RunShape"], "parameters" | "result"> & {
+export type Run = Omit<Schemas["RunShape"], "parameters" | "result" | "partial"> & {
   parameters: Record<string, unknown>;
   result: RunResult | null;
+  partial: RunResult | null;
 };
 export type RunPage = Omit<Schemas["RunPage"], "rows"> & { rows: Run[] };
 

@@ -182,7 +182,7 @@ def only_one(environment: Environment, waiting: Callable[[], None]) -> Iterator[
         os.close(folder)
 
 
-class Progress:
+class InstallProgress:
     """Reports of an installation, as JSON in a file that is replaced, and as lines."""
 
     def __init__(self, path: Path | None, say: Callable[[str], None]) -> None:
@@ -231,7 +231,9 @@ def state_of(environment: Environment, progress: Path) -> dict[str, object]:
     return {**body, "state": state}
 
 
-def install(environment: Environment, progress: Progress, *, installed: Callable[[], bool]) -> str:
+def install(
+    environment: Environment, progress: InstallProgress, *, installed: Callable[[], bool]
+) -> str:
     """Install the packages; return the problem, empty when they are there. Blocks for minutes."""
 
     def waiting() -> None:
@@ -251,7 +253,7 @@ def install(environment: Environment, progress: Progress, *, installed: Callable
     return problem
 
 
-def _install(environment: Environment, progress: Progress) -> str:
+def _install(environment: Environment, progress: InstallProgress) -> str:
     cache, marker = environment.prefix / CACHE, environment.prefix / PARTIAL
     (cache / "tmp").mkdir(parents=True, exist_ok=True)
     marker.touch()
@@ -312,7 +314,7 @@ def _call_installer(environment: Environment, cache: Path, arguments: list[str])
     return f"the installation failed (exit {result.returncode}): {reason}. Trying again resumes it"
 
 
-def _watch(cache: Path, progress: Progress, done: threading.Event) -> None:
+def _watch(cache: Path, progress: InstallProgress, done: threading.Event) -> None:
     """Store the size of what was downloaded and unpacked, until ``done``."""
     while not done.wait(REPORT_S):
         try:
@@ -344,7 +346,7 @@ def main(argv: list[str]) -> int:
 
     for missing in missing_for_runs():
         say(f"analyses will not run yet: {missing}")
-    problem = install(environment, Progress(args.progress, say), installed=is_installed)
+    problem = install(environment, InstallProgress(args.progress, say), installed=is_installed)
     say(problem or "Spark is installed: analyses can run")
     return 1 if problem else 0
 

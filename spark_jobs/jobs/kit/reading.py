@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.jobs.kit.cells import CELLS, CELLS_SQL, TRIMMED, Gathered, added, cells
-from spark_jobs.jobs.kit.progress import Progress, counted
+from spark_jobs.jobs.kit.progress import Report, counted
 from spark_jobs.pulsar_source.batch import TrimmedError, open_range
 from spark_jobs.pulsar_source.columns import Opened
 from spark_jobs.pulsar_source.options import Options
@@ -39,7 +39,7 @@ def cells_of_range(
 
 def added_by_spark(
     spark: Any,
-    progress: Progress,
+    progress: Report,
     tasks: Sequence[T],
     read: Callable[[T], Iterator[pa.RecordBatch]],
     reduce: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],

@@ -3,14 +3,14 @@
 from spark_jobs.analysis import Analysis, AnalysisTarget
 
 TOPIC_PROFILE = Analysis(
-    id="topic-profile",
+    name="topic-profile",
     title="Topic profile",
-    description=(
-        "Reads every message of a topic straight from the bookies and shows how many there are, how large,"
-        " how their rate moves, which keys and producers send most, and what batching and compression save."
+    question=(
+        "How many messages does the topic hold, how large are they, how does their rate change, which keys and"
+        " producers send most, and what do batching and compression save?"
     ),
-    target=AnalysisTarget.TOPIC,
-    parameters_schema={
+    targets=(AnalysisTarget.TOPIC,),
+    parameters={
         "type": "object",
         "properties": {
             "topic": {

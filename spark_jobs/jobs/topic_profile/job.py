@@ -69,7 +69,7 @@ def result_of(
     keys, producers = (of_kind(figures.cells, kind) for kind in (Cell.KEY, Cell.PRODUCER))
     return {
         "schema_version": 1,
-        "analysis": TOPIC_PROFILE.id,
+        "analysis": TOPIC_PROFILE.name,
         "input": {
             "topic": topic,
             "ledgers": len({ledger_range.ledger_id for ledger_range in planned}),

@@ -136,6 +136,7 @@ class TwoTenants:
         run = JobRun.objects.create(
             analysis="topic-profile",
             title=text(tenant, "run"),
+            kind="topic",
             target=topic_of(tenant),
             parameters={"p": text(tenant, "parameter")},
             state=RunState.FAILED,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.base import errors
-from engine.base.errors import InvalidField, Refusal
+from engine.base.errors import InvalidField, Refusal, UnusableField
 from engine.metadata.store import StoreUnavailableError
 from gateway.http.errors import describe
 from gateway.http.view import RestView
@@ -36,10 +36,11 @@ def test_every_kind_of_refusal_has_its_status_and_keeps_its_reason() -> None:
     statuses = {
         kind.__name__: describe(kind("why"))
         for kind in kinds
-        if issubclass(kind, Refusal) and kind not in (Refusal, InvalidField)
+        if issubclass(kind, Refusal) and kind is not Refusal and not issubclass(kind, InvalidField)
     }
     assert statuses == {name: (status, "why") for name, status in STATUSES.items()}
     assert describe(InvalidField("count", "missing")) == (400, "count: missing")
+    assert describe(UnusableField("count", "too many")) == (422, "count: too many")
 
 
 @pytest.mark.django_db

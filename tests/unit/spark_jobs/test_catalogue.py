@@ -6,18 +6,42 @@ import sys
 
 import pytest
 
+from engine.base.errors import UnusableField
+from gateway.jobs.services import check_parameters
 from spark_jobs.analysis import Analysis, AnalysisTarget
 from spark_jobs.catalogue import ANALYSES
 
 
-@pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda analysis: analysis.id)
+@pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda analysis: analysis.name)
 def test_each_analysis_has_its_job_and_its_target(analysis: Analysis) -> None:
-    assert ANALYSES[analysis.id] is analysis
+    assert ANALYSES[analysis.name] is analysis
     assert list(inspect.signature(analysis.load()).parameters) == [
         *("spark", "parameters", "context", "progress", "output_dir"),
     ]
-    if analysis.target is not AnalysisTarget.CLUSTER:
-        assert analysis.target in analysis.parameters_schema["required"]
+    properties = analysis.parameters["properties"]
+    named = [kind for kind in AnalysisTarget if kind in properties]
+    assert named == [kind for kind in analysis.targets if kind is not AnalysisTarget.CLUSTER]
+    assert analysis.question.endswith("?")
+    assert {name for read in analysis.also_reads for name in (read.topic, read.cluster)} <= {
+        *("", *properties)
+    }
+    assert len({read.cluster for read in analysis.also_reads if read.cluster}) <= 1
+
+
+@pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda analysis: analysis.name)
+def test_each_analysis_runs_with_a_topic_alone(analysis: Analysis) -> None:
+    given = {"topic": "persistent://public/default/t"}
+    required = analysis.parameters.get("required", [])
+    if set(required) <= {"topic"}:
+        checked = check_parameters(analysis=analysis.name, parameters=given)
+        assert analysis.target_of(checked) == (AnalysisTarget.TOPIC, given["topic"])
+    else:
+        with pytest.raises(UnusableField, match=r"^parameters\.(?!topic)"):
+            check_parameters(analysis=analysis.name, parameters=given)
+
+
+def analysis_of(*targets: AnalysisTarget) -> Analysis:
+    return Analysis("a", "A", "What?", targets, {"properties": {}}, "nowhere")
 
 
 def test_the_catalogue_is_read_without_spark_and_arrow() -> None:
@@ -26,7 +50,22 @@ def test_the_catalogue_is_read_without_spark_and_arrow() -> None:
 
 
 def test_an_analysis_of_the_cluster_has_no_target_among_its_parameters() -> None:
-    whole = Analysis("a", "A", "", AnalysisTarget.CLUSTER, {"properties": {}}, "nowhere")
-    assert whole.target_of({"days": 3}) == ""
-    tenants = Analysis("b", "B", "", AnalysisTarget.TENANT, {"properties": {}}, "nowhere")
-    assert tenants.target_of({"tenant": "public"}) == "public"
+    whole = analysis_of(AnalysisTarget.TENANT, AnalysisTarget.CLUSTER)
+    assert whole.target_of({"days": 3}) == (AnalysisTarget.CLUSTER, "")
+    assert whole.target_of({"tenant": ""}) == (AnalysisTarget.CLUSTER, "")
+    assert whole.target_of({"tenant": "public"}) == (AnalysisTarget.TENANT, "public")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({}, "parameters.topic"),
+        ({"topic": ""}, "parameters.topic"),
+        ({"topic": "t", "namespace": "a/b"}, "parameters.namespace"),
+    ],
+)
+def test_an_analysis_reads_one_target(parameters: dict[str, str], field: str) -> None:
+    either = analysis_of(AnalysisTarget.TOPIC, AnalysisTarget.NAMESPACE)
+    with pytest.raises(UnusableField) as refused:
+        either.target_of(parameters)
+    assert refused.value.field == field

@@ -67,15 +67,15 @@ function Catalogue({ analyses, topic }: { analyses: Analysis[]; topic: string | 
   return (
     <ul className={styles.catalogue}>
       {analyses.map((analysis) => (
-        <li key={analysis.id} className={styles.card}>
+        <li key={analysis.name} className={styles.card}>
           <h2>{analysis.title}</h2>
-          <p>{analysis.description}</p>
+          <p>{analysis.question}</p>
           <Button
             aria-label={`Choose ${analysis.title}`}
             onClick={() =>
               navigate({
                 to: "/analyses/$template/new",
-                params: { template: analysis.id },
+                params: { template: analysis.name },
                 search: { topic },
               })
             }

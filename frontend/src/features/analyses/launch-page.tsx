@@ -23,7 +23,7 @@ export function LaunchPage() {
   const { topic, from } = route.useSearch();
   const catalogue = useQuery(analysesQuery);
   const earlier = useQuery({ ...runQuery(from ?? ""), enabled: from !== undefined });
-  const analysis = catalogue.data?.find((each) => each.id === template);
+  const analysis = catalogue.data?.find((each) => each.name === template);
   const title = analysis?.title ?? template;
   useTitle(`New: ${title}`);
   const given = useMemo(
@@ -68,7 +68,7 @@ export function LaunchPage() {
           </Empty>
         </Panel>
       )}
-      {ready && analysis && <LaunchForm key={`${analysis.id} ${from}`} analysis={analysis} given={given} />}
+      {ready && analysis && <LaunchForm key={`${analysis.name} ${from}`} analysis={analysis} given={given} />}
     </Page>
   );
 }
@@ -86,11 +86,11 @@ export function LaunchForm({
   const navigate = useNavigate();
   const client = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
-  const fields = useMemo(() => fieldsOf(analysis.parameters_schema), [analysis]);
+  const fields = useMemo(() => fieldsOf(analysis.parameters), [analysis]);
   const [values, setValues] = useState<FormValues>(() => initialValues(fields, given));
   const [tried, setTried] = useState(false);
   const launch = useMutation({
-    mutationFn: () => startRun(analysis.id, toParameters(fields, values)),
+    mutationFn: () => startRun(analysis.name, toParameters(fields, values)),
     onSuccess: (run) => {
       client.setQueryData(runQuery(run.id).queryKey, run);
       navigate({ to: "/analyses/runs/$id", params: { id: run.id } });
@@ -98,15 +98,11 @@ export function LaunchForm({
   });
   const topicField = fields.find((field) => field.schema.format === "topic");
   const names = useTopicNames(topicField ? String(values[topicField.name] ?? "").trim() : "");
-  const target = String(values[analysis.target] ?? "").trim();
+  const [kind, target] = targetOf(analysis, values);
   // A name that is being typed is not asked about.
-  const isTarget = target !== "" && (target === given[analysis.target] || names.includes(target));
-  const whyNot = useWhyNot(
-    useCluster(),
-    placeOfTarget(analysis.target, target),
-    isTarget || analysis.target === "cluster",
-  );
-  const why = isTarget || analysis.target === "cluster" ? whyNot("startRun") : null;
+  const isTarget = target === "" ? kind === "cluster" : target === given[kind] || names.includes(target);
+  const whyNot = useWhyNot(useCluster(), placeOfTarget(kind, target), isTarget);
+  const why = isTarget ? whyNot("startRun") : null;
   const problems = validate(fields, values);
   const refused = launch.error instanceof ApiError && launch.error.field ? launch.error : null;
   const refusedField = refused && fields.find((field) => refused.field?.split(".").includes(field.name));
@@ -126,7 +122,7 @@ export function LaunchForm({
   return (
     <Panel title={title}>
       <form ref={form} onSubmit={submit} noValidate className={styles.form}>
-        <p className={styles.about}>{analysis.description}</p>
+        <p className={styles.about}>{analysis.question}</p>
         <SchemaForm
           fields={fields}
           values={values}
@@ -154,6 +150,15 @@ export function LaunchForm({
       </form>
     </Panel>
   );
+}
+
+/** Kind and name of what the form selects so far: the cluster, if it is a target, unless something else is named. */
+function targetOf({ targets }: Analysis, values: FormValues): [string, string] {
+  for (const kind of targets) {
+    const name = String(values[kind] ?? "").trim();
+    if (name !== "") return [kind, name];
+  }
+  return [targets.includes("cluster") ? "cluster" : (targets[0] ?? "cluster"), ""];
 }
 
 /** The error without the field's key before it: the message is shown at the field. */

@@ -26,6 +26,7 @@ const RunResultView = lazy(() =>
   import("./run-result").then((module) => ({ default: module.RunResultView })),
 );
 const route = getRouteApi("/analyses/runs/$id");
+const ALONE_MS = 1_000;
 
 export function RunPage() {
   const { id } = route.useParams();
@@ -33,12 +34,16 @@ export function RunPage() {
   const polling = usePolling();
   const run = useQuery({
     ...query,
-    refetchInterval: ({ state }) => (state.data && isOver(state.data) ? false : polling),
+    refetchInterval: ({ state }) => {
+      if (state.data && isOver(state.data)) return false;
+      return state.data?.also_reads.length ? ALONE_MS : polling;
+    },
   });
-  // The feed is judged by what the run reads, which its GET says.
+  // The feed is judged by the one thing that most runs read; one that reads more is not pushed.
   const { kind, target, cluster } = run.data ?? {};
   const read = { id, kind, target: target || undefined, cluster };
-  useLive("run", read, query.queryKey, { enabled: run.data !== undefined && !isOver(run.data) });
+  const isPushed = run.data !== undefined && !isOver(run.data) && run.data.also_reads.length === 0;
+  useLive("run", read, query.queryKey, { enabled: isPushed });
   useTitle(run.data ? `${run.data.title || run.data.analysis}, ${run.data.state}` : "Run");
   return (
     <Page>
@@ -73,6 +78,7 @@ function Content({ run }: { run: Run }) {
   const over = isOver(run);
   const whyNot = useWhyNot(run.cluster, placeOfTarget(run.kind, run.target));
   const { target } = run;
+  const shown = run.result ?? run.partial;
   const cancel = useMutation({
     mutationFn: () => cancelRun(run.id),
     onSuccess: (after) => {
@@ -139,9 +145,14 @@ function Content({ run }: { run: Run }) {
           <pre className={styles.trace}>{run.error}</pre>
         </Notice>
       )}
-      {run.result && (
+      {!run.result && run.partial && (
+        <Notice tone="info">
+          <p>So far: the result below is incomplete.</p>
+        </Notice>
+      )}
+      {shown && (
         <Suspense fallback={<Loading label="Loading the plots" rows={6} />}>
-          <RunResultView result={run.result} />
+          <RunResultView result={shown} />
         </Suspense>
       )}
       <About run={run} />

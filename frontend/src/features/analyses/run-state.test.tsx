@@ -12,6 +12,7 @@ function run(about: Partial<Run>): Run {
     cluster: "standalone",
     kind: "topic",
     target: "",
+    also_reads: [],
     parameters: {},
     state: "running",
     stage: "",
@@ -23,6 +24,7 @@ function run(about: Partial<Run>): Run {
     finished_at: null,
     error: null,
     result: null,
+    partial: null,
     downloads: [],
     ...about,
   };

@@ -136,11 +136,11 @@ EDITS = (
         "A23",
     ),
     Edit(
-        "a-run-of-a-removed-analysis-counts-as-one-of-its-name",
-        "gateway/jobs/rights.py::kind_of",
-        "return TargetKind.CLUSTER if known is None else known.target",
-        "return TargetKind.TOPIC if known is None else known.target",
-        (f"{RUNS}::test_lists_results_and_files_are_for_those_who_may_read_the_target",),
+        "a-run-is-seen-without-the-right-to-what-it-also-reads",
+        "gateway/jobs/rights.py::needs_of_run",
+        "for read in run.also_reads:",
+        "for read in ():",
+        (f"{RUNS}::test_a_run_that_reads_a_second_topic_needs_the_right_to_both",),
         "A23",
     ),
     Edit(

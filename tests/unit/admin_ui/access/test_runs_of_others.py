@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.forms import model_to_dict
 
 from engine.base.names import NamespaceName
 from engine.tenancy.grants import grant, revoke
@@ -15,6 +16,7 @@ from gateway.clusters.cluster import Cluster
 from gateway.jobs import outputs, services
 from gateway.jobs.models import JobRun, RunState
 from gateway.services.engine_link import Engine
+from spark_jobs.analysis import AlsoReads, Analysis, AnalysisTarget
 from tests.support.access.callers import KEY, SUPERUSER, bearer, by_token
 from tests.support.admin.gateway_client import Answer, Gateway, call, cluster, engine, gateway
 from tests.support.net.socket_pair import SocketPair
@@ -30,7 +32,7 @@ FILE = "keys.parquet"
 def served(
     call: Gateway, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Gateway:
-    """The gateway with runs of a topic of each tenant, of a namespace and tenant, and of an analysis that is gone.
+    """The gateway with runs of a topic of each tenant, and of the cluster.
 
     ``reader`` has consume on the namespace of the first, ``writer`` produce, ``one`` consume on the topic alone.
     """
@@ -45,12 +47,13 @@ def served(
     monkeypatch.setattr(settings, "IDENTITY", by_token(authorization_enabled=True))
     monkeypatch.setattr(outputs, "file_of", lambda run, name: tmp_path / name)
     (tmp_path / FILE).write_bytes(b"PAR1")
-    for number, (analysis, target) in enumerate(
-        [("topic-profile", TOPIC), ("topic-profile", FOREIGN), ("gone", TOPIC)]
+    for number, (kind, target) in enumerate(
+        [("topic", TOPIC), ("topic", FOREIGN), ("cluster", "")]
     ):
         JobRun.objects.create(
             id=f"run{number}",
-            analysis=analysis,
+            analysis="topic-profile",
+            kind=kind,
             title=f"title {number}",
             target=target,
             parameters={},
@@ -119,7 +122,7 @@ def token(role: str, level: str) -> dict[str, str]:
 def test_an_analysis_is_launched_at_level_operate_by_those_who_may_read_its_target(
     role: str, level: str, status: int, served: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def completed(engine: Any, kind: Any, parameters: Any) -> Any:
+    async def completed(engine: Any, kind: Any, parameters: Any, field: str = "") -> Any:
         return parameters
 
     monkeypatch.setattr("admin_ui.analyses.api.targets.completed", completed)
@@ -134,21 +137,66 @@ def test_an_analysis_is_launched_at_level_operate_by_those_who_may_read_its_targ
 
 
 @pytest.mark.parametrize(
-    ("body", "field"),
+    ("body", "status", "field"),
     [
-        ({"analysis": "nope", "parameters": {"topic": TOPIC}}, "analysis"),
-        ({"analysis": "topic-profile"}, "parameters"),
-        ({"analysis": "topic-profile", "parameters": {}}, "parameters"),
-        ({"analysis": "topic-profile", "parameters": {"topic": 3}}, "parameters.topic"),
-        ({"analysis": "topic-profile", "parameters": {"topic": "a://b"}}, "parameters.topic"),
+        ({"analysis": "nope", "parameters": {"topic": TOPIC}}, 422, "analysis"),
+        ({"analysis": "topic-profile"}, 400, "parameters"),
+        ({"analysis": "topic-profile", "parameters": {}}, 422, "parameters.topic"),
+        ({"analysis": "topic-profile", "parameters": {"topic": 3}}, 422, "parameters.topic"),
+        ({"analysis": "topic-profile", "parameters": {"topic": "a://b"}}, 422, "parameters.topic"),
     ],
 )
 def test_a_launch_that_names_no_target_is_refused_by_its_field(
-    body: dict[str, Any], field: str, served: Gateway
+    body: dict[str, Any], status: int, field: str, served: Gateway
 ) -> None:
     for role in (SUPERUSER, "stranger"):
         answer = served("POST", "/api/v1/runs", body, headers=bearer(role))
-        assert (answer.status, answer.json["field"]) == (400, field)
+        assert (answer.status, answer.json["field"]) == (status, field)
+
+
+@pytest.mark.parametrize(
+    ("role", "launched", "shown"), [(SUPERUSER, 201, 200), ("one", 403, 404), ("both", 201, 200)]
+)
+def test_a_run_that_reads_a_second_topic_needs_the_right_to_both(
+    role: str,
+    launched: int,
+    shown: int,
+    served: Gateway,
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def completed(engine: Any, kind: Any, parameters: Any, field: str = "") -> Any:
+        return parameters
+
+    async def granted(engine: Engine) -> None:
+        for tenant in ("t1", "t2"):
+            await grant(engine.store, NamespaceName.of(tenant, "n"), "both", ["consume"])
+
+    cluster.link.run(granted)
+    monkeypatch.setattr("admin_ui.analyses.api.targets.completed", completed)
+    monkeypatch.setattr(services, "in_background", lambda work: None)
+    names = ("topic", "other_topic", "other_cluster")
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    compare = Analysis(
+        *("compare", "Compare", "What differs?", (AnalysisTarget.TOPIC,), schema, "nowhere"),
+        also_reads=(AlsoReads("other_topic", "other_cluster"),),
+    )
+    monkeypatch.setitem(services.ANALYSES, "compare", compare)
+    given = {"topic": TOPIC, "other_topic": FOREIGN}
+    body = {"analysis": "compare", "parameters": given}
+    answer = served("POST", "/api/v1/runs", body, headers=bearer(role))
+    assert answer.status == launched, answer.body
+    if launched != 201:
+        answer = served("POST", "/api/v1/runs", body, headers=bearer(SUPERUSER))
+    run = answer.json
+    assert run["also_reads"] == [{"cluster": "standalone", "topic": FOREIGN}]
+    assert served("GET", f"/api/v1/runs/{run['id']}", headers=bearer(role)).status == shown
+    listed = served("GET", "/api/v1/runs", headers=bearer(role)).json["rows"]
+    assert (run["id"] in {row["id"] for row in listed}) is (shown == 200)
+    for wrong in ({"other_topic": "a://b"}, {"other_cluster": "none"}):
+        body = {"analysis": "compare", "parameters": {**given, **wrong}}
+        answer = served("POST", "/api/v1/runs", body, headers=bearer(SUPERUSER))
+        assert (answer.status, answer.json["field"]) == (422, f"parameters.{next(iter(wrong))}")
 
 
 async def subscribed(pair: SocketPair, **params: str) -> dict[str, Any]:
@@ -172,12 +220,16 @@ async def test_live_pushes_are_for_those_who_may_read_the_target(
         role: await SocketPair(served.application, "/api/v1/live", bearer(role)).opened()
         for role in SEES
     }
+    also = {"also_reads": [{"cluster": "", "topic": FOREIGN}]}
+    run = await JobRun.objects.aget(id="run0")
+    await JobRun.objects.acreate(**{**model_to_dict(run), "id": "run3", "created_at": 3, **also})
     target = {"kind": "topic", "target": TOPIC}
     for role, pair in pairs.items():
         answer = await subscribed(pair, id="run0", **target)
         assert ("data" in answer) is ("run0" in SEES[role]), role
         assert "error" in await subscribed(pair, id="run1", **target), "of another target"
-        assert "error" in await subscribed(pair, id="run2", **target), "of another analysis"
+        assert "error" in await subscribed(pair, id="run2", **target), "of the cluster"
+        assert "error" in await subscribed(pair, id="run3", **target), "reads more"
         assert ("data" in await subscribed(pair, id="run1")) is (role == SUPERUSER)
     reader = pairs["reader"]
     assert "data" in await subscribed(reader, id="run0", **target)

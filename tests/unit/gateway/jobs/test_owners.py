@@ -17,6 +17,9 @@ from tests.support.access.callers import SUPERUSER, by_token
 TOPIC = "persistent://t/n/x"
 
 
+ALSO = {"cluster": "", "topic": "persistent://t/other/x"}
+
+
 async def stored(*args: Any, **named: Any) -> MetadataStore:
     """Return a store in which ``own`` administers the tenant and ``app`` and ``writer`` have grants."""
     store = MemoryServer().session()
@@ -25,6 +28,7 @@ async def stored(*args: Any, **named: Any) -> MetadataStore:
     await create_tenant(store, "t", {"adminRoles": ["own"], "allowedClusters": ["standalone"]})
     namespace = NamespaceName.of("t", "n")
     await create_namespace(store, namespace, {}, cluster="standalone")
+    await create_namespace(store, NamespaceName.of("t", "other"), {}, cluster="standalone")
     await grant(store, namespace, "app", ["consume"])
     await grant(store, namespace, "writer", ["produce"])
     return store
@@ -62,7 +66,7 @@ def test_a_run_starts_while_its_owner_may_read_its_target(
     monkeypatch.setattr(tasks, "_close", end)
     monkeypatch.setattr(owners, "connect_stores", stored)
     heartbeat: Any = None
-    run = JobRun(id="r", analysis="topic-profile", target=TOPIC, created_by=owner)
+    run = JobRun(id="r", analysis="topic-profile", kind="topic", target=TOPIC, created_by=owner)
     tasks._attempt(run, heartbeat)
     assert bool(started) is runs
     [(state, error)] = ends
@@ -73,9 +77,10 @@ def test_a_run_starts_while_its_owner_may_read_its_target(
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (JobRun(analysis="topic-profile", target=TOPIC, created_by="writer"), "lacks consume"),
-        (JobRun(analysis="gone", target=TOPIC, created_by="own"), "no superuser"),
-        (JobRun(analysis="topic-profile", cluster="far", created_by="own"), "cluster far"),
+        (JobRun(kind="topic", target=TOPIC, created_by="writer"), "lacks consume"),
+        (JobRun(kind="cluster", created_by="own"), "no superuser"),
+        (JobRun(kind="topic", target=TOPIC, also_reads=[ALSO], created_by="app"), "lacks consume"),
+        (JobRun(kind="topic", target=TOPIC, cluster="far", created_by="own"), "cluster far"),
     ],
 )
 def test_the_refusal_says_what_is_missing(
@@ -93,4 +98,4 @@ def test_a_run_does_not_start_while_the_right_is_not_known(
     settings.IDENTITY = by_token(authorization_enabled=True)
     monkeypatch.setattr(owners, "connect_stores", away)
     with pytest.raises(StoreUnavailableError):
-        owners.check_owner(JobRun(analysis="topic-profile", target=TOPIC, created_by="app"))
+        owners.check_owner(JobRun(kind="topic", target=TOPIC, created_by="app"))

@@ -11,7 +11,7 @@ from gateway.standalone.on_demand.spark_packages import (
     MODULES,
     PARTIAL,
     Environment,
-    Progress,
+    InstallProgress,
     install,
 )
 from tests.unit.gateway.standalone.on_demand.test_spark_packages import environment, index
@@ -97,7 +97,7 @@ def test_an_index_that_sends_no_package_ends_in_one_line_and_the_next_call_insta
 ) -> None:
     serve.append(answer)
     reports: list[str] = []
-    progress = Progress(None, reports.append)
+    progress = InstallProgress(None, reports.append)
     problem = install(environment, progress, installed=lambda: False)
     assert problem.startswith("the installation failed (exit ")
     assert problem.endswith("Trying again resumes it")
@@ -117,6 +117,6 @@ def test_the_output_of_an_installer_cannot_change_the_terminal(
     uv.unlink()
     uv.write_text("#!/bin/sh\nprintf 'error: \\033]0;owned\\007' >&2\nexit 1\n")
     uv.chmod(0o755)
-    problem = install(environment, Progress(None, print), installed=lambda: False)
+    problem = install(environment, InstallProgress(None, print), installed=lambda: False)
     assert problem.startswith("the installation failed (exit 1): error: ")
     assert problem.isprintable()

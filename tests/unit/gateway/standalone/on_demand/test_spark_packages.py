@@ -22,7 +22,7 @@ from gateway.standalone.on_demand.spark_packages import (
     MODULES,
     PARTIAL,
     Environment,
-    Progress,
+    InstallProgress,
     install,
     state_of,
     wanted_packages,
@@ -112,7 +112,7 @@ def test_pip_installs_where_there_is_no_uv(
     python.chmod(0o755)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     environment = Environment(prefix, str(python), index / "requirements-spark.lock")
-    assert install(environment, Progress(None, print), installed=lambda: False) == ""
+    assert install(environment, InstallProgress(None, print), installed=lambda: False) == ""
     last = (tmp_path / "calls").read_text().splitlines()[-1]
     options = "--disable-pip-version-check install --no-deps --require-hashes -r "
     assert last.startswith(f"{options}{prefix / CACHE}")
