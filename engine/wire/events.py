@@ -11,7 +11,7 @@ from engine.base.ids import Position
 from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.kernels import SendRun
-from engine.wire.varints import read_varint, varint
+from engine.wire.varints import LOW14, SHORT14, read_varint, varint
 
 _HEAD = Struct(">II")
 _INT64_END = 1 << 63
@@ -73,6 +73,9 @@ class Receipt(NamedTuple):
     position: Position
     highest_sequence_id: int = 0
     """Highest sequence id of a batch, 0 where the receipt has none."""
+    run_length: int = 1
+    """Number of receipts that this one stands for. The others have the same sequence id, and highest sequence ids that
+    follow each other, as those of a replicator have; their positions are in the same ledger."""
 
 
 class Delivered(NamedTuple):
@@ -117,9 +120,13 @@ class Receipts(_Frames):
     """SEND_RECEIPTs of any producers of the connection."""
 
     def read(self) -> list[Receipt]:
+        """Parse the frames. Those that ``Receipt.run_length`` is about are compared with the first one, all at once."""
         receipts: list[Receipt] = []
         buf, parse = self.buf, pb.CommandSendReceipt.FromString
-        for start, stop in zip(self.starts, [*self.starts[1:], self.end], strict=True):
+        starts = [*self.starts, self.end]
+        i, last = 0, len(starts) - 1
+        while i < last:
+            start, stop = starts[i], starts[i + 1]
             size = stop - start - 12
             try:
                 # When each length in the frame is one byte, only the body is parsed, which takes half the time.
@@ -137,8 +144,51 @@ class Receipts(_Frames):
                 _position(place) if (ledger_id | entry_id) >> 63 else Position(ledger_id, entry_id)
             )
             highest = receipt.highest_sequence_id
-            receipts.append(Receipt(receipt.producer_id, receipt.sequence_id, position, highest))
+            count = 1
+            if highest and i + 1 < last:
+                count = self._alike(start, stop, last - i, receipt)
+            receipts.append(
+                Receipt(receipt.producer_id, receipt.sequence_id, position, highest, count)
+            )
+            i += count
         return receipts
+
+    def _alike(self, start: int, stop: int, count: int, first: pb.CommandSendReceipt) -> int:
+        """Return how many of the next ``count`` frames ``first``, which is at ``start`` to ``stop``, may stand for."""
+        buf, size = self.buf, stop - start
+        sequence = b"\x08" + varint(first.producer_id) + b"\x10" + varint(first.sequence_id)
+        highest = first.highest_sequence_id
+        field = b"\x20" + varint(highest)
+        id_at = start + 12 + len(sequence)
+        # Apache's brokers send the fields in the order of their numbers.
+        if buf[stop - len(field) : stop] == field:
+            highest_at = stop - len(field) + 1
+        elif buf[id_at : id_at + len(field)] == field:
+            highest_at = id_at + 1
+            id_at += len(field)
+        else:
+            return 1
+        entry_at = id_at + 4 + len(varint(first.message_id.ledgerId))
+        id_stop = id_at + 2 + buf[id_at + 1]
+        if buf[start + 12 : start + 12 + len(sequence)] != sequence or id_stop > stop:
+            return 1
+        # Two bytes of the number are those of a table, as far as the other ones do not change.
+        low, numbers = highest & 16383, SHORT14 if highest < 16384 else LOW14
+        count = min(count, (128 if highest < 128 else 16384) - low)
+        while count > 1:
+            end = start + count * size
+            if end <= self.end:
+                expected = bytearray(buf[start:stop] * count)
+                rising = b"".join(numbers[low : low + count])
+                width = len(rising) // count
+                for k in range(width):
+                    expected[highest_at - start + k :: size] = rising[k::width]
+                for at in range(entry_at, id_stop):
+                    expected[at - start :: size] = buf[at:end:size]
+                if expected == buf[start:end]:
+                    return count
+            count >>= 1
+        return 1
 
 
 class Messages(_Frames):

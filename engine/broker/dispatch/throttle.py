@@ -62,7 +62,7 @@ class Throttle:
 
     def sent(self, view: View) -> None:
         """Charge the limits for ``view``, which is being sent."""
-        if self._holds():
+        if self.limits and self._holds():
             messages, size = view.count if self.by_entry else view.messages, view.size
             for limit in self.limits:
                 limit.charge(messages, size)

@@ -96,6 +96,9 @@ class EphemeralCursor:
     def acknowledge(self, positions: Sequence[Position]) -> None:
         pass
 
+    def acknowledge_run(self, ledger_id: int, first: int, stop: int) -> None:
+        pass
+
     def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:
         return False
 

@@ -398,7 +398,7 @@ class PartitionProducer:
         answered: list[OutgoingMessage] = []
         waiting, partition = self._waiting, self._partition
         self._sent -= len(receipts)
-        for _, _, position, _ in receipts:
+        for _, _, position, *_ in receipts:
             entry = waiting.popleft()
             messages = entry.messages
             if messages is None:

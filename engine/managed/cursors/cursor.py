@@ -145,6 +145,13 @@ class Cursor(CursorReader):
         if acks.acknowledge(start, stop) or changed:
             self._changed()
 
+    def acknowledge_run(self, ledger_id: int, first: int, stop: int) -> None:
+        """Acknowledge the entries ``first`` (inclusive) to ``stop`` of a ledger, as ``acknowledge`` does."""
+        base, entries = self._line.extent(ledger_id)
+        first, stop = max(first, 0), min(stop, entries)
+        if self._acks.acknowledge(base + first, base + stop):
+            self._changed()
+
     def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:
         """Acknowledge part of a batch: 64-bit words (signed or not), bit i set = message i is *not* acknowledged.
 

@@ -4,15 +4,17 @@ Fields are added behind the stored metadata, of which the last occurrence of a f
 decoded and the payload is not touched.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from struct import Struct
 
 from engine.base.crc32c import crc32c
 from engine.base.slices import Slice
 from engine.wire.geo.source_positions import SOURCE_POSITION
-from engine.wire.kernels import CHECKSUM_MAGIC, metadata_span
-from engine.wire.varints import varint
+from engine.wire.kernels import CHECKSUM_MAGIC, LARGE_ENTRY_BYTES, metadata_span
+from engine.wire.varints import LOW14, varint
 
+_HEAD = Struct(">IIHBB")
+"""Front of a SEND: size of the frame and of the command, type, tag and size of its fields."""
 _FRONT = Struct(">HI")
 _SIZE = Struct(">I")
 _PLAIN = Struct(">HII")
@@ -48,39 +50,81 @@ def sent_entry(run: Slice, i: int, origin: bytes, schema_version: bytes | None =
     return _FRONT.pack(CHECKSUM_MAGIC, crc32c(body)) + body
 
 
-def sent_entries(
-    run: Slice, indexes: Sequence[int], origin: bytes, versions: Mapping[int, bytes]
-) -> list[bytes]:
-    """Return the entries at ``indexes`` as ``sent_entry`` does; ``versions``: schema versions by index.
+def sent_frames(
+    run: Slice,
+    indexes: range,
+    origin: bytes,
+    versions: Mapping[int, bytes],
+    producer_id: int,
+    sequence: int,
+) -> tuple[list[bytes | memoryview], list[int]]:
+    """Return SEND frames of the entries at ``indexes``, in parts, and the bytes of each entry in them.
 
-    Entries of a persistent topic in the form that clients send take a third of the time of single ones.
+    The entries are those that ``sent_entry`` returns; ``versions``: schema versions by index. ``sequence``: sequence id
+    of the first one. What entries of one shape have in common is computed once.
     """
-    if run.ledger_id < 0:
-        return [sent_entry(run, i, origin, versions.get(i)) for i in indexes]
-    buf, spans, first = run.buf, run.spans, run.first
-    unpack, pack_size, pack_front = _PLAIN.unpack_from, _SIZE.pack, _FRONT.pack
-    ledger = b"%d:" % run.ledger_id
-    fronts: dict[int, bytes] = {}
-    entries: list[bytes] = []
+    buf, spans, first, counts = run.buf, run.spans, run.first, run.counts
+    unpack, pack_front = _PLAIN.unpack_from, _FRONT.pack
+    producer = b"\x08" + varint(producer_id) + b"\x10"
+    parts: list[bytes | memoryview] = []
+    sizes: list[int] = []
+    shape: tuple[int, ...] = ()
+    prefix = behind_number = whole = place = b""
+    sent, is_large = 0, False
     for i in indexes:
         start, stop = spans[2 * i], spans[2 * i + 1]
         magic, size = 0, 0
-        if stop - start >= 10:
+        if stop - start >= _PLAIN.size:
             magic, _, size = unpack(buf, start)
         behind = start + 10 + size
-        if magic != CHECKSUM_MAGIC or behind > stop or i in versions:
-            entries.append(sent_entry(run, i, origin, versions.get(i)))
+        number = (
+            varint(sequence)
+            if sequence < 16384
+            else LOW14[sequence & 16383] + varint(sequence >> 14)
+        )
+        sequence += 1
+        messages = 1 if counts is None else counts[i]
+        if magic != CHECKSUM_MAGIC or behind > stop or i in versions or run.ledger_id < 0:
+            entry = sent_entry(run, i, origin, versions.get(i))
+            head = producer + number + _messages_field(messages)
+            parts += (_front_of_frame(len(head), len(entry)) + head, entry)
+            sizes.append(len(entry))
             continue
         entry_id = b"%d" % (first + i)
-        digits = len(entry_id)
-        front = fronts.get(digits)
-        if front is None:
-            place_bytes = len(ledger) + digits
-            pair = _KEY + varint(place_bytes) + ledger
-            front = fronts[digits] = origin + b"\x22" + varint(len(pair) + digits) + pair
-        size += len(front) + digits
-        body = b"".join(
-            (pack_size(size), buf[start + 10 : behind], front, entry_id, buf[behind:stop])
-        )
-        entries.append(pack_front(CHECKSUM_MAGIC, crc32c(body)) + body)
-    return entries
+        of_entry = stop - start, size, len(entry_id), len(number), messages
+        if of_entry != shape:
+            shape = of_entry
+            place = origin + _place_field(run.ledger_id, len(entry_id))
+            added = len(place) + len(entry_id)
+            sent, whole = stop - start + added, _SIZE.pack(size + added)
+            behind_number = _messages_field(messages)
+            head_bytes = len(producer) + len(number) + len(behind_number)
+            prefix = _front_of_frame(head_bytes, sent) + producer
+            is_large = stop - behind >= LARGE_ENTRY_BYTES
+        if is_large:
+            body = b"".join((whole, buf[start + 10 : behind], place, entry_id))
+            payload = memoryview(buf)[behind:stop]
+            checksum = crc32c(payload, crc32c(body))
+            parts += (prefix, number, behind_number, pack_front(magic, checksum), body, payload)
+        else:
+            body = b"".join((whole, buf[start + 10 : behind], place, entry_id, buf[behind:stop]))
+            parts += (prefix, number, behind_number, pack_front(magic, crc32c(body)), body)
+        sizes.append(sent)
+    return parts, sizes
+
+
+def _place_field(ledger_id: int, digits: int) -> bytes:
+    """Return the property of a position up to its entry id, which is as many bytes long."""
+    ledger = b"%d:" % ledger_id
+    pair = _KEY + varint(len(ledger) + digits) + ledger
+    return b"\x22" + varint(len(pair) + digits) + pair
+
+
+def _messages_field(messages: int) -> bytes:
+    """Return the number of messages of a SEND, which is left out for a single one."""
+    return b"\x18" + varint(messages) if messages > 1 else b""
+
+
+def _front_of_frame(head_bytes: int, entry_bytes: int) -> bytes:
+    """Return what precedes the fields of a SEND."""
+    return _HEAD.pack(head_bytes + 8 + entry_bytes, head_bytes + 4, 0x0806, 0x32, head_bytes)

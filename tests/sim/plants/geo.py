@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.base.backoff import Backoff
 from engine.base.names import TopicName
-from engine.base.slices import View
+from engine.base.slices import Slice, View
 from engine.broker.context import Context
 from engine.broker.control.geo.remote_clusters import StoredClusters
 from engine.broker.dispatch.facts import EntryFacts
@@ -30,7 +30,8 @@ def passed_when_sent() -> Patches:
 
     async def sending(self: Replicator, producer: ReplicatingProducer, view: View) -> None:
         await send(self, producer, view)
-        self._pass_over([view.run.position(i) for i in view.indexes])
+        for i in view.indexes:
+            self._pass_over(view.run.ledger_id, view.run.first + i, 1)
 
     return [(Replicator, "_send", sending)]
 
@@ -95,9 +96,8 @@ def refused_entry_counts_as_stored() -> Patches:
     real = RawProducer._refused
 
     def refused(self: RawProducer, sequence_id: int, error: RefusedError) -> None:
-        if isinstance(self, ReplicatingProducer) and self._positions:
-            self._last = self._positions.popleft()
-            self._on_stored([self._last])
+        if isinstance(self, ReplicatingProducer) and self._sent:
+            self._pass(1)
         else:
             real(self, sequence_id, error)
 
@@ -110,11 +110,8 @@ def one_receipt_is_for_all_that_was_sent() -> Patches:
 
     def receipts(self: ReplicatingProducer, batch: Sequence[Receipt]) -> None:
         real(self, batch)
-        if batch and self._positions:
-            stored = list(self._positions)
-            self._positions.clear()
-            self._last = stored[-1]
-            self._on_stored(stored)
+        while batch and self._sent:
+            self._pass(len(self._sent[0].sizes) - self._sent[0].done)
 
     return [(ReplicatingProducer, "receipts", receipts)]
 
@@ -201,7 +198,7 @@ def schemas_are_not_registered_there() -> Patches:
     """Leave the version of an entry's schema as it is here."""
 
     async def versions_of(
-        self: Replicator, producer: ReplicatingProducer, view: View
+        self: Replicator, producer: ReplicatingProducer, run: Slice, due: Sequence[range]
     ) -> Mapping[int, bytes]:
         return {}
 

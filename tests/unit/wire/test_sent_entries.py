@@ -8,9 +8,9 @@ from engine.base.slices import Slice
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry, read_metadata, unpack_entry
 from engine.wire.client_commands import send
-from engine.wire.geo.sent_entries import origin_field, sent_entries, sent_entry
+from engine.wire.geo.sent_entries import origin_field, sent_entry, sent_frames
 from engine.wire.geo.source_positions import SOURCE_POSITION, source_position
-from engine.wire.kernels import take_sends
+from engine.wire.kernels import build_sends, take_sends
 from engine.wire.varints import INT64_MAX
 
 ID = st.integers(0, INT64_MAX - 1)
@@ -86,7 +86,20 @@ def test_many_entries_are_as_single_ones(
             versions[i] = b"\0\0\0\0\0\0\0\2"
     run = Slice(buf, spans, len(buf))
     run.ledger_id, run.first = ledger, first
+    run.counts = [1 + i % 3 for i in range(len(rows))] or None
     origin, chosen = origin_field("us"), range(0, len(rows), 2)
-    assert sent_entries(run, chosen, origin, versions) == [
-        sent_entry(run, i, origin, versions.get(i)) for i in chosen
-    ]
+    parts, sizes = sent_frames(run, chosen, origin, versions, 300, 126)
+    entries = [sent_entry(run, i, origin, versions.get(i)) for i in chosen]
+    assert sizes == [len(entry) for entry in entries]
+    counts = None if run.counts is None else [run.counts[i] for i in chosen]
+    sequences = range(126, 126 + len(entries))
+    assert b"".join(parts) == b"".join(build_sends(300, sequences, entries, counts))
+
+
+def test_a_large_payload_is_not_copied() -> None:
+    entry = pack_entry([Message(bytes(range(256)) * 80)], producer_name="p", publish_ms=7)
+    run, origin = run_of(entry, Position(3, 4)), origin_field("us")
+    parts, sizes = sent_frames(run, range(1), origin, {}, 1, 0)
+    assert isinstance(parts[-1], memoryview)
+    sent = sent_entry(run, 0, origin)
+    assert (b"".join(parts), sizes) == (b"".join(build_sends(1, [0], [sent])), [len(sent)])

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
 from typing import Protocol
 
 from engine.admin.link_causes import LinkCause
@@ -17,7 +16,7 @@ from engine.base.backoff import Backoff
 from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import Position
 from engine.base.names import TopicName
-from engine.base.slices import Pick, Slice, View
+from engine.base.slices import Slice, View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.control.counters import Rate, Traffic
@@ -32,12 +31,12 @@ from engine.broker.topics.rates import TopicRates
 from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
 from engine.client.broker_link import BrokerLink
 from engine.client.errors import REFUSALS, ClientError, RefusedError, ServerError
-from engine.client.replicating_producer import ReplicatingProducer
+from engine.client.replicating_producer import ReplicatingProducer, SentRun
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import ManagedLedgerError
 from engine.wire.batches import read_metadata
 from engine.wire.geo.markers import SENT
-from engine.wire.geo.sent_entries import origin_field, sent_entries
+from engine.wire.geo.sent_entries import origin_field, sent_entry
 from engine.wire.kernels import tagged
 
 log = logging.getLogger(__name__)
@@ -169,9 +168,8 @@ class Replicator:
         self._throttle = Throttle(self._wake.set, by_entry=False, holds=lambda: True)
         self.apply_rates()
         self._origin = origin_field(host.context.identity.cluster)
-        self._sizes: dict[Position, tuple[int, int, float]] = {}
-        """Messages, bytes and time of each entry without a receipt, in the order of sending."""
         self._bytes = 0
+        """Bytes that were sent and have no receipt."""
         self._progress_s = 0.0
         """Time at which entries were read last, or none waited."""
         self._producer: ReplicatingProducer | None = None
@@ -192,14 +190,13 @@ class Replicator:
     @property
     def delay_s(self) -> int:
         """Time since the oldest entry without a receipt was sent."""
-        if not self._sizes:
-            return 0
-        return int(self._host.context.clock.monotonic_s() - self._oldest_s)
+        oldest_s = self._producer.oldest_s if self._producer is not None else None
+        return 0 if oldest_s is None else int(self._host.context.clock.monotonic_s() - oldest_s)
 
     @property
-    def _oldest_s(self) -> float:
-        """Time of the oldest entry without a receipt, of which there is one."""
-        return next(iter(self._sizes.values()))[2]
+    def _unanswered(self) -> int:
+        """Number of entries without a receipt of the present producer."""
+        return self._producer.unanswered if self._producer is not None else 0
 
     @property
     def cause(self) -> LinkCause | None:
@@ -252,7 +249,7 @@ class Replicator:
 
     def rest(self) -> None:
         """Disconnect until there is something to send, so that the topic there is not in use because of this one."""
-        if self.connected and not self.backlog and not self._sizes:
+        if self.connected and not self.backlog and not self._unanswered:
             self._resting = True
             self._wake.set()
 
@@ -309,7 +306,6 @@ class Replicator:
                 self._note(f"{type(error).__name__}: {error}", LinkCause.FAILED)
             # A read under way belongs to the time before: none may follow the rewind out of order.
             await self._source.settle()
-            self._sizes.clear()
             self._bytes = 0
             self._source.rewind()
             await asyncio.sleep(backoff.next_s(context.entropy.random()))
@@ -410,17 +406,18 @@ class Replicator:
                 self._progress_s = self._host.context.clock.monotonic_s()
                 backoff.reset()
                 continue
-            self._check_progress()
+            self._check_progress(producer)
             with suppress(TimeoutError):
                 async with asyncio.timeout(STALL_S):
                     await self._wake.wait()
         raise producer.error
 
-    def _check_progress(self) -> None:
+    def _check_progress(self, producer: ReplicatingProducer) -> None:
         """Raise ReplicationBlocked when what was sent has no receipt, or what waits is not read, for too long."""
         now_s = self._host.context.clock.monotonic_s()
-        if self._sizes:
-            since_s, reason = self._oldest_s, "No receipt"
+        oldest_s = producer.oldest_s
+        if oldest_s is not None:
+            since_s, reason = oldest_s, "No receipt"
         elif self.backlog and not self._throttle.stopped and self._source.waiting_for == "append":
             since_s, reason = self._progress_s, "Entries wait, and none was read"
         else:
@@ -434,61 +431,74 @@ class Replicator:
     async def _send(self, producer: ReplicatingProducer, view: View) -> None:
         run = view.run
         special = facts_of(run, ORIGIN | TRANSACTION | MARKER).special
-        indexes: list[int] = []
-        passed: list[Position] = []
+        due: list[range] = []
         markers: set[int] = set()
-        for i in view.indexes:
-            facts = special.get(i)
-            if facts is not None and not self._is_for(facts):
-                if facts.marker is not None and facts.replicated_from == self.remote:
-                    # Each cluster's markers are handled once: by the replicator to that cluster.
-                    await self._read_marker(run, i, facts.marker)
-                passed.append(run.position(i))
-            elif facts is not None and facts.marker is not None:
-                if facts.marker in SENT:
+        if not special and type(view) is View:
+            due.append(range(view.start, view.stop))
+        else:
+            passed: list[range] = []
+            sends, judged = True, None
+            for i in view.indexes:
+                facts = special.get(i)
+                # Facts of one object are of messages that one replicator sent; a marker has its own.
+                if facts is not judged:
+                    sends, judged = facts is None or await self._sends(run, i, facts), facts
+                if sends and facts is not None and facts.marker is not None:
                     markers.add(i)
-                    indexes.append(i)
+                into = due if sends else passed
+                if into and into[-1].stop == i and not markers.intersection((i - 1, i)):
+                    into[-1] = range(into[-1].start, i + 1)
                 else:
-                    passed.append(run.position(i))
-            elif facts is not None and facts.transaction is not None:
-                raise ReplicationBlocked(
-                    f"Entry {run.position(i)} is of a transaction, and transactions are not replicated yet",
-                    LinkCause.TRANSACTION,
-                )
-            else:
-                indexes.append(i)
-        if passed:
-            self._pass_over(passed)
-        if not indexes:
+                    into.append(range(i, i + 1))
+            for some in passed:
+                self._pass_over(run.ledger_id, run.first + some.start, len(some))
+        if not due:
             return
-        versions = await self._versions_of(producer, Pick(run, indexes))
-        if not markers:
-            self._send_part(producer, Pick(run, indexes), versions, are_markers=False)
-            return
-        for are_markers, some in groupby(indexes, markers.__contains__):
-            self._send_part(producer, Pick(run, list(some)), versions, are_markers=are_markers)
+        versions = await self._versions_of(producer, run, due)
+        for part in due:
+            self._send_part(producer, run, part, versions, is_marker=part.start in markers)
 
-    async def _read_marker(self, run: Slice, i: int, kind: int) -> None:
-        if self._markers is not None:
-            await self._markers.received(self.remote, run.position(i), kind, run.entry(i))
+    async def _sends(self, run: Slice, i: int, facts: EntryFacts) -> bool:
+        """Return whether an entry of these facts is sent; handle it if it is a marker of the other cluster.
+
+        Raises ReplicationBlocked for one of a transaction.
+        """
+        if not self._is_for(facts):
+            # Each cluster's markers are handled once: by the replicator to that cluster.
+            if facts.marker is not None and facts.replicated_from == self.remote and self._markers:
+                await self._markers.received(
+                    self.remote, run.position(i), facts.marker, run.entry(i)
+                )
+            return False
+        if facts.marker is not None:
+            return facts.marker in SENT
+        if facts.transaction is not None:
+            raise ReplicationBlocked(
+                f"Entry {run.position(i)} is of a transaction, and transactions are not replicated yet",
+                LinkCause.TRANSACTION,
+            )
+        return True
 
     def _send_part(
         self,
         producer: ReplicatingProducer,
-        due: Pick,
+        run: Slice,
+        part: range,
         versions: Mapping[int, bytes],
         *,
-        are_markers: bool,
+        is_marker: bool = False,
     ) -> None:
-        run, indexes = due.run, due.indexes
-        entries = sent_entries(run, indexes, self._origin, versions)
-        positions = [run.position(i) for i in indexes]
-        counts = None if run.counts is None else [run.counts[i] for i in indexes]
-        self._note_sent(due, positions, entries, are_markers=are_markers)
-        if are_markers:
-            producer.send_markers(positions, entries)
+        """Send a marker, or consecutive messages, and count them as without a receipt."""
+        now_s = self._host.context.clock.monotonic_s()
+        if is_marker:
+            i = part.start
+            entry = sent_entry(run, i, self._origin, versions.get(i))
+            sent = producer.send_marker(run.position(i), entry, now_s)
         else:
-            producer.send_from(positions, entries, counts)
+            sent = producer.send_from(run, part, self._origin, versions, now_s)
+        if sent is not None:
+            self._bytes += sum(sent.sizes)
+        self._throttle.sent(View(run, part.start, part.stop))
 
     def _is_for(self, facts: EntryFacts) -> bool:
         """Return whether an entry of these facts is of this cluster and may be sent to the other one (G3)."""
@@ -496,61 +506,43 @@ class Replicator:
             not facts.replicate_to or self.remote in facts.replicate_to
         )
 
-    def _note_sent(
-        self,
-        view: View,
-        positions: Sequence[Position],
-        entries: Sequence[bytes],
-        *,
-        are_markers: bool = False,
-    ) -> None:
-        """Note entries that are sent: their receipts are awaited."""
-        counts, sizes = view.run.counts, self._sizes
-        now_s, total = self._host.context.clock.monotonic_s(), 0
-        for position, entry, i in zip(positions, entries, view.indexes, strict=True):
-            messages = 0 if are_markers else 1 if counts is None else counts[i]
-            sizes[position] = messages, len(entry), now_s
-            total += len(entry)
-        self._bytes += total
-        self._throttle.sent(view)
-
-    async def _versions_of(self, producer: ReplicatingProducer, view: View) -> dict[int, bytes]:
+    async def _versions_of(
+        self, producer: ReplicatingProducer, run: Slice, due: Sequence[range]
+    ) -> Mapping[int, bytes]:
         """Return the version there of the schema of each entry that has one, by its index; register missing ones."""
-        versions: dict[int, bytes] = {}
-        for i, here in self._versions_named(view).items():
+        named = self._versions_named(run, due)
+        for here in named.values():
             if here not in self._versions:
                 self._versions[here] = await self._remotes.register_schema(
                     producer.link, self._host.name, here
                 )
-            versions[i] = self._versions[here]
-        return versions
+        return {i: self._versions[here] for i, here in named.items()}
 
     @staticmethod
-    def _versions_named(view: View) -> dict[int, bytes]:
+    def _versions_named(run: Slice, due: Sequence[range]) -> dict[int, bytes]:
         """Return the version here of the schema of each entry that names one, by its index."""
-        run = view.run
         named: dict[int, bytes] = {}
-        for i in sorted({*view.indexes}.intersection(tagged(run.buf, run.spans, _SCHEMA_VERSION))):
-            metadata = read_metadata(run.entry(i))
-            if metadata is not None and metadata.HasField("schema_version"):
-                named[i] = metadata.schema_version
+        for i in tagged(run.buf, run.spans, _SCHEMA_VERSION):
+            if any(i in part for part in due):
+                metadata = read_metadata(run.entry(i))
+                if metadata is not None and metadata.HasField("schema_version"):
+                    named[i] = metadata.schema_version
         return named
 
     # --- outcomes -------------------------------------------------------------------------------
 
-    def _stored(self, positions: Sequence[Position]) -> None:
+    def _stored(self, sent: SentRun, count: int) -> None:
         """Pass entries that are stored there."""
-        take, messages, total = self._sizes.pop, 0, 0
-        for position in positions:
-            of_entry, size, _ = take(position)
-            messages += of_entry
-            total += size
-        self._bytes -= total
-        self.sent.messages.total += messages
-        self.sent.bytes.total += total
-        self._pass_over(list(positions))
+        start = sent.done - count
+        size = sum(sent.sizes[start : sent.done])
+        self._bytes -= size
+        self.sent.messages.total += (
+            count if sent.counts is None else sum(sent.counts[start : sent.done])
+        )
+        self.sent.bytes.total += size
+        self._pass_over(sent.ledger_id, sent.first + start, count)
         self._wake.set()
 
-    def _pass_over(self, positions: list[Position]) -> None:
-        self.cursor.acknowledge(positions)
+    def _pass_over(self, ledger_id: int, first: int, count: int) -> None:
+        self.cursor.acknowledge_run(ledger_id, first, first + count)
         self._host.touched()

@@ -4,9 +4,11 @@ Nothing is stored, so nothing is sent again: what the other cluster cannot recei
 without permits.
 """
 
+from collections.abc import Sequence
+
 from engine.base.backoff import Backoff
 from engine.base.errors import MagnetarError
-from engine.base.slices import Pick, View
+from engine.base.slices import Pick, Slice, View
 from engine.broker.control.counters import Rate
 from engine.broker.dispatch.consumer import UNLIMITED
 from engine.broker.dispatch.facts import ORIGIN, facts_of
@@ -21,7 +23,6 @@ from engine.broker.topics.ports import SubscriptionCursor
 from engine.client.broker_link import BrokerLink
 from engine.client.errors import MessageTooLargeError
 from engine.client.replicating_producer import ReplicatingProducer
-from engine.wire.geo.sent_entries import sent_entry
 
 
 class UnstoredReplicator(Replicator):
@@ -59,19 +60,16 @@ class UnstoredReplicator(Replicator):
         if not indexes:
             return
         chosen, producer = Pick(run, indexes), self._producer
-        versions = None if producer is None else self._versions_at_hand(producer, chosen)
+        due = [range(i, i + 1) for i in indexes] if special else [range(view.start, view.stop)]
+        versions = None if producer is None else self._versions_at_hand(producer, run, due)
         if producer is None or versions is None or not self._has_room(producer, chosen):
             self.dropped.total += chosen.messages
             return
-        entries = [sent_entry(run, i, self._origin, versions.get(i)) for i in indexes]
-        counts = None if run.counts is None else [run.counts[i] for i in indexes]
-        positions = producer.next_positions(len(entries))
-        try:
-            producer.send_from(positions, entries, counts)
-        except MessageTooLargeError:
-            self.dropped.total += chosen.messages
-            return
-        self._note_sent(chosen, positions, entries)
+        for part in due:
+            try:
+                self._send_part(producer, run, part, versions)
+            except MessageTooLargeError:
+                self.dropped.total += View(run, part.start, part.stop).messages
 
     def _has_room(self, producer: ReplicatingProducer, view: View) -> bool:
         """Return whether the other broker receives as fast as it is sent to, and the rate permits more."""
@@ -83,10 +81,10 @@ class UnstoredReplicator(Replicator):
         )
 
     def _versions_at_hand(
-        self, producer: ReplicatingProducer, view: View
+        self, producer: ReplicatingProducer, run: Slice, due: Sequence[range]
     ) -> dict[int, bytes] | None:
         """Return versions as ``_versions_of``; None, and register them, while one is not registered there."""
-        named = self._versions_named(view)
+        named = self._versions_named(run, due)
         missing = {here for here in named.values() if here not in self._versions}
         for here in missing - self._registering:
             self._registering.add(here)

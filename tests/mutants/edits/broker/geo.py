@@ -56,8 +56,8 @@ EDITS = (
     Edit(
         "a-replicator-passes-what-it-sent",
         f"{REPLICATOR}._send_part",
-        "producer.send_from(positions, entries, counts)",
-        "producer.send_from(positions, entries, counts); self._pass_over(positions)",
+        "if sent is not None:",
+        "self._pass_over(run.ledger_id, run.first + part.start, len(part))\nif sent is not None:",
         (f"{REPLICATOR_TESTS}::test_g2_nothing_is_passed_before_it_is_stored_there",),
         "G2",
     ),
@@ -88,9 +88,9 @@ EDITS = (
     ),
     Edit(
         "receipts-of-other-positions-count",
-        "engine/client/replicating_producer.py::ReplicatingProducer.receipts",
-        "if waiting and waiting[0] == position:",
-        "if waiting and waiting[0] <= position:",
+        "engine/client/replicating_producer.py::ReplicatingProducer._received",
+        "if first is not None and first.position == position:",
+        "if first is not None and first.position <= position:",
         (
             "unit/client/test_replicating_producer.py::test_a_receipt_of_another_position_ends_the_connection",
         ),
@@ -125,8 +125,8 @@ EDITS = (
     Edit(
         "entries-that-are-not-sent-use-up-the-rate",
         f"{REPLICATOR}._send",
-        "if passed:",
-        "if self._throttle.sent(view) or passed:",
+        "for some in passed:",
+        "self._throttle.sent(view)\nfor some in passed:",
         (f"{REPLICATOR_TESTS}::test_entries_that_are_passed_do_not_count_against_the_rate",),
     ),
     Edit(
@@ -229,7 +229,7 @@ EDITS = (
     Edit(
         "a-link-with-traffic-may-stand-still",
         f"{REPLICATOR}._send_all",
-        "self._check_progress()",
+        "self._check_progress(producer)",
         "pass",
         (
             f"{REPLICATOR_TESTS}::test_g2_a_producer_without_receipts_is_replaced_although_entries_are_appended",
@@ -239,8 +239,8 @@ EDITS = (
     ),
     Edit(
         "a-refused-entry-that-is-repeated-is-passed",
-        "engine/client/replicating_producer.py::ReplicatingProducer.receipts",
-        "if position == self._lost and receipt.position == NOWHERE:",
+        "engine/client/replicating_producer.py::ReplicatingProducer._received",
+        "if lost == position:",
         "if False:",
         (
             "unit/client/test_replicating_producer.py::test_g2_a_refused_entry_that_is_overtaken_and_then_repeated_is_not_stored",
