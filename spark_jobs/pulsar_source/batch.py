@@ -1,22 +1,24 @@
-"""Reading of a ledger's range: entries from the bookies, opened into columns and joined into rows for Spark."""
+"""Reading of ledgers' ranges: entries from the bookies, opened into columns and joined into rows for Spark."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterator
-from functools import partial
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.base.slices import Slice
+from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, ReadError
 from engine.managed.positions import LedgerSpan
-from engine.managed.reading.entry_reader import open_entries
+from engine.managed.reading.entry_reader import EntryReader, open_entries
+from engine.metadata.store import MetadataStore
 from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire.batches import BatchFormatError
 from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, EntryKind, Opened
-from spark_jobs.pulsar_source.connection import connected
+from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.decoded import Decoded, TopicSchemas
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -25,6 +27,8 @@ from spark_jobs.pulsar_source.planning import is_listed
 
 log = logging.getLogger(__name__)
 READ_BYTES = 4 << 20
+TAIL_WAITS_S = (0.1, 0.3, 1.0)
+"""Seconds between the attempts to read an entry at the end of an open ledger."""
 _TIMES = {"publish_time": "publish_ms", "event_time": "event_ms"}
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -84,60 +88,82 @@ def open_range(
 ) -> Iterator[Opened]:
     """Yield all entries of the range, with the ``wanted`` columns of messages.
 
-    Connects at the first item, closes at the end. ``schemas`` are loaded with the versions of each item before it is
-    yielded. Raises LedgerError when an entry cannot be read. When part of the range was trimmed, raises TrimmedError
-    after the entries before that part. An entry that cannot be decoded has the kind UNREADABLE.
+    ``schemas`` are loaded with the versions of each item before it is yielded. Raises LedgerError when an entry cannot
+    be read. When part of the range was trimmed, raises TrimmedError after the entries before that part. An entry that
+    cannot be decoded has the kind UNREADABLE.
     """
-    with asyncio.Runner() as runner:
-        items = _read(options, ledger_range, wanted, schemas)
-        try:
-            while (opened := runner.run(_next(items))) is not None:
-                yield opened
-        finally:
-            runner.run(items.aclose())
+    link = link_to(options.stores)
+    stored = StoredVersions(link.store, link.ledgers, Offloader())
+    columns = EntryColumns(wanted)
+    entries = RangeEntries(link.store, link.ledgers, ledger_range, options.password)
+    trimmed: TrimmedError | None = None
+
+    def loaded(opened: Opened) -> Opened:
+        if schemas is not None:
+            link.run(schemas.load(opened, stored))
+        return opened
+
+    reading = link.start(entries.next())
+    try:
+        while runs := reading.result():
+            reading = link.start(entries.next())  # while these are opened and Spark consumes them
+            for run in runs:
+                yield from map(loaded, columns.add(run))
+    except TrimmedError as error:
+        trimmed = error
+    finally:
+        reading.cancel()
+    if not columns.empty:
+        yield loaded(columns.take())
+    if trimmed is not None:
+        raise trimmed
 
 
-async def _next(items: AsyncGenerator[Opened, None]) -> Opened | None:
-    return await anext(items, None)
+class RangeEntries:
+    """The entries of a range, read in order, a few MB at a time."""
 
+    def __init__(
+        self,
+        store: MetadataStore,
+        ledgers: LedgerClient,
+        ledger_range: LedgerRange,
+        password: bytes = b"",
+    ) -> None:
+        self._store = store
+        self._ledgers = ledgers
+        self._range = ledger_range
+        self._password = password
+        self._next = ledger_range.first
+        self._reader: EntryReader | None = None
 
-async def _read(
-    options: Options,
-    ledger_range: LedgerRange,
-    wanted: Collection[str],
-    schemas: TopicSchemas | None,
-) -> AsyncGenerator[Opened, None]:
-    async with connected(options.stores) as (store, ledgers):
-        stored = StoredVersions(store, ledgers, Offloader())
-        columns = EntryColumns(wanted)
-        next_entry = ledger_range.first
-        trimmed: TrimmedError | None = None
-        try:
-            span = LedgerSpan(ledger_range.ledger_id, extra=ledger_range.extra)
-            reader = await open_entries(ledgers, span, owner=False, password=options.password)
-            while next_entry <= ledger_range.last:
-                # One read at a time: the loop does not run while Spark consumes rows, and a pending read would
-                # time out.
-                for run in await patiently(
-                    partial(reader.read, next_entry, ledger_range.last, READ_BYTES)
-                ):
-                    for opened in columns.add(run):
-                        if schemas is not None:
-                            await schemas.load(opened, stored)
-                        yield opened
-                    next_entry = run.first + run.count
-        except (NoSuchLedgerError, NoSuchEntryError, ReadError) as error:
-            if await is_listed(store, ledgers, ledger_range):
-                raise
-            trimmed = TrimmedError(ledger_range, next_entry)
-            trimmed.__cause__ = error
-        if not columns.empty:
-            opened = columns.take()
-            if schemas is not None:
-                await schemas.load(opened, stored)
-            yield opened
-        if trimmed is not None:
-            raise trimmed
+    async def next(self) -> list[Slice]:
+        """Return the next entries, none at the end. Raises TrimmedError; LedgerError, which names topic and entry."""
+        if self._next > self._range.last:
+            return []
+        waits = iter(TAIL_WAITS_S)
+        while True:
+            try:
+                runs = await patiently(self._read)
+                break
+            except (NoSuchLedgerError, NoSuchEntryError, ReadError) as error:
+                if not await is_listed(self._store, self._range):
+                    raise TrimmedError(self._range, self._next) from error
+                wait_s = next(waits, None) if isinstance(error, NoSuchEntryError) else None
+                if wait_s is None:
+                    error.add_note(f"while {self._range.topic} was read from entry {self._next} on")
+                    raise
+            # The bookies that answered first may not know the end of an open ledger yet.
+            self._reader = None
+            await asyncio.sleep(wait_s)
+        self._next = runs[-1].first + runs[-1].count
+        return runs
+
+    async def _read(self) -> list[Slice]:
+        if self._reader is None:
+            span = LedgerSpan(self._range.ledger_id, extra=self._range.extra)
+            reader = open_entries(self._ledgers, span, owner=False, password=self._password)
+            self._reader = await reader
+        return await self._reader.read(self._next, self._range.last, READ_BYTES)
 
 
 def rows(

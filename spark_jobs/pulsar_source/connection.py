@@ -1,17 +1,26 @@
-"""Connections of the driver and of tasks to the metadata stores and the bookies."""
+"""Connections of a process of Spark, driver or worker, to the metadata stores and the bookies.
 
-from collections.abc import AsyncIterator
+They are kept: a task of a stream would otherwise spend more time on connecting than on reading. They live on an event
+loop in a thread of its own, so that sessions stay alive and reads go on while Spark consumes rows.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
-from engine.managed.factory import ManagedLedgerFactory
-from engine.managed.settings import ManagedSettings
 from engine.metadata.apart.stores import StoreUrls, connect_stores
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import MetadataStore, SessionState
 from engine.net.network import LoopNetwork
 from spark_jobs.pulsar_source.access import access_settings
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -42,12 +51,69 @@ async def connected(stores: StoreUrls) -> AsyncIterator[tuple[MetadataStore, Led
             await ledgers.close()
 
 
-def factory_of(store: MetadataStore, ledgers: LedgerClient) -> ManagedLedgerFactory:
-    """Return a factory that reads what is stored of managed ledgers; it opens none."""
-    return ManagedLedgerFactory(
-        store=store,
-        ledgers=ledgers,
-        clock=SystemClock(),
-        entropy=RandomEntropy(),
-        settings=ManagedSettings(),
-    )
+class Link:
+    """A process's connections to the stores of a cluster and to its bookies."""
+
+    def __init__(self, stores: StoreUrls) -> None:
+        """Connect. Raises StoreUnavailableError, TlsFileError, SettingsError."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._context = connected(stores)
+        try:
+            self.store, self.ledgers = self.run(self._context.__aenter__())
+        except BaseException:
+            self._end()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return self.store.state is not SessionState.EXPIRED
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Begin ``work`` on the loop of the connections."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of ``work``. Blocks."""
+        future = self.start(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # also when Spark interrupts the wait
+            raise
+
+    def close(self) -> None:
+        """Close the connections. Blocks."""
+        try:
+            self.run(self._context.__aexit__(None, None, None))
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+_links: dict[tuple[int, StoreUrls], Link] = {}
+_lock = threading.Lock()
+
+
+def link_to(stores: StoreUrls) -> Link:
+    """Return this process's connections to a cluster; new ones when the session of the kept ones has expired."""
+    key = os.getpid(), stores  # a forked worker has its parent's objects, but none of its threads
+    with _lock:
+        link = _links.get(key)
+        if link is None or not link.alive:
+            if link is not None:
+                link.close()
+            link = _links[key] = Link(stores)
+        return link
+
+
+def close_links() -> None:
+    """Close this process's connections."""
+    with _lock:
+        for key in [key for key in _links if key[0] == os.getpid()]:
+            _links.pop(key).close()

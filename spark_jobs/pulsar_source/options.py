@@ -1,11 +1,14 @@
 """Options of the ``pulsar`` data source, parsed once on the driver. Pure."""
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from engine.base.errors import InvalidNameError
+from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName, check_entity
 from engine.base.settings import SettingsError
 from engine.metadata.apart.stores import StoreUrls
@@ -14,6 +17,7 @@ from spark_jobs.analysis import STORE_OPTIONS, AnalysisTarget
 ENTRIES_PER_PARTITION = 50_000
 BYTES_PER_PARTITION = 32 << 20
 PARTITIONS_MAX = 10_000
+BYTES_PER_TRIGGER_MAX = 1 << 50
 TOPIC_PREFIX = "persistent://"
 SELECTING = ("topic", "topics", "topicsPattern", "namespace", "tenant")
 """Options that select topics, of which one is given. ``topicsPattern`` is a regular expression of full names without a
@@ -69,6 +73,22 @@ class TopicChoice(NamedTuple):
         return _selection({kind.value: name})
 
 
+EARLIEST = "earliest"
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Start or end of a read: a place for each topic in ``places``, ``everywhere`` for the others, or a time.
+
+    A place is EARLIEST, LATEST, or the position of an entry: the first one to read, or the first one not to read.
+    """
+
+    everywhere: Position | str = EARLIEST
+    places: Mapping[str, Position | str] = field(default_factory=dict)
+    time_ms: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The parsed options.
@@ -76,7 +96,13 @@ class Options:
     - ``selection``: the topics to read
     - ``stores``: the URLs of the metadata stores, as in the brokers' settings
     - ``entries_per_partition``, ``bytes_per_partition``: approximate limits of one task
+    - ``partitions_min``: number of tasks to aim at
     - ``last_entries``: number of the newest entries to read, 0 for all
+    - ``start``, ``end``: where to begin and to end in each topic
+    - ``starting_subscription``: name of the subscription to begin at instead, empty for none
+    - ``entries_per_trigger``, ``bytes_per_trigger``: limits of a micro-batch, 0 for none
+    - ``commit_subscription``: name of the subscription that follows a stream's committed batches, empty for none
+    - ``service_url``: of the brokers, which are needed only for ``commit_subscription``
     - ``columns``: names of COLUMNS and SCHEMA_COLUMNS to build
     - ``fail_on_data_loss``: entries trimmed between planning and reading fail the read
     - ``password``: of the ledgers
@@ -86,7 +112,15 @@ class Options:
     stores: StoreUrls
     entries_per_partition: int = ENTRIES_PER_PARTITION
     bytes_per_partition: int = BYTES_PER_PARTITION
+    partitions_min: int = 1
     last_entries: int = 0
+    start: Bound = Bound(EARLIEST)
+    end: Bound = Bound(LATEST)
+    starting_subscription: str = ""
+    entries_per_trigger: int = 0
+    bytes_per_trigger: int = 0
+    commit_subscription: str = ""
+    service_url: str = ""
     columns: tuple[str, ...] = tuple(COLUMNS)
     fail_on_data_loss: bool = True
     password: bytes = b""
@@ -97,8 +131,9 @@ def column_type(name: str) -> str:
     return _KNOWN[name]
 
 
-def parse(options: Mapping[str, str]) -> Options:
-    """Parse options. Their names are case-insensitive, because Spark may change their case. Raises OptionError."""
+def parse(options: Mapping[str, str], start: str = EARLIEST) -> Options:
+    """Parse options. Their names are case-insensitive, because Spark may change their case. ``start``: where to begin
+    without another option. Raises OptionError."""
     by_name = {name.lower(): value for name, value in options.items()}
     selection = _selection(by_name)
     if "metadataurl" in by_name:
@@ -111,8 +146,23 @@ def parse(options: Mapping[str, str]) -> Options:
         )
     except SettingsError as error:
         raise OptionError(str(error)) from error
+    subscription = by_name.get("startingsubscription", "")
+    commit = by_name.get("commitsubscription", "")
+    service_url = by_name.get("service.url", by_name.get("serviceurl", ""))
+    if subscription and _given(by_name, "starting"):
+        raise OptionError("option startingSubscription excludes other options of where to start")
+    if commit and not service_url:
+        raise OptionError("option commitSubscription needs option service.url, that of a broker")
     return Options(
         selection=selection,
+        partitions_min=_integer(by_name, "minpartitions", 1, 1),
+        start=_bound(by_name, "starting", start),
+        end=_bound(by_name, "ending", LATEST),
+        starting_subscription=subscription,
+        entries_per_trigger=_integer(by_name, "maxentriespertrigger", 0, 0),
+        bytes_per_trigger=_integer(by_name, "maxbytespertrigger", 0, 0, BYTES_PER_TRIGGER_MAX),
+        commit_subscription=commit,
+        service_url=service_url,
         stores=stores,
         entries_per_partition=_integer(by_name, "entriesperpartition", ENTRIES_PER_PARTITION, 1),
         bytes_per_partition=_integer(by_name, "bytesperpartition", BYTES_PER_PARTITION, 1),
@@ -163,11 +213,67 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _integer(by_name: Mapping[str, str], name: str, default: int, low: int) -> int:
+def _given(by_name: Mapping[str, str], edge: str) -> list[str]:
+    return [
+        name for name in (f"{edge}offsets", f"{edge}time", f"{edge}timestamp") if name in by_name
+    ]
+
+
+def _bound(by_name: Mapping[str, str], edge: str, default: str) -> Bound:
+    """Return the bound of ``edge`` (starting, ending)."""
+    given = _given(by_name, edge)
+    if not given:
+        return Bound(default)
+    if len(given) > 1:
+        raise OptionError(f"options {' and '.join(given)} exclude each other")
+    [name] = given
+    text = by_name[name].strip()
+    try:
+        if not name.endswith("offsets"):
+            return Bound(time_ms=_time(text))
+        if not text.startswith("{"):
+            return Bound(_place(text))
+        places = json.loads(text)
+        return Bound(default, {_topic(topic): _place(value) for topic, value in places.items()})
+    except (ValueError, InvalidNameError) as error:
+        raise OptionError(f"option {name}: {error}") from error
+
+
+def _place(value: Any) -> Position | str:
+    return str(value) if value in (EARLIEST, LATEST) else position_of(value)
+
+
+def position_of(value: Any) -> Position:
+    """Return the place that ``[ledger, entry]``, ``"ledger:entry"`` or an offset of a stream names. Raises
+    ValueError."""
+    parts = value.get("at") if isinstance(value, Mapping) else value
+    if isinstance(parts, str):
+        parts = parts.split(":")
+    try:
+        ledger_id, entry_id, *_ = (int(part) for part in parts or ())
+    except (ValueError, TypeError):
+        raise ValueError(f"{value!r} is neither {EARLIEST}, {LATEST} nor [ledger, entry]") from None
+    # -1 is Pulsar's place before the first entry.
+    return Position(ledger_id, max(entry_id, 0))
+
+
+def _time(text: str) -> int:
+    """Return milliseconds since the epoch. Raises ValueError."""
+    if text.isdigit():
+        return int(text)
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"{text} has no time zone, such as 2026-01-31T12:00:00Z has")
+    return round(time.timestamp() * 1000)
+
+
+def _integer(
+    by_name: Mapping[str, str], name: str, default: int, low: int, high: int = 1_000_000_000
+) -> int:
     text = by_name.get(name, str(default))
-    if not text.isdigit() or not low <= int(text) <= 1_000_000_000:
+    if not text.isdigit() or not low <= int(text) <= high:
         raise OptionError(
-            f"option {name} must be a whole number from {low} to 1000000000, not {text!r}"
+            f"option {name} must be a whole number from {low} to {high}, not {text!r}"
         )
     return int(text)
 

@@ -5,6 +5,8 @@ read ranges that were planned before. Only the columns in ``columns`` are built.
 acknowledged. Values are decoded by the topic's schemas on request, and typed in one more line:
 ``spark.read.format("pulsar").options(…, columns="publish_time,decoded").load()``, then ``.select(from_json("decoded",
 "id BIGINT, customer STRING, at TIMESTAMP").alias("order")).select("order.*")``.
+
+Modules that connect are imported where they are used: Spark pickles the source to wherever it plans or reads.
 """
 
 import json
@@ -12,10 +14,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from spark_jobs.pulsar_source.options import OptionError, Options, column_type, parse
-from spark_jobs.pulsar_source.partitions import LedgerRange
+from spark_jobs.pulsar_source.partitions import LedgerRange, RangeGroup
+from spark_jobs.pulsar_source.tasks import read_group, tasks_of
 
 
 class PulsarDataSource(DataSource):
@@ -32,6 +40,11 @@ class PulsarDataSource(DataSource):
     def reader(self, schema: Any) -> "PulsarReader":
         return PulsarReader(dict(self.options))
 
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        from spark_jobs.pulsar_source.streams.reader import PulsarStreamReader
+
+        return PulsarStreamReader(dict(self.options))
+
 
 class PulsarReader(DataSourceReader):
     """A reader that plans on the driver and reads in tasks. Equal ranges give equal rows."""
@@ -45,16 +58,11 @@ class PulsarReader(DataSourceReader):
         from spark_jobs.pulsar_source.planning import plan_topics
 
         ranges = plan_topics(self._options) if self._ranges is None else self._ranges
-        # Spark runs a source without partitions as one task with None; an empty range avoids that case.
-        return list(ranges) or [LedgerRange(-1, 0, -1)]
+        # Spark runs a source without partitions as one task with None; an empty one avoids that case.
+        return list(tasks_of(self._options, ranges)) or [RangeGroup(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from spark_jobs.pulsar_source.batch import read_range
-
-        assert isinstance(partition, LedgerRange)
-        if partition.entries == 0:
-            return iter(())
-        return read_range(self._options, partition)
+        return read_group(self._options, partition)
 
 
 def _ranges(text: str) -> list[LedgerRange]:

@@ -1,12 +1,12 @@
 """Entries trimmed between planning and reading: counted, named, and distinguished from lost entries."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.base.slices import Slice
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError
 from engine.managed.errors import OffloadedError
 from engine.managed.ledger import InitialPosition, ManagedLedger
@@ -19,7 +19,7 @@ from spark_jobs.jobs.kit.reading import cells_of_range
 from spark_jobs.jobs.topic_profile.counting import COLUMNS, cells_of, compact
 from spark_jobs.jobs.topic_profile.job import result_of
 from spark_jobs.pulsar_source import batch, planning
-from spark_jobs.pulsar_source.batch import TrimmedError
+from spark_jobs.pulsar_source.batch import RangeEntries, TrimmedError
 from spark_jobs.pulsar_source.columns import EntryColumns, Opened
 from spark_jobs.pulsar_source.options import OptionError, Options, TopicChoice, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -33,9 +33,7 @@ opened_first = EntryColumns(COLUMNS).take()
 
 
 @pytest.fixture
-async def topic(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Brokers, ManagedLedger]]:
+async def topic(tmp_path: Path) -> AsyncIterator[tuple[Brokers, ManagedLedger]]:
     """Twelve messages in ledgers of five, read by no consumer."""
     brokers = Brokers(tmp_path)
     await brokers.start()
@@ -50,12 +48,6 @@ async def topic(
         ledger.append(run_of(entry), sink)
         await sink.settle(number + 1)
 
-    @asynccontextmanager
-    async def connected(stores: StoreUrls) -> AsyncIterator[tuple[Any, Any]]:
-        yield brokers.cluster.store, brokers.cluster.client()
-
-    monkeypatch.setattr(batch, "connected", connected)
-    monkeypatch.setattr(planning, "connected", connected)
     yield brokers, ledger
     await brokers.close()
 
@@ -66,45 +58,50 @@ async def trim_all(ledger: ManagedLedger) -> None:
     await ledger.trim()
 
 
-async def read(part: LedgerRange) -> list[Opened]:
-    return [opened async for opened in batch._read(OPTIONS, part, COLUMNS, None)]
+async def planned_of(brokers: Brokers) -> list[LedgerRange]:
+    return await planning._plan(OPTIONS, brokers.cluster.store, brokers.cluster.client())
+
+
+async def read(brokers: Brokers, part: LedgerRange) -> int:
+    """Read a range and return its number of entries."""
+    entries = RangeEntries(brokers.cluster.store, brokers.cluster.client(), part)
+    count = 0
+    while runs := await entries.next():
+        count += sum(run.count for run in runs)
+    return count
 
 
 async def test_a_ledger_trimmed_after_planning_is_reported_as_trimmed(
     topic: tuple[Brokers, ManagedLedger],
 ) -> None:
-    _, ledger = topic
-    planned = await planning._plan(OPTIONS)
+    brokers, ledger = topic
+    planned = await planned_of(brokers)
     assert [part.entries for part in planned] == [5, 5, 2]
     await trim_all(ledger)
     with pytest.raises(TrimmedError, match=r"entries 0 to 4 of ledger \d+ were trimmed") as raised:
-        await read(planned[0])
+        await read(brokers, planned[0])
     assert raised.value.entries == 5
-    assert sum(opened.entries.num_rows for opened in await read(planned[2])) == 2
+    assert await read(brokers, planned[2]) == 2
 
 
 async def test_entries_read_before_the_trimming_count(
     topic: tuple[Brokers, ManagedLedger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trim the ledger between two reads of a task."""
-    _, ledger = topic
-    [first, *_] = await planning._plan(OPTIONS)
+    brokers, ledger = topic
+    [first, *_] = await planned_of(brokers)
     monkeypatch.setattr(batch, "READ_BYTES", 1)
-    real, reads = batch.patiently, iter(range(10))
+    entries = RangeEntries(brokers.cluster.store, brokers.cluster.client(), first)
+    read_entries = [len(await entries.next()), len(await entries.next())]
 
-    async def until_trimmed(ask: Any) -> Any:
-        if next(reads) == 2:
-            await trim_all(ledger)
-            raise NoSuchEntryError("entry 2")
-        return await real(ask)
+    async def gone() -> list[Slice]:
+        raise NoSuchEntryError("entry 2")
 
-    monkeypatch.setattr(batch, "patiently", until_trimmed)
-    parts = batch._read(OPTIONS, first, COLUMNS, None)
-    rows = 0
+    await trim_all(ledger)
+    monkeypatch.setattr(entries, "_read", gone)
     with pytest.raises(TrimmedError) as raised:
-        async for opened in parts:
-            rows += opened.entries.num_rows
-    assert (rows, raised.value.entries) == (2, 3)
+        await entries.next()
+    assert (read_entries, raised.value.entries) == ([1, 1], 3)
 
 
 async def test_a_ledger_that_is_lost_is_no_trimmed_one(
@@ -112,10 +109,10 @@ async def test_a_ledger_that_is_lost_is_no_trimmed_one(
 ) -> None:
     """Delete the metadata of a ledger that the topic still lists."""
     brokers, _ = topic
-    [first, *_] = await planning._plan(OPTIONS)
+    [first, *_] = await planned_of(brokers)
     await brokers.cluster.client().delete(first.ledger_id)
     with pytest.raises(NoSuchLedgerError):
-        await read(first)
+        await read(brokers, first)
 
 
 async def test_an_offloaded_ledger_that_left_the_bookies_is_no_trimmed_one(
@@ -126,10 +123,10 @@ async def test_an_offloaded_ledger_that_left_the_bookies_is_no_trimmed_one(
     info.offloadContext.bookkeeperDeleted = True
     ledger.line.ledgers[0].extra = info.SerializePartialToString()
     await ledger.update_properties({"stored": "again"})
-    [first, *_] = await planning._plan(OPTIONS)
+    [first, *_] = await planned_of(brokers)
     await brokers.cluster.client().delete(first.ledger_id)
     with pytest.raises(OffloadedError):
-        await read(first)
+        await read(brokers, first)
 
 
 def test_a_profile_counts_trimmed_entries_and_all_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,111 @@
+"""Start and end of a read in each topic: by place, time, or a subscription, which is not touched."""
+
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import NoSuchLedgerError
+from engine.managed.errors import StoredRecordError
+from engine.managed.positions import LedgerLine, LedgerSpan
+from engine.managed.reading.entry_reader import open_entries
+from engine.managed.reading.publish_times import publish_time
+from engine.managed.stored.cursor_entries import last_readable
+from engine.managed.stored.records import CursorRecord, CursorState
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NoNodeError
+from spark_jobs.pulsar_source.offsets import TopicLedgers
+from spark_jobs.pulsar_source.options import EARLIEST, Bound, OptionError, Options
+from spark_jobs.pulsar_source.partitions import LedgerRange
+
+
+async def ranges_of(
+    options: Options, store: MetadataStore, ledgers: LedgerClient, known: TopicLedgers
+) -> list[LedgerRange]:
+    """Return the entries of a topic that the options ask for, in order.
+
+    For ``starting_subscription`` these are the entries that it has not acknowledged; a batch that is acknowledged in
+    part is among them. Raises OptionError, LedgerError, the store's errors.
+    """
+    stop = await place_of(options.end, ledgers, known, options.password)
+    if not options.starting_subscription:
+        start = await place_of(options.start, ledgers, known, options.password)
+        return known.between(start, stop)
+    state = await cursor_state(store, ledgers, known, options.starting_subscription)
+    line = _line_of(known)
+    acks = state.acks(line)
+    ranges = []
+    for first, behind in acks.holes.gaps(acks.mark, line.durable_to):
+        ranges += known.between(line.position(first), min(stop, line.position(behind)))
+    return ranges
+
+
+async def start_of(
+    options: Options, store: MetadataStore, ledgers: LedgerClient, known: TopicLedgers
+) -> Position:
+    """Return the place where a stream begins to read a topic; for ``starting_subscription`` behind all that it has
+    acknowledged without a gap."""
+    if options.starting_subscription:
+        state = await cursor_state(store, ledgers, known, options.starting_subscription)
+        return Position(state.mark_delete[0], state.mark_delete[1] + 1)
+    return await place_of(options.start, ledgers, known, options.password)
+
+
+async def place_of(
+    bound: Bound, ledgers: LedgerClient, known: TopicLedgers, password: bytes = b""
+) -> Position:
+    """Return the place of a bound in a topic."""
+    if bound.time_ms is not None:
+        return await _place_of_time(bound.time_ms, ledgers, known, password)
+    place = bound.places.get(known.topic, bound.everywhere)
+    if isinstance(place, Position):
+        return place
+    return known.start if place == EARLIEST else known.end
+
+
+async def _place_of_time(
+    time_ms: int, ledgers: LedgerClient, known: TopicLedgers, password: bytes
+) -> Position:
+    """Return the place of the first entry published at or after a time, by bisection: entries are assumed to be ordered
+    by their time. An entry without readable metadata counts as older."""
+    line = _line_of(known)
+    extras = {ledger.ledger_id: ledger.extra for ledger in known.ledgers}
+    low, high = line.base, line.durable_to
+    while low < high:
+        middle = (low + high) // 2
+        ledger_id, entry_id = line.position(middle)
+        span = LedgerSpan(ledger_id, extra=extras[ledger_id])
+        reader = await open_entries(ledgers, span, owner=False, password=password)
+        [run, *_] = await reader.read(entry_id, entry_id, 1)
+        try:
+            published_ms = publish_time(run.entry(0))
+        except StoredRecordError:
+            published_ms = -1
+        if published_ms < time_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return line.position(low)
+
+
+def _line_of(known: TopicLedgers) -> LedgerLine:
+    return LedgerLine([LedgerSpan(ledger.ledger_id, ledger.entries) for ledger in known.ledgers])
+
+
+async def cursor_state(
+    store: MetadataStore, ledgers: LedgerClient, known: TopicLedgers, subscription: str
+) -> CursorState:
+    """Return the stored state of a durable subscription, without touching it. Raises OptionError when there is none."""
+    name = TopicName.parse(known.topic).managed_ledger_name
+    try:
+        value, _ = await store.get(paths.cursor(name, subscription))
+    except NoNodeError as error:
+        raise OptionError(
+            f"option startingSubscription: {known.topic} has no durable subscription {subscription}"
+        ) from error
+    record = CursorRecord.decode(value)
+    if record.ledger_id < 0:
+        return record.state
+    try:
+        reader = await ledgers.open(record.ledger_id, recover=False, unconfirmed=True)
+    except NoSuchLedgerError:
+        return record.state
+    return await last_readable(reader, lambda why: None) or record.state
