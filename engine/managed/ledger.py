@@ -25,6 +25,7 @@ from engine.managed.reading import search
 from engine.managed.reading.arrivals import Arrivals
 from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.newest_first import newest_first
+from engine.managed.reading.oldest_first import oldest_first
 from engine.managed.reading.publish_times import publish_time
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig
@@ -362,6 +363,12 @@ class ManagedLedger:
         self._state.check()
         stop = self.line.durable_to if before is None else self.line.ordinal(before)
         return newest_first(self.entries, stop)
+
+    def oldest_first(self, start: Position = EARLIEST) -> AsyncGenerator[tuple[Slice, int], None]:
+        """Iterate over the entries from ``start`` on as a slice and the index in it, as far as readers may be given
+        them. Uses no cursor and no cache. Raises LedgerError."""
+        self._state.check()
+        return oldest_first(self.entries, self.line.ordinal(start))
 
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST) -> Position:
         """Return the last entry published before ``publish_ms``, by the publish time in its metadata. Entries are

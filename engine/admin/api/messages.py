@@ -8,6 +8,7 @@ from typing import Literal
 
 from engine.admin.api.arguments import (
     COUNT_MAX,
+    EARLIEST_MESSAGE,
     LONG_MAX,
     JsonObject,
     MessagePosition,
@@ -72,6 +73,19 @@ class LatestEntries(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
+class NextEntries(OnTopic):
+    """Selection of the entries from the position ``start`` on, bounded as those of ``LatestEntries``."""
+
+    messages: int
+    bytes_max: int
+    start: MessagePosition = EARLIEST_MESSAGE
+
+    def __post_init__(self) -> None:
+        within("messages", self.messages, 1, LATEST_MESSAGES_MAX)
+        within("bytes_max", self.bytes_max, 1, LATEST_BYTES_MAX)
+
+
+@dataclass(frozen=True, slots=True)
 class MessageIdByTime(OnTopic):
     """Time at or after which the message was published, epoch milliseconds."""
 
@@ -92,4 +106,7 @@ EXAMINE = Operation("examine", Examine, JsonObject, CONSUME, reads=True)
 LATEST_ENTRIES = Operation("latest_entries", LatestEntries, JsonObject, CONSUME, reads=True)
 """Complete stored entries, newest first: ``{"entries": [[ledger, entry, base64]], "more": bool}``; ``more``: there may
 be earlier entries. No subscription and no cache is affected."""
+NEXT_ENTRIES = Operation("next_entries", NextEntries, JsonObject, CONSUME, reads=True)
+"""As LATEST_ENTRIES, oldest first: ``{"entries": [[ledger, entry, base64]], "more": bool, "next": [ledger, entry]}``.
+``next``: where the entries behind them begin, also those that do not exist yet."""
 MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, CONSUME, reads=True)

@@ -358,6 +358,11 @@ class EphemeralLog:
     ) -> AsyncGenerator[tuple[Slice, int], None]:
         raise _refused("Reading messages")
 
+    def oldest_first(
+        self, start: Position = EARLIEST, /
+    ) -> AsyncGenerator[tuple[Slice, int], None]:
+        raise _refused("Reading messages")
+
     async def update_properties(self, changes: dict[str, str | None], /) -> None:
         raise _refused("Properties")
 

@@ -141,6 +141,10 @@ class ReadableLog(Protocol):
         self, before: Position | None = None, /
     ) -> AsyncGenerator[tuple[Slice, int], None]: ...
 
+    def oldest_first(
+        self, start: Position = EARLIEST, /
+    ) -> AsyncGenerator[tuple[Slice, int], None]: ...
+
 
 class AdministeredLog(Protocol):
     """The upkeep of a log and its end."""

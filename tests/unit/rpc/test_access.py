@@ -58,7 +58,7 @@ TABLE = {
     "produce of topic": "register_schema",
     "consume of topic": """
         backlog_size durable_subscriptions examine last_changes last_message_id latest_entries message_by_id
-        message_id_by_time subscriptions traces
+        message_id_by_time next_entries subscriptions traces
     """,
     "consume of subscription": """
         analyze_backlog clear_backlog create_subscription delete_subscription disconnect_consumer expire_messages

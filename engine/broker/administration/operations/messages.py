@@ -1,6 +1,7 @@
 """Administrative operations that find and read messages."""
 
 from base64 import b64encode
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from engine.admin.api.arguments import JsonObject, OnTopic
@@ -10,17 +11,20 @@ from engine.admin.api.messages import (
     LATEST_ENTRIES,
     MESSAGE_BY_ID,
     MESSAGE_ID_BY_TIME,
+    NEXT_ENTRIES,
     PEEK,
     Examine,
     LatestEntries,
     MessageById,
     MessageIdByTime,
+    NextEntries,
     Peek,
 )
 from engine.admin.messages import message_answer
 from engine.admin.unacknowledged import nth_unacknowledged
 from engine.base.errors import Failed, MagnetarError, NotFound, NotReady, PreconditionFailed
 from engine.base.ids import Position
+from engine.base.slices import Slice
 from engine.broker.administration import reports
 from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.topics.topic import Topic
@@ -45,6 +49,7 @@ class MessageOperations:
                 bind(PEEK, self.peek),
                 bind(EXAMINE, self.examine),
                 bind(LATEST_ENTRIES, self.latest_entries),
+                bind(NEXT_ENTRIES, self.next_entries),
                 bind(MESSAGE_BY_ID, self.message_by_id),
                 bind(LAST_MESSAGE_ID, self.last_message_id),
                 bind(MESSAGE_ID_BY_TIME, self.message_id_by_time),
@@ -74,23 +79,16 @@ class MessageOperations:
     async def latest_entries(self, args: LatestEntries) -> JsonObject:
         topic = await self._topics.persistent(args.topic, "Reading messages")
         before = args.before.position if args.before is not None else None
-        rows: list[list[object]] = []
-        messages = size = 0
-        try:
-            async with aclosing(topic.log.newest_first(before)) as entries:
-                async for run, i in entries:
-                    entry = run.entry(i)
-                    size += len(entry)
-                    if rows and size > args.bytes_max:
-                        return {"entries": rows, "more": True}
-                    rows.append([*run.position(i), b64encode(entry).decode()])
-                    messages += run.messages_of(i, i + 1)
-                    if messages >= args.messages:
-                        return {"entries": rows, "more": True}
-        except MagnetarError as error:
-            kind = NotReady if error.retriable else Failed
-            raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
-        return {"entries": rows, "more": False}
+        rows, more = await _bounded(args, lambda: topic.log.newest_first(before))
+        return {"entries": rows, "more": more}
+
+    async def next_entries(self, args: NextEntries) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "Reading messages")
+        start = args.start.position
+        rows, more = await _bounded(args, lambda: topic.log.oldest_first(start))
+        # What is published later than the entries is at or behind this position, in this ledger or a later one.
+        following = [rows[-1][0], rows[-1][1] + 1] if rows else list(start)
+        return {"entries": rows, "more": more, "next": following}
 
     async def message_by_id(self, args: MessageById) -> JsonObject:
         topic = await self._topics.persistent(args.topic, "GetMessageById")
@@ -109,6 +107,30 @@ class MessageOperations:
             await self._topics.persistent(args.topic, "Get message ID by timestamp")
         ).first_since(args.timestamp_ms)
         return reports.message_id(first, args.topic.partition)
+
+
+async def _bounded(
+    args: LatestEntries | NextEntries,
+    iterate: Callable[[], AsyncGenerator[tuple[Slice, int], None]],
+) -> tuple[list[tuple[int, int, str]], bool]:
+    """Return entries within the bounds of ``args``, at least one, and whether there may be more of them."""
+    rows: list[tuple[int, int, str]] = []
+    messages = size = 0
+    try:
+        async with aclosing(iterate()) as entries:
+            async for run, i in entries:
+                entry = run.entry(i)
+                size += len(entry)
+                if rows and size > args.bytes_max:
+                    return rows, True
+                rows.append((*run.position(i), b64encode(entry).decode()))
+                messages += run.messages_of(i, i + 1)
+                if messages >= args.messages:
+                    return rows, True
+    except MagnetarError as error:
+        kind = NotReady if error.retriable else Failed
+        raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
+    return rows, False
 
 
 async def _message(topic: Topic, position: Position | None) -> JsonObject:

@@ -1,11 +1,17 @@
 """Reading of messages by administrators."""
 
 import base64
+from typing import Any
 
 import pytest
 
 from engine.admin.api.arguments import MessagePosition
-from engine.admin.api.messages import LATEST_ENTRIES, LatestEntries
+from engine.admin.api.messages import (
+    LATEST_ENTRIES,
+    NEXT_ENTRIES,
+    LatestEntries,
+    NextEntries,
+)
 from engine.base.errors import NotFound, Unsupported
 from engine.base.names import TopicName
 from gateway.services.admin import topics
@@ -42,4 +48,31 @@ async def test_latest_entries_come_newest_first_within_both_bounds() -> None:
     live = TopicName.parse("non-persistent://public/default/t")
     with pytest.raises(Unsupported, match="non-persistent"):
         await bench.engine.call(LATEST_ENTRIES, LatestEntries(live, 9, 9))
+    await bench.close()
+
+
+async def test_next_entries_continue_where_the_last_ended_also_after_further_messages() -> None:
+    bench = AdminBench()
+    await bench.start()
+    await topics.create(bench.engine, TOPIC, {})
+
+    async def ask(start: list[int] | None, messages: int = 100, bytes_max: int = 1 << 20) -> Any:
+        at = {} if start is None else {"start": MessagePosition(*start)}
+        args = NextEntries(TOPIC, messages, bytes_max, **at)
+        return await bench.engine.call(NEXT_ENTRIES, args)
+
+    assert await ask(None) == {"entries": [], "more": False, "next": [-1, -1]}
+    sink = await bench.publish(TOPIC, 5)
+    first = await ask(None, messages=2)
+    assert [entry for _, entry, _ in first["entries"]] == [0, 1]
+    assert first["more"] is True
+    rest = await ask(first["next"])
+    assert [base64.b64decode(text) for *_, text in rest["entries"]] == sink.payloads[2:]
+    assert rest["more"] is False
+    assert (await ask(rest["next"]))["next"] == rest["next"], "nothing was published meanwhile"
+    size = len(sink.payloads[0])
+    assert len((await ask(None, bytes_max=size))["entries"]) == 1
+    later = await bench.publish(TOPIC, 1)
+    new = await ask(rest["next"])
+    assert [base64.b64decode(text) for *_, text in new["entries"]] == later.payloads
     await bench.close()
