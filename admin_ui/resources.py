@@ -10,6 +10,7 @@ from admin_ui.geo import GEO
 from admin_ui.grants import GRANTS
 from admin_ui.health import HEALTH
 from admin_ui.history import HISTORY
+from admin_ui.messages import MESSAGES
 from admin_ui.overview import OVERVIEW
 from admin_ui.payload_rules import PAYLOAD_RULES
 from admin_ui.people import PEOPLE
@@ -33,6 +34,7 @@ RESOURCES = (
     OVERVIEW,
     TOPICS,
     SUBSCRIPTIONS,
+    MESSAGES,
     SCHEMAS,
     CLUSTER,
     GEO,

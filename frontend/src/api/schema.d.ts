@@ -741,6 +741,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Messages from a place of the topic on, over all its partitions by publish time. */
+        get: operations["browseMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages/{message}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One message with all of its metadata, and up to a megabyte of its value. */
+        get: operations["getMessage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages/{message}/value": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The value of one message as a file: as its producer sent it, of encrypted ones and chunks as it is stored. */
+        get: operations["downloadMessage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/partitions": {
         parameters: {
             query?: never;
@@ -1803,6 +1854,11 @@ export interface components {
             /** @description the last link that fits, for audit_verify --noted */
             link: components["schemas"]["AuditLinkShape"];
         };
+        BatchPlace: {
+            index: number;
+            /** @description messages in the batch */
+            size: number;
+        };
         /** @enum {unknown} */
         BlankEnum: "";
         BookieRow: {
@@ -2115,6 +2171,13 @@ export interface components {
         };
         ChangeRackAnswer: components["schemas"]["RackPreview"] | components["schemas"]["RackReceipt"];
         ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
+        ChunkPlace: {
+            index: number;
+            /** @description chunks of the message */
+            size: number;
+            /** @description the producer's name of the message */
+            message: string;
+        };
         ClientShape: {
             name: string;
             address: string;
@@ -2174,7 +2237,7 @@ export interface components {
             exact: boolean;
             id: string;
             token: string | null;
-            direction: components["schemas"]["DirectionEnum"];
+            direction: components["schemas"]["CursorPreviewDirectionEnum"];
             parts: components["schemas"]["PreviewPart"][];
             holes: number;
             delayed: number | null;
@@ -2186,6 +2249,13 @@ export interface components {
             /** @description time after the change during which all that it discards can be restored; 0: not guaranteed */
             kept_ms: number;
         };
+        /**
+         * @description * `forward` - forward
+         *     * `back` - back
+         *     * `none` - none
+         * @enum {string}
+         */
+        CursorPreviewDirectionEnum: "forward" | "back" | "none";
         /** @description The effect of a change that was made, as counted while it was made. */
         CursorReceipt: {
             /** @description messages lost or delivered again */
@@ -2249,13 +2319,6 @@ export interface components {
             /** @description stored */
             bytes: number;
         };
-        /**
-         * @description * `forward` - forward
-         *     * `back` - back
-         *     * `none` - none
-         * @enum {string}
-         */
-        DirectionEnum: "forward" | "back" | "none";
         /** @description A disconnection. A preview is of ``name`` and ``address`` as in the topic's consumers. */
         DisconnectBodyRequest: {
             /** @default false */
@@ -2435,6 +2498,14 @@ export interface components {
             /** @description stored here, and not sent */
             storage_bytes: number | null;
         };
+        /**
+         * @description * `json` - json
+         *     * `text` - text
+         *     * `bytes` - bytes
+         *     * `none` - none
+         * @enum {string}
+         */
+        FormEnum: "json" | "text" | "bytes" | "none";
         GeoAnswer: {
             at: number;
             cluster: string;
@@ -2886,6 +2957,96 @@ export interface components {
                 [key: string]: components["schemas"]["MayAction"];
             };
         };
+        MessageAnswer: {
+            /** @description ledger:entry, in a batch ledger:entry:index */
+            id: string;
+            /** @description full name of the topic or partition that has it */
+            topic: string;
+            /** @description -1: the topic has none */
+            partition: number;
+            kind: components["schemas"]["MessageAnswerKindEnum"];
+            /** @description kind of a marker */
+            marker: string | null;
+            /** @description why a damaged entry cannot be decoded */
+            problem: string | null;
+            published: number | null;
+            event: number | null;
+            /** @description by the broker's clock; null: brokers do not store it */
+            received: number | null;
+            /** @description in the topic, from 0; null: brokers do not store it */
+            number: string | null;
+            producer: string;
+            /** @description sequence id */
+            sequence: string;
+            key: string | null;
+            key_is_base64: boolean;
+            /** @description base64 */
+            ordering_key: string | null;
+            properties: {
+                [key: string]: string;
+            };
+            batch: components["schemas"]["BatchPlace"] | null;
+            chunk: components["schemas"]["ChunkPlace"] | null;
+            compression: string;
+            /** @description stored bytes of its entry */
+            entry_bytes: number;
+            /** @description names */
+            encryption_keys: string[];
+            /** @description cluster that it was published in */
+            replicated_from: string | null;
+            deliver_at: number | null;
+            compacted_out: boolean;
+            value: components["schemas"]["ValueShape"];
+        };
+        /**
+         * @description * `message` - message
+         *     * `chunk` - chunk
+         *     * `encrypted` - encrypted
+         *     * `marker` - marker
+         *     * `damaged` - damaged
+         * @enum {string}
+         */
+        MessageAnswerKindEnum: "message" | "chunk" | "encrypted" | "marker" | "damaged";
+        MessagesAnswer: {
+            at: number;
+            direction: components["schemas"]["MessagesAnswerDirectionEnum"];
+            rows: components["schemas"]["MessageAnswer"][];
+            /** @description messages that were looked at */
+            scanned: number;
+            entries: number;
+            /** @description stored bytes that were read */
+            bytes: number;
+            took_ms: number;
+            /**
+             * @description why it ended: all requested, the end of the topic, or a bound
+             *
+             *     * `limit` - limit
+             *     * `end` - end
+             *     * `bytes` - bytes
+             *     * `time` - time
+             */
+            stopped: components["schemas"]["MessagesAnswerStoppedEnum"];
+            /** @description 0 of a plain topic */
+            partitions: number;
+            /** @description partitions that did not answer */
+            missing: number[];
+            /** @description the next page begins here, also when there is none yet */
+            after: string;
+        };
+        /**
+         * @description * `forward` - forward
+         *     * `backward` - backward
+         * @enum {string}
+         */
+        MessagesAnswerDirectionEnum: "forward" | "backward";
+        /**
+         * @description * `limit` - limit
+         *     * `end` - end
+         *     * `bytes` - bytes
+         *     * `time` - time
+         * @enum {string}
+         */
+        MessagesAnswerStoppedEnum: "limit" | "end" | "bytes" | "time";
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         MorePartitionsBodyRequest: {
             /** @default false */
@@ -3652,7 +3813,7 @@ export interface components {
              *     * `bytes` - bytes
              *     * `time` - time
              */
-            stopped: components["schemas"]["StoppedEnum"];
+            stopped: components["schemas"]["RehearsalStoppedEnum"];
             /** @description 0 of a plain topic */
             partitions: number;
             /** @description partitions that did not answer */
@@ -3677,6 +3838,14 @@ export interface components {
             /** @default 100 */
             messages: number;
         };
+        /**
+         * @description * `asked` - asked
+         *     * `begin` - begin
+         *     * `bytes` - bytes
+         *     * `time` - time
+         * @enum {string}
+         */
+        RehearsalStoppedEnum: "asked" | "begin" | "bytes" | "time";
         /** @description Effect of a changed list of replication clusters. */
         ReplicationFlows: {
             at: number;
@@ -4121,14 +4290,6 @@ export interface components {
             /** @description its begin; null: not known */
             since: number | null;
         };
-        /**
-         * @description * `asked` - asked
-         *     * `begin` - begin
-         *     * `bytes` - bytes
-         *     * `time` - time
-         * @enum {string}
-         */
-        StoppedEnum: "asked" | "begin" | "bytes" | "time";
         StrategyRow: {
             value: components["schemas"]["ValueEnum"];
             /**
@@ -4671,6 +4832,27 @@ export interface components {
          * @enum {string}
          */
         ValueEnum: "UNDEFINED" | "ALWAYS_INCOMPATIBLE" | "ALWAYS_COMPATIBLE" | "BACKWARD" | "FORWARD" | "FULL" | "BACKWARD_TRANSITIVE" | "FORWARD_TRANSITIVE" | "FULL_TRANSITIVE";
+        ValueShape: {
+            /**
+             * @description how text is to be read; bytes: hexadecimal digits; none: there is none
+             *
+             *     * `json` - json
+             *     * `text` - text
+             *     * `bytes` - bytes
+             *     * `none` - none
+             */
+            form: components["schemas"]["FormEnum"];
+            /** @description JSON with all digits of its numbers, a text, or digits */
+            text: string;
+            /** @description size of the value */
+            bytes: number;
+            /** @description text is only the beginning */
+            cut: boolean;
+            /** @description version that the message names; null: none */
+            schema_version: number | null;
+            /** @description why its schema cannot decode it */
+            error: string | null;
+        };
         VerdictShape: {
             /** @description number of the newest version at that time; -1 without any */
             newest: number;
@@ -7686,6 +7868,213 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    browseMessages: {
+        parameters: {
+            query?: {
+                /** @description go on behind an earlier page: its after */
+                after?: string;
+                direction?: "backward" | "forward";
+                /** @description what is at the path */
+                equals?: string;
+                /** @description exact */
+                key?: string;
+                /** @description 1 to 200 */
+                limit?: number;
+                /** @description a path that the value has, such as $.lines[0].price */
+                path?: string;
+                /** @description begin at this message, ledger:entry or ledger:entry:index */
+                position?: string;
+                /** @description exact */
+                producer?: string;
+                /** @description name or name=value; several times for several */
+                property?: string;
+                /** @description where to begin; latest reads backwards unless the direction is given */
+                start?: "earliest" | "latest";
+                /** @description begin where this subscription stands */
+                subscription?: string;
+                /** @description in the value, whatever its case */
+                text?: string;
+                /** @description begin at this publish time, in epoch milliseconds */
+                time?: number;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessagesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                /** @description ledger:entry or ledger:entry:index */
+                message: string;
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    downloadMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                /** @description ledger:entry or ledger:entry:index */
+                message: string;
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

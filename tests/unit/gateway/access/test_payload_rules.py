@@ -40,6 +40,9 @@ REVEALING = {
     "GET ExamineResource",
     "GET MessageByIdResource",
     "POST RehearsalView",
+    "GET MessagesView",
+    "GET MessageView",
+    "GET MessageValueView",
 }
 """Views whose answers have payloads of messages."""
 HIDDEN = "Payloads of {} are hidden from role {} at level {}"

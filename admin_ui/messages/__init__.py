@@ -1,0 +1,13 @@
+"""The messages of a topic: browsed from any place, filtered, and one by its position. Nothing is changed."""
+
+from admin_ui.calls import TOPIC
+from admin_ui.messages.api import MessagesView, MessageValueView, MessageView
+from admin_ui.resource import Resource
+
+MESSAGES = Resource(
+    routes={
+        f"{TOPIC}/messages": MessagesView,
+        f"{TOPIC}/messages/<seg:message>": MessageView,
+        f"{TOPIC}/messages/<seg:message>/value": MessageValueView,
+    }
+)

@@ -1,0 +1,225 @@
+"""Messages as the console shows them."""
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from typing import Any, cast
+
+from admin_ui.params import Params, number
+from engine.admin.api.arguments import LONG_MAX, MessagePosition
+from engine.admin.api.messages import NEXT_ENTRIES, NextEntries
+from engine.base.errors import InvalidField, NotFound, Unsupported
+from engine.base.names import TopicName, check_subscription
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.texts import readable
+from gateway.services import catalog
+from gateway.services.browsing.filters import MessageFilter, parse_path
+from gateway.services.browsing.opening import BrowsedMessage, Kind, open_entry
+from gateway.services.browsing.scan import Direction, Place, Start, scan
+from gateway.services.browsing.values import TopicValues
+from gateway.services.clock import now_ms
+from gateway.services.engine_link import Engine
+
+Body = dict[str, Any]
+STARTS = ("earliest", "latest")
+DIRECTIONS = ("forward", "backward")
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 200
+ROW_CHARACTERS = 2_000
+"""Characters of a value in a list."""
+VALUE_CHARACTERS = 1 << 20
+"""Characters of the value of one message; the complete value is a download."""
+TEXT_MAX = 10_000
+PROPERTIES_MAX = 20
+_POSITION = re.compile(r"(\d{1,19}):(\d{1,19})(?::(\d{1,9}))?")
+
+
+async def page(
+    engine: Engine, name: TopicName, params: Params, properties: Sequence[str] = ()
+) -> Body:
+    """Return a page of messages. Raises InvalidField, Unsupported, NotFound."""
+    start, direction = _start(params)
+    values = TopicValues(name)
+    result = await scan(
+        engine,
+        name,
+        direction=direction,
+        start=start,
+        after=params.get("after", ""),
+        wanted=_filter(params, properties),
+        limit=number(params, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX),
+        values=values,
+    )
+    return {
+        "at": now_ms(),
+        "direction": direction,
+        "rows": [
+            _row(name, part, message, values, ROW_CHARACTERS) for part, message in result.messages
+        ],
+        "scanned": result.scanned,
+        "entries": result.entries,
+        "bytes": result.bytes,
+        "took_ms": result.took_ms,
+        "stopped": result.stopped,
+        "partitions": result.partitions,
+        "missing": result.missing,
+        "after": result.after,
+    }
+
+
+async def one(engine: Engine, name: TopicName, position: str) -> Body:
+    """Return a message. Raises InvalidField, Unsupported, NotFound."""
+    message = await _message(engine, name, position)
+    values = TopicValues(name)
+    await values.fetch(engine, [message])
+    return _row(name, -1, message, values, VALUE_CHARACTERS)
+
+
+async def value(engine: Engine, name: TopicName, position: str) -> bytes:
+    """Return the complete value of a message; of one that is encrypted or a chunk as it is stored.
+
+    Raises InvalidField, Unsupported, NotFound.
+    """
+    message = await _message(engine, name, position)
+    if message.message is None or message.message.value is None:
+        raise NotFound(f"{position} has no value")
+    return message.message.value
+
+
+async def _message(engine: Engine, name: TopicName, position: str) -> BrowsedMessage:
+    ledger, entry, index = _parsed(position, "message")
+    if not name.persistent:
+        raise Unsupported("A non-persistent topic keeps no messages to read")
+    if await catalog.partition_count(engine.store, name):
+        raise InvalidField("topic", "a position is one of a partition: name it")
+    args = NextEntries(name, 1, 1, MessagePosition(ledger, entry))
+    answer = await engine.call(NEXT_ENTRIES, args)
+    rows = answer["entries"]
+    if not rows or tuple(rows[0][:2]) != (ledger, entry):
+        raise NotFound(f"{name} has no entry {ledger}:{entry}; it may have been deleted")
+    opened = list(open_entry(ledger, entry, b64decode(rows[0][2])))
+    for message in opened:
+        if message.batch_index == index or (index < 0 and message is opened[0]):
+            return message
+    raise NotFound(f"The entry {ledger}:{entry} has no message {index}")
+
+
+def _start(params: Params) -> tuple[Start, Direction]:
+    given = [n for n in ("start", "time", "position", "subscription") if params.get(n)]
+    if len(given) > 1:
+        raise InvalidField(given[1], f"only one of {', '.join(given)} can be where to begin")
+    named = params.get("start", "")
+    if named and named not in STARTS:
+        raise InvalidField("start", f"must be one of {', '.join(STARTS)}")
+    direction = params.get("direction", "")
+    if direction and direction not in DIRECTIONS:
+        raise InvalidField("direction", f"must be one of {', '.join(DIRECTIONS)}")
+    if not direction:
+        direction = "backward" if not given or named == "latest" else "forward"
+    if named == "earliest" and direction == "backward":
+        raise InvalidField("direction", "nothing is before the earliest message")
+    time_ms = number(params, "time", -1, 0, LONG_MAX)
+    position = _parsed(params["position"], "position") if params.get("position") else None
+    subscription = params.get("subscription", "")
+    if subscription:
+        check_subscription(subscription)
+    start = Start(None if time_ms < 0 else time_ms, position, subscription, named == "latest")
+    return start, cast(Direction, direction)
+
+
+def _parsed(text: str, field: str) -> Place:
+    at = _POSITION.fullmatch(text)
+    numbers = [int(part) for part in at.groups(default="-1")] if at else []
+    if not numbers or max(numbers) >= LONG_MAX:
+        raise InvalidField(field, "must be ledger:entry or ledger:entry:index")
+    return numbers[0], numbers[1], numbers[2]
+
+
+def _filter(params: Params, properties: Sequence[str]) -> MessageFilter:
+    for name in ("key", "producer", "text", "equals"):
+        if len(params.get(name, "")) > TEXT_MAX:
+            raise InvalidField(name, f"at most {TEXT_MAX} characters")
+    if len(properties) > PROPERTIES_MAX:
+        raise InvalidField("property", f"at most {PROPERTIES_MAX} of them")
+    path = params.get("path", "")
+    if params.get("equals") and not path:
+        raise InvalidField("path", "required with equals")
+    pairs = [text.partition("=") for text in properties if text]
+    return MessageFilter(
+        key=params.get("key") or None,
+        producer=params.get("producer") or None,
+        properties=tuple((name, value if sign else None) for name, sign, value in pairs),
+        text=params.get("text", ""),
+        path=parse_path(path) if path else None,
+        equals=params.get("equals") or None,
+    )
+
+
+def _row(
+    topic: TopicName,
+    partition: int,
+    browsed: BrowsedMessage,
+    values: TopicValues,
+    characters: int,
+) -> Body:
+    metadata, broker, message = browsed.metadata, browsed.broker, browsed.message
+    name = topic.partition_at(partition) if partition >= 0 else topic
+    has_number = broker is not None and broker.HasField("index")
+    return {
+        "id": browsed.id,
+        "topic": str(name),
+        "partition": name.partition,
+        "kind": browsed.kind,
+        "marker": _marker(metadata) if browsed.kind is Kind.MARKER else None,
+        "problem": browsed.problem or None,
+        "published": browsed.publish_ms or None,
+        "event": (message.event_ms or None) if message else None,
+        "received": (broker.broker_timestamp or None) if broker else None,
+        "number": _number(browsed, broker) if broker and has_number else None,
+        "producer": browsed.producer,
+        "sequence": str(message.sequence_id if message else metadata.sequence_id),
+        "key": message.key if message else None,
+        "key_is_base64": message.key_is_base64 if message else False,
+        "ordering_key": _base64(message.ordering_key) if message else None,
+        "properties": dict(message.properties) if message else {},
+        "batch": (
+            {"index": browsed.batch_index, "size": browsed.batch_size}
+            if browsed.batch_index >= 0
+            else None
+        ),
+        "chunk": (
+            {
+                "index": metadata.chunk_id,
+                "size": metadata.num_chunks_from_msg,
+                "message": readable(metadata.uuid),
+            }
+            if browsed.kind is Kind.CHUNK
+            else None
+        ),
+        "compression": browsed.codec,
+        "entry_bytes": browsed.entry_bytes,
+        "encryption_keys": [readable(key.key) for key in metadata.encryption_keys],
+        "replicated_from": readable(metadata.replicated_from) or None,
+        "deliver_at": metadata.deliver_at_time or None,
+        "compacted_out": message.compacted_out if message else False,
+        "value": values.shown(browsed, characters),
+    }
+
+
+def _number(browsed: BrowsedMessage, broker: pb.BrokerEntryMetadata) -> str:
+    """Return the number of a message in its topic: the entry has that of its last message."""
+    last = int(broker.index)
+    return str(
+        last - browsed.batch_size + 1 + browsed.batch_index if browsed.batch_index >= 0 else last
+    )
+
+
+def _marker(metadata: pb.MessageMetadata) -> str:
+    try:
+        return pb.MarkerType.Name(metadata.marker_type).lower().replace("_", " ")
+    except ValueError:
+        return f"marker {metadata.marker_type}"
+
+
+def _base64(key: bytes | None) -> str | None:
+    return None if key is None else b64encode(key).decode()

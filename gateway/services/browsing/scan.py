@@ -1,0 +1,369 @@
+"""A bounded scan of a topic's messages over all its partitions, in the order of their publish times.
+
+A scan states how much it read and why it stopped, and where it goes on: ``after`` of its result is the ``after`` of the
+next one. Nothing moves a cursor or creates a subscription.
+"""
+
+import asyncio
+import base64
+import json
+import time
+from base64 import b64decode
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Literal, NamedTuple
+
+from engine.admin.api.arguments import (
+    EARLIEST_MESSAGE,
+    LONG_MAX,
+    MessagePosition,
+    OnTopic,
+)
+from engine.admin.api.messages import (
+    LAST_MESSAGE_ID,
+    LATEST_ENTRIES,
+    MESSAGE_ID_BY_TIME,
+    NEXT_ENTRIES,
+    LatestEntries,
+    MessageIdByTime,
+    NextEntries,
+)
+from engine.admin.api.statistics import INTERNAL_STATS, InternalStats
+from engine.base.errors import InvalidField, MagnetarError, NotFound, Unsupported
+from engine.base.names import TopicName
+from gateway.services import catalog
+from gateway.services.browsing.filters import MessageFilter
+from gateway.services.browsing.opening import BrowsedMessage, open_entry
+from gateway.services.browsing.values import TopicValues
+from gateway.services.engine_link import Engine
+
+BYTES_MAX = 32 << 20
+"""Bound of the stored bytes that one scan reads."""
+TIME_S = 8.0
+ANSWER_S = 3.0
+"""Timeout of a partition's answer; a partition that exceeds it is left out."""
+PAGE_BYTES_MAX = 4 << 20
+PAGE_BYTES_MIN = 64 << 10
+PAGE_MESSAGES_MAX = 1_000
+TOKEN_MAX = 64_000
+
+Direction = Literal["forward", "backward"]
+Stopped = Literal["limit", "end", "bytes", "time"]
+"""Why a scan ended: as many messages as requested, no further one, or a bound."""
+Place = tuple[int, int, int]
+"""Ledger, entry and index in the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a scan begins: one of the fields. Without any at the end of the topic where its direction begins.
+
+    ``position`` is of a topic without partitions, or of one partition. ``subscription``: at its mark-delete position.
+    """
+
+    time_ms: int | None = None
+    position: Place | None = None
+    subscription: str = ""
+    newest: bool = False
+
+
+class Scan(NamedTuple):
+    """The result of a scan. ``missing``: partitions that did not answer, of ``partitions`` (0: it has none)."""
+
+    messages: list[tuple[int, BrowsedMessage]]
+    """Partition (-1 without) and message, in the order of the scan."""
+    stopped: Stopped
+    scanned: int
+    entries: int
+    bytes: int
+    took_ms: int
+    partitions: int
+    missing: list[int]
+    after: str
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What a scan may still read."""
+
+    bytes: int
+
+    def page(self, parts: int) -> int:
+        """Return the bytes of the next page of one of ``parts``."""
+        return max(min(self.bytes // parts, PAGE_BYTES_MAX), PAGE_BYTES_MIN)
+
+
+@dataclass(slots=True)
+class _Part:
+    """A topic or partition, read in one direction.
+
+    ``place``: forwards the next message, backwards the last one that was shown or passed over; None at the end of the
+    topic where the direction begins. ``waiting``: messages behind it that match. ``read_to``: the end of what was read.
+    """
+
+    name: TopicName
+    direction: Direction
+    place: Place | None = None
+    waiting: deque[BrowsedMessage] = field(default_factory=deque)
+    more: bool = True
+    error: Exception | None = None
+    scanned: int = 0
+    entries: int = 0
+    read_bytes: int = 0
+    read_to: MessagePosition | None = None
+
+    async def read(
+        self,
+        engine: Engine,
+        values: TopicValues,
+        wanted: MessageFilter,
+        messages: int,
+        page_bytes: int,
+        budget: _Budget,
+    ) -> None:
+        """Read until a message waits, there are no more, or the budget is used up; a failure is stored in ``error``."""
+        try:
+            while self.more and not self.waiting and budget.bytes > 0:
+                async with asyncio.timeout(ANSWER_S):
+                    await self._page(engine, values, wanted, messages, page_bytes, budget)
+        except NotFound as error:  # partitions are created with their first use
+            self.more = False
+            self.error = None if self.name.partition >= 0 else error
+        except (MagnetarError, TimeoutError, OSError) as error:
+            self.more = False
+            self.error = error
+
+    async def _page(
+        self,
+        engine: Engine,
+        values: TopicValues,
+        wanted: MessageFilter,
+        messages: int,
+        page_bytes: int,
+        budget: _Budget,
+    ) -> None:
+        read_to: MessagePosition | None
+        if self.direction == "forward":
+            start = self.read_to or _entry_of(self.place)
+            following = NextEntries(self.name, messages, page_bytes, start)
+            answer = await engine.call(NEXT_ENTRIES, following)
+            read_to = MessagePosition(*answer["next"])
+        else:
+            before = self.read_to or _behind(self.place)
+            latest = LatestEntries(self.name, messages, page_bytes, before)
+            answer = await engine.call(LATEST_ENTRIES, latest)
+            rows = answer["entries"]
+            read_to = MessagePosition(*rows[-1][:2]) if rows else before
+        stored = [(ledger, entry, b64decode(text)) for ledger, entry, text in answer["entries"]]
+        # In threads: a page may have 40,000 messages, and other requests would wait for the loop.
+        opened = await asyncio.to_thread(self._opened, stored)
+        await values.fetch(engine, opened)
+        matching = await asyncio.to_thread(
+            lambda: [message for message in opened if wanted.matches(message, values.text)]
+        )
+        # Together, since a timeout may end the scan at each wait: what is passed over was looked at.
+        size = sum(len(entry) for *_, entry in stored)
+        self.waiting += matching
+        self.read_to, self.more = read_to, answer["more"]
+        self.scanned += len(opened)
+        self.entries += len(stored)
+        self.read_bytes += size
+        budget.bytes -= size
+
+    def _opened(self, stored: Sequence[tuple[int, int, bytes]]) -> list[BrowsedMessage]:
+        opened: list[BrowsedMessage] = []
+        for ledger, entry, content in stored:
+            messages = list(open_entry(ledger, entry, content))
+            opened += messages if self.direction == "forward" else messages[::-1]
+        if self.place is None:
+            return opened
+        # Of the entry at the place only the messages on its far side are not shown yet.
+        if self.direction == "forward":
+            return [message for message in opened if message.position >= self.place]
+        return [message for message in opened if message.position < self.place]
+
+    def take(self) -> BrowsedMessage:
+        """Remove and return the next message; the part continues behind it."""
+        message = self.waiting.popleft()
+        ledger, entry, index = self.place = message.position
+        if self.direction == "forward":
+            is_last = index < 0 or index + 1 >= message.batch_size
+            self.place = (ledger, entry + 1, -1) if is_last else (ledger, entry, index + 1)
+        return message
+
+    def rest_place(self) -> Place | None:
+        """Return where the next scan goes on: behind all that was looked at, unless a match of it waits."""
+        if self.waiting or self.read_to is None:
+            return self.place
+        return self.read_to.ledger_id, self.read_to.entry_id, -1
+
+
+async def scan(
+    engine: Engine,
+    topic: TopicName,
+    *,
+    direction: Direction,
+    start: Start,
+    after: str,
+    wanted: MessageFilter,
+    limit: int,
+    values: TopicValues,
+) -> Scan:
+    """Return at most ``limit`` messages that match ``wanted``, within BYTES_MAX and TIME_S.
+
+    ``after`` continues an earlier scan of the same topic, direction and start, which is that of partitions that did not
+    answer then. Raises InvalidField,
+    Unsupported for a non-persistent topic, NotFound, and, when no partition answers, the first one's error.
+    """
+    if not topic.persistent:
+        raise Unsupported("A non-persistent topic keeps no messages to read")
+    began = time.monotonic()
+    count = await catalog.partition_count(engine.store, topic)
+    names = [topic.partition_at(index) for index in range(count)] or [topic]
+    parts = [_Part(name, direction) for name in names]
+    found: list[tuple[int, BrowsedMessage]] = []
+    stopped: Stopped
+    try:
+        async with asyncio.timeout(TIME_S):
+            if after:
+                _continue(parts, direction, after)
+            await _place(engine, [part for part in parts if part.place is None], start)
+            stopped = await _merge(engine, parts, values, wanted, limit, found)
+    except TimeoutError:
+        stopped = "time"
+    failed = [part for part in parts if part.error is not None]
+    if len(failed) == len(parts) and not found and failed[0].error is not None:
+        raise failed[0].error
+    return Scan(
+        found,
+        stopped,
+        sum(part.scanned for part in parts),
+        sum(part.entries for part in parts),
+        sum(part.read_bytes for part in parts),
+        round((time.monotonic() - began) * 1000),
+        count,
+        [part.name.partition for part in failed],
+        _token(direction, [part.rest_place() for part in parts]),
+    )
+
+
+async def _merge(
+    engine: Engine,
+    parts: Sequence[_Part],
+    values: TopicValues,
+    wanted: MessageFilter,
+    limit: int,
+    found: list[tuple[int, BrowsedMessage]],
+) -> Stopped:
+    """Fill ``found`` by publish time; the caller owns it: after a timeout it has what was read until then."""
+    sign = 1 if parts[0].direction == "forward" else -1
+    budget = _Budget(BYTES_MAX)
+    # Without conditions, more than is shown would be read in vain.
+    few = min(max(2 * limit // len(parts), 16), limit) if wanted.empty else PAGE_MESSAGES_MAX
+    page = budget.page(len(parts))
+    await catalog.each(parts, lambda part: part.read(engine, values, wanted, few, page, budget))
+    heads = [(sign * part.waiting[0].publish_ms, i) for i, part in enumerate(parts) if part.waiting]
+    heapify(heads)
+    while heads:
+        if len(found) >= limit:
+            return "limit"
+        _, index = heappop(heads)
+        part = parts[index]
+        found.append((part.name.partition, part.take()))
+        # The part's next message may belong before those of the others: it must be known before the next choice. When
+        # the budget is used up, those that are known are shown, and the order over partitions ends there.
+        if not part.waiting and part.more:
+            await part.read(engine, values, wanted, few, budget.page(1), budget)
+        if part.waiting:
+            heappush(heads, (sign * part.waiting[0].publish_ms, index))
+    return "bytes" if any(part.more for part in parts) else "end"
+
+
+async def _place(engine: Engine, parts: Sequence[_Part], start: Start) -> None:
+    """Set where each of the parts begins. A partition that nobody used has no place."""
+    if start.position is not None and parts:
+        if len(parts) > 1:
+            raise InvalidField(
+                "position", "a position is one of a partition: name it, such as topic-partition-0"
+            )
+        ledger, entry, index = parts[0].place = start.position
+        if parts[0].direction == "backward":  # the message of the position itself is shown too
+            parts[0].place = (ledger, entry + 1, -1) if index < 0 else (ledger, entry, index + 1)
+        return
+
+    async def place(part: _Part) -> None:
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                part.place = await _place_of(engine, part, start)
+        except NotFound as error:
+            if part.name.partition < 0:
+                raise
+            part.more = False
+            part.error = error if start.subscription else None
+        except (MagnetarError, TimeoutError, OSError) as error:
+            part.more, part.error = False, error
+
+    await catalog.each(parts, place)
+
+
+async def _place_of(engine: Engine, part: _Part, start: Start) -> Place | None:
+    name = part.name
+    if start.time_ms is not None:
+        answer = await engine.call(MESSAGE_ID_BY_TIME, MessageIdByTime(name, start.time_ms))
+        return answer["ledgerId"], max(answer["entryId"], 0), -1
+    if start.subscription:
+        stats = await engine.call(INTERNAL_STATS, InternalStats(name))
+        cursor = stats["cursors"].get(start.subscription)
+        if cursor is None:
+            raise NotFound(f"There is no subscription {start.subscription} of {name}")
+        ledger, entry = map(int, cursor["markDeletePosition"].split(":"))
+        return ledger, entry + 1, -1
+    if part.direction == "backward" or start.newest:
+        # Backwards too: the next page must not begin with messages that were published meanwhile.
+        answer = await engine.call(LAST_MESSAGE_ID, OnTopic(name))
+        return answer["ledgerId"], answer["entryId"] + 1, -1
+    return None
+
+
+def _entry_of(place: Place | None) -> MessagePosition:
+    """Return where a read forwards begins."""
+    return EARLIEST_MESSAGE if place is None else MessagePosition(*place[:2])
+
+
+def _behind(place: Place | None) -> MessagePosition | None:
+    """Return where a read backwards begins: behind the place's entry if messages of its batch come before it."""
+    if place is None:
+        return None
+    ledger, entry, index = place
+    return MessagePosition(ledger, entry + (index > 0))
+
+
+def _token(direction: Direction, places: Sequence[Place | None]) -> str:
+    text = json.dumps([direction[0], *places], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _continue(parts: Sequence[_Part], direction: Direction, token: str) -> None:
+    """Set the parts to the places of a token; others begin as the first scan did."""
+    try:
+        if len(token) > TOKEN_MAX:
+            raise ValueError
+        padded = token + "=" * (-len(token) % 4)
+        kind, *places = json.loads(base64.urlsafe_b64decode(padded))
+        if kind != direction[0] or len(places) > len(parts):
+            raise ValueError
+        for part, place in zip(parts, places, strict=False):
+            part.place = None if place is None else _checked(place)
+    except (ValueError, TypeError) as error:
+        raise InvalidField("after", "not the place of an earlier page of this topic") from error
+
+
+def _checked(place: object) -> Place:
+    if not isinstance(place, list) or len(place) != 3:
+        raise ValueError
+    ledger, entry, index = place
+    if not all(type(number) is int and -1 <= number < LONG_MAX for number in place):
+        raise ValueError
+    return ledger, entry, index
