@@ -1,6 +1,7 @@
 """The analyses that can be launched, by name."""
 
 from spark_jobs.analysis import Analysis
+from spark_jobs.jobs.find import FIND
 from spark_jobs.jobs.topic_profile import TOPIC_PROFILE
 
-ANALYSES: dict[str, Analysis] = {analysis.name: analysis for analysis in (TOPIC_PROFILE,)}
+ANALYSES: dict[str, Analysis] = {analysis.name: analysis for analysis in (FIND, TOPIC_PROFILE)}

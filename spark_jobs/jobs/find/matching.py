@@ -1,0 +1,168 @@
+"""The filters of a search, applied to rows of messages. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.pulsar_source.options import OptionError
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]|\['([^']*)'\]")
+_MISSING = object()
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a message must be. Empty texts, paths and None do not filter.
+
+    ``batch_index``: with -1 the whole entry, or the message of an entry without a batch.
+    """
+
+    key: str = ""
+    text: bytes = b""
+    path: Path = ()
+    equals: str = ""
+    of_property: tuple[str, str | None] = ("", None)
+    producer: str = ""
+    ledger_id: int | None = None
+    entry_id: int = -1
+    batch_index: int = -1
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that only the filters need."""
+        return ("decoded",) if self.path else ()
+
+
+def filters_of(parameters: Mapping[str, Any]) -> Filters:
+    """Return the filters that ``parameters`` describe. Raises OptionError naming the parameter."""
+    name, mark, wanted = parameters["property"].partition("=")
+    ids = [int(part) for part in parameters["id"].split(":")] if parameters["id"] else []
+    if parameters["equals"] and not parameters["path"]:
+        raise OptionError("parameter equals needs path, the field that it is the value of")
+    return Filters(
+        key=parameters["key"],
+        text=parameters["text"].encode(),
+        path=path_of(parameters["path"]),
+        equals=parameters["equals"],
+        of_property=(name, wanted if mark else None),
+        producer=parameters["producer"],
+        ledger_id=ids[0] if ids else None,
+        entry_id=ids[1] if ids else -1,
+        batch_index=ids[2] if len(ids) > 2 else -1,
+        since_ms=time_of("since", parameters["since"]),
+        until_ms=time_of("until", parameters["until"]),
+    )
+
+
+def time_of(name: str, text: str) -> int | None:
+    """Return a time in ms; without a zone it is UTC. Raises OptionError."""
+    if not text:
+        return None
+    if text.isdigit():
+        return int(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise OptionError(
+            f"parameter {name} must be a time as 2026-01-31T08:00:00Z, or milliseconds, not {text!r}"
+        ) from error
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def path_of(text: str) -> Path:
+    """Return the steps of ``$.a.b[0]["c.d"]``; the ``$`` may be omitted. Raises OptionError."""
+    rest = text.removeprefix("$")
+    steps: list[str | int] = []
+    while rest:
+        step = _STEP.match(rest)
+        if step is None:
+            raise OptionError(f"parameter path is {text!r}, which cannot be read from {rest!r} on")
+        name, index, *quoted = step.groups()
+        steps.append(int(index) if index else name or quoted[0] or quoted[1] or "")
+        rest = rest[step.end() :]
+    return tuple(steps)
+
+
+def matching(rows: pa.RecordBatch, filters: Filters) -> pa.RecordBatch:
+    """Return the rows that match. Values that are chunks or encrypted match no text and no path."""
+    parts = []
+    if filters.ledger_id is not None:
+        parts.append(pc.equal(rows["ledger_id"], filters.ledger_id))
+        parts.append(pc.equal(rows["entry_id"], filters.entry_id))
+        if filters.batch_index >= 0:
+            parts.append(pc.equal(rows["batch_index"], filters.batch_index))
+    if filters.key:
+        parts.append(pc.equal(rows["key"], filters.key))
+    if filters.producer:
+        parts.append(pc.equal(rows["producer_name"], filters.producer))
+    if filters.since_ms is not None:
+        parts.append(pc.greater_equal(rows["publish_ms"], filters.since_ms))
+    if filters.until_ms is not None:
+        parts.append(pc.less(rows["publish_ms"], filters.until_ms))
+    if filters.text or filters.path:
+        parts.append(pc.and_(pc.is_null(rows["chunk_id"]), pc.invert(rows["encrypted"])))
+    if filters.text:
+        parts.append(pc.match_substring(rows["value"], pattern=filters.text))
+    if parts:
+        mask = parts[0].fill_null(False)
+        for part in parts[1:]:
+            mask = pc.and_(mask, part.fill_null(False))
+        rows = rows.filter(mask)
+    if filters.of_property[0] and rows.num_rows:
+        rows = rows.filter(
+            pa.array(
+                [_has(pairs, *filters.of_property) for pairs in rows["properties"].to_pylist()],
+                pa.bool_(),
+            )
+        )
+    if filters.path and rows.num_rows:
+        found = [
+            _at_path(decoded.as_py(), value, filters)
+            for decoded, value in zip(rows["decoded"], rows["value"], strict=True)
+        ]
+        rows = rows.filter(pa.array(found, pa.bool_()))
+    return rows
+
+
+def _has(pairs: list[tuple[str, str]] | None, name: str, value: str | None) -> bool:
+    return any(key == name and value in (None, text) for key, text in pairs or ())
+
+
+def _at_path(decoded: str | None, value: Any, filters: Filters) -> bool:
+    """Return whether a value, decoded by its schema or as JSON, has the field."""
+    text = decoded if decoded is not None else value.as_py()
+    if text is None:
+        return False
+    try:
+        found = walk(json.loads(text), filters.path)
+    except (ValueError, RecursionError):  # no JSON
+        return False
+    if found is _MISSING:
+        return False
+    return not filters.equals or as_text(found) == filters.equals
+
+
+def walk(document: Any, path: Path) -> Any:
+    """Return what is at the path, or a value that equals nothing."""
+    for step in path:
+        if isinstance(document, dict) and str(step) in document:
+            document = document[str(step)]
+        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
+            document = document[step]
+        else:
+            return _MISSING
+    return document
+
+
+def as_text(value: Any) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
