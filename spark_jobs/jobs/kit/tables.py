@@ -54,3 +54,12 @@ def ratio(above: float | None, below: float | None) -> float | None:
 def short(value: float) -> str:
     """Return two significant digits, or all before the decimal point."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def bytes_text(size: float) -> str:
+    """Return a number of bytes in its largest decimal unit, with two significant digits."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{short(size)} {unit}"
+        size /= 1000
+    return f"{short(size)} TB"
