@@ -1,4 +1,4 @@
-"""What keeps each ledger of a topic from being deleted, by the rules of brokers. Pure."""
+"""Reasons for which the ledgers of a topic are not deleted, by the rules of brokers. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ EXPLANATIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldLedger:
     """A ledger and what holds it. ``subscriptions``: those that have not acknowledged all of it, the last one first.
 
     ``until_ms``: when retention ends by time; None where it does not, or something else holds the ledger.
@@ -47,7 +47,7 @@ class Held:
     until_ms: int | None = None
 
 
-def held_ledgers(topic: StoredTopic, retention: Retention, now_ms: int) -> list[Held]:
+def held_ledgers(topic: StoredTopic, retention: Retention, now_ms: int) -> list[HeldLedger]:
     """Return what holds each ledger of a topic, in topic order.
 
     Ledgers are deleted from the front only, so that the subscription furthest behind, and the oldest ledger that
@@ -55,12 +55,14 @@ def held_ledgers(topic: StoredTopic, retention: Retention, now_ms: int) -> list[
     """
     line = topic.line()
     marks = {
-        one.name: one.state.acks(line).mark for one in topic.subscriptions if one.state is not None
+        item.name: item.state.acks(line).mark
+        for item in topic.subscriptions
+        if item.state is not None
     }
-    unknown = tuple(one.name for one in topic.subscriptions if one.state is None)
+    unknown = tuple(item.name for item in topic.subscriptions if item.state is None)
     consumed = line.base if unknown else min(marks.values(), default=line.durable_to)
     free = trimmable(line.ledgers, line.base, consumed, now_ms, config_of(retention))
-    held: list[Held] = []
+    held: list[HeldLedger] = []
     stop = line.base
     for number, ledger in enumerate(topic.ledgers):
         stop += ledger.entries
@@ -80,8 +82,8 @@ def held_ledgers(topic: StoredTopic, retention: Retention, now_ms: int) -> list[
             holder = Holder.RETENTION
             if retention.minutes > 0:
                 until_ms = ledger.closed_ms + 60_000 * retention.minutes
-        held.append(Held(topic.name, ledger, holder, tuple(behind), until_ms))
-    held += [Held(topic.name, ledger, Holder.DELETED) for ledger in topic.doomed]
+        held.append(HeldLedger(topic.name, ledger, holder, tuple(behind), until_ms))
+    held += [HeldLedger(topic.name, ledger, Holder.DELETED) for ledger in topic.doomed]
     return held
 
 
@@ -96,7 +98,7 @@ def config_of(retention: Retention) -> LedgerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What a subscription holds. ``alone_bytes``: of ledgers that no other subscription needs.
+    """The ledgers that a subscription holds. ``alone_bytes``: of ledgers that no other subscription needs.
 
     ``since_ms``: when the oldest ledger that it holds was closed; None while that is still open.
     """
@@ -109,25 +111,27 @@ class Hold:
     since_ms: int | None
 
 
-def holds_of(held: Sequence[Held]) -> list[Hold]:
+def holds_of(held: Sequence[HeldLedger]) -> list[Hold]:
     """Return what each subscription holds in its topic, the largest first. Current ledgers are not counted: they would
     stay anyway."""
-    by_subscription: dict[tuple[str, str], list[Held]] = {}
-    for one in held:
-        if one.holder in (Holder.SUBSCRIPTION, Holder.UNKNOWN):
-            for name in one.subscriptions:
-                by_subscription.setdefault((one.topic, name), []).append(one)
+    by_subscription: dict[tuple[str, str], list[HeldLedger]] = {}
+    for item in held:
+        if item.holder in (Holder.SUBSCRIPTION, Holder.UNKNOWN):
+            for name in item.subscriptions:
+                by_subscription.setdefault((item.topic, name), []).append(item)
     holds = []
     for (topic, name), mine in by_subscription.items():
-        alone = [one for one in mine if len(one.subscriptions) == 1]
+        alone = [item for item in mine if len(item.subscriptions) == 1]
         holds.append(
             Hold(
                 topic,
                 name,
                 len(mine),
-                sum(one.ledger.stored_bytes for one in mine),
-                sum(one.ledger.stored_bytes for one in alone),
-                min((one.ledger.closed_ms for one in mine if one.ledger.closed_ms), default=None),
+                sum(item.ledger.stored_bytes for item in mine),
+                sum(item.ledger.stored_bytes for item in alone),
+                min(
+                    (item.ledger.closed_ms for item in mine if item.ledger.closed_ms), default=None
+                ),
             )
         )
     return sorted(holds, key=lambda hold: (-hold.held_bytes, hold.topic, hold.subscription))

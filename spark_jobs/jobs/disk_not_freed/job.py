@@ -8,7 +8,7 @@ from typing import Any
 from spark_jobs.jobs.disk_not_freed import DISK_NOT_FREED
 from spark_jobs.jobs.disk_not_freed.holding import (
     EXPLANATIONS,
-    Held,
+    HeldLedger,
     Hold,
     Holder,
     held_ledgers,
@@ -38,16 +38,18 @@ def run(
     progress(ADDING_UP, len(topics), len(topics))
     retention = retention_of(options, [topic.name for topic in topics])
     now_ms = time.time_ns() // 1_000_000
-    held = [one for topic in topics for one in held_ledgers(topic, retention[topic.name], now_ms)]
+    held = [item for topic in topics for item in held_ledgers(topic, retention[topic.name], now_ms)]
     result = result_of(held, parameters, int(parameters["top"]))
     write_files(result, output_dir)
     return result
 
 
-def result_of(held: Sequence[Held], parameters: Mapping[str, Any], top: int) -> dict[str, Any]:
+def result_of(
+    held: Sequence[HeldLedger], parameters: Mapping[str, Any], top: int
+) -> dict[str, Any]:
     """Return the result. Bytes are those of all copies on bookies."""
     holds = holds_of(held)
-    by_holder = sums_by(held, lambda one: [(one.holder, one.ledger.stored_bytes)])
+    by_holder = sums_by(held, lambda item: [(item.holder, item.ledger.stored_bytes)])
     total = sum(by_holder.values())
     reclaimable = sum(by_holder.get(holder, 0) for holder in (Holder.NOTHING, Holder.DELETED))
     figures = [
@@ -63,9 +65,9 @@ def result_of(held: Sequence[Held], parameters: Mapping[str, Any], top: int) -> 
         ("current_bytes", "In current ledgers", by_holder.get(Holder.CURRENT, 0), "bytes"),
         ("offloaded_bytes", "Also in tiered storage", by_holder.get(Holder.OFFLOADED, 0), "bytes"),
         ("ledgers", "Ledgers", len(held), ""),
-        ("topics", "Topics", len({one.topic for one in held}), ""),
+        ("topics", "Topics", len({item.topic for item in held}), ""),
     ]
-    lost = sum(1 for one in held if one.ledger.metadata is None)
+    lost = sum(1 for item in held if item.ledger.metadata is None)
     if lost:
         figures.append(("lost_ledgers", "Ledgers without metadata", lost, ""))
     return {
@@ -74,7 +76,7 @@ def result_of(held: Sequence[Held], parameters: Mapping[str, Any], top: int) -> 
         "input": {
             **input_of(DISK_NOT_FREED, parameters),
             "ledgers": len(held),
-            "entries": sum(one.ledger.entries for one in held),
+            "entries": sum(item.ledger.entries for item in held),
             "bytes": total,
         },
         "conclusions": conclusions_of(held, by_holder, holds, total),
@@ -99,18 +101,18 @@ def result_of(held: Sequence[Held], parameters: Mapping[str, Any], top: int) -> 
 
 
 def sums_by(
-    held: Sequence[Held], parts: Callable[[Held], Sequence[tuple[Any, int]]]
+    held: Sequence[HeldLedger], parts: Callable[[HeldLedger], Sequence[tuple[Any, int]]]
 ) -> dict[Any, int]:
     """Return the sums of the parts' bytes by their names."""
     sums: dict[Any, int] = {}
-    for one in held:
-        for name, size in parts(one):
+    for item in held:
+        for name, size in parts(item):
             sums[name] = sums.get(name, 0) + size
     return sums
 
 
 def conclusions_of(
-    held: Sequence[Held], by_holder: Mapping[Any, int], holds: Sequence[Hold], total: int
+    held: Sequence[HeldLedger], by_holder: Mapping[Any, int], holds: Sequence[Hold], total: int
 ) -> list[str]:
     """Return a sentence for each holder, the one with most bytes first, and what would free most."""
     if not held:
@@ -164,10 +166,10 @@ _SHARES = (
 
 
 def _shares(
-    held: Sequence[Held], parts: Callable[[Held], Sequence[tuple[str, int]]], top: int
+    held: Sequence[HeldLedger], parts: Callable[[HeldLedger], Sequence[tuple[str, int]]], top: int
 ) -> list[Row]:
     """Return rows of a name, all its bytes, and those of each of _SHARES; the largest first."""
-    sums = sums_by(held, lambda one: [((name, one.holder), size) for name, size in parts(one)])
+    sums = sums_by(held, lambda item: [((name, item.holder), size) for name, size in parts(item)])
     rows = []
     for name in {name for name, _ in sums}:
         shares = [sum(sums.get((name, h), 0) for h in holders) for _, _, holders in _SHARES]
@@ -175,13 +177,13 @@ def _shares(
     return sorted(rows, key=lambda row: (-row[1], row[0]))[:top]
 
 
-def _topics(held: Sequence[Held], top: int) -> dict[str, Any]:
-    rows = _shares(held, lambda one: [(one.topic, one.ledger.stored_bytes)], top)
+def _topics(held: Sequence[HeldLedger], top: int) -> dict[str, Any]:
+    rows = _shares(held, lambda item: [(item.topic, item.ledger.stored_bytes)], top)
     return _share_table("topics", "By topic", ("topic", "Topic"), rows)
 
 
-def _bookies(held: Sequence[Held], top: int) -> dict[str, Any]:
-    rows = _shares(held, lambda one: [*one.ledger.bytes_by_bookie().items()], top)
+def _bookies(held: Sequence[HeldLedger], top: int) -> dict[str, Any]:
+    rows = _shares(held, lambda item: [*item.ledger.bytes_by_bookie().items()], top)
     return _share_table("bookies", "By bookie", ("bookie", "Bookie"), rows)
 
 
@@ -194,7 +196,7 @@ def _share_table(key: str, title: str, name: tuple[str, str], rows: list[Row]) -
     return table(key, title, columns, rows)
 
 
-def _ledgers(held: Sequence[Held], top: int) -> dict[str, Any]:
+def _ledgers(held: Sequence[HeldLedger], top: int) -> dict[str, Any]:
     columns = [
         ("topic", "Topic", "string"),
         ("ledger", "Ledger", "integer"),
@@ -206,19 +208,21 @@ def _ledgers(held: Sequence[Held], top: int) -> dict[str, Any]:
         ("until", "Kept until", "time"),
         ("bookies", "Bookies", "string"),
     ]
-    largest = sorted(held, key=lambda one: (-one.ledger.stored_bytes, one.ledger.ledger_id))[:top]
+    largest = sorted(held, key=lambda item: (-item.ledger.stored_bytes, item.ledger.ledger_id))[
+        :top
+    ]
     rows = [
         [
-            one.topic,
-            one.ledger.ledger_id,
-            one.ledger.entries,
-            one.ledger.stored_bytes,
-            one.ledger.closed_ms or None,
-            str(one.holder),
-            ", ".join(one.subscriptions) or None,
-            one.until_ms,
-            ", ".join(sorted(one.ledger.bytes_by_bookie())) or None,
+            item.topic,
+            item.ledger.ledger_id,
+            item.ledger.entries,
+            item.ledger.stored_bytes,
+            item.ledger.closed_ms or None,
+            str(item.holder),
+            ", ".join(item.subscriptions) or None,
+            item.until_ms,
+            ", ".join(sorted(item.ledger.bytes_by_bookie())) or None,
         ]
-        for one in largest
+        for item in largest
     ]
     return table("ledgers", "Ledgers", columns, rows)

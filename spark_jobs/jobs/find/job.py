@@ -12,9 +12,9 @@ from spark_jobs.jobs.find.matching import Filters, filters_of
 from spark_jobs.jobs.find.scanning import (
     FOUND_SQL,
     Found,
-    Position,
-    Search,
-    Topic,
+    HitPosition,
+    MessageSearch,
+    SearchedTopic,
     positions_of,
     scan,
 )
@@ -44,14 +44,14 @@ def run(
         planned = [
             ledger_range for ledger_range in planned if ledger_range.ledger_id == filters.ledger_id
         ]
-    after = positions_of(parameters["after"], [one.topic for one in planned])
-    search = Search.begin(planned, limit, newest, after)
+    after = positions_of(parameters["after"], [ledger_range.topic for ledger_range in planned])
+    search = MessageSearch.begin(planned, limit, newest, after)
     entries = sum(ledger_range.entries for ledger_range in planned)
     progress(WAITING, 0, entries)
     while not search.finished and not search.full:
         part = search.next_part()
-        found = _scan_part(spark, options, part, filters, limit, newest, after)
-        search.scanned(part, found)
+        results = _scan_part(spark, options, part, filters, limit, newest, after)
+        search.scanned(part, results)
         progress(READING, min(search.counts.entries + search.counts.trimmed, entries), entries)
         progress.partial(result_of(search, parameters, entries))
     result = result_of(search, parameters, entries)
@@ -62,11 +62,11 @@ def run(
 def _scan_part(
     spark: Any,
     options: Options,
-    part: Sequence[tuple[Topic, LedgerRange]],
+    part: Sequence[tuple[SearchedTopic, LedgerRange]],
     filters: Filters,
     limit: int,
     newest: bool,
-    after: Mapping[str, Position],
+    after: Mapping[str, HitPosition],
 ) -> list[Found]:
     """Return what each range of a part has, one task for each of them."""
     tasks = [(ledger_range, after.get(ledger_range.topic)) for _, ledger_range in part]
@@ -75,15 +75,15 @@ def _scan_part(
         for batch in batches:
             for number in batch["id"].to_pylist():
                 ledger_range, start = tasks[number]
-                found = scan(options, ledger_range, filters, limit, newest, start)
-                yield pa.RecordBatch.from_pylist([{"task": number, "found": json.dumps(found)}])
+                results = scan(options, ledger_range, filters, limit, newest, start)
+                yield pa.RecordBatch.from_pylist([{"task": number, "found": json.dumps(results)}])
 
     rows = spark.range(0, len(part), 1, len(part)).mapInArrow(of_tasks, FOUND_SQL).collect()
     found_by = {row.task: json.loads(row.found) for row in rows}
     return [found_by[number] for number in range(len(part))]
 
 
-def result_of(search: Search, parameters: Mapping[str, Any], entries: int) -> dict[str, Any]:
+def result_of(search: MessageSearch, parameters: Mapping[str, Any], entries: int) -> dict[str, Any]:
     """Return the result of a search as far as it is. ``entries``: those of the selection."""
     counts = search.counts
     columns = [
@@ -99,7 +99,7 @@ def result_of(search: Search, parameters: Mapping[str, Any], entries: int) -> di
     ]
     rows = [
         [
-            str(Position(*hit["position"])) if key == "position" else hit[key]
+            str(HitPosition(*hit["position"])) if key == "position" else hit[key]
             for key, _, _ in columns
         ]
         for hit in search.hits
@@ -139,7 +139,7 @@ def result_of(search: Search, parameters: Mapping[str, Any], entries: int) -> di
     }
 
 
-def conclusions_of(search: Search) -> list[str]:
+def conclusions_of(search: MessageSearch) -> list[str]:
     counts, hits = search.counts, len(search.hits)
     scanned = f"{counts.messages:,} messages in {counts.entries:,} entries were scanned"
     if search.finished:

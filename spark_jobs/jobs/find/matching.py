@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a message must be. Empty texts, paths and None do not filter.
+    """Conditions of a message. Empty texts, paths and None do not filter.
 
     ``batch_index``: with -1 the whole entry, or the message of an entry without a batch.
     """
@@ -125,11 +125,11 @@ def matching(rows: pa.RecordBatch, filters: Filters) -> pa.RecordBatch:
             )
         )
     if filters.path and rows.num_rows:
-        found = [
+        matches = [
             _at_path(decoded.as_py(), value, filters)
             for decoded, value in zip(rows["decoded"], rows["value"], strict=True)
         ]
-        rows = rows.filter(pa.array(found, pa.bool_()))
+        rows = rows.filter(pa.array(matches, pa.bool_()))
     return rows
 
 
@@ -143,12 +143,12 @@ def _at_path(decoded: str | None, value: Any, filters: Filters) -> bool:
     if text is None:
         return False
     try:
-        found = walk(json.loads(text), filters.path)
+        matches = walk(json.loads(text), filters.path)
     except (ValueError, RecursionError):  # no JSON
         return False
-    if found is _MISSING:
+    if matches is _MISSING:
         return False
-    return not filters.equals or as_text(found) == filters.equals
+    return not filters.equals or as_text(matches) == filters.equals
 
 
 def walk(document: Any, path: Path) -> Any:

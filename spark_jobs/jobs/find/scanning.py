@@ -36,7 +36,7 @@ Found = tuple[list[Hit], Mapping[str, int]]
 """The hits of a range in scan order, and the Counts of what was scanned for them."""
 
 
-class Position(NamedTuple):
+class HitPosition(NamedTuple):
     """The place of a message; without an index in a batch that of its whole entry."""
 
     ledger_id: int
@@ -44,11 +44,11 @@ class Position(NamedTuple):
     batch_index: int = -1
 
     @classmethod
-    def parse(cls, text: str) -> "Position":
+    def parse(cls, text: str) -> "HitPosition":
         """Parse ``ledger:entry[:index]``. Raises ValueError."""
         return cls(*map(int, text.split(":")))
 
-    def is_behind(self, other: "Position", newest: bool) -> bool:
+    def is_behind(self, other: "HitPosition", newest: bool) -> bool:
         """Return whether a scan that ended with ``other`` comes to this position later."""
         if self[:2] != other[:2]:
             return (self[:2] < other[:2]) == newest
@@ -64,8 +64,8 @@ class Position(NamedTuple):
 
 
 @dataclass(slots=True)
-class Counts:
-    """What was scanned. ``closed``: messages whose value cannot be searched: encrypted, or chunks of a larger one."""
+class ScanCounts:
+    """Amounts that were scanned. ``closed``: entries whose values cannot be searched, encrypted or in chunks."""
 
     messages: int = 0
     entries: int = 0
@@ -85,14 +85,14 @@ def scan(
     filters: Filters,
     limit: int,
     newest: bool,
-    after: Position | None = None,
+    after: HitPosition | None = None,
 ) -> Found:
     """Return the first ``limit`` hits of a range in scan order, behind ``after``, and what was scanned.
 
     In the oldest-first order it stops at the last of them; in the other it reads the whole range.
     """
     hits: deque[Hit] = deque(maxlen=limit)
-    counts = Counts()
+    counts = ScanCounts()
     entries = 0
     for rows in rows_of_range(options, ledger_range, (*COLUMNS, *filters.columns)):
         unread = rows.filter(rows["unread"].is_valid())
@@ -116,13 +116,13 @@ def scan(
             }
         )
         entries += firsts.num_rows
-        found = matching(rows, filters)
-        for index in range(found.num_rows):
-            position = Position(
-                *(found[name][index].as_py() for name in ("ledger_id", "entry_id", "batch_index"))
+        results = matching(rows, filters)
+        for index in range(results.num_rows):
+            position = HitPosition(
+                *(results[name][index].as_py() for name in ("ledger_id", "entry_id", "batch_index"))
             )
             if after is None or position.is_behind(after, newest):
-                hits.append(hit_of(found.slice(index, 1)))
+                hits.append(hit_of(results.slice(index, 1)))
                 if not newest and len(hits) == limit:
                     break
         if not newest and len(hits) == limit:
@@ -183,11 +183,11 @@ def _shown(value: str | bytes | None, encrypted: bool, chunk_id: int | None) -> 
 # The order of a search
 
 
-class Topic:
+class SearchedTopic:
     """One topic of a search: the ranges that are left, in scan order, and where it stopped."""
 
     def __init__(
-        self, name: str, ranges: Sequence[LedgerRange], newest: bool, after: Position | None
+        self, name: str, ranges: Sequence[LedgerRange], newest: bool, after: HitPosition | None
     ) -> None:
         self.name = name
         self.newest = newest
@@ -220,10 +220,10 @@ class Topic:
     def stopped_at(self, ledger_range: LedgerRange) -> None:
         """Note that a range was scanned to its end."""
         entry = ledger_range.first if self.newest else ledger_range.last
-        self.after = Position(ledger_range.ledger_id, entry)
+        self.after = HitPosition(ledger_range.ledger_id, entry)
 
 
-def _cut(ledger_range: LedgerRange, after: Position | None, newest: bool) -> LedgerRange | None:
+def _cut(ledger_range: LedgerRange, after: HitPosition | None, newest: bool) -> LedgerRange | None:
     """Return what of a range lies behind the position; None when nothing does."""
     if after is None:
         return ledger_range
@@ -249,17 +249,17 @@ def _split(
 
 
 @dataclass
-class Search:
+class MessageSearch:
     """A search over topics, part after part.
 
     ``hits``: those found so far, by publish time as far as each topic's own order allows.
     """
 
-    topics: list[Topic]
+    topics: list[SearchedTopic]
     limit: int
     newest: bool
     hits: list[Hit] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
+    counts: ScanCounts = field(default_factory=ScanCounts)
     _at_once: int = 1
 
     @classmethod
@@ -268,12 +268,15 @@ class Search:
         planned: Sequence[LedgerRange],
         limit: int,
         newest: bool,
-        after: Mapping[str, Position],
-    ) -> "Search":
+        after: Mapping[str, HitPosition],
+    ) -> "MessageSearch":
         by_topic: dict[str, list[LedgerRange]] = {}
         for ledger_range in planned:
             by_topic.setdefault(ledger_range.topic, []).append(ledger_range)
-        topics = [Topic(name, ranges, newest, after.get(name)) for name, ranges in by_topic.items()]
+        topics = [
+            SearchedTopic(name, ranges, newest, after.get(name))
+            for name, ranges in by_topic.items()
+        ]
         return cls(topics, limit, newest)
 
     @property
@@ -284,25 +287,25 @@ class Search:
     def full(self) -> bool:
         return len(self.hits) >= self.limit
 
-    def next_part(self) -> list[tuple[Topic, LedgerRange]]:
+    def next_part(self) -> list[tuple[SearchedTopic, LedgerRange]]:
         """Return the next ranges to scan at once, with their topics. All topics advance together."""
-        each = max(1, self._at_once // max(len(self.topics), 1))
+        per_topic = max(1, self._at_once // max(len(self.topics), 1))
         self._at_once = min(2 * self._at_once, TASKS_AT_ONCE_MAX)
-        return [(topic, taken) for topic in self.topics for taken in topic.take(each)]
+        return [(topic, taken) for topic in self.topics for taken in topic.take(per_topic)]
 
     def scanned(
         self,
-        part: Sequence[tuple[Topic, LedgerRange]],
-        found: Sequence[Found],
+        part: Sequence[tuple[SearchedTopic, LedgerRange]],
+        results: Sequence[Found],
     ) -> None:
         """Take the hits of a part's ranges, at most those that are missing; each topic's position follows."""
-        for _, counts in found:
+        for _, counts in results:
             self.counts.add(counts)
         sign = -1 if self.newest else 1
         of_topic: dict[str, list[tuple[int, Hit]]] = {}
-        for number, (hits, _) in enumerate(found):
+        for number, (hits, _) in enumerate(results):
             of_topic.setdefault(part[number][0].name, []).extend((number, hit) for hit in hits)
-        last: dict[str, Position] = {}
+        last: dict[str, HitPosition] = {}
         merged = heapq.merge(
             *of_topic.values(), key=lambda item: sign * (item[1]["publish_time"] or 0)
         )
@@ -312,13 +315,13 @@ class Search:
                 break
             self.hits.append(hit)
             taken.setdefault(hit["topic"], []).append(number)
-            last[hit["topic"]] = Position(*hit["position"])
+            last[hit["topic"]] = HitPosition(*hit["position"])
         for topic in self.topics:
             mine = [number for number, (owner, _) in enumerate(part) if owner is topic]
             for place, number in enumerate(mine):
-                hits = len(found[number][0])
+                count = len(results[number][0])
                 # With as many hits as were asked for, a task may have left out others.
-                if hits == self.limit or taken.get(topic.name, []).count(number) < hits:
+                if count == self.limit or taken.get(topic.name, []).count(number) < count:
                     topic.after = last.get(topic.name, topic.after)
                     topic.give_back(part[i][1] for i in mine[place:])
                     break
@@ -332,16 +335,16 @@ class Search:
         return " ".join(f"{name}={position}" for name, position in reached)
 
 
-def positions_of(text: str, topics: Iterable[str]) -> dict[str, Position]:
+def positions_of(text: str, topics: Iterable[str]) -> dict[str, HitPosition]:
     """Return the positions at which an earlier search stopped, by topic. Raises OptionError."""
     names = list(dict.fromkeys(topics))
-    positions: dict[str, Position] = {}
+    positions: dict[str, HitPosition] = {}
     try:
         for part in text.split():
             name, mark, position = part.rpartition("=")
             if not mark and len(names) != 1:
                 raise ValueError("it names no topic")
-            positions[name if mark else names[0]] = Position.parse(position)
+            positions[name if mark else names[0]] = HitPosition.parse(position)
     except (ValueError, TypeError) as error:
         raise OptionError(
             f"parameter after must be what an earlier result names, ledger:entry or topic=ledger:entry, not {text!r}"

@@ -36,15 +36,15 @@ def retention_of(options: Options, topics: Iterable[str]) -> dict[str, Retention
     namespaces = {name.namespace for name in names}
     documents = asyncio.run(_documents(options, namespaces))
     logs = {namespace: _logged(options, namespace) for namespace in namespaces}
-    found: dict[str, Retention] = {}
+    retentions: dict[str, Retention] = {}
     for name in names:
         keys = (key_of(name.partitioned, everywhere=scope) for scope in (False, True))
         own, everywhere = (logs[name.namespace].get(key, {}) for key in keys)
         policies = in_force(PolicySettings(), documents[name.namespace], own, everywhere)
         value, level = policies["retention"]
         minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
-        found[str(name)] = Retention(minutes, megabytes, str(level.value))
-    return found
+        retentions[str(name)] = Retention(minutes, megabytes, str(level.value))
+    return retentions
 
 
 async def _documents(

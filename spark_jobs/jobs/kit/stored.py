@@ -90,8 +90,8 @@ class StoredTopic:
         """Return the topic's entries in one line, for arithmetic with positions."""
         return LedgerLine(
             [
-                LedgerSpan(one.ledger_id, one.entries, one.size, one.closed_ms)
-                for one in self.ledgers
+                LedgerSpan(item.ledger_id, item.entries, item.size, item.closed_ms)
+                for item in self.ledgers
             ]
         )
 
@@ -112,15 +112,15 @@ async def _stored_topics(options: Options, progress: Report, placement: bool) ->
     async with connected(options.stores) as (store, ledgers):
         await check_complete(store)
         names = await find_topics(store, options.selection)
-        found: list[StoredTopic] = []
+        topics: list[StoredTopic] = []
         for start in range(0, len(names), AT_ONCE):
             some = names[start : start + AT_ONCE]
-            topics = await asyncio.gather(
+            several = await asyncio.gather(
                 *(_stored_topic(store, ledgers, name, placement) for name in some)
             )
-            found += [topic for topic in topics if topic is not None]
+            topics += [topic for topic in several if topic is not None]
             progress(PLANNING, min(start + AT_ONCE, len(names)), len(names))
-        return found
+        return topics
 
 
 async def _stored_topic(
@@ -133,15 +133,15 @@ async def _stored_topic(
         return None
     spans = await _in_turn(_ledger(ledgers, span, placement) for span in stored.record.ledgers)
     dropped = stored.record.doomed if placement else []
-    doomed = await _in_turn(_ledger(ledgers, LedgerSpan(one), placement) for one in dropped)
+    doomed = await _in_turn(_ledger(ledgers, LedgerSpan(item), placement) for item in dropped)
     subscriptions = await _in_turn(
         _subscription(ledgers, title, record) for title, (record, _) in stored.cursors.items()
     )
     return StoredTopic(
         str(name),
-        tuple(one for one in spans if one is not None),
-        tuple(sorted(subscriptions, key=lambda one: one.name)),
-        tuple(one for one in doomed if one is not None),
+        tuple(item for item in spans if item is not None),
+        tuple(sorted(subscriptions, key=lambda item: item.name)),
+        tuple(item for item in doomed if item is not None),
     )
 
 

@@ -1,4 +1,4 @@
-"""What holds ledgers, through the real engine."""
+"""Ledgers and their holders, through the real engine."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ def test_a_slow_subscription_and_retention_hold_their_ledgers(
     assert hold["alone"] >= 200_000
     total = answer.figure("stored_bytes")
     assert sum(row["bytes"] for row in answer.rows("bookies")) == total
-    one = run("disk-not-freed", topic=slow)
-    assert {row["topic"] for row in one.rows("ledgers")} == {slow}
+    alone = run("disk-not-freed", topic=slow)
+    assert {row["topic"] for row in alone.rows("ledgers")} == {slow}
     everything: Any = run("disk-not-freed")
     assert everything.figure("stored_bytes") >= total

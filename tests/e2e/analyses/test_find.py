@@ -30,11 +30,11 @@ def test_a_search_finds_its_messages_and_continues_where_it_stopped(
     assert newest.figure("complete") == "no"
     assert newest.shown.partials
 
-    [one] = run("find", topic=topic, path="$.order.id", equals="1234").rows("hits")
-    assert (one["key"], one["producer"]) == ("k4", "shop")
-    assert one["publish_time"] > 1_700_000_000_000
-    [same] = run("find", topic=topic, id=one["position"]).rows("hits")
-    assert same == one
+    [hit] = run("find", topic=topic, path="$.order.id", equals="1234").rows("hits")
+    assert (hit["key"], hit["producer"]) == ("k4", "shop")
+    assert hit["publish_time"] > 1_700_000_000_000
+    [same] = run("find", topic=topic, id=hit["position"]).rows("hits")
+    assert same == hit
 
     filters = {"topic": topic, "key": "k7", "property": "batch=2", "order": "oldest"}
     first = run("find", **filters, limit=6)

@@ -1,4 +1,4 @@
-"""What holds each ledger, on topics with known answers."""
+"""The holder of each ledger, on topics with known answers."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def topic(*subscriptions: StoredSubscription, **more: Any) -> StoredTopic:
 
 
 def holders(stored: StoredTopic, retention: Retention) -> list[Holder]:
-    return [one.holder for one in held_ledgers(stored, retention, NOW_MS)]
+    return [item.holder for item in held_ledgers(stored, retention, NOW_MS)]
 
 
 FREE, SUB, KEPT, CURRENT = Holder.NOTHING, Holder.SUBSCRIPTION, Holder.RETENTION, Holder.CURRENT
@@ -77,7 +77,7 @@ def test_each_ledger_is_held_by_the_first_reason(
 
 def test_retention_by_time_says_until_when() -> None:
     held = held_ledgers(topic(), Retention(600, -1, "topic"), NOW_MS)
-    assert [one.until_ms for one in held] == [
+    assert [item.until_ms for item in held] == [
         NOW_MS + (10 - age) * HOUR_MS for age in (4, 3, 2)
     ] + [None]
 
@@ -87,7 +87,7 @@ def test_a_subscription_frees_alone_what_no_other_needs() -> None:
         subscription("slow", (1, 3)), subscription("slower", (1, -1)), subscription("ok", (2, 9))
     )
     held = held_ledgers(stored, Retention(), NOW_MS)
-    assert [one.subscriptions for one in held[:3]] == [
+    assert [item.subscriptions for item in held[:3]] == [
         ("slower", "slow"),
         ("slower", "slow"),
         ("slower", "slow", "ok"),

@@ -13,7 +13,7 @@ from spark_jobs.catalogue import ANALYSES
 from spark_jobs.jobs.find import scanning
 from spark_jobs.jobs.find.job import result_of
 from spark_jobs.jobs.find.matching import Filters, filters_of, matching, path_of, time_of, walk
-from spark_jobs.jobs.find.scanning import COLUMNS, Position, Search, positions_of, scan
+from spark_jobs.jobs.find.scanning import COLUMNS, HitPosition, MessageSearch, positions_of, scan
 from spark_jobs.jobs.kit.messages import arrow_schema
 from spark_jobs.pulsar_source.options import OptionError, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -136,16 +136,23 @@ class History:
         for start in range(0, len(rows), 5):
             yield batch(rows[start : start + 5]).select(list(columns))
 
-    def search(self, limit: int, newest: bool, filters: Filters, after: str = "") -> Search:
-        positions = positions_of(after, [one.topic for one in self.planned])
-        search = Search.begin(self.planned, limit, newest, positions)
+    def search(self, limit: int, newest: bool, filters: Filters, after: str = "") -> MessageSearch:
+        positions = positions_of(after, [planned_range.topic for planned_range in self.planned])
+        search = MessageSearch.begin(self.planned, limit, newest, positions)
         while not search.finished and not search.full:
             part = search.next_part()
             search.scanned(
                 part,
                 [
-                    scan(OPTIONS, one, filters, limit, newest, positions.get(one.topic))
-                    for _, one in part
+                    scan(
+                        OPTIONS,
+                        planned_range,
+                        filters,
+                        limit,
+                        newest,
+                        positions.get(planned_range.topic),
+                    )
+                    for _, planned_range in part
                 ],
             )
         return search
@@ -219,9 +226,11 @@ def test_the_result_counts_what_was_scanned_and_what_could_not_be(
 
     monkeypatch.setattr(scanning, "rows_of_range", rows_of_range)
     planned = [LedgerRange(1, 0, 8, -1, "t")]
-    search = Search.begin(planned, 100, False, {})
+    search = MessageSearch.begin(planned, 100, False, {})
     part = search.next_part()
-    search.scanned(part, [scan(OPTIONS, one, Filters(), 100, False) for _, one in part])
+    search.scanned(
+        part, [scan(OPTIONS, planned_range, Filters(), 100, False) for _, planned_range in part]
+    )
     counts = search.counts
     assert (counts.messages, counts.entries, counts.stored_bytes) == (8, 6, 50)
     assert (counts.closed, counts.unreadable, counts.trimmed) == (3, 1, 3)
@@ -237,8 +246,8 @@ def test_the_result_counts_what_was_scanned_and_what_could_not_be(
 
 def test_positions_are_read_as_they_are_written() -> None:
     for text in ("1:2", "1:2:0", "1:2:9"):
-        assert str(Position.parse(text)) == text
+        assert str(HitPosition.parse(text)) == text
     assert positions_of("a=1:2 b=3:4:5", ["a", "b"]) == {
-        "a": Position(1, 2),
-        "b": Position(3, 4, 5),
+        "a": HitPosition(1, 2),
+        "b": HitPosition(3, 4, 5),
     }
