@@ -2,9 +2,20 @@
 
 from spark_jobs.analysis import Analysis
 from spark_jobs.jobs.disk_not_freed import DISK_NOT_FREED
+from spark_jobs.jobs.field_drift import FIELD_DRIFT
 from spark_jobs.jobs.find import FIND
+from spark_jobs.jobs.hot_keys import HOT_KEYS
+from spark_jobs.jobs.personal_data import PERSONAL_DATA
 from spark_jobs.jobs.topic_profile import TOPIC_PROFILE
 
 ANALYSES: dict[str, Analysis] = {
-    analysis.name: analysis for analysis in (FIND, DISK_NOT_FREED, TOPIC_PROFILE)
+    analysis.name: analysis
+    for analysis in (
+        FIND,
+        DISK_NOT_FREED,
+        TOPIC_PROFILE,
+        HOT_KEYS,
+        PERSONAL_DATA,
+        FIELD_DRIFT,
+    )
 }

@@ -11,7 +11,9 @@ HOT_KEYS = Analysis(
     parameters=parameters_of(
         {
             "topic": TOPIC,
-            "top": whole("Keys to list", "How many of the most frequent keys the table holds", 20, 1, 1000),
+            "top": whole(
+                "Keys to list", "How many of the most frequent keys the table holds", 20, 1, 1000
+            ),
             "consumers_max": whole(
                 "Most consumers", "The balance is computed for 1 to this many consumers", 16, 1, 100
             ),

@@ -74,7 +74,9 @@ def result_of(
     counts[slots["at"].to_numpy()] = slots["count"].to_numpy()
     keys = pc.sum(slots["bytes"]).as_py() or 0
     busiest = top(of_kind(cells, Cell.KEY), int(parameters["top"]))
-    given = balances(counts, unkeyed, int(parameters["consumers_max"]), selector) if messages else []
+    given = (
+        balances(counts, unkeyed, int(parameters["consumers_max"]), selector) if messages else []
+    )
     use = recommended(given) if given else None
     hottest = busiest["count"][0].as_py() if busiest.num_rows else None
     share = ratio(hottest, messages)
@@ -133,9 +135,9 @@ def conclusions_of(
         )
     else:
         texts.append(
-            f"Use {use.consumers} {_consumers(use.consumers)}: {short(use.speedup)} times as fast as one. With {most.consumers} it"
-            f" is {short(most.speedup)} times, since the busiest receives {short(100 * most.busiest)} % of the"
-            " messages."
+            f"Use {use.consumers} {_consumers(use.consumers)}: {short(use.speedup)} times as fast as one."
+            f" With {most.consumers} it is {short(most.speedup)} times, since the busiest receives"
+            f" {short(100 * most.busiest)} % of the messages."
         )
     if busiest.num_rows and keys > 1:
         count = busiest["count"][0].as_py()

@@ -10,6 +10,7 @@ from spark_jobs.jobs.kit.cells import CELLS, CELLS_SQL, TRIMMED, Gathered, added
 from spark_jobs.jobs.kit.progress import Report, counted
 from spark_jobs.pulsar_source.batch import TrimmedError, open_range
 from spark_jobs.pulsar_source.columns import Opened
+from spark_jobs.pulsar_source.decoded import TopicSchemas
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
@@ -23,14 +24,16 @@ def cells_of_range(
     columns: Collection[str],
     cells_of: Callable[[Opened], pa.Table],
     combine: Callable[[Iterable[pa.Table]], pa.Table] = added,
+    schemas: TopicSchemas | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the cells of a range, each once: the work of one task.
 
-    ``columns`` of messages are what ``cells_of`` needs. Entries that were trimmed meanwhile are a cell of TRIMMED.
+    ``columns`` of messages are what ``cells_of`` needs. ``schemas`` are loaded with the versions of what it
+    is called with. Entries that were trimmed meanwhile are a cell of TRIMMED.
     """
     gathered = Gathered(combine)
     try:
-        for opened in open_range(options, ledger_range, columns):
+        for opened in open_range(options, ledger_range, columns, schemas):
             gathered.add(cells_of(opened))
     except TrimmedError as error:
         gathered.add(cells(TRIMMED, at=np.array([0]), count=error.entries))

@@ -24,10 +24,8 @@ def options_of(
 ) -> Options:
     """Return the options that select what ``parameters`` name. Raises OptionError, UnusableField."""
     kind, name = analysis.target_of(parameters)
-    if kind is AnalysisTarget.CLUSTER:
-        selected = {"topicsPattern": f"{TOPIC_PREFIX}.*"}
-    else:
-        selected = {str(kind): name}
+    whole = kind is AnalysisTarget.CLUSTER
+    selected = {"topicsPattern": f"{TOPIC_PREFIX}.*"} if whole else {str(kind): name}
     return parse({**selected, "lastEntries": str(parameters["last_entries"]), **context})
 
 
@@ -37,13 +35,13 @@ def result(
     planned: Sequence[LedgerRange],
     *,
     messages: int,
-    size: int,
+    size: int | None,
     conclusions: Iterable[str],
     figures: Iterable[SummaryRow],
     series: Iterable[dict[str, Any]],
     tables: Iterable[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the result of docs/formats/analysis-result.md. ``size``: stored bytes of the entries that were read."""
+    """Return the result of docs/formats/analysis-result.md. ``size``: stored bytes of the entries that were read; None where they are not counted."""
     kind, name = analysis.target_of(parameters)
     target = {} if kind is AnalysisTarget.CLUSTER else {str(kind): name}
     return {
@@ -54,7 +52,7 @@ def result(
             "ledgers": len({ledger_range.ledger_id for ledger_range in planned}),
             "entries": sum(ledger_range.entries for ledger_range in planned),
             "messages": messages,
-            "bytes": size,
+            **({} if size is None else {"bytes": size}),
         },
         "conclusions": list(conclusions),
         "summary": summary(figures),

