@@ -41,7 +41,10 @@ def result(
     series: Iterable[dict[str, Any]],
     tables: Iterable[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the result of docs/formats/analysis-result.md. ``size``: stored bytes of the entries that were read; None where they are not counted."""
+    """Return the result of docs/formats/analysis-result.md.
+
+    ``size``: stored bytes of the entries that were read; None where they are not counted.
+    """
     kind, name = analysis.target_of(parameters)
     target = {} if kind is AnalysisTarget.CLUSTER else {str(kind): name}
     return {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.e2e.analyses.conftest import Answer
-from tests.support.topics_with_answers import (
+from tests.support.analyses.runs import Answer
+from tests.support.analyses.topics_with_answers import (
     drifting_fields,
     hostile,
     hot_keys,

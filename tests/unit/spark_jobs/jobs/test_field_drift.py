@@ -77,7 +77,7 @@ def test_a_change_inside_of_a_batch_and_of_a_nested_field_is_placed() -> None:
     batch = pack_entry(
         [Message(json.dumps(v).encode()) for v in values], producer_name="p", publish_ms=BEGIN_MS
     )
-    assert [row[:2] + [row[3]] for row in rows(result([batch]), "changes")] == [
+    assert [[*row[:2], row[3]] for row in rows(result([batch]), "changes")] == [
         ["a.b[].c", "is a string instead of a number", "1:0:6"],
         ["a.d", "appeared", "1:0:6"],
     ]
