@@ -16,7 +16,7 @@ Place = Callable[[First], float]
 """Returns how far in its topic a message is, 0 to 1."""
 
 
-class Change(NamedTuple):
+class FieldChange(NamedTuple):
     """A change of a field. ``first``: the first message with it. ``messages``: all with it."""
 
     field: str
@@ -71,18 +71,18 @@ class Drift:
                 counts[kind] += shape.messages
         return counts
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[FieldChange]:
         """Return what changed, in the order of the first messages with it."""
         changes = [change for path in self.paths for change in self._changes_of(path)]
         if self.shapes:
             changes += [
-                Change("", "is not JSON", first, count)
+                FieldChange("", "is not JSON", first, count)
                 for problem, (count, first) in self.problems.items()
                 if problem == "not JSON"
             ]
         return sorted(changes, key=lambda change: (change.first, change.field))
 
-    def _changes_of(self, path: str) -> list[Change]:
+    def _changes_of(self, path: str) -> list[FieldChange]:
         having = [shape for shape in self.shapes if path in shape.types]
         parent = path.rpartition(".")[0] if "." in path else ""
         outer = [shape for shape in self.shapes if "object" in shape.types.get(parent, ())]
@@ -91,17 +91,17 @@ class Drift:
         if lacking and not path.endswith("[]") and having[0].first != outer[0].first:
             if self._place(having[0].first) >= SETTLED and self._place(outer[0].first) < SETTLED:
                 count = sum(shape.messages for shape in having)
-                changes.append(Change(path, "appeared", having[0].first, count))
+                changes.append(FieldChange(path, "appeared", having[0].first, count))
         elif lacking and not path.endswith("[]") and self._place(lacking[0].first) >= SETTLED:
             count = sum(shape.messages for shape in lacking)
-            changes.append(Change(path, "is missing", lacking[0].first, count))
+            changes.append(FieldChange(path, "is missing", lacking[0].first, count))
         usual = next((kind for shape in having for kind in _known(shape.types[path])), None)
         other = [shape for shape in having if _known(shape.types[path]) - {usual}]
         if usual is not None and other:
             kind = min(_known(other[0].types[path]) - {usual})
             count = sum(shape.messages for shape in other)
             changes.append(
-                Change(path, f"is {_a(kind)} instead of {_a(usual)}", other[0].first, count)
+                FieldChange(path, f"is {_a(kind)} instead of {_a(usual)}", other[0].first, count)
             )
         return changes
 

@@ -31,7 +31,7 @@ class Selector(StrEnum):
     SPLIT = "auto-split"
 
 
-class Balance(NamedTuple):
+class KeyBalance(NamedTuple):
     """Work of a number of consumers. ``busiest``: share of all messages that the busiest one receives, 0 to 1.
 
     ``idle``: consumers without a message. ``moved``: share of the messages whose key changed its consumer when the last
@@ -45,7 +45,7 @@ class Balance(NamedTuple):
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as one consumer they are, while the busiest one decides."""
+        """Work per time of all consumers as a multiple of one consumer's; the busiest one decides."""
         return 1 / self.busiest
 
 
@@ -53,7 +53,7 @@ def slot_of_key(selector: Selector, key: bytes) -> int:
     return ring_slot_of(key) if selector is Selector.HASHING else slot_of(key)
 
 
-def balances(counts: Any, unkeyed: int, consumers_max: int, selector: Selector) -> list[Balance]:
+def balances(counts: Any, unkeyed: int, consumers_max: int, selector: Selector) -> list[KeyBalance]:
     """Return the balance of 1 to ``consumers_max`` consumers.
 
     ``counts``: messages by slot, as a numpy array. ``unkeyed``: messages without a key, which the broker spreads
@@ -65,13 +65,13 @@ def balances(counts: Any, unkeyed: int, consumers_max: int, selector: Selector) 
         for naming in range(namings)
     ]
     means = np.mean(runs, axis=0)
-    return [Balance(number, *map(float, row)) for number, row in enumerate(means, 1)]
+    return [KeyBalance(number, *map(float, row)) for number, row in enumerate(means, 1)]
 
 
 def _of_naming(
     counts: Any, unkeyed: int, consumers_max: int, selector: Selector, naming: int
 ) -> Iterator[tuple[float, float, float]]:
-    """Yield the figures of ``Balance`` while consumers join one by one."""
+    """Yield the figures of ``KeyBalance`` while consumers join one by one."""
     total = int(counts.sum()) + unkeyed
     keys: KeyMap[int] = KeyRing(RING_POINTS) if selector is Selector.HASHING else KeyHalves()
     before = np.zeros(SLOTS, np.int64)
@@ -86,7 +86,7 @@ def _of_naming(
         before = owners
 
 
-def recommended(given: list[Balance]) -> Balance:
+def recommended(given: list[KeyBalance]) -> KeyBalance:
     """Return the fewest consumers that reach ENOUGH of the best speed-up."""
     best = max(balance.speedup for balance in given)
     return next(balance for balance in given if balance.speedup >= ENOUGH * best)

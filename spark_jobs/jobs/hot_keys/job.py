@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from engine.broker.dispatch.choose.keys import SLOTS
 from spark_jobs.jobs.hot_keys import HOT_KEYS
 from spark_jobs.jobs.hot_keys.balance import (
-    Balance,
+    KeyBalance,
     Selector,
     balances,
     recommended,
@@ -112,7 +112,7 @@ def result_of(
 
 
 def conclusions_of(
-    given: Sequence[Balance],
+    given: Sequence[KeyBalance],
     busiest: pa.Table,
     keys: int,
     messages: int,
@@ -171,7 +171,7 @@ def _consumers(count: int) -> str:
     return "consumer" if count == 1 else "consumers"
 
 
-def _series(cells: pa.Table, given: Sequence[Balance]) -> list[dict[str, Any]]:
+def _series(cells: pa.Table, given: Sequence[KeyBalance]) -> list[dict[str, Any]]:
     spread = sorted(
         zip(*(of_kind(cells, Cell.KEYS)[name].to_pylist() for name in ("at", "count")), strict=True)
     )
@@ -213,7 +213,7 @@ def _key_table(busiest: pa.Table, messages: int, selector: Selector) -> dict[str
     return table("hot_keys", "Hot keys", columns, rows)
 
 
-def _balance_table(given: Sequence[Balance]) -> dict[str, Any]:
+def _balance_table(given: Sequence[KeyBalance]) -> dict[str, Any]:
     columns = [
         ("consumers", "Consumers", "integer"),
         ("speedup", "Times as fast as one", "number"),

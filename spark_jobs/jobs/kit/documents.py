@@ -29,7 +29,7 @@ class Document(NamedTuple):
     raw: bytes | None
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A part of a document.
 
     ``path``: names with dots between, ``[]`` for the items of an array, empty for the whole.
@@ -68,7 +68,7 @@ def shown_name(name: str) -> str:
     return name[:NAME_CHARS_MAX]
 
 
-def walk(document: Any, named: Callable[[str], str] = shown_name) -> Iterator[Part]:
+def walk(document: Any, named: Callable[[str], str] = shown_name) -> Iterator[DocumentPart]:
     """Yield the parts of a document, NODES_MAX of them at most, each before those in it.
 
     ``named`` returns the form in which a name is part of paths.
@@ -78,7 +78,7 @@ def walk(document: Any, named: Callable[[str], str] = shown_name) -> Iterator[Pa
         if not ahead:
             return
         path, depth, value = ahead.pop()
-        yield Part(path, type_of(value), value)
+        yield DocumentPart(path, type_of(value), value)
         if depth == DEPTH_MAX:
             continue
         if isinstance(value, dict):

@@ -21,7 +21,7 @@ FIELDS_MAX = 2000
 """Fields that one task keeps apart; what is beyond counts as one."""
 OTHER_FIELDS = "(other fields)"
 SEPARATOR = "\t"
-"""Between the parts of a cell's name; names of fields have no control characters."""
+"""Separator of the parts of a cell's name; names of fields have no control characters."""
 
 
 class Cell(StrEnum):

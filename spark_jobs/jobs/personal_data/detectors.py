@@ -13,7 +13,7 @@ CHARS_MAX = 4096
 """Characters of a text that are examined."""
 
 
-class Data(StrEnum):
+class PersonalKind(StrEnum):
     """Kinds of personal data."""
 
     EMAIL = "email"
@@ -28,22 +28,22 @@ class Data(StrEnum):
 
 
 IN_WORDS = {
-    Data.EMAIL: "e-mail addresses",
-    Data.PHONE: "phone numbers",
-    Data.CARD: "payment card numbers",
-    Data.IBAN: "bank accounts (IBAN)",
-    Data.NATIONAL_ID: "national identity numbers",
-    Data.IP: "IP addresses",
-    Data.NAME: "names of people",
-    Data.BIRTH: "dates of birth",
-    Data.ADDRESS: "postal addresses",
+    PersonalKind.EMAIL: "e-mail addresses",
+    PersonalKind.PHONE: "phone numbers",
+    PersonalKind.CARD: "payment card numbers",
+    PersonalKind.IBAN: "bank accounts (IBAN)",
+    PersonalKind.NATIONAL_ID: "national identity numbers",
+    PersonalKind.IP: "IP addresses",
+    PersonalKind.NAME: "names of people",
+    PersonalKind.BIRTH: "dates of birth",
+    PersonalKind.ADDRESS: "postal addresses",
 }
-BY_NAME_ONLY = frozenset({Data.NAME, Data.BIRTH, Data.ADDRESS})
-"""Kinds that only the name of a field tells."""
+BY_NAME_ONLY = frozenset({PersonalKind.NAME, PersonalKind.BIRTH, PersonalKind.ADDRESS})
+"""Kinds that are recognized only by the name of a field."""
 
 
 class Found(NamedTuple):
-    data: Data
+    data: PersonalKind
     text: str
 
 
@@ -82,15 +82,21 @@ _IDS: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
     # Brazil
     (re.compile(r"(?<!\w)\d{3}\.\d{3}\.\d{3}-\d{2}(?!\w)"), lambda text: _is_cpf(digits_of(text))),
 )
-_HINTS: tuple[tuple[Data, re.Pattern[str]], ...] = (
-    (Data.EMAIL, re.compile(r"e?mail")),
-    (Data.PHONE, re.compile(r"phone|mobile|telefon|msisdn|\bfax")),
-    (Data.CARD, re.compile(r"card_?(number|no)|\bpan\b|credit_?card")),
-    (Data.IBAN, re.compile(r"iban|account_?(number|no)")),
-    (Data.NATIONAL_ID, re.compile(r"\bssn\b|national_?id|passport|tax_?id|social_?security")),
-    (Data.BIRTH, re.compile(r"birth|\bdob\b")),
-    (Data.ADDRESS, re.compile(r"street|postal|zip_?code|postcode|home_?address")),
-    (Data.NAME, re.compile(r"(first|last|given|family|full|middle|maiden)_?name|surname|forename")),
+_HINTS: tuple[tuple[PersonalKind, re.Pattern[str]], ...] = (
+    (PersonalKind.EMAIL, re.compile(r"e?mail")),
+    (PersonalKind.PHONE, re.compile(r"phone|mobile|telefon|msisdn|\bfax")),
+    (PersonalKind.CARD, re.compile(r"card_?(number|no)|\bpan\b|credit_?card")),
+    (PersonalKind.IBAN, re.compile(r"iban|account_?(number|no)")),
+    (
+        PersonalKind.NATIONAL_ID,
+        re.compile(r"\bssn\b|national_?id|passport|tax_?id|social_?security"),
+    ),
+    (PersonalKind.BIRTH, re.compile(r"birth|\bdob\b")),
+    (PersonalKind.ADDRESS, re.compile(r"street|postal|zip_?code|postcode|home_?address")),
+    (
+        PersonalKind.NAME,
+        re.compile(r"(first|last|given|family|full|middle|maiden)_?name|surname|forename"),
+    ),
 )
 
 
@@ -125,23 +131,23 @@ def found(text: str) -> Iterator[Found]:
     """Yield the personal data in a text, the first of each kind."""
     text = text[:CHARS_MAX]
     if "@" in text and (match := _EMAIL.search(text)):
-        yield Found(Data.EMAIL, match[0])
+        yield Found(PersonalKind.EMAIL, match[0])
     if not any(c.isdigit() for c in text):
         return
     if "+" in text and (match := _PHONE.search(text)):
-        yield Found(Data.PHONE, match[0])
+        yield Found(PersonalKind.PHONE, match[0])
     if card := next((m[0] for m in _CARD.finditer(text) if _is_card(m[0])), None):
-        yield Found(Data.CARD, card)
+        yield Found(PersonalKind.CARD, card)
     if iban := next((m[0] for m in _IBAN.finditer(text) if is_iban(m[0])), None):
-        yield Found(Data.IBAN, iban)
+        yield Found(PersonalKind.IBAN, iban)
     for pattern, check in _IDS:
         if number := next((m[0] for m in pattern.finditer(text) if check(m[0])), None):
-            yield Found(Data.NATIONAL_ID, number)
+            yield Found(PersonalKind.NATIONAL_ID, number)
             break
     if address := next((m[0] for m in _IP4.finditer(text) if _is_ip(m[0])), None):
-        yield Found(Data.IP, address)
+        yield Found(PersonalKind.IP, address)
     elif text.count(":") > 1 and len(text) < 40 and _is_ip(text):
-        yield Found(Data.IP, text)
+        yield Found(PersonalKind.IP, text)
 
 
 def _is_card(text: str) -> bool:
@@ -157,8 +163,8 @@ def _is_ip(text: str) -> bool:
     return not (address.is_loopback or address.is_unspecified)
 
 
-def hinted(path: str) -> Data | None:
-    """Return the kind of personal data that the name of a field tells."""
+def hinted(path: str) -> PersonalKind | None:
+    """Return the kind of personal data that a field holds according to its name; None for others."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", path).lower().replace("-", "_")
     words = re.sub(r"\{[^}]*\}|[^a-z_]", " ", snake)
     spaced = f"{words} {words.replace('_', ' ')}"

@@ -22,7 +22,7 @@ from spark_jobs.jobs.personal_data.counting import (
     cells_of,
     fewer_samples,
 )
-from spark_jobs.jobs.personal_data.detectors import BY_NAME_ONLY, IN_WORDS, Data, hinted
+from spark_jobs.jobs.personal_data.detectors import BY_NAME_ONLY, IN_WORDS, PersonalKind, hinted
 from spark_jobs.pulsar_source.columns import Opened
 from spark_jobs.pulsar_source.decoded import TopicSchemas
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -32,11 +32,11 @@ CHANCE_MAX = 0.3
 """Share of numbers that pass the check of cards although they are none: a tenth of all, and some for few values."""
 
 
-class Finding(NamedTuple):
+class PersonalFinding(NamedTuple):
     """A field with personal data. ``values``: those examined. ``samples``: masked."""
 
     field: str
-    data: Data
+    data: PersonalKind
     values: int
     matches: int
     samples: list[str]
@@ -47,11 +47,11 @@ class Finding(NamedTuple):
 
     @property
     def confidence(self) -> str:
-        """How sure it is, in words."""
+        """Certainty of the finding, in words."""
         if self.data in BY_NAME_ONLY:
             return "by the field's name only"
         named = hinted(self.field) is self.data
-        if self.data is Data.CARD and self.share < CHANCE_MAX and not named:
+        if self.data is PersonalKind.CARD and self.share < CHANCE_MAX and not named:
             return "may be chance: one in ten long numbers passes the check"
         if self.share >= 0.9 or (named and self.share >= 0.5):
             return "almost certain"
@@ -89,7 +89,7 @@ def _fewer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from gathered.take().to_batches()
 
 
-def findings_of(cells: pa.Table) -> list[Finding]:
+def findings_of(cells: pa.Table) -> list[PersonalFinding]:
     """Return the fields with personal data, those with most matches first."""
     values = _counts(cells, Cell.FIELD)
     samples: dict[str, list[str]] = {}
@@ -100,7 +100,7 @@ def findings_of(cells: pa.Table) -> list[Finding]:
     for name, matches in _counts(cells, Cell.MATCH).items():
         field, data = name.split(SEPARATOR)
         kept = samples.get(name, [])[:SAMPLES_MAX]
-        findings.append(Finding(field, Data(data), values[field], matches, kept))
+        findings.append(PersonalFinding(field, PersonalKind(data), values[field], matches, kept))
     return sorted(findings, key=lambda f: (-f.matches, f.field, f.data))
 
 
@@ -149,7 +149,9 @@ def result_of(
     )
 
 
-def _conclusions(findings: Sequence[Finding], fields: int, messages: int, hidden: int) -> list[str]:
+def _conclusions(
+    findings: Sequence[PersonalFinding], fields: int, messages: int, hidden: int
+) -> list[str]:
     texts = [
         f"{f.field} holds {IN_WORDS[f.data]} in {short(100 * f.share)} % of its values: {f.confidence}."
         for f in findings[:SENTENCES_MAX]

@@ -48,8 +48,8 @@ def test_drifted_fields_name_the_producer_that_began(client: pulsar.Client, run:
 def test_personal_data_is_found_and_stays_masked(client: pulsar.Client, run: Run) -> None:
     planted = personal_data(client, f"{TOPIC}persons")
     answer = run("personal-data", topic=planted.topic)
-    found = {row["field"]: row["data"] for row in answer.rows("personal_data")}
-    assert found == planted.fields | {"key": "email"}
+    kinds = {row["field"]: row["data"] for row in answer.rows("personal_data")}
+    assert kinds == planted.fields | {"key": "email"}
     written = json.dumps(answer.result).encode()
     written += b"".join(path.read_bytes() for path in answer.files.iterdir())
     for person in planted.persons:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.jobs.personal_data.counting import COLUMNS, cells_of, fewer_samples
-from spark_jobs.jobs.personal_data.detectors import Data, found, hinted, is_iban, masked
+from spark_jobs.jobs.personal_data.detectors import PersonalKind, found, hinted, is_iban, masked
 from spark_jobs.jobs.personal_data.job import result_of
 from spark_jobs.pulsar_source.decoded import TopicSchemas
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -89,20 +89,20 @@ def test_no_raw_value_is_in_the_result() -> None:
 @pytest.mark.parametrize(
     ("text", "data"),
     [
-        ("mail a.b@example.co.uk now", Data.EMAIL),
-        ("+1 (555) 010-9999", Data.PHONE),
-        ("5500-0000-0000-0004", Data.CARD),
-        ("GB82WEST12345698765432", Data.IBAN),
-        ("078-05-1120", Data.NATIONAL_ID),
-        ("12345678Z", Data.NATIONAL_ID),
-        ("RSSMRA85T10A562S", Data.NATIONAL_ID),
-        ("111.444.777-35", Data.NATIONAL_ID),
-        ("AB 12 34 56 C", Data.NATIONAL_ID),
-        ("2 55 08 14 168 025 38", Data.NATIONAL_ID),
-        ("2001:db8::17", Data.IP),
+        ("mail a.b@example.co.uk now", PersonalKind.EMAIL),
+        ("+1 (555) 010-9999", PersonalKind.PHONE),
+        ("5500-0000-0000-0004", PersonalKind.CARD),
+        ("GB82WEST12345698765432", PersonalKind.IBAN),
+        ("078-05-1120", PersonalKind.NATIONAL_ID),
+        ("12345678Z", PersonalKind.NATIONAL_ID),
+        ("RSSMRA85T10A562S", PersonalKind.NATIONAL_ID),
+        ("111.444.777-35", PersonalKind.NATIONAL_ID),
+        ("AB 12 34 56 C", PersonalKind.NATIONAL_ID),
+        ("2 55 08 14 168 025 38", PersonalKind.NATIONAL_ID),
+        ("2001:db8::17", PersonalKind.IP),
     ],
 )
-def test_texts_of_each_kind_are_found(text: str, data: Data) -> None:
+def test_texts_of_each_kind_are_found(text: str, data: PersonalKind) -> None:
     assert [match.data for match in found(text)] == [data]
 
 
@@ -132,9 +132,9 @@ def test_any_text_is_examined_and_masked_to_at_most_three_letters(text: str) -> 
     assert sum(c.isalnum() for c in shown) <= 3
 
 
-def test_names_of_fields_tell_what_values_do_not() -> None:
-    assert hinted("customer.firstName") is Data.NAME
-    assert hinted("date_of_birth") is Data.BIRTH
+def test_names_of_fields_are_hints() -> None:
+    assert hinted("customer.firstName") is PersonalKind.NAME
+    assert hinted("date_of_birth") is PersonalKind.BIRTH
     assert hinted("filename") is hinted("discard") is None
     assert is_iban("NL91 ABNA 0417 1643 00")
 
