@@ -6,7 +6,7 @@ from admin_ui.audit import AUDIT
 from admin_ui.broker_settings import BROKER_SETTINGS
 from admin_ui.cluster import CLUSTER
 from admin_ui.environment import ENVIRONMENT
-from admin_ui.geo import GEO
+from admin_ui.geo import GEO, GEO_OF_ALL
 from admin_ui.grants import GRANTS
 from admin_ui.health import HEALTH
 from admin_ui.history import HISTORY
@@ -38,6 +38,7 @@ RESOURCES = (
     SCHEMAS,
     CLUSTER,
     GEO,
+    GEO_OF_ALL,
     BROKER_SETTINGS,
     RACKS,
     TENANTS,

@@ -15,6 +15,7 @@ from gateway.clusters.cluster import Cluster
 from gateway.services import bundles
 from gateway.services.addresses import AddressChecks
 from gateway.services.admin import brokers as admin_brokers
+from gateway.services.attention.quorums import Needs
 from gateway.services.bundles import BundleMap, Owned
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.engine_link import Engine
@@ -123,7 +124,21 @@ async def bookies(viewer: Viewer, cluster: Cluster, engine: Engine) -> Body:
     }
     unset = {"rack": "", "group": ""}
     rows = [{**row, **placements.get(row["id"], unset)} for row in snapshot.bookies]
-    return {"at": snapshot.at, "rows": rows}
+    return {"at": snapshot.at, "rows": rows, "placement": _placement(snapshot.attention.needs)}
+
+
+def _placement(needs: Needs) -> Body | None:
+    """Return what the brokers' placement needs of the bookies; None until brokers have reported it."""
+    regions, quorums = needs.regions, needs.all
+    if regions is None or not quorums:
+        return None
+    least, names = regions
+    return {
+        "regions_min": least,
+        "regions": sorted({name.strip() for name in names.split(";")} - {""}),
+        "ensemble": max(need.ensemble for need in quorums),
+        "ack_quorum": max(need.ack_quorum for need in quorums),
+    }
 
 
 async def listed(viewer: Viewer, cluster: Cluster, engine: Engine, params: Params) -> Body:

@@ -172,9 +172,25 @@ class BookieWithRack(BookieRow):
     group = s.CharField(help_text="group of bookies, set with the rack")
 
 
+class BookieNeeds(s.Serializer[object]):
+    """Needs of the brokers: bookies to create a ledger and to confirm an entry."""
+
+    regions_min = s.IntegerField(
+        help_text="regions that must have an entry before it is confirmed; 0: placement is not by regions"
+    )
+    regions = s.ListField(
+        child=s.CharField(), help_text="regions that ledgers are written to; empty: all"
+    )
+    ensemble = s.IntegerField(help_text="bookies of a new ledger, the largest of all topics")
+    ack_quorum = s.IntegerField(
+        help_text="bookies that confirm an entry, the largest of all topics"
+    )
+
+
 class BookiesAnswer(s.Serializer[object]):
     at = s.IntegerField()
     rows = BookieWithRack(many=True)
+    placement = BookieNeeds(allow_null=True, help_text="null: no broker has reported it")
 
 
 class BundleChangeBody(ChangeBody):

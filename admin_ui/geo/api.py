@@ -2,10 +2,34 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, SnapshotView, query
+from admin_ui.calls import (
+    WINDOW,
+    Call,
+    ClusterView,
+    ConsoleView,
+    Parameter,
+    SnapshotView,
+    query,
+)
 from admin_ui.geo import selectors, shapes
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
+from gateway.clusters.registry import clusters_for
+from gateway.http.auth.access import viewer_of
 from gateway.http.bodies import json_answer
+
+
+class GeoOfAllView(ConsoleView):
+    """The ends of links that each cluster of this gateway has, as far as the caller may see them."""
+
+    read_rights = AUTHENTICATED
+    calls = {"get": Call("getGeoOfAll", shapes.GeoOfAllAnswer)}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        clusters = clusters_for(request)
+        viewers = [await viewer_of(self.identity, cluster) for cluster in clusters]
+        pairs = zip(viewers, clusters, strict=True)
+        rows = [await selectors.ends(viewer, cluster) for viewer, cluster in pairs]
+        return json_answer({"clusters": rows})
 
 
 class GeoView(SnapshotView):

@@ -140,6 +140,15 @@ async def geo(viewer: Viewer, cluster: Cluster, params: Params) -> Body:
     }
 
 
+async def ends(viewer: Viewer, cluster: Cluster) -> Body:
+    """Return a cluster's ends of its links, or why they are not shown, for an answer about several clusters."""
+    try:
+        body = await cluster.link.on_loop(lambda: geo(viewer, cluster, {}))
+    except MagnetarError as error:
+        return {"cluster": cluster.name, "ends": None, "why": str(error)}
+    return {"cluster": cluster.name, "ends": body, "why": ""}
+
+
 def _row(link: LinkFigures, trend: Body | None) -> Body:
     """Return a link as it is shown. What only brokers that have not reported would know is not known."""
     is_unknown = link.known == NO and not link.topics and not link.received_topics

@@ -72,6 +72,16 @@ class GeoAnswer(s.Serializer[object]):
     links = LinkRow(many=True, help_text="one for each other cluster, by name")
 
 
+class EndsOfCluster(s.Serializer[object]):
+    cluster = s.CharField()
+    ends = GeoAnswer(allow_null=True, help_text="null: not shown, for the reason in why")
+    why = s.CharField(help_text="missing right, or the part that does not answer; else empty")
+
+
+class GeoOfAllAnswer(s.Serializer[object]):
+    clusters = EndsOfCluster(many=True, help_text="those of this gateway, the default one first")
+
+
 class CauseCount(s.Serializer[object]):
     cause = s.CharField()
     topics = s.IntegerField()

@@ -1,6 +1,7 @@
 """The first page: items that need attention, totals, the biggest backlogs, brokers and bookies."""
 
 import shlex
+from functools import partial
 from typing import Any
 
 from admin_ui.params import Params
@@ -54,6 +55,7 @@ def attention(viewer: Viewer, cluster: Cluster, snapshot: Snapshot) -> Attention
             cluster.part(Viewers).damaged() if rights_are_judged() else {},
             cluster.settings.part_prefix,
         ),
+        behind=partial(cluster.collector.links.topics, all_topics=False),
         start=start_command(cluster),
     )
 

@@ -314,6 +314,7 @@ class Running:
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=self.tenancy.schemas,
                 dynamic=self.dynamic,
+                ledgers=base.ledgers.settings,
                 load_reporter=self.load_reporter,
                 load_leader=self.load_leader,
                 splits=lambda: self.splitter.document(),

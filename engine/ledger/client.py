@@ -57,8 +57,8 @@ class LedgerClient:
         self._store = store
         self._clock = clock
         self._entropy = entropy
-        self._settings = settings if settings is not None else LedgerSettings()
-        self.bookies = BookieCluster(store, network, entropy, self._settings, placement)
+        self.settings = settings if settings is not None else LedgerSettings()
+        self.bookies = BookieCluster(store, network, entropy, self.settings, placement)
         self._writers: dict[int, LedgerWriter] = {}
         self._layout_known = False
         self._ids = LedgerIds(store)
@@ -134,7 +134,7 @@ class LedgerClient:
         return writer
 
     def _access(self, ledger_id: int, password: bytes) -> LedgerAccess:
-        return LedgerAccess(ledger_id, password, self._store, self.bookies, self._settings)
+        return LedgerAccess(ledger_id, password, self._store, self.bookies, self.settings)
 
     def _forget(self, ledger_id: int) -> None:
         self._writers.pop(ledger_id, None)
@@ -170,7 +170,7 @@ class LedgerClient:
         """Return whether exactly ``data``, token included, is stored; False also when the store does not answer within
         ``metadata_timeout_s``."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._settings.metadata_timeout_s
+        deadline = loop.time() + self.settings.metadata_timeout_s
         while True:
             try:
                 stored, _ = await self._store.get(path)

@@ -40,9 +40,11 @@ CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, SUPERUSER)
 after the check if some topics could not be checked."""
 REPLICATION = Operation("replication", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Numbers of bookies that ledgers need: ``{"session_ms": number or null, "default": [ensemble, write quorum, ack
-quorum], "topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``. ``default`` has the broker's settings;
-``topics`` counts the loaded persistent topics by effective policy. ``session_ms`` is the time for which the broker
-keeps its topics while the metadata store is unreachable."""
+quorum], "regions": [minimum, names], "topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``.
+``default`` has the broker's settings, ``regions`` the number of regions that must have an entry, 0 where placement is
+not by regions, and those that ledgers are written to, separated by ``;``, empty for all. ``topics`` counts the loaded
+persistent topics by effective policy. ``session_ms`` is the time for which the broker keeps its topics while the
+metadata store is unreachable."""
 LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Current LocalBrokerData of the broker."""
 LOAD_BALANCE = Operation("load_balance", NoArguments, JsonObject, SUPERUSER, reads=True)

@@ -4,7 +4,15 @@ from typing import Any
 
 from engine.tenancy.policies.forms import LONG_MAX, Names, Whole
 from engine.tenancy.policies.policy import Policy
-from engine.tenancy.policies.policy_calls import PolicyRoute
+from engine.tenancy.policies.policy_calls import (
+    Option,
+    PolicyRoute,
+    Tool,
+    ctl,
+    on_namespaces,
+    on_topics,
+    topic_admin,
+)
 from engine.tenancy.policies.values import OFFLOAD_UNSET, OffloadForm, check_replication
 
 
@@ -36,6 +44,12 @@ CLUSTERS: tuple[Policy, ...] = (
         unset=[],
         shown=False,
         route=PolicyRoute("replication", removal=None, stored_status=200),
+        commands=(
+            on_namespaces(Tool.PULSAR_ADMIN, "set-clusters", Option("--clusters")),
+            topic_admin("replication-clusters", Option("--clusters")),
+            ctl("clusters", Option("--clusters")),
+            on_topics(Tool.PULSARCTL, "set-replication-clusters", Option("--clusters")),
+        ),
     ),
     Policy(
         "allowedClusters",

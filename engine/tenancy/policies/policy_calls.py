@@ -95,6 +95,11 @@ def on_namespaces(tool: Tool, set: str, *options: Option, remove: str = "") -> T
     return _command(tool, "namespaces", set, options, remove, of_topics=False)
 
 
+def on_topics(tool: Tool, set: str, *options: Option, remove: str = "") -> ToolCommand:
+    """Return a tool's commands for topics; ``set`` and ``remove`` are words with spaces between."""
+    return _command(tool, "topics", set, options, remove, of_topics=True)
+
+
 def admin(noun: str, *options: Option, fixed: str = "") -> ToolCommand:
     """Return pulsar-admin's ``set-`` and ``remove-`` commands for namespaces; ``fixed`` words are in both."""
     set, remove = f"set-{noun} {fixed}", f"remove-{noun} {fixed}"
@@ -120,7 +125,7 @@ def ctl(noun: str, *options: Option, fixed: str = "", remove: str = "") -> ToolC
 def topic_ctl(noun: str, *options: Option, fixed: str = "", remove: str = "") -> ToolCommand:
     """Return pulsarctl's ``set-`` and ``remove-`` commands for topics."""
     set, remove = f"set-{noun} {fixed}", remove or f"remove-{noun}"
-    return _command(Tool.PULSARCTL, "topics", set, options, remove, of_topics=True)
+    return on_topics(Tool.PULSARCTL, set, *options, remove=remove)
 
 
 def _command(

@@ -1161,6 +1161,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/geo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The ends of links that each cluster of this gateway has, as far as the caller may see them. */
+        get: operations["getGeoOfAll"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -1861,6 +1878,17 @@ export interface components {
         };
         /** @enum {unknown} */
         BlankEnum: "";
+        /** @description Needs of the brokers: bookies to create a ledger and to confirm an entry. */
+        BookieNeeds: {
+            /** @description regions that must have an entry before it is confirmed; 0: placement is not by regions */
+            regions_min: number;
+            /** @description regions that ledgers are written to; empty: all */
+            regions: string[];
+            /** @description bookies of a new ledger, the largest of all topics */
+            ensemble: number;
+            /** @description bookies that confirm an entry, the largest of all topics */
+            ack_quorum: number;
+        };
         BookieRow: {
             id: string;
             /** @description host:port; empty: it was never registered as far as is known */
@@ -1950,6 +1978,8 @@ export interface components {
         BookiesAnswer: {
             at: number;
             rows: components["schemas"]["BookieWithRack"][];
+            /** @description null: no broker has reported it */
+            placement: components["schemas"]["BookieNeeds"] | null;
         };
         BrokerLoad: {
             /** @description its id */
@@ -2438,6 +2468,13 @@ export interface components {
             at: number;
             broker: string;
         };
+        EndsOfCluster: {
+            cluster: string;
+            /** @description null: not shown, for the reason in why */
+            ends: components["schemas"]["GeoAnswer"] | null;
+            /** @description missing right, or the part that does not answer; else empty */
+            why: string;
+        };
         EnvironmentAnswer: {
             cluster: string;
             /** @description those that the configuration store knows */
@@ -2513,6 +2550,10 @@ export interface components {
             records: components["schemas"]["ClusterRecord"][] | null;
             /** @description one for each other cluster, by name */
             links: components["schemas"]["LinkRow"][];
+        };
+        GeoOfAllAnswer: {
+            /** @description those of this gateway, the default one first */
+            clusters: components["schemas"]["EndsOfCluster"][];
         };
         /**
          * @description * `superuser` - superuser
@@ -10014,6 +10055,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getGeoOfAll: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GeoOfAllAnswer"];
                 };
             };
             503: {

@@ -13,7 +13,13 @@ from engine.auth.viewer import ALL, Viewer
 from gateway.services.attention.at_rest import SETTLED_MS, TopicsWithoutBroker
 from gateway.services.attention.findings import Finding, Findings
 from gateway.services.attention.lag_items import LagItem, lag_item, line_item
-from gateway.services.attention.link_items import Broken, broken_links, link_item
+from gateway.services.attention.link_items import (
+    Behind,
+    Broken,
+    broken_links,
+    link_item,
+    seen_links,
+)
 from gateway.services.attention.memory import Memory, RecordedProblem
 from gateway.services.attention.outages import CLOCKS_MS, Outage, Outages
 from gateway.services.attention.part_items import (
@@ -184,12 +190,14 @@ class Board:
         *,
         known: bool,
         instance: Instance,
+        behind: Behind = lambda remote: (),
         start: str = "",
     ) -> AttentionList:
-        """Return the items of the overview. ``start``: see ``part_items``.
+        """Return the items of the overview. ``behind``: the topics that are behind, by link; ``start``: see
+        ``part_items``.
 
-        A viewer who does not see everything gets those of subscriptions alone: items about parts count the topics and
-        clients of all tenants.
+        A viewer who does not see everything gets those of subscriptions, and of links for the topics that it sees:
+        items about parts count the topics and clients of all tenants.
         """
         items: list[Item] = []
         problems, lines = self._problems, self._lines
@@ -208,6 +216,10 @@ class Board:
             problems = [problem for problem in problems if viewer.sees_topic(problem.topic)]
             # Of the moment that the lines of all are of, so that both have the same scores.
             lines = self._ranking.ranked(problems, ITEMS_MAX, self._derived_at)
+            items = [
+                link_item(broken, cluster, of_all=False)
+                for broken in seen_links(self.broken_links, behind, viewer, now_ms)
+            ]
         at_ease = not self._outages.is_recent(now_ms)
         items += [line_item(line, cluster, now_ms, at_ease) for line in lines]
         items.sort(key=lambda item: -item["score"])

@@ -1,12 +1,13 @@
 """Items about links to other clusters on which messages are not sent. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
 from engine.admin.link_causes import LinkCause
+from engine.auth.viewer import Viewer
 from gateway.services.attention.part_items import PART_SCORE, Item, item
-from gateway.services.geo.link_figures import Cause, LinkFigures
-from gateway.services.geo.link_index import UNLOADED
+from gateway.services.geo.link_figures import Cause, LinkFigures, causes_of
+from gateway.services.geo.link_index import UNLOADED, TopicLink
 
 WAIT_MS = 5_000
 """Time after which a stopped topic is a problem: it connects again within that time after a broker restarted."""
@@ -75,6 +76,8 @@ _TEXTS: dict[str, tuple[str, str]] = {
 
 Broken = tuple[LinkFigures, list[Cause]]
 """A link on which messages are not sent, and why, at least one cause."""
+Behind = Callable[[str], Iterable[TopicLink]]
+"""Returns the topics that are behind on the link to a cluster."""
 
 
 def broken_links(links: Iterable[LinkFigures], now_ms: int) -> list[Broken]:
@@ -91,19 +94,35 @@ def broken_links(links: Iterable[LinkFigures], now_ms: int) -> list[Broken]:
     return broken
 
 
-def link_item(broken: Broken, cluster: str) -> Item:
-    """Return the item of the overview about a link, with the first of its causes."""
+def seen_links(
+    broken: Iterable[Broken], behind: Behind, viewer: Viewer, now_ms: int
+) -> list[Broken]:
+    """Return the links that are broken for topics which a viewer sees, with the causes of those topics alone."""
+    seen = []
+    for link, _ in broken:
+        topics = [item for item in behind(link.remote) if viewer.sees_topic(item.topic)]
+        seen.append(link._replace(causes=causes_of((item.topic, item.sent) for item in topics)))
+    return broken_links(seen, now_ms)
+
+
+def link_item(broken: Broken, cluster: str, *, of_all: bool = True) -> Item:
+    """Return the item of the overview about a link, with the first of its causes.
+
+    ``of_all``: the causes are those of all topics; otherwise the number of topics of the link is left out.
+    """
     link, causes = broken
     first = causes[0]
     text, advice = _TEXTS.get(first.cause, _TEXTS[LinkCause.FAILED])
     stopped = sum(cause.topics for cause in causes)
-    counts = f"{stopped:,} of {link.topics:,} topics {'is' if stopped == 1 else 'are'} not sent"
+    share = f"{stopped:,} of {link.topics:,}" if of_all else f"{stopped:,}"
+    noun = "topic" if stopped == 1 and not of_all else "topics"
+    counts = f"{share} {noun} {'is' if stopped == 1 else 'are'} not sent"
     more = [f"{cause.topics:,} × {cause.cause}" for cause in causes[1:]]
     why = f"{first.topic.removeprefix('persistent://')}: {first.why}" if first.why else ""
     starts = [cause.since for cause in causes if cause.since]
     return item(
         f"link-{link.remote}",
-        "error" if stopped == link.topics else "warning",
+        "error" if of_all and stopped == link.topics else "warning",
         f"Replication: {link.remote} {text}",
         " · ".join(filter(None, (counts, f"also {', '.join(more)}" if more else "", why))),
         advice,

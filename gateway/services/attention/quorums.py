@@ -71,6 +71,13 @@ class Needs:
         return min((timeout for timeout in timeouts if timeout), default=None)
 
     @property
+    def regions(self) -> tuple[int, str] | None:
+        """The number of regions that must have an entry, and the names of those that are written to: of the broker that
+        needs most, since its topics are held first. None: no broker has reported them."""
+        reports = [report["regions"] for report in self._reports.values() if "regions" in report]
+        return max(((least, names) for least, names in reports), default=None)
+
+    @property
     def all(self) -> list[Need]:
         """All distinct needs; empty until a broker has reported.
 

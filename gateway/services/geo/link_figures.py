@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from engine.admin.link_causes import SENDING
-from gateway.services.geo.link_index import LinkIndex, LinkSums, Sent
+from gateway.services.geo.link_index import LinkIndex, Sent
 from gateway.services.index.rows import LAST, LIVE, NO
 
 ORDER = (
@@ -62,7 +62,7 @@ def figures_of(
     if silent:
         known = LAST if all(broker in index.at for broker in silent) else NO
     times = [index.at[broker] for broker in sums if broker]
-    causes = _causes(sums)
+    causes = causes_of(item for entry in sums.values() for item in entry.behind.items())
     return LinkFigures(
         remote,
         sum(entry.topics for entry in sums.values()),
@@ -91,21 +91,19 @@ def _oldest(behind: Iterable[Sent]) -> int | None:
     return oldest
 
 
-def _causes(sums: dict[str, LinkSums]) -> list[Cause]:
+def causes_of(behind: Iterable[tuple[str, Sent]]) -> list[Cause]:
+    """Return why topics that are behind are not sent, those causes first that need an operator."""
     causes: dict[str, Cause] = {}
-    for entry in sums.values():
-        for topic, sent in entry.behind.items():
-            if sent.cause is None:
-                continue
-            before = causes.get(sent.cause)
-            if before is None:
-                causes[sent.cause] = Cause(sent.cause, 1, topic, sent.why, sent.since)
-            elif 0 < sent.since < (before.since or sent.since + 1):
-                causes[sent.cause] = Cause(
-                    sent.cause, before.topics + 1, topic, sent.why, sent.since
-                )
-            else:
-                causes[sent.cause] = before._replace(topics=before.topics + 1)
+    for topic, sent in behind:
+        if sent.cause is None:
+            continue
+        before = causes.get(sent.cause)
+        if before is None:
+            causes[sent.cause] = Cause(sent.cause, 1, topic, sent.why, sent.since)
+        elif 0 < sent.since < (before.since or sent.since + 1):
+            causes[sent.cause] = Cause(sent.cause, before.topics + 1, topic, sent.why, sent.since)
+        else:
+            causes[sent.cause] = before._replace(topics=before.topics + 1)
     # A cause that a broker of a later version reports is behind all others.
     rank = {cause: place for place, cause in enumerate(ORDER)}
     return sorted(causes.values(), key=lambda cause: rank.get(cause.cause, len(ORDER)))

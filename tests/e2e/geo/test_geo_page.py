@@ -115,6 +115,59 @@ def test_links_show_both_ends_and_keys_walk_from_one_to_the_next(
 
 
 @pytest.mark.timeout(400)
+def test_a_namespace_is_replicated_as_previewed_and_the_change_is_recorded(
+    three: Instance, page: Page
+) -> None:
+    assert three.rest("PUT", "/admin/v2/namespaces/public/settings")[0] == 204
+    page.goto(f"/c/{US}/tenants/public/settings")
+    clusters, dialog = page.get_by_role("listitem", name="Clusters"), page.get_by_role("dialog")
+    clusters.get_by_role("button", name="Change…").click()
+    expect(dialog.get_by_label(f"{US}, this cluster")).to_be_disabled()
+    dialog.get_by_label(EU).check()
+    preview = dialog.locator("[data-preview]")
+    expect(preview).to_contain_text(f"{EU} receives what is published from now on")
+    dialog.get_by_text("As a command").click()
+    for tool in ("pulsar-admin", "pulsarctl"):
+        expect(dialog.get_by_role("region", name=f"{tool} command")).to_contain_text(
+            f"{tool} namespaces set-clusters --clusters {US},{EU} public/settings"
+        )
+    expect(dialog.get_by_role("region", name="curl command")).to_contain_text(
+        "/admin/v2/namespaces/public/settings/replication"
+    )
+    picture(page, "replication-settings")
+    assert violations(page, "the dialog of clusters", "[role=dialog]", LOOKS) == []
+    page.set_viewport_size({"width": 1280, "height": 900})
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(dialog.get_by_role("status")).to_contain_text(EU)
+    assert sorted(three.rest("GET", "/admin/v2/namespaces/public/settings/replication")[1]) == [
+        *(EU, US)
+    ]
+    dialog.get_by_role("button", name="Close").last.click()
+    page.goto("/audit")
+    expect(page.get_by_text("public/settings").first).to_be_visible()
+    recorded = three.rest("GET", "/api/v1/audit?limit=5")[1]["rows"]
+    assert any(row["target"].endswith("/settings/policies/replication") for row in recorded)
+
+
+@pytest.mark.timeout(400)
+def test_bookies_are_grouped_by_region_with_what_a_loss_would_take(
+    three: Instance, page: Page
+) -> None:
+    bookies = three.rest("GET", f"/api/v1/clusters/{US}/bookies")[1]["rows"]
+    path = f"/api/v1/clusters/{US}/bookies/{bookies[0]['id']}/rack"
+    change = {"preview": True, "rack": "/east/r1"}
+    token = three.rest("POST", path, change)[1]["token"]
+    assert three.rest("POST", path, {"token": token})[0] == 200
+    page.goto(f"/c/{US}/bookies")
+    row = page.get_by_role("table", name="Regions of bookies").get_by_role("row").nth(1)
+    expect(row).to_contain_text("east")
+    expect(row).to_contain_text("Publishing stops: 0 writable bookies")
+    picture(page, "regions")
+    assert violations(page, "regions", "main", LOOKS) == []
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.mark.timeout(400)
 def test_a_cut_link_is_shown_with_its_cause_without_a_reload(three: Instance, page: Page) -> None:
     page.goto(f"/c/{US}/geo")
     cut, whole = f"{US} → {EU}", f"{US} → {AP}"

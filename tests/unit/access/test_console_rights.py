@@ -15,6 +15,8 @@ from gateway.ws.rights import RIGHTS
 TOPIC = "topics/<seg:domain>/<seg:tenant>/<seg:namespace>/<seg:topic>"
 NAMESPACE = "tenants/<seg:tenant>/namespaces/<seg:namespace>"
 CLUSTER = "clusters/<seg:cluster>/"
+WITH_AND_WITHOUT = (f"{CLUSTER}geo",)
+"""Paths of a cluster that exist without the cluster as well: the table has them whole."""
 WORDS = {
     WholeCluster: "cluster",
     TenantName: "tenant",
@@ -92,7 +94,8 @@ CALLS = {
     "GET TOPIC/schemas/<seg:version>": "lookup of topic",
     "GET brokers": "superuser",
     "GET bundles": "authenticated",
-    "GET geo": "superuser",
+    "GET geo": "authenticated",
+    "GET clusters/<seg:cluster>/geo": "superuser",
     "GET geo/links/<seg:remote>": "authenticated",
     "GET bookies": "superuser",
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload": "superuser",
@@ -173,7 +176,8 @@ def shown(rights: Iterable[Right[Any]]) -> str:
 
 def named(pattern: str) -> str:
     """Return the pattern of a path as the table names it."""
-    path = pattern.removeprefix("/api/v1/").replace(CLUSTER, "")
+    path = pattern.removeprefix("/api/v1/")
+    path = path if path in WITH_AND_WITHOUT else path.replace(CLUSTER, "")
     return path.replace(TOPIC, "TOPIC").replace(NAMESPACE, "NAMESPACE")
 
 

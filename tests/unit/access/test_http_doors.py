@@ -183,6 +183,8 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         ("DELETE", f"{OWN_SESSION}/sessions/<seg:session_id>"),
         ("GET", "/api/v1/environment"),
         ("GET", "/api/v1/health"),
+        # Each cluster's links are judged by what the caller sees of that cluster.
+        ("GET", "/api/v1/geo"),
         ("GET", "/api/v1/analyses"),
         ("GET", "/api/v1/spark"),
         # Each run is judged by what it reads, once it is known.

@@ -157,6 +157,24 @@ def test_bookies_are_listed_with_their_racks(call: Call, link: BenchLink) -> Non
     assert (row["known"], row["free_bytes"], row["ledgers"]) == ("no", None, None)
 
 
+def test_bookies_are_listed_with_what_placement_needs_of_them(call: Call, link: BenchLink) -> None:
+    answer = settled(call, "bookies", lambda body: body["placement"])
+    assert answer["placement"] == {
+        "regions_min": 0,
+        "regions": [],
+        "ensemble": 1,
+        "ack_quorum": 1,
+    }
+    needs = link.cluster.collector.attention.needs
+    (report,) = needs._reports.values()
+    needs.report("b:9", {**report, "regions": [2, "eu; us"]})
+    placement = call("GET", f"{API}/bookies").json["placement"]
+    assert (placement["regions_min"], placement["regions"]) == (2, ["eu", "us"])
+    for broker in list(needs._reports):
+        needs.report(broker, {key: report[key] for key in ("session_ms", "default", "topics")})
+    assert call("GET", f"{API}/bookies").json["placement"] is None
+
+
 def test_a_bundle_is_given_up_as_previewed(call: Call, link: BenchLink) -> None:
     link.run(lambda engine: link.bench.loaded(PLAIN))
     bundles_of(call)

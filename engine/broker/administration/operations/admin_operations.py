@@ -35,6 +35,7 @@ from engine.broker.policies import (
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
+from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored.resting import RestingLogs
 from engine.metadata.store import MetadataStore
@@ -61,6 +62,7 @@ class Collaborators:
     resting: RestingLogs
     schemas: SchemaRegistry
     dynamic: DynamicSettings
+    ledgers: LedgerSettings
     load_reporter: LoadReporter
     load_leader: LoadLeader
     splits: Callable[[], list[JsonObject]]
@@ -109,6 +111,7 @@ class AdminOperations:
             registry,
             parts.ownership,
             parts.dynamic,
+            parts.ledgers,
             parts.record,
             *(parts.load_reporter, parts.load_leader, parts.splits),
             *(parts.drain, parts.assignment.targets),

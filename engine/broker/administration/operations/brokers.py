@@ -31,6 +31,7 @@ from engine.broker.control.load.leader import LoadLeader
 from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
+from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.load.draining import DrainMark, drain_marks, end_draining, obstacle
@@ -66,6 +67,7 @@ class BrokerOperations:
         registry: TopicRegistry,
         ownership: BundleOwnership,
         dynamic: DynamicSettings,
+        ledgers: LedgerSettings,
         record: BrokerRecord,
         load_reporter: LoadReporter,
         load_leader: LoadLeader,
@@ -81,6 +83,7 @@ class BrokerOperations:
         self._registry = registry
         self._ownership = ownership
         self._dynamic = dynamic
+        self._ledgers = ledgers
         self._record = record
         self._load_reporter = load_reporter
         self._load_leader = load_leader
@@ -135,6 +138,10 @@ class BrokerOperations:
         return {
             "session_ms": int(settings[SESSION]) if SESSION in settings else None,
             "default": [int(settings[name]) for name in DEFAULT_QUORUMS],
+            "regions": [
+                self._ledgers.regions_min if self._ledgers.region_aware else 0,
+                self._ledgers.regions_to_write,
+            ],
             "topics": [
                 [*quorums, counts[quorums], len(namespaces[quorums])] for quorums in sorted(counts)
             ],

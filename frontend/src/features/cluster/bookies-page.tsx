@@ -14,10 +14,14 @@ import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
 import { type Bookie, bookiesQuery } from "./queries";
+import { hasRegions, regionOf } from "./racks/regions";
 
 const route = getRouteApi("/c/$cluster/bookies");
 const RackDialog = lazy(() =>
   import("./racks/rack-dialog").then((module) => ({ default: module.RackDialog })),
+);
+const RegionTable = lazy(() =>
+  import("./racks/region-table").then((module) => ({ default: module.RegionTable })),
 );
 const HEIGHT_PX = 560;
 
@@ -29,6 +33,11 @@ export function BookiesPage() {
   const found = useQuery(bookiesQuery(cluster));
   const whyNot = useWhyNot(cluster, {});
   const rows = found.data?.rows;
+  const placement = found.data?.placement ?? null;
+  const isByRegion = rows !== undefined && hasRegions(rows, placement);
+  const listed = isByRegion
+    ? [...rows].sort((one, other) => regionOf(one).localeCompare(regionOf(other), "en"))
+    : rows;
   const opened = rows?.find(({ id }) => id === rack);
   return (
     <Page>
@@ -40,13 +49,18 @@ export function BookiesPage() {
           onRetry={() => found.refetch()}
         />
       )}
-      {rows === undefined ? (
+      {isByRegion && (
+        <Suspense fallback={null}>
+          <RegionTable bookies={rows} placement={placement} />
+        </Suspense>
+      )}
+      {listed === undefined ? (
         found.isPending && <Loading label="Loading bookies" rows={6} />
       ) : (
-        <Panel title="Bookies" note={count(rows.length)} flush>
+        <Panel title="Bookies" note={count(listed.length)} flush>
           <Table<Bookie>
             caption="Bookies"
-            rows={rows}
+            rows={listed}
             maxHeight={HEIGHT_PX}
             rowKey={(row) => row.id}
             empty={<Empty title="No bookie is registered">Nothing can be stored until one starts.</Empty>}

@@ -1,7 +1,8 @@
-import { Checkbox, Switch } from "@mantine/core";
+import { Checkbox } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { environmentQuery } from "../../api/environment";
+import styles from "./policies.module.css";
 
 /** The clusters of a list. That of this page can be taken out only after a step of its own. */
 export function ClusterChoice({
@@ -24,17 +25,19 @@ export function ClusterChoice({
   return (
     <>
       <Checkbox.Group label={label} error={problem} value={[...chosen]} onChange={onChange}>
-        {names.map((cluster) => (
-          <Checkbox
-            key={cluster}
-            name={name}
-            value={cluster}
-            label={cluster === here ? `${cluster}, this cluster` : cluster}
-            disabled={cluster === here && chosen.includes(cluster) && !mayLeave}
-          />
-        ))}
+        <div className={styles.choices}>
+          {names.map((cluster) => (
+            <Checkbox
+              key={cluster}
+              name={name}
+              value={cluster}
+              label={cluster === here ? `${cluster}, this cluster` : cluster}
+              disabled={cluster === here && chosen.includes(cluster) && !mayLeave}
+            />
+          ))}
+        </div>
       </Checkbox.Group>
-      <Switch
+      <Checkbox
         color="red"
         label="Let this cluster leave: it then refuses the topics"
         checked={mayLeave}

@@ -215,3 +215,16 @@ def test_a_viewer_of_some_tenants_gets_their_topics_alone(call: Call, link: Benc
     assert link.run(lambda _: asked(other))["rows"] == []
     with pytest.raises(Forbidden, match="links between clusters"):
         link.run(lambda _: selectors.geo(sees, cluster, {}))
+
+
+def test_the_links_of_all_clusters_are_shown_as_far_as_each_is_seen(
+    call: Call, link: BenchLink
+) -> None:
+    report(link, *THREE)
+    [shown] = call("GET", "/api/v1/geo").json["clusters"]
+    assert (shown["cluster"], shown["why"]) == ("standalone", "")
+    assert [row["remote"] for row in shown["ends"]["links"]] == ["ap", "eu"]
+    some = Viewer(namespaces=frozenset({"public/default"}))
+    hidden = link.run(lambda _: selectors.ends(some, link.cluster))
+    assert hidden["ends"] is None
+    assert "links between clusters" in hidden["why"]

@@ -107,6 +107,7 @@ async def test_the_quorums_in_force_are_reported_with_their_number_of_topics(
     quorums = await asked(instance, REPLICATION, NoArguments())
     [[ensemble, write, ack, topics, namespaces]] = quorums["topics"]
     assert ([ensemble, write, ack], topics, namespaces) == (quorums["default"], len(TOPICS), 1)
+    assert quorums["regions"] == [0, ""]
     topic = broker.running.registry.loaded(TOPICS[0])
     assert topic is not None
     other = replace(

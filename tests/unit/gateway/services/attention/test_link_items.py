@@ -5,9 +5,9 @@ import pytest
 from engine.admin.link_causes import LinkCause
 from engine.auth.viewer import ALL, Viewer
 from gateway.services.attention.link_items import WAIT_MS, broken_links, link_item
-from gateway.services.attention.part_items import Instance
+from gateway.services.attention.part_items import Instance, Item
 from gateway.services.geo.link_figures import ORDER, Cause, LinkFigures
-from gateway.services.geo.link_index import UNLOADED
+from gateway.services.geo.link_index import UNLOADED, Sent, TopicLink
 from gateway.services.index.rows import LIVE
 from tests.support.admin.board_console import Console
 
@@ -55,17 +55,35 @@ def test_the_order_of_causes_has_each_of_them() -> None:
     assert set(ORDER) == {*LinkCause, UNLOADED}
 
 
-def overview(console: Console, links: list[LinkFigures], viewer: Viewer = ALL) -> list[str]:
+def overview(console: Console, links: list[LinkFigures], viewer: Viewer = ALL) -> list[Item]:
+    """Return the items, of an index with one topic of tenant ``t`` and two of ``u`` that are behind."""
     console.board.round(console.topics, NOW, whole=True, links=links)
     instance = Instance((), console.brokers, console.bookies)
-    shown = console.board.overview(viewer, "us", NOW, known=True, instance=instance)
-    return [item["cause"] for item in shown["items"]]
+    behind = [
+        TopicLink(f"persistent://{name}", "b:1", Sent(9, 1, 0, 0, reason, f"why {reason}", since))
+        for name, reason, since in (
+            ("t/n/a", "quota", NOW - WAIT_MS),
+            ("u/n/b", "schema", NOW - WAIT_MS),
+            ("u/n/c", "schema", NOW - 2 * WAIT_MS),
+        )
+    ]
+    return console.board.overview(
+        viewer, "us", NOW, known=True, instance=instance, behind=lambda _: behind
+    )["items"]
 
 
-def test_a_broken_link_is_shown_to_those_who_see_everything_until_it_is_whole(
-    console: Console,
-) -> None:
-    broken = [link(cause("unreachable"))]
-    assert overview(console, broken, Viewer(tenants=frozenset({"t"}))) == []
-    assert overview(console, broken) == ["link-eu"]
+def test_a_broken_link_is_shown_until_it_is_whole(console: Console) -> None:
+    broken = [link(cause("schema", 2), cause("quota"))]
+    assert [item["cause"] for item in overview(console, broken)] == ["link-eu"]
     assert overview(console, [link()]) == []
+
+
+def test_a_viewer_of_some_tenants_sees_the_causes_of_their_topics_alone(console: Console) -> None:
+    broken = [link(cause("schema", 2), cause("quota"))]
+    [item] = overview(console, broken, Viewer(tenants=frozenset({"t"})))
+    assert item["title"] == "Replication: eu has reached a backlog quota"
+    assert item["detail"] == "1 topic is not sent · t/n/a: why quota"
+    assert (item["severity"], item["link"]) == ("warning", "/c/us/geo/eu")
+    [item] = overview(console, broken, Viewer(tenants=frozenset({"u"})))
+    assert item["detail"] == "2 topics are not sent · u/n/c: why schema"
+    assert overview(console, broken, Viewer(tenants=frozenset({"v"}))) == []
