@@ -17,10 +17,10 @@ class RackBody(ChangeBody):
     group = s.CharField(default="default", max_length=NAME_CHARS_MAX)
 
     def validate_rack(self, value: Any) -> Any:
-        """Check that the rack is one name: placement has no paths of several parts."""
-        inner = None if value is None else value.strip("/")
-        if inner is not None and (not inner or "/" in inner):
-            raise s.ValidationError("must be a name, with '/' at its beginning and end at most")
+        """Check that the rack is a name, or that of a region and one in it."""
+        parts = [] if value is None else value.strip("/").split("/")
+        if len(parts) > 2 or "" in parts:
+            raise s.ValidationError("must be a name such as /rack-1, or /region/rack-1")
         return value
 
 

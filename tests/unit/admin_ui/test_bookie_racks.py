@@ -96,7 +96,13 @@ def test_a_rack_that_was_set_since_the_preview_is_not_overwritten(
 
 
 def test_invalid_racks_and_unknown_bookies_are_refused(call: Call, bookie: str) -> None:
-    for field, value in (("rack", "/a/b/c"), ("rack", "/"), ("rack", "r" * 201), ("group", "")):
+    for field, value in (
+        ("rack", "/a/b/c"),
+        ("rack", "/a//b"),
+        ("rack", "/"),
+        ("rack", "r" * 201),
+        ("group", ""),
+    ):
         body = {"preview": True, "rack": "/r", field: value}
         refused = call("POST", f"{API}/{bookie}/rack", body)
         assert (refused.status, refused.json["field"]) == (400, field)

@@ -55,7 +55,7 @@ export function RackDialog({
             <>
               <TextInput
                 label="Rack"
-                description="A name such as /rack-1: bookies that fail together share one"
+                description="A name such as /rack-1, or with a region /eu/rack-1: bookies that fail together share one"
                 disabled={isDisabled}
                 value={rack}
                 error={problem}
