@@ -50,6 +50,7 @@ test("without placement by regions, a loss may take messages", () => {
     tone: "warn",
     text: "Messages whose copies are all in it cannot be read. Publishing continues: 3 writable bookies in 2 regions are left.",
   });
+  expect(losses(bookies(["/eu/r1"]), plain)[0]?.text).toContain("no writable bookie is left");
   expect(needsOf(plain)).toContain("do not place copies by regions");
 });
 

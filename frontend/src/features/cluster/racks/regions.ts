@@ -65,7 +65,8 @@ export function lossOf(region: Region, all: readonly Region[], placement: Placem
   const remains = `${plural(writable, "writable bookie")} in ${plural(places, "region")} ${writable === 1 ? "is" : "are"} left`;
   const kept =
     least > 1 ? "No confirmed message is lost" : "Messages whose copies are all in it cannot be read";
-  if (places < Math.max(least, 1))
+  if (writable === 0) return { tone: "bad", text: `${kept}. Publishing stops: no writable bookie is left.` };
+  if (places < least)
     return { tone: "bad", text: `${kept}. Publishing stops: ${remains}, of ${count(least)} regions needed.` };
   if (writable < ensemble)
     return {
