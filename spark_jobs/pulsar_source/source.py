@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from spark_jobs.pulsar_sink.writer import PulsarStreamWriter, PulsarWriter
 from spark_jobs.pulsar_source.options import OptionError, Options, column_type, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange, RangeGroup
 from spark_jobs.pulsar_source.tasks import read_group, tasks_of
@@ -44,6 +45,12 @@ class PulsarDataSource(DataSource):
         from spark_jobs.pulsar_source.streams.reader import PulsarStreamReader
 
         return PulsarStreamReader(dict(self.options))
+
+    def writer(self, schema: Any, overwrite: bool) -> PulsarWriter:
+        return PulsarWriter(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> PulsarStreamWriter:
+        return PulsarStreamWriter(dict(self.options), schema)
 
 
 class PulsarReader(DataSourceReader):

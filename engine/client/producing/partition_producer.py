@@ -134,6 +134,8 @@ class PartitionProducer:
         self.name = settings.name or ""
         self.schema_version = b""
         """The version of the settings' schema at the last attachment; empty without one."""
+        self.stored_sequence_id = -1
+        """The highest sequence id that the broker had stored under this name at the first attachment; -1: unknown."""
         self.error: MagnetarError | None = None
         self._client = client
         self._settings = settings
@@ -188,6 +190,7 @@ class PartitionProducer:
         if raw.error is not None:
             raise raw.error
         if self._next_sequence < 0:
+            self.stored_sequence_id = raw.last_sequence_id
             first = self._settings.initial_sequence_id
             self._next_sequence = 1 + (raw.last_sequence_id if first is None else first)
         if raw.name != self.name or not self._epoch:
@@ -266,7 +269,7 @@ class PartitionProducer:
 
     async def close(self) -> None:
         """Send the batch and detach. Messages stored until then get a result, the others do not."""
-        self._flush()
+        self.flush()
         self._stop_timers()
         raw, self._raw = self._raw, None
         self.error = self.error or ClosedError("the producer is closed")
@@ -294,25 +297,29 @@ class PartitionProducer:
             return
         for message in messages:
             if message.is_alone:
-                self._flush()
+                self.flush()
                 self._add([(message,)])
                 continue
             self._batch.append(message)
             self._batch_bytes += len(message.payload)
             full = len(self._batch) >= batching.messages_max
             if full or self._batch_bytes >= batching.bytes_max:
-                self._flush()
+                self.flush()
         if self._batch and self._batch_timer is None:
-            self._batch_timer = self._loop.call_later(batching.delay_s, self._flush)
+            self._batch_timer = self._loop.call_later(batching.delay_s, self.flush)
 
     def send_as(self, message: OutgoingMessage, sequence_id: int) -> None:
         """Send one message with a sequence id of the caller, above those before it; later ids follow it."""
-        self._flush()
-        self._next_sequence = sequence_id
+        self.resume_at(sequence_id)
         self.send((message,))
 
-    def _flush(self) -> None:
-        """Make the batch an entry."""
+    def resume_at(self, sequence_id: int) -> None:
+        """Give the next message this sequence id, which is above those before it; later ids follow it."""
+        self.flush()
+        self._next_sequence = sequence_id
+
+    def flush(self) -> None:
+        """Make the batch an entry and send it, without waiting."""
         if self._batch_timer is not None:
             self._batch_timer.cancel()
             self._batch_timer = None
