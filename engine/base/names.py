@@ -20,6 +20,8 @@ DOMAINS = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE = "public/default"
 PARTITION_SUFFIX = "-partition-"
 SYSTEM_PREFIX = "__"
+SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
+"""Property of a shadow topic: the topic whose ledgers it reads."""
 """Beginning of the local names of the cluster's own topics, which have no limits and are in no list."""
 NAME_BYTES_MAX = 8192
 HASH_TOP = 0xFFFFFFFF

@@ -34,7 +34,7 @@ class ManagedLedgerLoadError(ManagedLedgerError):
 
 
 class ShadowTopicError(ManagedLedgerError):
-    """The log is that of a shadow topic, whose entries are another topic's; it cannot be opened yet."""
+    """The log is that of a shadow topic, whose entries are another topic's: only there they can be changed."""
 
 
 class LedgerIdReusedError(ManagedLedgerError):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
+from engine.base.names import SHADOW_SOURCE
 from engine.base.tasks import TaskScope, UnderWay, contained
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
@@ -17,16 +18,16 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
     ManagedLedgerLoadError,
     ManagedLedgerNotFoundError,
-    ShadowTopicError,
 )
 from engine.managed.ledger import ManagedLedger
 from engine.managed.reading.backlog import BacklogCache
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.shadow_ledger import ShadowLedger
 from engine.managed.shared import Shared
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
 from engine.managed.stored.node import StoredNode, read_to_open
-from engine.managed.stored.records import SHADOW_SOURCE, LogRecord
+from engine.managed.stored.records import LogRecord
 from engine.managed.stored.removal import Deletion, Forget, discard_cursor, mark_deleted
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
@@ -145,10 +146,6 @@ class ManagedLedgerFactory:
             record, seen = await read_to_open(node, others, make=make)
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
-        if SHADOW_SOURCE in record.properties:
-            raise ShadowTopicError(
-                f"{name} is a shadow topic of {record.properties[SHADOW_SOURCE]}: shadow topics are not built yet"
-            )
         if record.deleted:
             # Its ledgers are among the record's doomed ones and are deleted with them.
             await self._remove_cursors(node)
@@ -158,7 +155,8 @@ class ManagedLedgerFactory:
             await self._admit(node, partial(admit.check, seen))
         if not record.ledgers and not record.properties:
             record.properties = dict(properties)
-        ledger = ManagedLedger(name, config, node, record, self._shared)
+        kind = ShadowLedger if SHADOW_SOURCE in record.properties else ManagedLedger
+        ledger = kind(name, config, node, record, self._shared)
         limit_s = self.settings.open_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -217,6 +215,9 @@ class ManagedLedgerFactory:
             record = LogRecord.decode((await node.read_with_children())[0])
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
+        if SHADOW_SOURCE in record.properties:
+            # Apache's brokers list the source's ledgers here, which are not deleted with the shadow topic.
+            record.ledgers = []
         children: Sequence[str] | None = node.children
         if inspect is not None and not record.deleted:
             await self._settle_last(record)
@@ -245,6 +246,11 @@ class ManagedLedgerFactory:
     async def exists(self, name: str) -> bool:
         """Return whether a managed ledger of this name is stored."""
         return await self._store.exists(paths.managed_ledger(name)) is not None
+
+    async def properties(self, name: str) -> dict[str, str]:
+        """Return the stored properties of a managed ledger. Raises NoNodeError, StoredRecordError, the store's
+        errors."""
+        return LogRecord.decode((await self._store.get(paths.managed_ledger(name)))[0]).properties
 
     async def info(self, name: str) -> ManagedLedgerInfo:
         """Return what is stored, without opening it. Raises ManagedLedgerNotFoundError.

@@ -43,6 +43,7 @@ from engine.managed.writing.appends import Appendable, AppendSink
 from engine.managed.writing.lifecycle import trimmable
 from engine.managed.writing.rolling import LedgerList
 from engine.managed.writing.stamps import Stamps
+from engine.metadata.store import Stat
 
 __all__ = ["AppendSink", "InitialPosition", "ManagedLedger"]
 
@@ -86,6 +87,19 @@ class ManagedLedger:
         shared: Shared,
     ) -> None:
         """``record`` is the content of ``node``."""
+        self._build(name, config, node, record, shared, LedgerList, LedgerReads)
+
+    def _build(
+        self,
+        name: str,
+        config: LedgerConfig,
+        node: StoredNode,
+        record: LogRecord,
+        shared: Shared,
+        ledger_list: type[LedgerList],
+        ledger_reads: type[LedgerReads],
+    ) -> None:
+        """Create the parts; the classes are those of the list of ledgers and of their readers."""
         settings = shared.settings
         line, tail = LedgerLine(record.ledgers), shared.cache.tail()
         state = LogState(name, config, line, tail, record.terminated, record.properties)
@@ -99,9 +113,9 @@ class ManagedLedger:
         self._tasks = TaskScope(name)
         self._closing: asyncio.Task[None] | None = None
         self._tenure = Tenure(state, shared.store)
-        self._list = LedgerList(state, node, record, shared.ledgers, shared.clock)
+        self._list = ledger_list(state, node, record, shared.ledgers, shared.clock)
         self._arrivals = Arrivals(line)
-        reads = LedgerReads(shared.ledgers, line, settings)
+        reads = ledger_reads(shared.ledgers, line, settings)
         self.entries = LogEntries(
             line, tail, reads, shared.backlog_cache, self._tasks,
             settings.read_ahead_bytes, settings.read_ahead_ranges,
@@ -132,14 +146,18 @@ class ManagedLedger:
         await self._stamps.recover(self.entries)
         self.step = "creation of a ledger"
         await self._appender.open_first()
+        await self._load_cursors(cursors)
+        self._trimmer.begin(self._cursors.trim_limit, self._trimmed)
+
+    async def _load_cursors(self, known: dict[str, tuple[bytes, Stat]]) -> None:
+        """Load the cursors, after the list was written. ``known``: nodes of cursors that were read already."""
         self.step = "loading of the cursors"
         # The previous owner may have created cursors after their names were read and before the list was written here.
         if not self._node.children_hold:
             self._node.children = await self._shared.store.children(self._node.path)
-        await self._cursors.load(self._node.children, cursors)
+        await self._cursors.load(self._node.children, known)
         self._node.children = []
         self._state.check()  # another owner may have opened it meanwhile
-        self._trimmer.begin(self._cursors.trim_limit, self._trimmed)
 
     # State
 

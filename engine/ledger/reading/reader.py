@@ -170,6 +170,10 @@ class LedgerReader:
             return max(self.length / (self.last_confirmed + 1), 1.0)
         return float(ENTRY_GUESS)
 
+    def confirm(self, entry_id: int) -> None:
+        """Note that the ledger's writer has confirmed all entries up to ``entry_id``."""
+        self._known = max(self._known, entry_id)
+
     async def read_last_confirmed(self) -> int:
         """Read the last confirmed entry again from the metadata and bookies. Raises ReadError without coverage."""
         if self._writer is not None:

@@ -17,6 +17,10 @@ class EntryReader(Protocol):
         """Read contiguous entries as ``LedgerReader.read``: from ``first`` on, at least one, at most to ``last``."""
         ...
 
+    def confirm(self, entry_id: int) -> None:
+        """Note that the ledger's writer has confirmed all entries up to ``entry_id``."""
+        ...
+
 
 async def open_entries(
     ledgers: LedgerClient, span: LedgerSpan, *, owner: bool, password: bytes = b""

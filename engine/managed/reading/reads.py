@@ -112,9 +112,12 @@ class LedgerReads:
     async def _reader(self, ledger: LedgerSpan) -> EntryReader:
         reader = self._readers.pop(ledger.ledger_id, None)
         if reader is None:
-            reader = await open_entries(self._ledgers, ledger, owner=True)
+            reader = await self._opened(ledger)
         self._readers[ledger.ledger_id] = reader
         if len(self._readers) > self._settings.readers_max:
             oldest = next(reader_id for reader_id in self._readers if reader_id != self._writing)
             del self._readers[oldest]
         return reader
+
+    async def _opened(self, ledger: LedgerSpan) -> EntryReader:
+        return await open_entries(self._ledgers, ledger, owner=True)

@@ -46,10 +46,6 @@ DOOMED_ONE = OWN_PREFIX + "doomed-ledger."
 CURSOR_FIELDS = tuple(field_.name for field_ in pb.ManagedCursorInfo.DESCRIPTOR.fields)
 
 
-SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
-"""Property of a shadow topic of Apache Pulsar: the topic whose ledgers it reads."""
-
-
 @dataclass(slots=True)
 class LogRecord:
     """A topic's ledgers, the position at which it was terminated, its properties, and ``extra``: unknown fields,

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.base.names import decode_name
+from engine.base.names import SHADOW_SOURCE, TopicName, decode_name
 from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.metadata_update import decoded
 from engine.managed.errors import ManagedLedgerNotFoundError
+from engine.managed.positions import LedgerSpan
 from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, Stat
@@ -60,7 +61,16 @@ async def survey(store: MetadataStore, name: str) -> StoredLog:
     record = LogRecord.decode(value)
     if record.deleted:
         raise ManagedLedgerNotFoundError(f"the managed ledger {name} is being deleted")
+    if SHADOW_SOURCE in record.properties:
+        record.ledgers = await _source_ledgers(store, record.properties[SHADOW_SOURCE])
     return StoredLog(record, stat, await read_cursors(store, path, children))
+
+
+async def _source_ledgers(store: MetadataStore, source: str) -> list[LedgerSpan]:
+    """Return the ledgers of a shadow topic, which are those of its source; none without that."""
+    path = paths.managed_ledger(TopicName.parse(source).managed_ledger_name)
+    (row,), _ = await store.get_all([path])
+    return [] if row is None else LogRecord.decode(row[0]).ledgers
 
 
 async def read_cursors(

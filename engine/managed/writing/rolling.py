@@ -297,8 +297,7 @@ class LedgerList:
         terminated: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> None:
-        if self._is_deleted:
-            raise ManagedLedgerClosedError(f"{self._state.name} is being deleted")
+        self._check_not_deleted()
         properties = self._state.properties if properties is None else properties
         if self._state.last_index is not None:
             properties = {**properties, INDEX: str(self._state.last_index)}
@@ -320,6 +319,10 @@ class LedgerList:
                 len(value),
                 self._state.name,
             )
+
+    def _check_not_deleted(self) -> None:
+        if self._is_deleted:
+            raise ManagedLedgerClosedError(f"{self._state.name} is being deleted")
 
     async def sweep(self) -> None:
         """Delete the ledgers that no list names any more.

@@ -234,6 +234,28 @@ EDITS = (
         "M17",
     ),
     Edit(
+        "shadow-topics-recover-the-ledgers-of-their-source",
+        "engine/managed/shadow_ledger.py::ShadowReads._opened",
+        "owner=False",
+        "owner=True",
+        (
+            "unit/managed/reading/test_shadow_ledger.py"
+            "::test_m19_the_source_goes_on_writing_its_ledger",
+        ),
+        "M19",
+    ),
+    Edit(
+        "a-shadow-topic-deletes-its-sources-ledgers",
+        "engine/managed/factory.py::ManagedLedgerFactory.begin_deletion",
+        "record.ledgers = []",
+        "pass",
+        (
+            "unit/managed/reading/test_shadow_ledger.py"
+            "::test_a_record_that_lists_ledgers_of_the_source_is_deleted_without_them",
+        ),
+        "M19",
+    ),
+    Edit(
         "a-deletion-at-rest-fences-no-writer",
         "engine/managed/factory.py::ManagedLedgerFactory.begin_deletion",
         "await self._settle_last(record)",

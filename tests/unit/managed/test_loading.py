@@ -12,11 +12,11 @@ from engine.ledger.errors import CorruptEntryError, LedgerRecoveryError
 from engine.ledger.reading.reader import LedgerReader
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.cursor_store import CursorStore
-from engine.managed.errors import CursorUnreadableError, ManagedLedgerLoadError, ShadowTopicError
+from engine.managed.errors import CursorUnreadableError, ManagedLedgerLoadError
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.settings import ManagedSettings
-from engine.managed.stored.records import SHADOW_SOURCE, CursorRecord, CursorState, LogRecord
+from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
 from tests.support.managed_cluster import (
@@ -376,15 +376,3 @@ async def test_other_tasks_run_while_a_large_state_is_loaded(
         most = max(most, steps - before)
     assert list((await opening).cursors) == ["a"]
     assert (steps, most) == (200, 1)
-
-
-async def test_the_log_of_a_shadow_topic_is_not_opened_and_stays_as_it_was(
-    brokers: Brokers,
-) -> None:
-    path = paths.managed_ledger(NAME)
-    store = brokers.cluster.server.session(10.0)
-    value = LogRecord(properties={SHADOW_SOURCE: "persistent://t/n/source"}).encode()
-    await store.create(path, value, make_parents=True)
-    with pytest.raises(ShadowTopicError, match="persistent://t/n/source"):
-        await brokers.broker(LAZY).open(NAME, ONE)
-    assert (await store.get(path))[0] == value
