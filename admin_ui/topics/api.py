@@ -26,7 +26,8 @@ from admin_ui.topics import export, selectors, services, shapes, traces
 from admin_ui.topics.services import TopicChange
 from engine.auth.actions import Action
 from engine.auth.rights import AUTHENTICATED, Right
-from engine.base.names import DOMAINS, TopicName
+from engine.base.names import DOMAINS, SHADOW_SOURCE, TopicName
+from engine.tenancy.geo.shadow_topics import source_of
 from gateway.http.bodies import json_answer, object_body
 from gateway.http.view import RestView
 from gateway.services.admin import names, topics
@@ -52,6 +53,15 @@ def _new_topic(view: RestView) -> TopicName:
     return _named(body)
 
 
+def _new_source(view: RestView) -> tuple[TopicName, ...]:
+    """Return the source of a shadow topic that the body names, all of which can be read there. Raises
+    PreconditionFailed."""
+    properties = (object_body(view.request) or {}).get("properties")
+    text = properties.get(SHADOW_SOURCE) if isinstance(properties, dict) else None
+    source = source_of({SHADOW_SOURCE: text}) if isinstance(text, str) else None
+    return () if source is None else (source,)
+
+
 def _named(body: Body) -> TopicName:
     return names.topic_name(*(body[part] for part in PLACE))
 
@@ -60,7 +70,10 @@ class TopicsView(SnapshotView):
     """A window of the filtered and sorted list of topics, and the creation of topics."""
 
     read_rights = AUTHENTICATED
-    write_rights = Right(Action.TENANT_ADMIN, TopicName, _new_topic)
+    write_rights = (
+        Right(Action.TENANT_ADMIN, TopicName, _new_topic),
+        Right(Action.TENANT_ADMIN, TopicName, _new_source),
+    )
     calls = {
         "get": Call(
             "listTopics", shapes.TopicsAnswer, parameters=(*FILTERS, *WINDOW), errors=(400,)

@@ -75,7 +75,7 @@ async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitio
             )
         present = _range(topic, 0, before)
         new = _range(topic, before, partitions) or present
-        await _complete(store, brokers, present, new)
+        await _complete(store, brokers, present, new, record)
         if partitions == before:
             return
         record["partitions"] = partitions
@@ -84,7 +84,7 @@ async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitio
         except (BadVersionError, NoNodeError):
             continue  # the record was changed by another writer: decide again by the new one
         # Consumers that read the old number may have created subscriptions meanwhile.
-        await _complete(store, brokers, present, new)
+        await _complete(store, brokers, present, new, record)
         return
     raise Conflict("Concurrent modification")
 
@@ -99,7 +99,7 @@ async def create_missed(store: MetadataStore, brokers: Caller, topic: TopicName)
     except Conflict as error:
         raise NotFound(f"Topic {topic} does not exist") from error
     parts = _range(topic, 0, int(record["partitions"]))
-    await _complete(store, brokers, parts, parts)
+    await _complete(store, brokers, parts, parts, record)
 
 
 async def delete(
@@ -190,14 +190,18 @@ async def _complete(
     brokers: Caller,
     present: Sequence[TopicName],
     targets: Sequence[TopicName],
+    record: Document,
 ) -> None:
-    """Create the missing ones of ``targets``, with every durable subscription that a partition of ``present`` has."""
+    """Create the missing ones of ``targets``, with every durable subscription that a partition of ``present`` has.
+
+    ``record``: that of the partitioned topic.
+    """
     if not targets or not targets[0].persistent:
         return
     subscriptions = await _subscriptions(store, brokers, present)
 
     async def complete(target: TopicName) -> None:
-        await create_missing(store, target)
+        await create_missing(store, target, record.get("properties"))
         for name, properties in subscriptions.items():
             try:
                 args = CreateSubscription(target, name, EARLIEST_MESSAGE, properties)

@@ -252,6 +252,8 @@ class TopicPolicies:
     schema: SchemaPolicies = SchemaPolicies()
     clusters: tuple[str, ...] = from_row("replication", (), tuple)
     """Clusters that hold the topic, this one included; empty where that is not stated."""
+    shadows: tuple[str, ...] = from_row("shadowTopics", (), tuple)
+    """Shadow topics to which the topic's end is stated."""
     inactive_topics: InactiveTopics = from_row(
         "inactiveTopicPolicies", InactiveTopics(), _inactive_topics
     )

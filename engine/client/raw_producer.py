@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.base.errors import MagnetarError, PeerError
+from engine.base.ids import Position
 from engine.client.broker_link import Body, BrokerLink
 from engine.client.errors import MessageTooLargeError, RefusedError, SentAwayError
 from engine.wire import client_commands as say
@@ -133,6 +134,12 @@ class RawProducer:
             self._check_size(len(entry))
             self._unanswered.append(sequence)
             self.link.send(say.send(self.producer_id, sequence, entry, is_chunk=True))
+
+    def send_position(self, sequence: int, entry: bytes, position: Position) -> None:
+        """State to a shadow topic that its source's entries up to ``position`` may be read, without waiting."""
+        if self.error is None:
+            self._unanswered.append(sequence)
+            self.link.send(say.send(self.producer_id, sequence, entry, position=position))
 
     def _check_size(self, size: int, spare: int = 0) -> None:
         """Raise MessageTooLargeError for an entry more than ``spare`` bytes above the broker's limit."""

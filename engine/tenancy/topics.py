@@ -54,6 +54,7 @@ from engine.metadata.store import (
 )
 from engine.metadata.update import turn
 from engine.tenancy.checks import check_expected, check_properties_size
+from engine.tenancy.geo.shadow_topics import check_unchanged, partition_record
 from engine.tenancy.namespaces import get_policies, is_present
 from engine.tenancy.nodes import change_node, create_node, find_node
 
@@ -264,7 +265,7 @@ async def create_partitioned(
             await _confirm_partitioned(store, topic)
             if is_loaded is not None and await is_loaded():
                 raise AlreadyExists(EXISTS)
-            new_partitions = await create_missing_partitions(store, topic, 0, partitions)
+            new_partitions = await create_missing_partitions(store, topic, partitions, properties)
             await store.put(path, encode_json(record), claim)
         except (BadVersionError, NoNodeError) as error:  # another creator was first
             # Without a record, a plain topic was created. With one, it is another's and so are the partitions (N1).
@@ -396,8 +397,9 @@ async def change_properties(
     """Set properties of a partitioned topic; a value of None removes one.
 
     Raises NotFound without its record, Conflict while it is being deleted or when its properties are not ``expected``,
-    PreconditionFailed when all together exceed the limit.
+    PreconditionFailed when all together exceed the limit, or for SHADOW_SOURCE.
     """
+    check_unchanged(changes)
 
     def change(value: bytes) -> bytes:
         record = decode_json(value, "partitioned topic")
@@ -415,22 +417,28 @@ async def change_properties(
 
 
 async def create_missing_partitions(
-    store: MetadataStore, topic: TopicName, first: int, stop: int
+    store: MetadataStore, topic: TopicName, stop: int, properties: Mapping[str, str] | None
 ) -> list[TopicName]:
-    """Create the missing ones of the partitions ``first..stop-1``, and return those that were created.
+    """Create the missing ones of the first ``stop`` partitions, and return those that were created.
 
-    Each is an empty node; the broker that opens the partition first stores its value.
+    ``properties``: see ``create_missing``.
     """
     if not topic.persistent:
         return []
-    parts = [topic.partition_at(index) for index in range(first, stop)]
-    return [part for part in parts if await create_missing(store, part)]
+    parts = [topic.partition_at(index) for index in range(stop)]
+    return [part for part in parts if await create_missing(store, part, properties)]
 
 
-async def create_missing(store: MetadataStore, topic: TopicName) -> bool:
-    """Create a persistent topic as an empty node; return False when it existed before."""
+async def create_missing(
+    store: MetadataStore, topic: TopicName, properties: Mapping[str, str] | None = None
+) -> bool:
+    """Create a persistent topic as an empty node; return False when it existed before.
+
+    ``properties``: those of the partitioned topic, which may be a shadow topic.
+    """
+    value = partition_record(properties, topic.partition)
     try:
-        await store.create(ledger_path(topic), make_parents=True)
+        await store.create(ledger_path(topic), value, make_parents=True)
     except NodeExistsError:
         return False
     return True

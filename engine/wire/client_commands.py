@@ -139,9 +139,10 @@ def send(
     is_chunk: bool | None = None,
     marker: bool | None = None,
     txn: tuple[int, int] | None = None,
+    position: Position | None = None,
 ) -> bytes:
     """Build SEND. ``entry``: checksum, metadata and payload, see ``batches.pack_entry``. ``txn``: most and least
-    significant bits."""
+    significant bits. ``position``: that of an entry of the source, for a shadow topic."""
     body = {
         "producer_id": producer_id,
         "sequence_id": sequence_id,
@@ -151,6 +152,7 @@ def send(
         "highest_sequence_id": highest_sequence_id,
         "is_chunk": is_chunk,
         "marker": marker,
+        "message_id": None if position is None else message_id(position),
     }
     return frames.payload_frame(command_bytes("send", body), entry)
 

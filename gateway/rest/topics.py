@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
 
+from engine.auth.actions import Action
 from engine.base.errors import InvalidField, InvalidNameError, InvalidRequest
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy import topics as metadata
+from engine.tenancy.geo.shadow_topics import source_of
 from engine.tenancy.namespaces import namespace_name
-from gateway.http.auth.access import LIST_NAMESPACE
+from gateway.http.auth.access import LIST_NAMESPACE, authorize_needs
 from gateway.http.bodies import (
     flag,
     json_answer,
@@ -61,6 +63,15 @@ class TopicPathResource(AdminResource):
     def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
         """Return the topic that the path names. Raises PreconditionFailed."""
         return names.topic_name(self.domain, tenant, namespace, topic)
+
+    async def admit_source(self, properties: dict[str, str]) -> None:
+        """Check that the caller administers the source of a shadow topic that it makes: all of it can be read there.
+
+        Raises AccessRefusedError, and PreconditionFailed for an invalid name.
+        """
+        source = source_of(properties)
+        if source is not None:
+            await authorize_needs([(Action.TENANT_ADMIN, source)], self.identity, self.cluster)
 
 
 def stats_flags(request: HttpRequest) -> dict[str, bool]:
@@ -114,6 +125,7 @@ class TopicResource(TopicPathResource):
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         properties = string_map(object_body(request), "properties")
         name = self.name(**path)
+        await self.admit_source(properties)
         await self.work(lambda engine: topics.create(engine, name, properties))
         return no_content()
 
@@ -144,6 +156,7 @@ class PartitionsResource(TopicPathResource):
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         count, properties = partition_count(request)
         name = self.name(**path)
+        await self.admit_source(properties)
         await self.work(lambda engine: partitioned_topics.create(engine, name, count, properties))
         return no_content()
 

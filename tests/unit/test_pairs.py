@@ -50,6 +50,7 @@ THROUGH = {
     "engine/schema/values/primitive_values.py": "unit/schema/test_decoding.py",
     "engine/schema/values/primitive_writing.py": "unit/schema/test_encoding.py",
     "engine/schema/values/shown.py": "unit/schema/test_decoding.py",
+    "engine/tenancy/geo/shadow_checks.py": "unit/broker/administration/operations/test_shadow_topics.py",
     "engine/tenancy/initialization.py": "unit/programs/commands/test_cluster_metadata.py",
     "engine/tenancy/listing.py": "unit/gateway/services/test_catalog.py",
     "engine/tenancy/policies/forms.py": "unit/tenancy/policies/test_table.py",

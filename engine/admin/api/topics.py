@@ -6,7 +6,11 @@ from typing import Any
 
 from engine.admin.api.arguments import JsonObject, OnTopic
 from engine.admin.api.rights import ADMIN, LOOKUP_TOPIC
+from engine.auth.actions import Action
+from engine.auth.rights import Right
+from engine.base.names import TopicName
 from engine.rpc.operation import Operation
+from engine.tenancy.geo.shadow_topics import source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,15 @@ class DeleteTopic(OnTopic):
     dry: bool = False
 
 
-CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, ADMIN)
-"""Raises AlreadyExists, and NotFound without the namespace."""
+def _source(args: CreateTopic) -> tuple[TopicName, ...]:
+    source = source_of(args.properties)
+    return () if source is None else (source,)
+
+
+SOURCE_ADMIN: Right[CreateTopic] = Right(Action.TENANT_ADMIN, TopicName, _source)
+"""Right of those who make a shadow topic, in which all of its source can be read."""
+CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, (ADMIN, SOURCE_ADMIN))
+"""Raises AlreadyExists, NotFound without the namespace, PreconditionFailed for a shadow topic that cannot be."""
 DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, ADMIN)
 """Raises NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would
 be lost; nothing is deleted then."""

@@ -8,6 +8,7 @@ from engine.auth.actions import Action
 from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
 from engine.auth.resource_names import CLUSTER, Resource, SubscriptionName, WholeCluster
 from engine.auth.rights import OPENED, Right
+from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.connection.bounds import (
     check_int64,
@@ -29,12 +30,14 @@ from engine.broker.outlet import MIGRATION_VERSION, ClientConnection, Moved, nex
 from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
+from engine.broker.topics.topic import Topic
 from engine.managed.ledger import InitialPosition
 from engine.net.routing import Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError
 from engine.wire.events import CorruptSend, Sends
+from engine.wire.geo.shadow_statements import SHADOW_LINK, shadow_link_name, stated_bytes
 from engine.wire.geo.source_positions import SOURCE_POSITION, name_positions, origin_of
 from engine.wire.kernels import SendRun, head_sequences
 from engine.wire.states import CommandType
@@ -108,8 +111,10 @@ class ProduceCommands:
         if body.initial_subscription_name:
             check_new_subscription(body.initial_subscription_name)
         origin = origin_of(producer_name)
+        is_link = producer_name.startswith(SHADOW_LINK)
         try:
-            topic = await self._registry.get(name, create=True)
+            topic = await self._registry.get(name, create=not is_link)
+            self._check_shadow(topic, producer_name)
             topic.migration.check_producer()
         except TopicMigrated as error:
             if self._connection.protocol_version >= MIGRATION_VERSION:
@@ -172,6 +177,17 @@ class ProduceCommands:
             )
         return self._attach(body.request_id, producer, epoch)
 
+    @staticmethod
+    def _check_shadow(topic: Topic, producer_name: str) -> None:
+        """Raise NotAllowed for a producer of a shadow topic that is not the link of its source, and for other links."""
+        source = topic.shadow_source
+        if source is None and producer_name.startswith(SHADOW_LINK):
+            raise NotAllowed(f"Topic {topic.name} is no shadow topic")
+        if source is not None and producer_name != shadow_link_name(source, topic.name):
+            raise NotAllowed(
+                f"Topic {topic.name} is a shadow topic: publish to its source {source}"
+            )
+
     async def _confirm(self, action: Action, resource: Resource) -> None:
         """Confirm a right of PRODUCER. Raises NotAuthorized, and the judge's retriable error."""
         identity = self._connection.identity
@@ -222,6 +238,10 @@ class ProduceCommands:
             return
         chunk = marker = False
         if event.command is not None:
+            if event.command.HasField("message_id") and self._note_statement(
+                event.command, run, producer
+            ):
+                return
             refusal = refuse_send(event.command)
             if refusal is not None:
                 highest = max(event.command.sequence_id, event.command.highest_sequence_id)
@@ -237,6 +257,18 @@ class ProduceCommands:
             self._send_replicated(run, producer, chunk, marker)
         else:
             Publish(run, producer, None, chunk).start()
+
+    def _note_statement(self, body: pb.CommandSend, run: SendRun, producer: Producer) -> bool:
+        """Pass on how far the source of a shadow topic may be read. Return False for a producer of another topic."""
+        topic = producer.topic
+        if not isinstance(topic, Topic) or topic.shadow_source is None:
+            return False
+        position = Position(body.message_id.ledgerId, body.message_id.entryId)
+        if max(position) > INT64_MAX:
+            raise ProtocolViolation(f"position {position}: at most {INT64_MAX}")
+        topic.source_reached(position, stated_bytes(run.entry(0)))
+        self._connection.send(commands.send_receipt(body.producer_id, body.sequence_id, position))
+        return True
 
     def _refuse_marker(self, body: pb.CommandSend) -> None:
         """Refuse a marker of a client: brokers write them for brokers."""
@@ -378,8 +410,10 @@ def initial_subscription(body: pb.CommandProducer) -> tuple[SubscriptionName, ..
 
 
 def replicated_cluster(body: pb.CommandProducer) -> tuple[WholeCluster, ...]:
-    """Return the cluster when PRODUCER is of a replicator: what it claims would hide others' messages (G1)."""
-    return (CLUSTER,) if origin_of(body.producer_name) else ()
+    """Return the cluster when PRODUCER is of a replicator: what it claims would hide others' messages (G1); or when it
+    states the end of a shadow topic's source."""
+    name = body.producer_name
+    return (CLUSTER,) if origin_of(name) or name.startswith(SHADOW_LINK) else ()
 
 
 ROUTES: Routes = {

@@ -32,6 +32,8 @@ class SchemaCommands:
                 version_number(body.schema_version) if body.HasField("schema_version") else None
             )
             version = await self._schemas.version(name, number)
+            if version is None and (source := await self._registry.source_of(name)) is not None:
+                version = await self._schemas.version(source, number)
         except BrokerError as error:
             return commands.schema_failed(body.request_id, error.code, str(error))
         if version is None:

@@ -42,12 +42,23 @@ def is_system(name: TopicName) -> bool:
     return name.local.startswith(SYSTEM_PREFIX)
 
 
-def binding(name: TopicName, policies: TopicPolicies) -> TopicPolicies:
-    """Return the policies that apply to the topic ``name``.
+def binding(name: TopicName, policies: TopicPolicies, *, shadow: bool = False) -> TopicPolicies:
+    """Return the policies that apply to the topic ``name``, which may be a ``shadow`` topic.
 
     System topics have no limit, lifetime or quota. Non-persistent topics store nothing, so policies about stored
-    messages do not apply, and their subscriptions are not counted, as in Pulsar.
+    messages do not apply, and their subscriptions are not counted, as in Pulsar. What a shadow topic stores and who
+    publishes it is decided by its source's policies.
     """
+    if shadow:
+        return replace(
+            policies,
+            storage=replace(policies.storage, compaction_threshold=0),
+            backlog=BacklogPolicies(message_ttl_s=policies.backlog.message_ttl_s),
+            publish=PublishPolicies(),
+            deduplication=replace(policies.deduplication, enabled=False),
+            clusters=(),
+            shadows=(),
+        )
     system = is_system(name)
     if not system and name.persistent:
         return policies

@@ -37,6 +37,8 @@ from engine.managed.factory import CreationCheck, ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig
+from engine.metadata.store import NoNodeError
+from engine.tenancy.geo.shadow_topics import source_of
 
 log = logging.getLogger(__name__)
 
@@ -209,6 +211,24 @@ class TopicRegistry:
             raise ServiceNotReady(f"Topic {name} is being unloaded")
         if name.full in self.deletions:
             raise ServiceNotReady(f"Topic {name} is being deleted")
+
+    async def source_of(self, name: TopicName) -> TopicName | None:
+        """Return the source of a shadow topic, also of a partitioned one, that need not be served here; else None.
+
+        Raises ServiceNotReady when it is not known now.
+        """
+        if not name.persistent:
+            return None
+        whole = name.partition < 0
+        for part in (name, name.partition_at(0)) if whole else (name,):
+            try:
+                source = source_of(await self._factory.properties(part.managed_ledger_name))
+            except NoNodeError:
+                continue
+            except MagnetarError as error:
+                raise ServiceNotReady(f"Topic {name} cannot be read: {error}") from error
+            return source if source is None or part is name else source.partitioned
+        return None
 
     def _check_domain(self, name: TopicName) -> None:
         """Raise NotAllowed when settings exclude topics of this domain. Every broker serves system topics."""

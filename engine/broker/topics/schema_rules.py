@@ -89,7 +89,7 @@ class SchemaRules:
         if body is None or body.type == AUTO_CONSUME:
             return None
         schema = given_schema(body)
-        latest = await self._answer(self._registry.latest(topic.name, like=schema))
+        latest = await self._answer(self._registry.latest(topic.schema_topic, like=schema))
         if latest is None and topic.accepts_first_schema:
             return await self._register(topic, schema)
         if latest is None:
@@ -103,7 +103,7 @@ class SchemaRules:
         newest = latest.registered.schema
         if newest.data == schema.data and same(newest, schema):
             return latest.number
-        return await self._answer(self._registry.registered(topic.name, schema))
+        return await self._answer(self._registry.registered(topic.schema_topic, schema))
 
     async def _unreadable_by(self, topic: Topic, schema: Schema, latest: Version) -> str | None:
         """Return why a consumer's schema cannot read the topic's data; None when it can.
@@ -121,18 +121,20 @@ class SchemaRules:
             Strategy.FULL,
         ):
             return await self._registry.judged(schema, [newest], Strategy.BACKWARD)
-        versions = await self._registry.versions(topic.name)
+        versions = await self._registry.versions(topic.schema_topic)
         schemas = [version.registered.schema for version in versions]
         return await self._registry.judged(schema, schemas, strategy)
 
     async def _register(self, topic: Topic, schema: Schema) -> int:
         """Return the version of ``schema``, which is added as a new one when the topic's policies permit it."""
         may_add = topic.policies.schema.auto_update or is_system_topic(topic)
-        added = self._registry.register(topic.name, schema, strategy_of(topic), may_add=may_add)
+        added = self._registry.register(
+            topic.schema_topic, schema, strategy_of(topic), may_add=may_add
+        )
         return await self._answer(added)
 
     async def latest(self, topic: Topic) -> Version | None:
-        return await self._answer(self._registry.latest(topic.name))
+        return await self._answer(self._registry.latest(topic.schema_topic))
 
     async def version(self, name: TopicName, number: int | None) -> Version | None:
         """Return a version of a topic that need not be loaded here; the newest when ``number`` is None."""
@@ -158,7 +160,7 @@ class SchemaRules:
 
 def is_system_topic(topic: Topic) -> bool:
     """Return whether it is a system topic (``__``), whose schemas are not restricted: its writers define them."""
-    return topic.name.local.startswith(SYSTEM_PREFIX)
+    return topic.schema_topic.local.startswith(SYSTEM_PREFIX)
 
 
 def strategy_of(topic: Topic) -> Strategy:

@@ -25,6 +25,7 @@ from engine.broker.policies import TopicPolicies
 from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.geo.origin_claims import OriginClaims
+from engine.broker.topics.geo.shadow_link import ShadowLinks
 from engine.broker.topics.geo.topic_replication import TopicReplication
 from engine.broker.topics.lifecycle.topic_migration import TopicMigration
 from engine.broker.topics.limits import DelayLimit, binding
@@ -44,6 +45,8 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
 )
 from engine.managed.settings import LedgerConfig
+from engine.managed.shadow_ledger import ShadowLedger
+from engine.tenancy.geo.shadow_topics import source_of
 from engine.wire.geo.markers import ClusterSnapshot
 from engine.wire.geo.source_positions import origin_of
 
@@ -85,6 +88,8 @@ class Topic:
         "repeated_messages",
         "replication",
         "scope",
+        "shadow_source",
+        "shadows",
         "stages",
         "subscriptions",
         "tracing",
@@ -108,7 +113,9 @@ class Topic:
         """
         self.name = name
         self.log = log
-        self.policies = binding(name, policies)
+        self.shadow_source = source_of(log.properties)
+        """The topic whose entries these are; None for a topic that is no shadow."""
+        self.policies = binding(name, policies, shadow=self.shadow_source is not None)
         self.context = context
         self.scope = TaskScope(name.full)
         self.stages: tuple[Stage, ...] = ()
@@ -127,6 +134,7 @@ class Topic:
         self.tracing = TopicTracing(self)
         self._origin_claims = OriginClaims(self)
         self.replication = TopicReplication(self)
+        self.shadows = ShadowLinks(self)
         self.compaction = TopicCompaction(self)
         self._delay_limit = DelayLimit(self)
         self.quotas = BacklogQuotas(self, context.clock)
@@ -230,6 +238,16 @@ class Topic:
         if not self.stages or all(stage.admit(publish) for stage in self.stages):
             self.log.append(publish.run, publish)
 
+    def source_reached(self, position: Position, size: int) -> None:
+        """Note that the source's broker states the end of a shadow topic's entries, as ``ShadowLedger.reached``."""
+        assert isinstance(self.log, ShadowLedger)
+        self.log.reached(position, size)
+
+    @property
+    def schema_topic(self) -> TopicName:
+        """The topic whose schemas its entries have."""
+        return self.shadow_source or self.name
+
     def admitted(self, publish: Publish, by: Stage) -> None:
         """Pass ``publish``, which the stage ``by`` had kept, through the stages behind that one and append it."""
         place = by.place
@@ -291,6 +309,11 @@ class Topic:
             subscription.dispatch.wake()
         if self.replication.replicators:
             self.replication.wake()
+        if self.shadows.links:
+            self.shadows.wake()
+        if self.shadow_source is not None and self.terminated:
+            for subscription in self.subscriptions.values():
+                subscription.notify_end()
 
     def last_sequence(self, name: str) -> int:
         """Return the highest sequence id that is known to be stored of producer ``name``; -1 when there is none, as a
@@ -347,7 +370,7 @@ class Topic:
 
     async def apply(self, policies: TopicPolicies, config: LedgerConfig) -> None:
         """Put ``policies`` into force; ``config`` has the log's part of them. Raises the log's errors."""
-        policies = binding(self.name, policies)
+        policies = binding(self.name, policies, shadow=self.shadow_source is not None)
         if policies == self.policies:
             self.log.trim_soon()  # the retention of a ledger may have passed since the last call
         else:
@@ -363,6 +386,7 @@ class Topic:
         self.publishers.apply(self.policies.publish)
         self.quotas.apply(self.policies.backlog)
         self.replication.apply(self.policies.clusters)
+        self.shadows.apply(self.policies.shadows, self.scope)
 
     def settings_changed(self) -> None:
         """Apply limits of the topic or of the broker that may have changed."""
@@ -409,6 +433,7 @@ class Topic:
             with contained(f"end of {self.name}"):
                 stop()
         await self.replication.close()
+        await self.shadows.close()
         closing = self.scope.spawn("close ledger", self.log.close())
         await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
         for producer in list(self.producers.values()):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from engine.tenancy.geo.shadow_topics import SHADOWS, check_names
 from engine.tenancy.policies.forms import LONG_MAX, Names, Whole
 from engine.tenancy.policies.policy import Policy
 from engine.tenancy.policies.policy_calls import (
@@ -62,6 +63,18 @@ CLUSTERS: tuple[Policy, ...] = (
         nothing=([],),
         shown=False,
         route=PolicyRoute("allowedClusters", removal=None, stored_status=200),
+    ),
+    Policy(
+        SHADOWS,
+        "Shadow topics",
+        "Shadow topics of a topic, which show its new messages at once",
+        (),
+        Names(),
+        lambda settings: [],
+        topic_key=(SHADOWS,),
+        check=check_names,
+        shown=False,
+        topic_route=PolicyRoute(SHADOWS, method="PUT", unset_status=204, everywhere=False),
     ),
     Policy(
         "offloadPolicies",

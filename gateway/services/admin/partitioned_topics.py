@@ -12,6 +12,7 @@ from engine.base.errors import NotFound, Unprocessable, Unsupported
 from engine.base.names import TopicName
 from engine.metadata.records import Stored
 from engine.tenancy import topics as metadata
+from engine.tenancy.geo.shadow_checks import check_source
 from gateway.services.admin import existence, lookup, messages
 from gateway.services.admin.summed_stats import sum_stats
 from gateway.services.engine_link import Engine
@@ -22,6 +23,7 @@ Json = dict[str, Any]
 async def create(engine: Engine, name: TopicName, count: int, properties: dict[str, str]) -> None:
     """Create a partitioned topic and its partitions. Raises PreconditionFailed for a partition's name."""
     metadata.check_parent(name)
+    await check_source(engine.store, name, properties, count)
 
     async def is_loaded() -> bool:
         return not name.persistent and str(name) in await existence.loaded_nonpersistent(

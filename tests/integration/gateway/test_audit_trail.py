@@ -57,6 +57,7 @@ VALUES: dict[str, Any] = {
     "dispatchRate": RATE,
     "subscriptionDispatchRate": RATE,
     "replicatorDispatchRate": RATE,
+    "shadowTopics": ["persistent://audited/ns/pt"],
     "subscribeRate": {"subscribeThrottlingRatePerConsumer": 30, "ratePeriodInSecond": 10},
     "maxMessageSize": 4000,
     "subscriptionTypesEnabled": ["Exclusive", "Shared"],

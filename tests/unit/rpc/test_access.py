@@ -15,13 +15,14 @@ from engine.admin.api.cursors import CLEAR_BACKLOG
 from engine.admin.api.losses import LOSSES, ChangedRecords
 from engine.admin.api.rights import ADMIN
 from engine.admin.api.rows import TOPICS, LoadedTopics
+from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Identity
 from engine.auth.internal import INTERNAL_METHOD, INTERNAL_ROLE, TOKEN_HEADER
 from engine.auth.judge import Judgement, Verdict
 from engine.auth.resource_names import CLUSTER, SubscriptionName, TenantName
 from engine.auth.rights import SUPERUSER, Right, all_of
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import SHADOW_SOURCE, NamespaceName, TopicName
 from engine.metadata.store import StoreUnavailableError
 from engine.net.http import Request
 from engine.rpc.operation import Operation, bind, encode_call
@@ -45,9 +46,10 @@ TABLE = {
     """,
     "authenticated": "health",
     "tenant admin of topic": """
-        change_properties check_schema compact compaction_status create_topic delete_schema delete_topic end_tracing
+        change_properties check_schema compact compaction_status delete_schema delete_topic end_tracing
         forget_partitioned policy_effect set_topic_policy terminate trace_entries trim truncate unload
     """,
+    "tenant admin of topic, tenant admin of topic": "create_topic",
     "tenant admin of tenant": "losses",
     "tenant admin of namespace": "namespace_policies topics_with_policy",
     "lookup of topic": """
@@ -95,6 +97,8 @@ def test_the_resource_is_the_one_that_the_arguments_name() -> None:
             args: Any = LoadedTopics(NAME.namespace)
             if issubclass(operation.arguments, OnSubscription):
                 args = OnSubscription(NAME, "s")
+            elif operation is CREATE_TOPIC:
+                args = CreateTopic(NAME, {SHADOW_SOURCE: str(NAME)})
             elif issubclass(operation.arguments, OnTopic):
                 args = OnTopic(NAME)
             elif issubclass(operation.arguments, OnBundle):

@@ -32,6 +32,8 @@ from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.rpc.operation import Handlers, bind
 from engine.tenancy.access.read_only import check_writable
+from engine.tenancy.geo.shadow_checks import check_exist
+from engine.tenancy.geo.shadow_topics import SHADOWS
 from engine.tenancy.policies.in_force import InForce, of_subscriptions, put_on_subscription
 from engine.tenancy.policies.policy import Level, find
 from engine.tenancy.policies.table import BY_NAME, POLICIES, RETENTION, SIZE_QUOTA
@@ -151,6 +153,8 @@ class PolicyOperations:
             raise NotFound(f"Topics have no policy {args.name}")
         if args.subscription and not policy.per_subscription:
             raise NotFound(f"Subscriptions have no policy {args.name}")
+        if policy.name == SHADOWS and args.value is not None:
+            await check_exist(self._store, args.value)
         in_force = await self._in_force(args.topic.namespace, args.topic)
         before: Any = None
 

@@ -28,7 +28,6 @@ from engine.base.clock import Clock
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
-    NotBuilt,
     NotReady,
     PreconditionFailed,
     Unprocessable,
@@ -51,7 +50,7 @@ from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.managed.errors import ManagedLedgerNotFoundError
-from engine.managed.stored.records import OWN_PREFIX, SHADOW_SOURCE, LogRecord
+from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.managed.stored.resting import RestingLogs
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
@@ -59,6 +58,8 @@ from engine.rpc.operation import Handlers, bind
 from engine.rpc.server import MovedError
 from engine.tenancy import topics
 from engine.tenancy.checks import check_expected, check_new_properties
+from engine.tenancy.geo.shadow_checks import check_source
+from engine.tenancy.geo.shadow_topics import check_unchanged
 
 LOADS_MAX = 3
 """Attempts to load a topic that was just created, while its bundle changes owner."""
@@ -112,9 +113,8 @@ class TopicOperations:
     async def create_topic(self, args: CreateTopic) -> None:
         name, store = args.topic, self._store
         check_new_properties(args.properties, OWN_PREFIX)
-        if SHADOW_SOURCE in args.properties:
-            raise NotBuilt(f"{SHADOW_SOURCE}: shadow topics are not built yet")
         await topics.check_new_topic(store, name)
+        await check_source(store, name, args.properties)
         await self._topics.check_owned(name)
         if self._registry.loaded(name) is not None:
             raise AlreadyExists(topics.EXISTS)
@@ -219,6 +219,7 @@ class TopicOperations:
         return dict((await self._topics.persistent(args.topic, "Properties")).log.properties)
 
     async def change_properties(self, args: ChangeProperties) -> JsonObject:
+        check_unchanged(args.changes)
         topic = await self._topics.persistent(args.topic, "Properties")
         before: dict[str, str] = {}
 
@@ -236,6 +237,8 @@ class TopicOperations:
         if await topics.find_partitions(self._store, name) is not None:
             raise Unsupported("Termination of a partitioned topic is not allowed")
         topic = await self._topics.persistent(name, "Termination")
+        if topic.shadow_source is not None:
+            raise Unsupported("Terminate is not allowed on shadow topic.")
         before = topic.log.terminated
         last = await topic.terminate()
         return {

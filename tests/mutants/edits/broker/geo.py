@@ -49,7 +49,7 @@ EDITS = (
     Edit(
         "a-client-may-name-itself-a-replicator",
         "engine/broker/connection/produce.py::replicated_cluster",
-        "return (CLUSTER,) if origin_of(body.producer_name) else ()",
+        "return (CLUSTER,) if origin_of(name) or name.startswith(SHADOW_LINK) else ()",
         "return ()",
         ("unit/access/test_engine_matrix.py::test_a_replicator_needs_the_role_of_a_superuser",),
     ),

@@ -24,7 +24,9 @@ def test_each_row_is_whole() -> None:
         assert set(policy.settings) <= settings
         assert policy.default(PolicySettings()) is not None or not policy.shown
     assert len(BY_NAME) == len(POLICIES)
-    assert len({policy.key for policy in POLICIES}) == len(POLICIES)
+    keys = [policy.key for policy in POLICIES if policy.key]
+    assert len(set(keys)) == len(keys)
+    assert all(policy.key or policy.topic_key for policy in POLICIES)
 
 
 def test_an_optional_field_is_not_required() -> None:

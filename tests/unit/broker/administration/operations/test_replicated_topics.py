@@ -14,7 +14,7 @@ from engine.admin.api.cursors import (
     Skip,
 )
 from engine.admin.api.topics import DELETE_TOPIC, DeleteTopic
-from engine.base.errors import NotBuilt, NotFound, PreconditionFailed, Refusal, Unprocessable
+from engine.base.errors import NotFound, PreconditionFailed, Refusal, Unprocessable
 from engine.base.names import TopicName
 from engine.tenancy.namespaces import update_policies
 from gateway.services.admin import namespaces, partitioned_topics, topics
@@ -64,11 +64,6 @@ async def test_a_deletion_by_force_is_not_refused(bench: AdminBench) -> None:
     await bench.engine.call(DELETE_TOPIC, DeleteTopic(PLAIN, force=True))
     with pytest.raises(NotFound):
         await bench.engine.call(DELETE_TOPIC, DeleteTopic(PLAIN, force=True))
-
-
-async def test_a_shadow_topic_is_not_created(bench: AdminBench) -> None:
-    with pytest.raises(NotBuilt, match="shadow topics are not built yet"):
-        await topics.create(bench.engine, PLAIN, {"PULSAR.SHADOW_SOURCE": str(WHOLE)})
 
 
 async def test_a_partitioned_topic_that_is_sent_to_other_clusters_is_not_deleted(
