@@ -121,6 +121,9 @@ class Environment:
         "days for which a finished run of an analysis is kept with its files; 0: no limit",
         high=DAYS_MAX,
     )
+    spark_pages_url: str = text(
+        "", "Spark's own pages, to which superusers are led from the log of a run; empty: none"
+    )
     runs_max: int = count(
         1_000, "finished runs that are kept with their files, the newest; 0: no limit"
     )

@@ -267,6 +267,7 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
     from gateway.clusters.configured import configured_clusters
     from gateway.clusters.registry import serving
     from gateway.http.auth.callers import Callers
+    from gateway.jobs import schedules
     from gateway.jobs import services as jobs
 
     clusters = configured_clusters(loop)
@@ -278,6 +279,7 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
     for cluster in clusters:
         cluster.record_history()
     jobs.resume()
+    schedules.start_due_for_ever()
     return serving(clusters, application)
 
 

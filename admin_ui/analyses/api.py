@@ -1,19 +1,18 @@
 """REST of analyses and runs."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse
+from rest_framework.serializers import Serializer
 
 from admin_ui.analyses import selectors, shapes
 from admin_ui.calls import (
     OF_CLUSTER,
     WINDOW,
+    Body,
     Call,
     ConsoleView,
     InstanceView,
@@ -35,33 +34,35 @@ from engine.base.errors import (
 )
 from engine.base.names import NamespaceName, TopicName
 from gateway.clusters.registry import clusters_for
-from gateway.http.auth.access import authorize_needs, viewer_of
+from gateway.http.auth.access import Declared, authorize_needs, viewer_of
 from gateway.http.bodies import json_answer
 from gateway.http.security import is_of_another_site
 from gateway.http.view import CHANGING_METHODS
-from gateway.jobs import installation, services, targets
-from gateway.jobs.models import JobRun
+from gateway.jobs import estimates, installation, services, targets
+from gateway.jobs.models import JobRun, Schedule
 from gateway.jobs.rights import Target, TargetKind, need_of, needs_of_run, rights_to
 
-PIECE_BYTES = 1 << 16
-PARQUET = "application/vnd.apache.parquet"
 RUN_PATH = (Parameter("run_id", place="path"),)
 
 
-def _launched(view: Any) -> Target:
+def launched(view: Any) -> Target:
     """Return what the analysis reads that a call launches: by its body, or for a call that is not made by its place.
 
-    Raises InvalidField, UnusableField.
+    Raises InvalidField, UnusableField, NotFound.
     """
     place = getattr(view, "asked_place", None)
     if place is not None:
         return target_at(place)
     known: Target | None = getattr(view, "launched", None)
     if known is None:
-        body = checked(shapes.RunRequest, view.request)
-        parameters = services.check_parameters(**body)
-        analysis = services.declared(analysis=body["analysis"])
-        known = view.launched = analysis.target_of(parameters)
+        body = checked(view.body, view.request)
+        name = view.kwargs.get("analysis")
+        if name is None:
+            name = body["analysis"]
+        elif name not in {analysis.name for analysis in services.analyses()}:
+            raise NotFound(f"there is no analysis {name!r}")
+        parameters = services.check_parameters(analysis=name, parameters=body["parameters"])
+        known = view.launched = services.declared(analysis=name).target_of(parameters)
         try:
             need_of(known)
         except InvalidNameError as error:
@@ -87,7 +88,7 @@ class JobsView(ConsoleView):
     """Base of the views of runs. A run reads messages from bookies, without a broker's check, so that its right is that
     to the messages. A run that the caller has no right to is answered as one that does not exist (A23)."""
 
-    read_rights = AUTHENTICATED
+    read_rights: ClassVar[Declared] = AUTHENTICATED
     for_operators = CHANGING_METHODS
     for_viewer = False
 
@@ -98,8 +99,8 @@ class JobsView(ConsoleView):
             raise services.no_run(run_id)
         return run
 
-    async def may_see(self, run: JobRun) -> bool:
-        """Return whether the caller has the right to what a run reads. Raises the errors of the judge."""
+    async def may_see(self, run: JobRun | Schedule) -> bool:
+        """Return whether the caller has the right to what a run or schedule reads. Raises the errors of the judge."""
         try:
             for name, needs in needs_of_run(run).items():
                 cluster = clusters_for(self.request).named(name)
@@ -148,15 +149,74 @@ class SparkView(ConsoleView):
         return json_answer(await asyncio.to_thread(installation.install), status=202)
 
 
-class RunsView(JobsView, InstanceView):
+class LaunchingView(JobsView, InstanceView):
+    """Base of the views of what is launched on a cluster."""
+
+    body: type[Serializer[object]]
+    """The shape of the body with the ``parameters``, and with the ``analysis`` unless the path names it."""
+
+    @property
+    def stored_cluster(self) -> str:
+        """The cluster as runs store it."""
+        return targets.stored_name(self.cluster, clusters_for(self.request))
+
+    async def completed(self, analysis: str, parameters: Body) -> Body:
+        """Return the parameters with defaults and full names, and what they also read, as ``services.create`` takes
+        them. Raises UnusableField, AccessRefusedError."""
+        parameters = services.check_parameters(analysis=analysis, parameters=parameters)
+        known = services.declared(analysis=analysis)
+        kind, _ = known.target_of(parameters)
+        parameters = await self.work(lambda engine: targets.completed(engine, kind, parameters))
+        parameters, also_reads = await targets.also_read(
+            known, parameters, clusters_for(self.request), self.cluster, self.identity
+        )
+        return {"analysis": analysis, "parameters": parameters, "also_reads": also_reads}
+
+
+class EstimateView(LaunchingView):
+    """What a run would read: answered to those who may launch it."""
+
+    body = shapes.EstimateRequest
+    reading_methods = frozenset({"POST"})
+    read_rights = rights_to(launched)
+    calls = {
+        "post": Call(
+            "estimateRun",
+            shapes.EstimateShape,
+            (Parameter("analysis", "its name", place="path"), OF_CLUSTER),
+            body=shapes.EstimateRequest,
+            errors=(400, 404, 422),
+        )
+    }
+
+    async def post(self, request: HttpRequest, analysis: str) -> HttpResponse:
+        """Answer the amounts that a run would read, from the metadata of ledgers, and its time by earlier runs."""
+        given = checked(shapes.EstimateRequest, request)["parameters"]
+        launch = await self.completed(analysis, given)
+        kind, target = services.declared(analysis=analysis).target_of(launch["parameters"])
+        amount = await self.work(lambda engine: estimates.estimate(engine, kind, target))
+        earlier = await in_thread(estimates.from_earlier_runs)(
+            analysis=analysis, cluster=self.stored_cluster, target=target, amount=amount
+        )
+        return json_answer({**amount, **earlier})
+
+
+class RunsView(LaunchingView):
     """The runs of a cluster."""
 
-    write_rights = rights_to(_launched)
+    body = shapes.RunRequest
+    write_rights = rights_to(launched)
     calls = {
         "get": Call(
             "listRuns",
             shapes.RunPage,
-            (OF_CLUSTER, Parameter("target", "exact"), Parameter("analysis", "exact"), *WINDOW),
+            (
+                OF_CLUSTER,
+                Parameter("target", "exact"),
+                Parameter("analysis", "exact"),
+                Parameter("pinned", "true: only those that are pinned", enum=("true", "false")),
+                *WINDOW,
+            ),
             errors=(400, 404),
         ),
         "post": Call(
@@ -169,11 +229,6 @@ class RunsView(JobsView, InstanceView):
         ),
     }
 
-    @property
-    def stored_cluster(self) -> str:
-        """The cluster as runs store it."""
-        return targets.stored_name(self.cluster, clusters_for(self.request))
-
     async def get(self, request: HttpRequest) -> HttpResponse:
         """Answer the runs that the caller may see, newest first, without their results."""
         params = query(request)
@@ -182,6 +237,7 @@ class RunsView(JobsView, InstanceView):
             cluster=self.stored_cluster,
             target=params.get("target", ""),
             analysis=params.get("analysis", ""),
+            pinned=params.get("pinned") == "true",
         )
         if await self.is_superuser():
             page, total = runs[offset : offset + limit], await runs.acount()
@@ -209,20 +265,13 @@ class RunsView(JobsView, InstanceView):
     async def post(self, request: HttpRequest) -> HttpResponse:
         """Queue a run of an analysis."""
         body = checked(shapes.RunRequest, request)
-        parameters = services.check_parameters(**body)
         await asyncio.to_thread(installation.check_installed)
-        analysis = services.declared(analysis=body["analysis"])
-        kind, _ = analysis.target_of(parameters)
-        parameters = await self.work(lambda engine: targets.completed(engine, kind, parameters))
-        parameters, also_reads = await targets.also_read(
-            analysis, parameters, clusters_for(request), self.cluster, self.identity
-        )
+        launch = await self.completed(body["analysis"], body["parameters"])
+        rerun_of = body.get("rerun_of", "")
+        if rerun_of and (await self.run(rerun_of)).analysis != body["analysis"]:
+            raise UnusableField("rerun_of", f"{rerun_of} is a run of another analysis")
         run = await in_thread(services.create)(
-            analysis=body["analysis"],
-            parameters=parameters,
-            user=self.principal,
-            cluster=self.stored_cluster,
-            also_reads=also_reads,
+            **launch, user=self.principal, cluster=self.stored_cluster, rerun_of=rerun_of
         )
         return json_answer(selectors.row(run), status=201)
 
@@ -245,29 +294,24 @@ class CancelRunView(JobsView):
         return json_answer(selectors.row(await in_thread(services.cancel)(run_id=run_id)))
 
 
-class DownloadView(JobsView):
+class PinView(JobsView):
+    """Whether a run is pinned to what it reads, and kept."""
+
+    write_rights = AUTHENTICATED
     calls = {
-        "get": Call(
-            "downloadRunFile",
-            parameters=(*RUN_PATH, Parameter("name", place="path")),
-            errors=(404,),
-            file=PARQUET,
-        )
+        "put": Call("pinRun", shapes.RunShape, RUN_PATH, errors=(404,)),
+        "delete": Call("unpinRun", shapes.RunShape, RUN_PATH, errors=(404,)),
     }
 
-    async def get(self, request: HttpRequest, run_id: str, name: str) -> HttpResponseBase:
-        """Answer a file of a finished run."""
+    async def put(self, request: HttpRequest, run_id: str) -> HttpResponse:
+        """Pin a run."""
+        return await self._pin(run_id, True)
+
+    async def delete(self, request: HttpRequest, run_id: str) -> HttpResponse:
+        """Unpin a run."""
+        return await self._pin(run_id, False)
+
+    async def _pin(self, run_id: str, pinned: bool) -> HttpResponse:
         await self.run(run_id)
-        path = await in_thread(services.file_of)(run_id=run_id, name=name)
-        answer = StreamingHttpResponse(_pieces(path), content_type=PARQUET)
-        answer["Content-Length"] = str(path.stat().st_size)
-        answer["Content-Disposition"] = f'attachment; filename="{run_id}-{name}"'
-        return answer
-
-
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
-    """Yield a file that is not changed any more. Under ASGI, Django's FileResponse would read the whole file into
-    memory."""
-    with await asyncio.to_thread(path.open, "rb") as file:
-        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-            yield piece
+        run = await in_thread(services.pin)(run_id=run_id, pinned=pinned)
+        return json_answer(selectors.row(run))

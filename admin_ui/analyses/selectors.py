@@ -4,8 +4,9 @@ from typing import Any
 
 from django.conf import settings
 
+from admin_ui.analyses.tables import derived_names
 from gateway.jobs import services
-from gateway.jobs.models import JobRun, RunState
+from gateway.jobs.models import JobRun, RunState, Schedule
 
 Body = dict[str, Any]
 
@@ -24,9 +25,10 @@ def _cluster_name(stored: str) -> str:
 
 def row(run: JobRun, *, with_result: bool = True) -> Body:
     """Return a run as JSON; lists have no results."""
+    names = derived_names(run.result) if with_result else ()
     downloads = [
         {**item, "href": f"/api/v1/runs/{run.id}/downloads/{item['name']}"}
-        for item in run.downloads
+        for item in (*run.downloads, *({"name": name, "bytes": None} for name in names))
     ]
     return {
         "id": run.id,
@@ -35,15 +37,18 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "cluster": _cluster_name(run.cluster),
         "kind": run.kind,
         "target": run.target,
-        "also_reads": [
-            {**read, "cluster": _cluster_name(read["cluster"])} for read in run.also_reads
-        ],
+        "also_reads": _also_reads(run),
         "parameters": run.parameters,
         "state": run.state,
         "stage": services.stage_of(run),
         "cancelling": run.cancel_requested and run.state == RunState.RUNNING,
         "progress": {"done": run.done, "total": run.total},
         "attempt": run.attempt,
+        "owner": run.created_by,
+        "rerun_of": run.rerun_of or None,
+        "schedule": run.schedule or None,
+        "pinned": run.pinned,
+        "output_url": run.output_url or None,
         "created_at": run.created_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
@@ -52,3 +57,30 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "partial": run.partial if with_result else None,
         "downloads": downloads,
     }
+
+
+def schedule_row(schedule: Schedule, last: JobRun | None) -> Body:
+    """Return a schedule with its newest run as JSON."""
+    return {
+        "id": schedule.id,
+        "analysis": schedule.analysis,
+        "title": services.title_of(analysis=schedule.analysis, target=schedule.target),
+        "cluster": _cluster_name(schedule.cluster),
+        "kind": schedule.kind,
+        "target": schedule.target,
+        "also_reads": _also_reads(schedule),
+        "parameters": schedule.parameters,
+        "cron": schedule.cron,
+        "every_hours": schedule.every_hours,
+        "owner": schedule.created_by,
+        "created_at": schedule.created_at,
+        "next_at": schedule.next_at,
+        "last_at": schedule.last_at,
+        "last_run": last.id if last else None,
+        "last_state": last.state if last else None,
+        "error": schedule.error or None,
+    }
+
+
+def _also_reads(reader: JobRun | Schedule) -> list[Body]:
+    return [{**read, "cluster": _cluster_name(read["cluster"])} for read in reader.also_reads]

@@ -90,10 +90,10 @@ def sweep() -> list[str]:
 def prune(*, days: int, runs_max: int, now_ms: int) -> list[str]:
     """Delete runs with their files that ended more than ``days`` ago, and all but the newest ``runs_max``.
 
-    0 is no limit. At most PRUNED_AT_ONCE runs are deleted for each limit; returns the ids. A run that is over never
-    changes again, so several workers may prune at once.
+    Pinned ones are kept. 0 is no limit. At most PRUNED_AT_ONCE runs are deleted for each limit; returns the ids. A run
+    that is over never changes again but for its pin, so several workers may prune at once.
     """
-    over = JobRun.objects.filter(state__in=OVER)
+    over = JobRun.objects.filter(state__in=OVER, pinned=False)
     expired: list[JobRun] = []
     if days:
         expired += over.filter(finished_at__lt=now_ms - days * DAY_MS).reverse()[:PRUNED_AT_ONCE]
@@ -104,7 +104,7 @@ def prune(*, days: int, runs_max: int, now_ms: int) -> list[str]:
         # Files before the row: a crash then leaves a row without files, which the next call deletes.
         _remove(directory_of(run))
         _remove(root() / run.id)
-    JobRun.objects.filter(id__in=pruned, state__in=OVER).delete()
+    JobRun.objects.filter(id__in=pruned, state__in=OVER, pinned=False).delete()
     return sorted(pruned)
 
 

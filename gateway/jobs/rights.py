@@ -8,7 +8,7 @@ from engine.auth.resource_names import CLUSTER, Resource, TenantName, WholeClust
 from engine.auth.rights import Right
 from engine.base.names import NamespaceName, TopicName
 from gateway.http.auth.access import Need
-from gateway.jobs.models import JobRun
+from gateway.jobs.models import JobRun, Schedule
 from spark_jobs.analysis import AnalysisTarget
 
 T = TypeVar("T")
@@ -30,8 +30,8 @@ def need_of(target: Target) -> Need:
     return Action.SUPERUSER, CLUSTER
 
 
-def needs_of_run(run: JobRun) -> dict[str, list[Need]]:
-    """Return the rights that seeing a run needs, by the names of clusters as runs store them. Raises
+def needs_of_run(run: JobRun | Schedule) -> dict[str, list[Need]]:
+    """Return the rights that seeing a run or schedule needs, by the names of clusters as they store them. Raises
     InvalidNameError."""
     needs = {run.cluster: [need_of((TargetKind(run.kind), run.target))]}
     for read in run.also_reads:

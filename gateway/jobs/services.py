@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db import close_old_connections, transaction
 from django.db.models import Case, F, QuerySet, Value, When
+from django.db.models.functions import Concat, Length
 
 from engine.base.errors import NotFound, UnusableField
 from engine.base.settings import command
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 LEASE_MS = 15_000
 SILENT_MS = 3_000
 """Age of a lease, which a worker renews every half second, from which on the run is shown as without an answer."""
-ATTEMPTS_MAX = 3
+ATTEMPTS_MAX = 2
 QUEUE_PATIENCE_MS = 60_000
 WARM_INTERVAL_MS = 600_000
 SEND_S = 2.0
@@ -37,6 +38,7 @@ WORKER_START_S = 60.0
 _sender = ThreadPoolExecutor(1, thread_name_prefix="to-redis")
 EXECUTE, WARM = "jobs.execute", "jobs.warm"  # Names of the tasks in ``gateway.jobs.tasks``.
 ERROR_CHARACTERS_MAX = 2_000
+LOG_CHARACTERS_MAX = 100_000
 WAITING = "waiting for a worker"
 """Stage of a queued run. The reason is added when the supervisor does not start a worker."""
 STAGE_CHARACTERS_MAX = 200
@@ -72,6 +74,13 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
     return {**defaults, **parameters}
 
 
+def title_of(*, analysis: str, target: str) -> str:
+    """Return the title of runs of an analysis, which may be gone."""
+    known = ANALYSES.get(analysis)
+    title = (known.title if known else analysis) + (f" of {target}" if target else "")
+    return title[:200]
+
+
 def create(
     *,
     analysis: str,
@@ -79,8 +88,11 @@ def create(
     user: str = "",
     cluster: str = "",
     also_reads: Sequence[dict[str, str]] = (),
+    rerun_of: str = "",
+    schedule: str = "",
 ) -> JobRun:
-    """Create a queued run and send it to the workers after the transaction. Names of clusters as in ``JobRun``.
+    """Create a queued run and send it to the workers after the transaction. Names of clusters as in ``JobRun``, and
+    ``rerun_of`` and ``schedule``.
 
     ``recover`` sends it again if Celery's broker is unavailable then.
 
@@ -89,10 +101,9 @@ def create(
     checked = check_parameters(analysis=analysis, parameters=parameters)
     known = declared(analysis=analysis)
     kind, target = known.target_of(checked)
-    title = known.title + (f" of {target}" if target else "")
     run = JobRun(
         analysis=analysis,
-        title=title[:200],
+        title=title_of(analysis=analysis, target=target),
         cluster=cluster,
         kind=kind,
         target=target,
@@ -100,6 +111,8 @@ def create(
         parameters=checked,
         created_at=now_ms(),
         created_by=user,
+        rerun_of=rerun_of,
+        schedule=schedule,
     )
     with transaction.atomic():
         run.save(force_insert=True)
@@ -245,6 +258,12 @@ def analyses() -> list[Analysis]:
     return list(ANALYSES.values())
 
 
+def pin(*, run_id: str, pinned: bool) -> JobRun:
+    """Pin a run to what it reads, or no longer. Raises NotFound."""
+    JobRun.objects.filter(id=run_id).update(pinned=pinned)
+    return get(run_id=run_id)
+
+
 def file_of(*, run_id: str, name: str) -> Path:
     """Return the path of a file of a finished run; the file does not change any more. Raises NotFound."""
     run = get(run_id=run_id)
@@ -271,13 +290,17 @@ def stage_of(run: JobRun) -> str:
     return f"its worker has not answered for {silent_ms // 1000} s; if it does not return, {then}"
 
 
-def history(*, cluster: str = "", target: str = "", analysis: str = "") -> QuerySet[JobRun]:
-    """Return runs of a cluster, newest first, without their results."""
-    runs = JobRun.objects.defer("result", "partial").filter(cluster=cluster)
+def history(
+    *, cluster: str = "", target: str = "", analysis: str = "", pinned: bool = False
+) -> QuerySet[JobRun]:
+    """Return runs of a cluster, newest first, without their results; with ``pinned`` those alone."""
+    runs = JobRun.objects.defer("result", "partial", "log").filter(cluster=cluster)
     if target:
         runs = runs.filter(target=target)
     if analysis:
         runs = runs.filter(analysis=analysis)
+    if pinned:
+        runs = runs.filter(pinned=True)
     return runs
 
 
@@ -313,6 +336,22 @@ def report(*, run: JobRun, stage: str, done: int, total: int) -> None:
     held = _held(run).filter(cancel_requested=False)
     held.filter(done__lte=done).update(done=done, total=max(done, total))
     held.update(stage=stage)
+
+
+def note(*, run: JobRun, text: str) -> None:
+    """Add a line to the run's log, which has at most LOG_CHARACTERS_MAX."""
+    line = f"{now_ms()} {run.attempt} {text.strip()}"[:ERROR_CHARACTERS_MAX].replace("\n", "\\n")
+    rows = JobRun.objects.annotate(size=Length("log")).filter(id=run.id)
+    rows.filter(size__lt=LOG_CHARACTERS_MAX).update(log=Concat("log", Value(line + "\n")))
+
+
+def log_of(run: JobRun) -> list[dict[str, Any]]:
+    """Return the lines of a run's log: time, attempt and text."""
+    lines = (line.split(" ", 2) for line in run.log.split("\n") if line)
+    return [
+        {"at": int(at), "attempt": int(attempt), "text": text.replace("\\n", "\n")}
+        for at, attempt, text in lines
+    ]
 
 
 def report_partial(*, run: JobRun, result: Mapping[str, Any]) -> None:

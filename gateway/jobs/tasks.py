@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from redis.exceptions import RedisError
 from engine.base.tasks import contained
 from engine.net.service_manager import notices
 from gateway.celery import app
-from gateway.jobs import outputs, services, spark
+from gateway.jobs import outputs, schedules, services, spark
 from gateway.jobs.models import JobRun, RunState
 from gateway.jobs.owners import check_owner
 from gateway.services.clock import now_ms
@@ -76,8 +77,17 @@ def _attempt(run: JobRun, heartbeat: "_Heartbeat") -> None:
     except DatabaseError:
         raise
     except Exception as error:
+        note(run, traceback.format_exc()[-services.ERROR_CHARACTERS_MAX // 2 :])
         if _close(run, heartbeat, RunState.FAILED, error=spark.explain(error)) is RunState.FAILED:
             log.warning("run failed id=%s analysis=%s", run.id, run.analysis, exc_info=True)
+
+
+def note(run: JobRun, text: str) -> None:
+    """Add a line to the run's log. An error of the database is only logged: a line does not end a run."""
+    try:
+        services.note(run=run, text=text)
+    except DatabaseError as error:
+        log.warning("could not note in the log of run %s: %s", run.id, error)
 
 
 def _close(
@@ -140,12 +150,16 @@ class _Progress:
     def __init__(self, run: JobRun, heartbeat: "_Heartbeat") -> None:
         self._run = run
         self._heartbeat = heartbeat
+        self._stage = ""
         self._shown_s = -PARTIAL_S
         """The time of the last partial result."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Store the progress of the run and notify the consoles."""
         self._heartbeat.note_sign_of_life()
+        if stage != self._stage:
+            self._stage = stage
+            note(self._run, stage)
         try:
             services.report(run=self._run, stage=stage, done=done, total=total)
         except DatabaseError as error:
@@ -266,6 +280,7 @@ def _recover_runs_for_ever() -> None:
         try:
             for run_id in services.recover():
                 notify(run_id)
+            schedules.start_due()
             if not swept_s or time.monotonic() - swept_s > SWEEP_S:
                 outputs.sweep()
                 limits = settings.ENVIRONMENT

@@ -25,6 +25,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/analyses/{analysis}/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Answer the amounts that a run would read, from the metadata of ledgers, and its time by earlier runs. */
+        post: operations["estimateRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -1354,6 +1371,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/compare/{other}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer two finished runs of an analysis with the differences of their parameters and figures. */
+        get: operations["compareRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/downloads/{name}": {
         parameters: {
             query?: never;
@@ -1361,11 +1395,101 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Answer a file of a finished run. */
+        /** @description Answer a file of a finished run, or its result or a table of it as CSV or JSON. */
         get: operations["downloadRunFile"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer what the attempts of a run did, and where Spark's own pages are. */
+        get: operations["getRunLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/pin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description Pin a run. */
+        put: operations["pinRun"];
+        post?: never;
+        /** @description Unpin a run. */
+        delete: operations["unpinRun"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/script": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Answer the Python script that runs the analysis as the run did; without the addresses of the stores for
+         *     callers who are no superuser.
+         */
+        get: operations["downloadRunScript"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer the schedules that the caller may see, the oldest first, each with its newest run. */
+        get: operations["listSchedules"];
+        put?: never;
+        /** @description Launch an analysis at set times, as the caller: it needs the right to what is read at each of them. */
+        post: operations["createSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description End a schedule; its runs stay. */
+        delete: operations["deleteSchedule"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2222,6 +2346,16 @@ export interface components {
             /** @description address of its brokers in its record here; empty: there is none */
             url: string;
         };
+        ComparedParameter: {
+            name: string;
+            values: unknown[];
+        };
+        ComparisonShape: {
+            /** @description the two runs, with their results */
+            runs: components["schemas"]["RunShape"][];
+            parameters: components["schemas"]["ComparedParameter"][];
+            figures: components["schemas"]["FigureShape"][];
+        };
         ConnectedConsumer: {
             name: string;
             address: string;
@@ -2383,7 +2517,8 @@ export interface components {
         DomainEnum: "persistent" | "non-persistent";
         DownloadShape: {
             name: string;
-            bytes: number;
+            /** @description null for one that is made when it is read */
+            bytes: number | null;
             href: string;
         };
         /** @description A drain, or its end, without further fields. */
@@ -2492,6 +2627,28 @@ export interface components {
             user: components["schemas"]["User"] | null;
             now: number;
         };
+        EstimateRequestRequest: {
+            parameters: {
+                [key: string]: unknown;
+            };
+        };
+        EstimateShape: {
+            /** @description plain topics and partitions */
+            topics: number;
+            /** @description entries of the whole target */
+            entries: number | null;
+            /** @description stored bytes of the whole target */
+            bytes: number | null;
+            /** @description false: there is more, which is not known */
+            exact: boolean;
+            /** @description by the target's last run; null without one */
+            messages: number | null;
+            /**
+             * Format: double
+             * @description by the rates of earlier runs; null without one
+             */
+            seconds: number | null;
+        };
         /** @description Messages of one producer and version that break at one field. */
         Failure: {
             /** @description id of one message: ledger:entry, in a batch with :index */
@@ -2508,6 +2665,23 @@ export interface components {
             /** @description JSON of the newest, decoded with its own version; null: that fails, too */
             value: string | null;
             count: number;
+        };
+        FigureShape: {
+            key: string;
+            label: string;
+            unit: string;
+            /** @description of the first and of the second run */
+            values: unknown[];
+            /**
+             * Format: double
+             * @description second less first; null for no numbers
+             */
+            difference: number | null;
+            /**
+             * Format: double
+             * @description second in terms of the first
+             */
+            ratio: number | null;
         };
         /** @description A cluster that the topics are not sent to any more. It keeps what it has received. */
         FlowEnd: {
@@ -2681,6 +2855,14 @@ export interface components {
          * @enum {string}
          */
         HopShapeStateEnum: "ok" | "slow" | "down" | "unknown";
+        /**
+         * @description * `topic` - topic
+         *     * `namespace` - namespace
+         *     * `tenant` - tenant
+         *     * `cluster` - cluster
+         * @enum {string}
+         */
+        KindE06Enum: "topic" | "namespace" | "tenant" | "cluster";
         /**
          * @description * `at_rest` - at_rest
          *     * `live` - live
@@ -2960,6 +3142,11 @@ export interface components {
             moves: components["schemas"]["MovedBundle"][];
             /** @description the brokers that operators drain */
             drains: components["schemas"]["DrainedBroker"][];
+        };
+        LogLine: {
+            at: number;
+            attempt: number;
+            text: string;
         };
         /**
          * @description A subscription that would lose what it has not acknowledged, or would be deleted. ``messages`` is null when they
@@ -3993,6 +4180,11 @@ export interface components {
             judged: boolean;
             rows: components["schemas"]["RoleRow"][];
         };
+        RunLog: {
+            lines: components["schemas"]["LogLine"][];
+            /** @description Spark's own pages; null where it has none */
+            spark_url: string | null;
+        };
         RunPage: {
             total: number;
             rows: components["schemas"]["RunShape"][];
@@ -4002,6 +4194,8 @@ export interface components {
             parameters: {
                 [key: string]: unknown;
             };
+            /** @description id of a run of the same analysis that it repeats, changed or not */
+            rerun_of?: string;
         };
         RunShape: {
             id: string;
@@ -4016,7 +4210,7 @@ export interface components {
              *     * `tenant` - tenant
              *     * `cluster` - cluster
              */
-            kind: components["schemas"]["RunShapeKindEnum"];
+            kind: components["schemas"]["KindE06Enum"];
             /** @description full name of the topic, namespace or tenant; empty for the cluster */
             target: string;
             /** @description further topics that it reads; seeing it needs the right to each */
@@ -4031,6 +4225,15 @@ export interface components {
             cancelling: boolean;
             progress: components["schemas"]["ProgressShape"];
             attempt: number;
+            /** @description the role that launched it; empty for none */
+            owner: string;
+            /** @description id of the run that it repeats */
+            rerun_of: string | null;
+            /** @description id of the schedule that started it */
+            schedule: string | null;
+            pinned: boolean;
+            /** @description folder with a copy of its files */
+            output_url: string | null;
             created_at: number;
             started_at: number | null;
             finished_at: number | null;
@@ -4045,14 +4248,6 @@ export interface components {
             } | null;
             downloads: components["schemas"]["DownloadShape"][];
         };
-        /**
-         * @description * `topic` - topic
-         *     * `namespace` - namespace
-         *     * `tenant` - tenant
-         *     * `cluster` - cluster
-         * @enum {string}
-         */
-        RunShapeKindEnum: "topic" | "namespace" | "tenant" | "cluster";
         /**
          * @description * `queued` - queued
          *     * `running` - running
@@ -4071,6 +4266,55 @@ export interface components {
             version: number | null;
             /** @description JSON, as a consumer with the candidate receives it */
             value: string;
+        };
+        ScheduleRequestRequest: {
+            analysis: string;
+            parameters: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description minute, hour, day, month and day of the week in UTC; or every_hours
+             * @default
+             */
+            cron: string;
+            /** @description or cron */
+            every_hours?: number | null;
+        };
+        ScheduleShape: {
+            id: string;
+            analysis: string;
+            title: string;
+            cluster: string;
+            /**
+             * @description kind of the target
+             *
+             *     * `topic` - topic
+             *     * `namespace` - namespace
+             *     * `tenant` - tenant
+             *     * `cluster` - cluster
+             */
+            kind: components["schemas"]["KindE06Enum"];
+            target: string;
+            also_reads: components["schemas"]["AlsoReadsShape"][];
+            parameters: {
+                [key: string]: unknown;
+            };
+            cron: string;
+            every_hours: number | null;
+            /** @description whose right counts at each start; empty for no role */
+            owner: string;
+            created_at: number;
+            next_at: number | null;
+            last_at: number | null;
+            /** @description id of the newest run */
+            last_run: string | null;
+            /** @description state of the newest run */
+            last_state: string | null;
+            /** @description why the last time has no run */
+            error: string | null;
+        };
+        Schedules: {
+            rows: components["schemas"]["ScheduleShape"][];
         };
         /**
          * @description * `NONE` - NONE
@@ -4996,6 +5240,67 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AnalysisShape"][];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    estimateRun: {
+        parameters: {
+            query?: {
+                /** @description a cluster that this gateway serves; without it the default */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                /** @description its name */
+                analysis: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EstimateRequestRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EstimateShape"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
                 };
             };
             503: {
@@ -10639,6 +10944,8 @@ export interface operations {
                 limit?: number;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description true: only those that are pinned */
+                pinned?: "false" | "true";
                 /** @description exact */
                 target?: string;
             };
@@ -10822,6 +11129,53 @@ export interface operations {
             };
         };
     };
+    compareRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the second run */
+                other: string;
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparisonShape"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     downloadRunFile: {
         parameters: {
             query?: never;
@@ -10841,6 +11195,294 @@ export interface operations {
                 content: {
                     "application/vnd.apache.parquet": string;
                 };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getRunLog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunLog"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    pinRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunShape"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    unpinRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunShape"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    downloadRunScript: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/x-python": string;
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listSchedules: {
+        parameters: {
+            query?: {
+                /** @description a cluster that this gateway serves; without it the default */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedules"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    createSchedule: {
+        parameters: {
+            query?: {
+                /** @description a cluster that this gateway serves; without it the default */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScheduleRequestRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleShape"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deleteSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             404: {
                 headers: {

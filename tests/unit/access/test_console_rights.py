@@ -148,6 +148,15 @@ CALLS = {
     "POST runs": MESSAGES,
     "GET runs/<str:run_id>": "authenticated",
     "POST runs/<str:run_id>/cancel": "authenticated",
+    "PUT runs/<str:run_id>/pin": "authenticated",
+    "DELETE runs/<str:run_id>/pin": "authenticated",
+    "GET runs/<str:run_id>/compare/<str:other>": "authenticated",
+    "GET runs/<str:run_id>/log": "superuser",
+    "GET runs/<str:run_id>/script": "authenticated",
+    "POST analyses/<str:analysis>/estimate": MESSAGES,
+    "GET schedules": "authenticated",
+    "POST schedules": MESSAGES,
+    "DELETE schedules/<str:schedule_id>": "authenticated",
     "GET runs/<str:run_id>/downloads/<str:name>": "authenticated",
 }
 """The calls of the console, without the part of the path that names the cluster. ``TOPIC`` and ``NAMESPACE`` stand

@@ -25,6 +25,10 @@ REFUSALS = {(check.status, check.text[:20]) for check in AccessCheck}
 """Status and beginning of the text of Apache's refusals."""
 EXISTING = {"tenant": "public", "property": "public", "namespace": "default"}
 GONE = {"tenant": "nope", "namespace": "gone"}
+LAUNCH = {
+    "analysis": "topic-profile",
+    "parameters": {"topic": "persistent://public/default/t"},
+}
 BODIES: dict[str, Any] = {
     "/admin/v2/namespaces/grantPermissionsOnTopics": [
         {"topic": "persistent://public/default/t", "role": "r", "actions": ["produce"]}
@@ -38,10 +42,9 @@ BODIES: dict[str, Any] = {
         "namespace": "default",
         "topic": "t",
     },
-    "/api/v1/runs": {
-        "analysis": "topic-profile",
-        "parameters": {"topic": "persistent://public/default/t"},
-    },
+    "/api/v1/runs": LAUNCH,
+    "/api/v1/schedules": LAUNCH,
+    "/api/v1/analyses/topic-profile/estimate": LAUNCH,
 }
 """Bodies that name the resource."""
 HEALTH = "/brokers/health"
@@ -109,6 +112,7 @@ def console_routes() -> Iterator[tuple[str, type[RestView]]]:
 
 def console_path(pattern: str) -> str:
     values = {"cluster": "standalone", "domain": "persistent", **EXISTING}
+    values["analysis"] = "topic-profile"
     return re.sub(
         r"<(\w+):(\w+)>",
         lambda match: values.get(match[2], "1" if match[1] == "number" else "x"),
@@ -191,6 +195,12 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         ("GET", "/api/v1/runs"),
         ("GET", "/api/v1/runs/<str:run_id>"),
         ("POST", "/api/v1/runs/<str:run_id>/cancel"),
+        ("PUT", "/api/v1/runs/<str:run_id>/pin"),
+        ("DELETE", "/api/v1/runs/<str:run_id>/pin"),
+        ("GET", "/api/v1/runs/<str:run_id>/compare/<str:other>"),
+        ("GET", "/api/v1/runs/<str:run_id>/script"),
+        ("GET", "/api/v1/schedules"),
+        ("DELETE", "/api/v1/schedules/<str:schedule_id>"),
         ("GET", "/api/v1/runs/<str:run_id>/downloads/<str:name>"),
         *(("GET", f"/api/v1/clusters/<seg:cluster>/{path}") for path in OF_A_VIEWER),
         ("GET", "/api/v1/session/tokens"),

@@ -35,6 +35,7 @@ OF_ALL = {
     "admin_ui.analyses.selectors": {
         "analyses": "the analyses that exist",
         "row": "the shape of a run",
+        "schedule_row": "the shape of a schedule",
     },
     "admin_ui.broker_settings.selectors": {
         "stored": "settings, of a change by a superuser",
@@ -87,7 +88,11 @@ VIEWS_OF_ALL = {
     "ViewsView": "the caller's own saved views",
     "AnalysesView": "the analyses that exist",
     "SparkView": "whether the machine has Spark",
-    **dict.fromkeys(("RunsView", "RunView", "DownloadView"), "runs, each judged by what it reads"),
+    **dict.fromkeys(
+        ("RunsView", "RunView", "DownloadView", "ScriptView", "ComparisonView"),
+        "runs, each judged by what it reads",
+    ),
+    "SchedulesView": "schedules, each judged by what it reads",
     "MayView": "the caller's own rights",
     "OwnTokensView": "the caller's own tokens",
     "GrantsView": "the grants of the place that the query names, which is judged",
@@ -102,6 +107,7 @@ VIEWS_OF_ALL = {
 }
 """Reading views without a viewer that are open to more callers than superusers, with what they are about."""
 OF_THE_CONSOLE = {
+    "RunLogView",
     *("PayloadRulesView", "PeopleView", "PersonSessionsView", "PersonView", "TokensView"),
 }
 """Views of superusers about records of the console itself, which are of no tenant."""

@@ -241,7 +241,7 @@ function About({ run }: { run: Run }) {
                   <DownloadIcon size={14} />
                   {download.name}
                 </a>
-                <span>{bytes(download.bytes)}</span>
+                {download.bytes !== null && <span>{bytes(download.bytes)}</span>}
               </li>
             ))}
           </ul>

@@ -420,10 +420,14 @@ export const COMMANDS = {
   collectSupportBundle: onlyHere,
   startRun: onlyHere,
   cancelRun: onlyHere,
+  pinRun: onlyHere,
+  unpinRun: onlyHere,
+  createSchedule: onlyHere,
+  deleteSchedule: onlyHere,
   saveView: onlyHere,
   renameView: onlyHere,
   deleteView: onlyHere,
 } satisfies Partial<Record<keyof operations, unknown>>;
 
 /** Calls with a body that change nothing: they are questions. */
-export const QUESTIONS: (keyof operations)[] = ["judgeSchema", "rehearseSchema"];
+export const QUESTIONS: (keyof operations)[] = ["judgeSchema", "rehearseSchema", "estimateRun"];

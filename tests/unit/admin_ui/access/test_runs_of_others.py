@@ -239,3 +239,81 @@ async def test_live_pushes_are_for_those_who_may_read_the_target(
             pass
     for pair in pairs.values():
         await pair.hang_up()
+
+
+@pytest.mark.parametrize("role", SEES)
+def test_scripts_pins_and_comparisons_are_for_those_who_may_read_the_target(
+    role: str, served: Gateway
+) -> None:
+    headers = bearer(role)
+    figures = {"summary": [], "series": [], "tables": []}
+    JobRun.objects.update(result=figures, log="5 1 reading\n")
+    sees = "run0" in SEES[role]
+    script = served("GET", "/api/v1/runs/run0/script", headers=headers)
+    assert script.status == (200 if sees else 404)
+    assert ("metadata.url" in script.body.decode()) is (role == SUPERUSER)
+    pinned = served("PUT", "/api/v1/runs/run0/pin", headers=headers)
+    assert pinned.status == (200 if sees else 404)
+    listed = served("GET", "/api/v1/runs?pinned=true", headers=headers)
+    assert ids(listed) == (["run0"] if sees else [])
+    assert served("DELETE", "/api/v1/runs/run0/pin", headers=headers).status == pinned.status
+    both = served("GET", "/api/v1/runs/run0/compare/run1", headers=headers)
+    assert both.status == (200 if role == SUPERUSER else 404)
+    log = served("GET", "/api/v1/runs/run0/log", headers=headers)
+    assert log.status == (200 if role == SUPERUSER else 403)
+    if role == SUPERUSER:
+        assert log.json["lines"] == [{"at": 5, "attempt": 1, "text": "reading"}]
+        JobRun.objects.filter(id="run1").update(analysis="other")
+        both = served("GET", "/api/v1/runs/run0/compare/run1", headers=headers)
+        assert (both.status, both.json["field"]) == (422, "other")
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "sees"),
+    [*((SUPERUSER, 201, True), ("reader", 201, True)), *(("writer", 403, False), ("", 401, False))],
+)
+def test_a_schedule_is_for_those_who_may_read_its_target(
+    role: str, status: int, sees: bool, served: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def completed(engine: Any, kind: Any, parameters: Any, field: str = "") -> Any:
+        return parameters
+
+    monkeypatch.setattr("admin_ui.analyses.api.targets.completed", completed)
+    body = {"analysis": "topic-profile", "parameters": {"topic": TOPIC}, "every_hours": 24}
+    headers = bearer(role) if role else {}
+    answer = served("POST", "/api/v1/schedules", body, headers=headers)
+    assert answer.status == status, answer.body
+    made = served("POST", "/api/v1/schedules", body, headers=bearer("ann")).json
+    assert (made["owner"], made["target"], made["last_run"]) == ("ann", TOPIC, None)
+    assert made["next_at"] > made["created_at"]
+    listed = served("GET", "/api/v1/schedules", headers=headers)
+    if role:
+        assert (made["id"] in [row["id"] for row in listed.json["rows"]]) is sees
+    path = f"/api/v1/schedules/{made['id']}"
+    assert served("DELETE", path, headers=headers).status == (
+        401 if not role else 204 if sees else 404
+    )
+    wrong = {**body, "cron": "* * * *", "every_hours": None}
+    answer = served("POST", "/api/v1/schedules", wrong, headers=bearer(SUPERUSER))
+    assert (answer.status, answer.json["field"]) == (422, "cron")
+
+
+def test_a_run_repeats_one_of_the_same_analysis_that_its_owner_sees(
+    served: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def completed(engine: Any, kind: Any, parameters: Any, field: str = "") -> Any:
+        return parameters
+
+    monkeypatch.setattr("admin_ui.analyses.api.targets.completed", completed)
+    monkeypatch.setattr(services, "in_background", lambda work: None)
+    JobRun.objects.filter(id="run2").update(analysis="other")
+    body = {"analysis": "topic-profile", "parameters": {"topic": TOPIC}}
+    for role, earlier, status in (
+        ("reader", "run0", 201),
+        ("reader", "run1", 404),
+        (SUPERUSER, "run2", 422),
+    ):
+        given = {**body, "rerun_of": earlier}
+        answer = served("POST", "/api/v1/runs", given, headers=bearer(role))
+        assert answer.status == status, answer.body
+        assert status != 201 or answer.json["rerun_of"] == earlier

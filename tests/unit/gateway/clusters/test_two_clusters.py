@@ -14,7 +14,7 @@ from django.urls import resolve
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 from gateway.jobs.models import JobRun
-from gateway.jobs.spark import stores_of
+from gateway.jobs.stores import stores_of
 from gateway.services.clock import now_ms
 from gateway.services.feeds.row_list import RowChanges
 from gateway.services.history.history_file import NAME, HistoryFile

@@ -143,5 +143,5 @@ def test_a_run_that_loses_every_worker_fails_in_the_end(bench: Bench) -> None:
         bench.at("half", dies)
         bench.work()
         bench.recover()
-    assert "lost 3 times" in Shown(run).body["error"]
+    assert "lost 2 times" in Shown(run).body["error"]
     Shown(run).check_nothing()

@@ -64,6 +64,7 @@ def test_a_run_starts_while_its_owner_may_read_its_target(
     monkeypatch.setattr(outputs, "seal", lambda directory: [])
     monkeypatch.setattr(spark, "run_analysis", run_analysis)
     monkeypatch.setattr(tasks, "_close", end)
+    monkeypatch.setattr(tasks, "note", lambda run, text: None)
     monkeypatch.setattr(owners, "connect_stores", stored)
     heartbeat: Any = None
     run = JobRun(id="r", analysis="topic-profile", kind="topic", target=TOPIC, created_by=owner)
