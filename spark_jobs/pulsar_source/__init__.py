@@ -4,7 +4,8 @@ from typing import Any
 
 
 def register(spark: Any) -> None:
-    """Register the format ``pulsar`` with a session. Raises Spark's errors."""
+    """Register the format ``pulsar`` with a session, and allow it to apply filters itself. Raises Spark's errors."""
     from spark_jobs.pulsar_source.source import PulsarDataSource
 
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(PulsarDataSource)

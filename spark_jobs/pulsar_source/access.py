@@ -1,4 +1,4 @@
-"""Means of access to metadata stores and bookies: TLS files, users, time-outs.
+"""Means of access to metadata stores, bookies and brokers: TLS files, users, time-outs.
 
 They are those of the environment of the process that connects, which is the driver or a task, and not options: these
 are part of Spark's plans, which its log and its pages show.
@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from engine.base.settings import Program
+from engine.client.settings import BrokerClientSettings
 from engine.ledger.settings import LedgerSettings
 from engine.metadata.settings import MetadataSettings
 
@@ -20,6 +21,7 @@ class AccessSettings:
 
     metadata: MetadataSettings
     ledger: LedgerSettings
+    clients: BrokerClientSettings
 
 
 PROGRAM = Program("analyses", AccessSettings)

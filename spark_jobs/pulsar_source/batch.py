@@ -16,6 +16,7 @@ from engine.managed.reading.entry_reader import EntryReader, open_entries
 from engine.metadata.store import MetadataStore
 from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError
 from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, EntryKind, Opened
 from spark_jobs.pulsar_source.connection import link_to
@@ -29,7 +30,15 @@ log = logging.getLogger(__name__)
 READ_BYTES = 4 << 20
 TAIL_WAITS_S = (0.1, 0.3, 1.0)
 """Seconds between the attempts to read an entry at the end of an open ledger."""
-_TIMES = {"publish_time": "publish_ms", "event_time": "event_ms"}
+_TIMES = {
+    **{"publish_time": "publish_ms", "event_time": "event_ms"},
+    **{"__publishTime": "publish_ms", "__eventTime": "event_ms"},
+}
+SOURCES = {
+    **_TIMES,
+    **{"__key": "key_bytes", "__messageProperties": "properties", "__messageId": "batch_index"},
+}
+"""Names of the columns from which others are made."""
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
@@ -63,7 +72,7 @@ def read_range(options: Options, ledger_range: LedgerRange) -> Iterator[pa.Recor
 
 
 def _rows_of_range(options: Options, ledger_range: LedgerRange) -> Iterator[pa.RecordBatch]:
-    columns = {_TIMES.get(name, name) for name in options.columns}
+    columns = {SOURCES.get(name, name) for name in options.columns}
     schemas = None
     if {"decoded", "decode_error"} & columns:
         schemas = TopicSchemas(ledger_range.topic)
@@ -94,7 +103,7 @@ def open_range(
     """
     link = link_to(options.stores)
     stored = StoredVersions(link.store, link.ledgers, Offloader())
-    columns = EntryColumns(wanted)
+    columns = EntryColumns(wanted, options.published_ms)
     entries = RangeEntries(link.store, link.ledgers, ledger_range, options.password)
     trimmed: TrimmedError | None = None
 
@@ -183,7 +192,11 @@ def rows(
     count = len(of_message)
     builders = {
         "ledger_id": lambda: pa.repeat(pa.scalar(ledger_range.ledger_id, pa.int64()), count),
-        "topic": lambda: pa.repeat(pa.scalar(ledger_range.topic, pa.string()), count),
+        **dict.fromkeys(
+            ("topic", "__topic"),
+            lambda: pa.repeat(pa.scalar(ledger_range.topic, pa.string()), count),
+        ),
+        "__messageId": lambda: _message_ids(opened, ledger_range, of_message, messages),
         "partition": lambda: pa.repeat(pa.scalar(ledger_range.partition, pa.int32()), count),
         "encrypted": lambda: _is(opened, EntryKind.ENCRYPTED).take(of_message),
         "sequence_id": lambda: messages["sequence_id"].cast(pa.int64(), safe=False),
@@ -194,7 +207,7 @@ def rows(
     def column(name: str) -> Any:
         if name in builders:
             return builders[name]()
-        source_name = _TIMES.get(name, name)
+        source_name = SOURCES.get(name, name)
         of_entry = source_name in ENTRIES.names
         values = opened.entries[source_name].take(of_message) if of_entry else messages[source_name]
         return pc.multiply(values, 1000).cast(_TIMESTAMP) if name in _TIMES else values
@@ -204,3 +217,18 @@ def rows(
 
 def _is(opened: Opened, kind: EntryKind) -> Any:
     return pc.equal(opened.entries["kind"], pa.scalar(int(kind), pa.int8()))
+
+
+def _message_ids(opened: Opened, ledger_range: LedgerRange, of_message: Any, messages: Any) -> Any:
+    """Return Pulsar's encoding of the messages' ids."""
+    entries = opened.entries["entry_id"].take(of_message).to_pylist()
+    ids = [
+        pb.MessageIdData(
+            ledgerId=ledger_range.ledger_id,
+            entryId=entry_id,
+            partition=ledger_range.partition,
+            batch_index=index,
+        ).SerializeToString()
+        for entry_id, index in zip(entries, messages["batch_index"].to_pylist(), strict=True)
+    ]
+    return pa.array(ids, pa.binary())

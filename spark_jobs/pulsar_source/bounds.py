@@ -16,6 +16,9 @@ from spark_jobs.pulsar_source.offsets import TopicLedgers
 from spark_jobs.pulsar_source.options import EARLIEST, Bound, OptionError, Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
+CLOCKS_APART_MS = 3_600_000
+"""Time by which the clock of a publisher may be ahead of a broker's, which notes when a ledger was closed."""
+
 
 async def ranges_of(
     options: Options, store: MetadataStore, ledgers: LedgerClient, known: TopicLedgers
@@ -28,6 +31,8 @@ async def ranges_of(
     stop = await place_of(options.end, ledgers, known, options.password)
     if not options.starting_subscription:
         start = await place_of(options.start, ledgers, known, options.password)
+        if options.published_ms is not None:
+            known = known.closed_after(options.published_ms[0] - CLOCKS_APART_MS)
         return known.between(start, stop)
     state = await cursor_state(store, ledgers, known, options.starting_subscription)
     line = _line_of(known)

@@ -116,7 +116,11 @@ class Opened:
 class EntryColumns:
     """Columns filled entry by entry; ``wanted`` are names of MESSAGES."""
 
-    def __init__(self, wanted: Collection[str]) -> None:
+    def __init__(
+        self, wanted: Collection[str], published_ms: tuple[int, int] | None = None
+    ) -> None:
+        """``published_ms``: first and last time; entries published at others are not opened and have no rows."""
+        self._published_ms = published_ms
         self._wanted = [name for name in MESSAGES.names if name in wanted]
         self._key = "key" in wanted
         self._index = "batch_index" in wanted
@@ -187,7 +191,10 @@ class EntryColumns:
         packed = stop - body
         size = packed if codec == 0 else metadata.uncompressed_size
         kind, rows, count, chunk, values = _MESSAGES, 1, 1, None, size
-        if metadata.marker_type:
+        if metadata.marker_type or (
+            self._published_ms is not None
+            and not self._published_ms[0] <= publish_ms <= self._published_ms[1]
+        ):
             kind, rows, count, values = _MARKER, 0, 0, 0
         elif metadata.encryption_keys:
             kind, values = _ENCRYPTED, 0

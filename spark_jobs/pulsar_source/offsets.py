@@ -57,6 +57,16 @@ class TopicLedgers:
         """Return whether the topic still has the ledger."""
         return any(ledger.ledger_id == ledger_id for ledger in self.ledgers)
 
+    def last_before(self, place: Position) -> Position | None:
+        """Return the position of the last entry before a place; None when there is none."""
+        ranges = self.between(Position(-1, 0), place)
+        return Position(ranges[-1].ledger_id, ranges[-1].last) if ranges else None
+
+    def closed_after(self, time_ms: int) -> "TopicLedgers":
+        """Return the ledgers without those that were closed before a time."""
+        kept = (ledger for ledger in self.ledgers if not 0 < ledger.closed_ms < time_ms)
+        return replace(self, ledgers=tuple(kept))
+
     def before(self, stop: Position) -> "TopicLedgers":
         """Return the ledgers as if there were nothing from ``stop`` on."""
         kept = [ledger for ledger in self.ledgers if ledger.ledger_id <= stop[0]]

@@ -47,7 +47,15 @@ SCHEMA_COLUMNS = {"schema_version": "bigint", "decoded": "string", "decode_error
 ``decoded``: the value as JSON, decoded with that schema; null where ``decode_error`` has the reason, and where there is
 no value.
 """
-_KNOWN = COLUMNS | SCHEMA_COLUMNS
+ALIASES = {
+    **{"__key": "binary", "__topic": "string", "__messageId": "binary"},
+    **{"__publishTime": "timestamp", "__eventTime": "timestamp"},
+    "__messageProperties": "map<string, string>",
+}
+"""Columns with the names and types of pulsar-spark, present only when ``columns`` names them, one by one or together as
+PULSAR_SPARK. ``__messageId`` is Pulsar's encoding of an id."""
+PULSAR_SPARK = "pulsar-spark"
+_KNOWN = COLUMNS | SCHEMA_COLUMNS | ALIASES
 
 
 class OptionError(ValueError):
@@ -103,8 +111,9 @@ class Options:
     - ``entries_per_trigger``, ``bytes_per_trigger``: limits of a micro-batch, 0 for none
     - ``commit_subscription``: name of the subscription that follows a stream's committed batches, empty for none
     - ``service_url``: of the brokers, which are needed only for ``commit_subscription``
-    - ``columns``: names of COLUMNS and SCHEMA_COLUMNS to build
+    - ``columns``: names of COLUMNS, SCHEMA_COLUMNS and ALIASES to build
     - ``fail_on_data_loss``: entries trimmed between planning and reading fail the read
+    - ``published_ms``: entries published before the first or behind the last of these times are left out
     - ``password``: of the ledgers
     """
 
@@ -123,6 +132,7 @@ class Options:
     service_url: str = ""
     columns: tuple[str, ...] = tuple(COLUMNS)
     fail_on_data_loss: bool = True
+    published_ms: tuple[int, int] | None = None
     password: bytes = b""
 
 
@@ -288,6 +298,8 @@ def _flag(by_name: Mapping[str, str], name: str, default: bool) -> bool:
 def _columns(text: str | None) -> tuple[str, ...]:
     if text is None:
         return tuple(COLUMNS)
+    if text.strip() == PULSAR_SPARK:
+        return ("value", *ALIASES)
     names = tuple(name.strip() for name in text.split(","))
     unknown = [name for name in names if name not in _KNOWN]
     if unknown or len(set(names)) != len(names):

@@ -10,7 +10,8 @@ Modules that connect are imported where they are used: Spark pickles the source 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,12 +19,20 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    Filter,
     InputPartition,
 )
 
 from spark_jobs.pulsar_sink.writer import PulsarStreamWriter, PulsarWriter
 from spark_jobs.pulsar_source.options import OptionError, Options, column_type, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange, RangeGroup
+from spark_jobs.pulsar_source.pushdown import (
+    RowFilter,
+    filtered,
+    narrowed,
+    published_between,
+    understood,
+)
 from spark_jobs.pulsar_source.tasks import read_group, tasks_of
 
 
@@ -60,16 +69,23 @@ class PulsarReader(DataSourceReader):
         self._options: Options = parse(options)
         by_name = {name.lower(): value for name, value in options.items()}
         self._ranges = _ranges(by_name["ranges"]) if "ranges" in by_name else None
+        self._filters: list[RowFilter] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        self._filters = understood(filters)
+        self._options = replace(self._options, published_ms=published_between(self._filters))
+        return filters  # Spark applies all of them again
 
     def partitions(self) -> list[InputPartition]:
         from spark_jobs.pulsar_source.planning import plan_topics
 
         ranges = plan_topics(self._options) if self._ranges is None else self._ranges
+        ranges = narrowed(ranges, self._filters)
         # Spark runs a source without partitions as one task with None; an empty one avoids that case.
         return list(tasks_of(self._options, ranges)) or [RangeGroup(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_group(self._options, partition)
+        return (filtered(rows, self._filters) for rows in read_group(self._options, partition))
 
 
 def _ranges(text: str) -> list[LedgerRange]:

@@ -43,6 +43,7 @@ from spark_jobs.pulsar_source.options import LATEST, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange, plan
 from spark_jobs.pulsar_source.patience import patiently
 from spark_jobs.pulsar_source.planning import look_at
+from spark_jobs.pulsar_source.streams.follower import StreamFollower
 from spark_jobs.pulsar_source.streams.watch import TopicWatch
 from spark_jobs.pulsar_source.tasks import read_group, tasks_of
 from spark_jobs.pulsar_source.topics import find_topics
@@ -62,6 +63,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known: dict[str, TopicLedgers] = {}
         self._until: dict[str, Position] | None = None
         self._last: dict[str, Any] | None = None
+        self._follower: StreamFollower | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         return to_json(link_to(self._options.stores).run(self._initial()))
@@ -71,9 +73,15 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         names = await find_topics(link.store, self._options.selection)
         looked = await look_at(link.store, link.ledgers, names, confirmed=False)
         starts = (start_of(self._options, link.store, link.ledgers, known) for known in looked)
+        places = dict(zip(looked, await asyncio.gather(*starts), strict=True))
+        if follower := await self._following():
+            # Before the first batch is planned: from here on its entries are kept.
+            await follower.hold(
+                {known.topic: known.last_before(place) for known, place in places.items()}
+            )
         return {
             known.topic: TopicOffset(place, creation=known.creation)
-            for known, place in zip(looked, await asyncio.gather(*starts), strict=True)
+            for known, place in places.items()
         }
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -119,6 +127,29 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         look = partial(self._watch.look, link.store, link.ledgers, started)
         self._known = link.run(patiently(look))
         self._looked_s = time.monotonic()
+
+    async def _following(self) -> StreamFollower | None:
+        """Return the subscription that follows the stream, if there is one."""
+        name = self._options.commit_subscription
+        if name and self._follower is None:
+            self._follower = StreamFollower(self._options.service_url, name)
+        return self._follower
+
+    async def _follow(self, offsets: Offsets) -> None:
+        if follower := await self._following():
+            known = self._known
+            await follower.follow(
+                {t: known[t].last_before(offsets[t].at) for t in offsets.keys() & known.keys()}
+            )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        if self._options.commit_subscription:
+            link_to(self._options.stores).start(self._follow(of_json(end)))
+
+    def stop(self) -> None:
+        if self._follower is not None:
+            link_to(self._options.stores).run(self._follower.close())
+            self._follower = None
 
     def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None]:
         """Return the most entries and bytes of a micro-batch. Spark may ask for all in spite of the options."""

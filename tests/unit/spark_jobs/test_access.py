@@ -43,7 +43,7 @@ async def test_a_task_connects_by_the_settings_of_its_process(
 
     monkeypatch.setattr(connection, "connect_stores", connect)
     async with connection.connected(parse(OPTIONS).stores) as (_, ledgers):
-        assert ledgers._settings.bookie_tls_provider == TLS_FACTORY
+        assert ledgers.settings.bookie_tls_provider == TLS_FACTORY
     (access,) = given
     assert (access.user, access.password) == ("reader", "a-marked-secret")
 

@@ -1,12 +1,17 @@
 """Starts and ends of batches: positions, times, a subscription's place, which stays as it is."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spark_jobs.pulsar_source.options import OptionError, parse
+from engine.wire import pulsar_pb2 as pb
+from spark_jobs.pulsar_source.options import ALIASES, OptionError, parse
+from spark_jobs.pulsar_source.planning import plan_topics
+from spark_jobs.pulsar_source.tasks import read_group, tasks_of
 from tests.support.analyses.queries import TOPIC, Query, Topics, read_batch
 from tests.support.managed_cluster import Brokers
 
@@ -62,6 +67,24 @@ async def test_a_subscription_names_where_to_start_and_is_not_touched(topics: To
     assert await topics.store.get(path) == before
     with pytest.raises(OptionError, match="has no durable subscription other"):
         await read_batch(startingSubscription="other")
+
+
+async def test_columns_of_pulsar_spark_have_its_names_types_and_values(topics: Topics) -> None:
+    options = parse({"topic": TOPIC, "metadataUrl": "zk:a:1", "columns": "pulsar-spark"})
+
+    def first() -> dict[str, Any]:
+        [task, *_] = tasks_of(options, plan_topics(options))
+        [part, *_] = read_group(options, task)
+        row: dict[str, Any] = part.slice(0, 1).to_pylist()[0]
+        return row
+
+    row = await asyncio.to_thread(first)
+    assert list(row) == ["value", *ALIASES]
+    assert (row["value"], row["__key"], row["__topic"]) == (b"t:0", b"k0", TOPIC)
+    identity = pb.MessageIdData.FromString(row["__messageId"])
+    assert (identity.ledgerId, identity.entryId, identity.batch_index) == (0, 0, -1)
+    assert row["__publishTime"].timestamp() == 0.001
+    assert (row["__eventTime"], row["__messageProperties"]) == (None, [])
 
 
 @pytest.mark.parametrize(
