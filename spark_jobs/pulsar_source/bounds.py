@@ -1,5 +1,7 @@
 """Start and end of a read in each topic: by place, time, or a subscription, which is not touched."""
 
+from collections.abc import Sequence
+
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.ledger.client import LedgerClient
@@ -18,6 +20,22 @@ from spark_jobs.pulsar_source.partitions import LedgerRange
 
 CLOCKS_APART_MS = 3_600_000
 """Time by which the clock of a publisher may be ahead of a broker's, which notes when a ledger was closed."""
+
+
+def check_places(options: Options, topics: Sequence[TopicName]) -> None:
+    """Raise OptionError for a position that does not say of which of several topics it is, and for places of topics
+    that are not selected."""
+    names = {str(topic) for topic in topics}
+    for edge, bound in (("starting", options.start), ("ending", options.end)):
+        if isinstance(bound.everywhere, Position) and len(names) > 1:
+            raise OptionError(
+                f"option {edge}Offsets: a position is a place in one of the {len(names)} topics and partitions;"
+                " name places by JSON"
+            )
+        if unknown := sorted(bound.places.keys() - names):
+            raise OptionError(
+                f"option {edge}Offsets: {unknown[0]} is not among the selected topics"
+            )
 
 
 async def ranges_of(

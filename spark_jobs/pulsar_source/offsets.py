@@ -2,7 +2,7 @@
 
 A place is the first entry that is not read yet, so starts are inclusive and ends exclusive. A stream's offset counts
 what it has read, too: the number of entries between two offsets is known whatever happens to the ledgers, and a
-lost entry is distinguished from one that never existed.
+lost entry is distinguished from one that never existed (Q1, Q2).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

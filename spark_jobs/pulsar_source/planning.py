@@ -14,7 +14,7 @@ from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.metadata.incomplete import check_complete
 from engine.metadata.store import MetadataStore, NoNodeError
-from spark_jobs.pulsar_source.bounds import ranges_of
+from spark_jobs.pulsar_source.bounds import check_places, ranges_of
 from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.offsets import StoredLedger, TopicLedgers
 from spark_jobs.pulsar_source.options import Options
@@ -37,6 +37,7 @@ def plan_topics(options: Options) -> list[LedgerRange]:
 async def _plan(options: Options, store: MetadataStore, ledgers: LedgerClient) -> list[LedgerRange]:
     await check_complete(store)
     topics = await find_topics(store, options.selection)
+    check_places(options, topics)
     ranges: list[LedgerRange] = []
     for known in await look_at(store, ledgers, topics, confirmed=False):
         wanted = await ranges_of(options, store, ledgers, known)

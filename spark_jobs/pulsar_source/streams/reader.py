@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
 
 from engine.base.ids import Position
 from engine.base.names import TopicName
-from spark_jobs.pulsar_source.bounds import start_of
+from spark_jobs.pulsar_source.bounds import check_places, start_of
 from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.offsets import (
     Ahead,
@@ -71,6 +71,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     async def _initial(self) -> Offsets:
         link = link_to(self._options.stores)
         names = await find_topics(link.store, self._options.selection)
+        check_places(self._options, names)
         looked = await look_at(link.store, link.ledgers, names, confirmed=False)
         starts = (start_of(self._options, link.store, link.ledgers, known) for known in looked)
         places = dict(zip(looked, await asyncio.gather(*starts), strict=True))

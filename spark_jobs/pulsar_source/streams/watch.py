@@ -17,7 +17,7 @@ from spark_jobs.pulsar_source.topics import find_topics
 TOPICS_S = 5.0
 """Seconds between two lookups of the selected topics and their partitions."""
 SETTLE_S = 0.2
-"""Seconds after which an entry that an ack quorum stores is read although bookies do not know it as confirmed.
+"""Seconds after which an entry that an ack quorum stores is read although bookies do not know it as confirmed (Q3).
 
 A writer announces the confirmation of an entry with the next one. Without this the last entry of an idle topic would
 be read only after another one.

@@ -87,6 +87,18 @@ async def test_columns_of_pulsar_spark_have_its_names_types_and_values(topics: T
     assert (row["__eventTime"], row["__messageProperties"]) == (None, [])
 
 
+async def test_a_position_must_say_of_which_partition_it_is(topics: Topics) -> None:
+    await topics.partition(2, "public/default/p")
+    for reading in (
+        read_batch(topic="public/default/p", endingOffsets="5:1"),
+        Query(topic="public/default/p", startingOffsets="5:1").start(),
+    ):
+        with pytest.raises(OptionError, match=r"is a place in one of the 2 topics"):
+            await reading
+    with pytest.raises(OptionError, match="orders is not among the selected topics"):
+        await read_batch(startingOffsets='{"orders": [5, 1]}')
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

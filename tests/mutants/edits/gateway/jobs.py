@@ -7,6 +7,8 @@ RECOVERY = "unit/gateway/jobs/test_recovery.py"
 ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
 WORKER = "unit/gateway/jobs/test_worker.py"
 SILENT = "unit/gateway/jobs/test_silent_redis.py"
+OFFSETS = "spark_jobs/pulsar_source/offsets.py"
+STREAMS = "unit/spark_jobs/test_offsets.py"
 TRIMMED = "unit/spark_jobs/test_trimmed.py"
 
 EDITS = (
@@ -162,6 +164,40 @@ EDITS = (
         "options.fail_on_data_loss",
         "False",
         (f"{TRIMMED}::test_rows_of_a_trimmed_range_fail_unless_the_option_permits_it",),
+    ),
+    Edit(
+        "a-stream-passes-a-ledger-that-has-no-entries-left-wrongly",
+        f"{OFFSETS}::advanced",
+        "ledger_range.first + left",
+        "ledger_range.first + left + 1",
+        (f"{STREAMS}::test_each_entry_is_read_once_or_its_loss_is_reported",),
+        "Q1",
+    ),
+    Edit(
+        "a-stream-does-not-report-what-was-trimmed",
+        f"{OFFSETS}::ahead",
+        "offset.creation == known.creation and offset.unread",
+        "False",
+        (f"{STREAMS}::test_each_entry_is_read_once_or_its_loss_is_reported",),
+        "Q2",
+    ),
+    Edit(
+        "a-topic-made-again-is-taken-for-a-loss",
+        f"{OFFSETS}::ahead",
+        "offset.creation == known.creation and offset.unread",
+        "offset.unread",
+        (f"{STREAMS}::test_a_recreated_topic_is_read_from_its_beginning",),
+        "Q2",
+    ),
+    Edit(
+        "a-stream-reads-what-a-recovery-may-cut-off",
+        "spark_jobs/pulsar_source/streams/watch.py::TopicWatch._settle",
+        "looked_s - since_s >= SETTLE_S",
+        "True",
+        (
+            "unit/spark_jobs/streams/test_watch.py::test_q3_a_stored_entry_is_readable_once_it_has_settled",
+        ),
+        "Q3",
     ),
     Edit(
         "a-worker-is-not-seen-again-after-an-unexpected-error",
