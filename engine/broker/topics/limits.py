@@ -226,12 +226,17 @@ class DelayLimit:
 def admit_fitting(
     host: LimitedHost, stage: Stage, publish: Publish, fits: list[bool], refusal: BrokerError
 ) -> bool:
-    """Return whether all entries fit; if not, pass on those that do, in order, and refuse the others."""
+    """Return whether all entries fit; if not, pass on those that do, in order, and refuse the others.
+
+    What a replicator sent behind the first refused one is dropped, because it sends that again (G1).
+    """
     if all(fits):
         return True
     for fit, indexes in groupby(range(publish.run.count), fits.__getitem__):
         part = publish.part(list(indexes))
-        if fit:
+        if publish.producer.origin and publish.producer.closed:
+            part.drop()
+        elif fit:
             host.admitted(part, stage)
         else:
             part.refuse(refusal)

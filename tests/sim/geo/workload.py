@@ -8,13 +8,15 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from engine.base.names import TopicName
 from engine.broker.errors import PersistenceError
 from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.geo import replicator
-from engine.broker.topics.publish import Publish
+from engine.broker.topics.limits import admit_fitting
+from engine.broker.topics.publish import Publish, StagePlace
 from engine.client.producing import topic_producer
 from engine.client.replicating_producer import ReplicatingProducer
 from engine.tenancy.documents import Document
@@ -35,6 +37,8 @@ UNEVEN = TopicName.parse("persistent://public/default/uneven")
 BETWEEN = ("cut_clusters", "slow_clusters", "ignore_receipts", "refuse_entry", "change_clusters")
 """Faults of the network between the clusters, in one direction, of remote brokers, and changes by administrators."""
 ACTS = (*FAULTS, "unload", "take_over", *BETWEEN, "grow_topic")
+BEFORE = SimpleNamespace(place=StagePlace.BROKER_RATE)
+"""The place of a limit that refuses, in front of deduplication."""
 TTL_S = 90 * 86_400
 """Longer than clocks are wrong: nothing becomes too old."""
 SETTLE_S = 60.0
@@ -126,8 +130,8 @@ class GeoWorkload:
         self._grown: set[str] = set()
         self._ignored: set[ReplicatingProducer] = set()
         """Producers whose receipts do not arrive any more."""
-        self._refusing: set[str] = set()
-        """Clusters that refuse the next entry of another cluster."""
+        self._refusing: dict[str, int] = {}
+        """Clusters that refuse the first entry of the next run of another cluster, with the run's least length."""
         run.limits += self._limits()
         run.faults |= self._acts(self.sides[0])
         self._nemeses = [
@@ -160,10 +164,12 @@ class GeoWorkload:
 
         def admitted(stage: Deduplication, publish: Publish) -> bool:
             cluster = stage._host.context.identity.cluster
-            if publish.producer.origin and cluster in self._refusing:
-                self._refusing.discard(cluster)
-                publish.refuse(PersistenceError("refused by a fault"))
-                return False
+            count = publish.run.count
+            if publish.producer.origin and count >= self._refusing.get(cluster, count + 1):
+                del self._refusing[cluster]
+                fits = [i > 0 for i in range(count)]
+                refusal = PersistenceError("refused by a fault")
+                return admit_fitting(stage._host, BEFORE, publish, fits, refusal)  # type: ignore[arg-type]
             return admit(stage, publish)
 
         return [
@@ -215,8 +221,8 @@ class GeoWorkload:
             n.cluster.count("silent remote brokers")
 
     def _refuse_entry(self, side: Side, n: Nemesis) -> None:
-        """Refuse the next entries of another cluster, as a limit does."""
-        self._refusing.add(side.name)
+        """Refuse an entry of another cluster, as a limit does."""
+        self._refusing[side.name] = n.rng.choice((1, 2))
         n.cluster.count("refusals")
 
     def _change_clusters(self, side: Side, n: Nemesis) -> None:

@@ -39,6 +39,14 @@ EDITS = (
         "G1",
     ),
     Edit(
+        "entries-behind-a-refused-one-of-a-run-are-stored",
+        "engine/broker/topics/limits.py::admit_fitting",
+        "publish.producer.origin and publish.producer.closed",
+        "False",
+        (f"{TESTS}::test_g1_nothing_behind_a_refused_entry_of_a_run_is_stored",),
+        "G1",
+    ),
+    Edit(
         "entries-behind-one-without-a-position-are-stored",
         "engine/broker/connection/produce.py::ProduceCommands._send_replicated",
         "producer.disconnect()",

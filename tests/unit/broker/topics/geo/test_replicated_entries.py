@@ -10,6 +10,8 @@ from engine.broker.administration.reports import topic_stats
 from engine.broker.connection.produce import ProduceCommands
 from engine.broker.errors import NotAllowed, ProducerBusy
 from engine.broker.policies import DeduplicationPolicies, PublishPolicies, TopicPolicies
+from engine.broker.topics.limits import admit_fitting
+from engine.broker.topics.publish import Publish, StagePlace, in_order
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.client_commands import send
@@ -169,6 +171,28 @@ async def test_g1_nothing_behind_a_refused_entry_is_stored(bench: Bench) -> None
     assert [error[1] for error in us.errors] == [ServerError.PersistenceError]
     us.sends("3:2")
     assert await stored(bench) == []
+
+
+async def test_g1_nothing_behind_a_refused_entry_of_a_run_is_stored(bench: Bench) -> None:
+    us = await Replicator(bench).join()
+    fits = iter([[True, False, True]])
+
+    class Limit:
+        place = StagePlace.DELAY
+
+        def admit(self, publish: Publish) -> bool:
+            return admit_fitting(bench.topic, self, publish, next(fits), NotAllowed("no"))
+
+        def stored(self, publish: Publish, start: int, stop: int) -> None: ...
+
+        def failed(self, publish: Publish, start: int) -> None: ...
+
+    bench.topic.stages = in_order([*bench.topic.stages, Limit()])
+    us.sends("3:0", "3:1", "3:2")
+    await us.answered(1)
+    assert us.dropped
+    assert [error[1] for error in us.errors] == [ServerError.PersistenceError]
+    assert await stored(bench) == [(3, 0)]
 
 
 async def test_markers_are_stored_and_not_judged(bench: Bench) -> None:
