@@ -4,6 +4,7 @@ At the end each has the entries of those that send to it once, in their order th
 none of its own came back or went on (G3), and no entry came where its publisher did not want it. Every backlog ends
 (G7), and a topic that cannot be sent keeps no other one from it and shows the reason (G8)."""
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,19 @@ from types import SimpleNamespace
 from typing import Any
 
 from engine.base.names import TopicName
+from engine.base.slices import View
 from engine.broker.errors import PersistenceError
 from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.geo import replicator
 from engine.broker.topics.limits import admit_fitting
 from engine.broker.topics.publish import Publish, StagePlace
+from engine.broker.topics.subscriptions.cursor_moves import ForwardMoves
 from engine.client.producing import topic_producer
 from engine.client.replicating_producer import ReplicatingProducer
+from engine.ledger.errors import NotEnoughBookiesError
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.cursors.cursor_reader import CursorReader
+from engine.managed.ledger import ManagedLedger
 from engine.tenancy.documents import Document
 from engine.wire.events import Receipt
 from tests.sim.geo.checkers import compared, strangers
@@ -34,8 +41,16 @@ from tests.sim.topics.faults import TOPIC_FAULTS
 NAMES = ("standalone", "eu", "ap")
 UNEVEN = TopicName.parse("persistent://public/default/uneven")
 """A topic with one partition in the first cluster and two in the others, which is not sent until that is changed."""
-BETWEEN = ("cut_clusters", "slow_clusters", "ignore_receipts", "refuse_entry", "change_clusters")
-"""Faults of the network between the clusters, in one direction, of remote brokers, and changes by administrators."""
+BETWEEN = (
+    "cut_clusters",
+    "slow_clusters",
+    "ignore_receipts",
+    "refuse_entry",
+    "fail_search",
+    "change_clusters",
+)
+"""Faults of the network between the clusters, in one direction, of remote brokers, of storage at a replicator's start,
+and changes by administrators."""
 ACTS = (*FAULTS, "unload", "take_over", *BETWEEN, "grow_topic")
 BEFORE = SimpleNamespace(place=StagePlace.BROKER_RATE)
 """The place of a limit that refuses, in front of deduplication."""
@@ -83,6 +98,10 @@ class Geo:
     unanswered: int
     unanswered_bytes: int
     """Bounds of what is sent and not stored yet."""
+    positions_s: float
+    """Time until a new position in another cluster is stored."""
+    reads_s: float
+    """Time of a replicator's read from storage; 0: it reads from memory if it can."""
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Geo":
@@ -102,6 +121,8 @@ class Geo:
             policies=policies,
             unanswered=rng.choice((3, 50, 1000)),
             unanswered_bytes=rng.choice((10_000, 8 << 20)),
+            positions_s=rng.choice((0.0, 0.0, 2.0)),
+            reads_s=rng.choice((0.0, 0.0, 0.0, 0.3)),
         )
 
     def setup(self, run: Run) -> "GeoWorkload":
@@ -132,6 +153,8 @@ class GeoWorkload:
         """Producers whose receipts do not arrive any more."""
         self._refusing: dict[str, int] = {}
         """Clusters that refuse the first entry of the next run of another cluster, with the run's least length."""
+        self._failing: set[str] = set()
+        """Clusters in which the next replicator cannot read what may have expired."""
         run.limits += self._limits()
         run.faults |= self._acts(self.sides[0])
         self._nemeses = [
@@ -172,6 +195,34 @@ class GeoWorkload:
                 return admit_fitting(stage._host, BEFORE, publish, fits, refusal)  # type: ignore[arg-type]
             return admit(stage, publish)
 
+        open_cursor, expire = ManagedLedger.open_cursor, ForwardMoves.expire
+        read_nowait, read = CursorReader.read_nowait, CursorReader.read
+
+        async def opened(log: ManagedLedger, name: str, *args: Any, **options: Any) -> Cursor:
+            if name.startswith(replicator.CURSOR_PREFIX):
+                await asyncio.sleep(self.plan.positions_s)
+            return await open_cursor(log, name, *args, **options)
+
+        async def expired(moves: ForwardMoves, before_ms: int) -> int:
+            if isinstance(moves._reader, replicator.Replicator):
+                cluster = moves._reader._host.context.identity.cluster
+                if cluster in self._failing:
+                    self._failing.discard(cluster)
+                    raise NotEnoughBookiesError("failed by a fault")
+            return await expire(moves, before_ms)
+
+        def is_slow(cursor: CursorReader) -> bool:
+            return self.plan.reads_s > 0 and cursor.name.startswith(replicator.CURSOR_PREFIX)
+
+        def read_at_once(cursor: CursorReader, entries: int, size: int) -> list[View] | None:
+            return None if is_slow(cursor) else read_nowait(cursor, entries, size)
+
+        async def read_slowly(cursor: CursorReader, entries: int, size: int) -> list[View]:
+            views = await read(cursor, entries, size)
+            if is_slow(cursor):
+                await asyncio.sleep(self.plan.reads_s)
+            return views
+
         return [
             (topic_producer, "PARTITIONS_CHECK_S", 1.0),
             (replicator, "STALL_S", 5.0),
@@ -179,6 +230,10 @@ class GeoWorkload:
             (replicator, "UNANSWERED_BYTES_MAX", self.plan.unanswered_bytes),
             (ReplicatingProducer, "receipts", received),
             (Deduplication, "admit", admitted),
+            (ManagedLedger, "open_cursor", opened),
+            (ForwardMoves, "expire", expired),
+            (CursorReader, "read_nowait", read_at_once),
+            (CursorReader, "read", read_slowly),
         ]
 
     # --- faults ---------------------------------------------------------------------------------
@@ -186,7 +241,7 @@ class GeoWorkload:
     def _acts(self, side: Side) -> dict[str, Act]:
         own = (
             *(self._cut_clusters, self._slow_clusters, self._ignore_receipts, self._refuse_entry),
-            *(self._change_clusters, self._grow_topic),
+            *(self._fail_search, self._change_clusters, self._grow_topic),
         )
         acts: dict[str, Act] = {act.__name__.removeprefix("_"): partial(act, side) for act in own}
         return acts | {name: partial(act, side.observer) for name, act in TOPIC_FAULTS.items()}
@@ -224,6 +279,11 @@ class GeoWorkload:
         """Refuse an entry of another cluster, as a limit does."""
         self._refusing[side.name] = n.rng.choice((1, 2))
         n.cluster.count("refusals")
+
+    def _fail_search(self, side: Side, n: Nemesis) -> None:
+        """Let the next replicator fail after it attached its producer."""
+        self._failing.add(side.name)
+        n.cluster.count("failed searches")
 
     def _change_clusters(self, side: Side, n: Nemesis) -> None:
         side.take_out(n.rng.choice(side.remotes), n.rng.choice((0.1, 1.0, 4.0)))
@@ -308,6 +368,7 @@ class GeoWorkload:
         for nemesis in self._nemeses:
             nemesis.heal()
         self._refusing.clear()
+        self._failing.clear()
         await self._confirm()
         for side in self.sides:
             self._grow(side)
