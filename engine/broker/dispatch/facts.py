@@ -20,6 +20,7 @@ from engine.base.slices import Slice, View
 from engine.broker.dispatch.choose.keys import SlotOf
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
+from engine.wire.geo.source_positions import common_origin
 from engine.wire.kernels import metadata_span, tagged
 from engine.wire.texts import readable
 
@@ -65,7 +66,8 @@ class EntryFacts(NamedTuple):
 
     ``marker``: type of a marker, an entry that a broker wrote for brokers; None for a message. ``transaction``: most
     and least significant 64 bits of its id. ``replicated_from``: cluster of the producer, empty for this one.
-    ``replicate_to``: the only clusters to copy it to; empty without a restriction.
+    ``replicate_to``: the only clusters to copy it to; empty without a restriction, and for entries of other clusters
+    also where they have one.
     """
 
     deliver_at_ms: int = 0
@@ -118,7 +120,10 @@ def facts_of(run: Slice, wanted: int = DISPATCH) -> SliceFacts:
         facts = run.facts = SliceFacts(run, wanted)
     elif missing := wanted & ~facts.known:
         facts.known |= wanted
-        facts.special = {**facts.special, **_special_of(run, missing)}
+        found = _special_of(run, missing)
+        # Of entries of another cluster ``_special_of`` may return their origin alone.
+        both = (found, facts.special) if missing & ORIGIN else (facts.special, found)
+        facts.special = {**both[0], **both[1]}
         facts.markers = _markers_of(facts.special)
     return facts
 
@@ -166,7 +171,11 @@ def _markers_of(special: dict[int, EntryFacts]) -> tuple[int, ...]:
 def _special_of(run: Slice, wanted: int) -> dict[int, EntryFacts]:
     """Return the facts of the entries that are not plain, at least the ``wanted`` ones, by index."""
     special: dict[int, EntryFacts] = {}
-    for i in _places_of(run, _TAGS_OF[wanted]):
+    if wanted & ORIGIN and (origin := common_origin(run)):
+        # One object for all of them. The clusters that such an entry may go to do not matter: it goes to none.
+        special = dict.fromkeys(range(run.count), EntryFacts(replicated_from=readable(origin)))
+        wanted &= ~ORIGIN
+    for i in _places_of(run, _TAGS_OF[wanted]) if wanted else ():
         facts = _entry_facts(run, i)
         if facts != PLAIN:
             special[i] = facts

@@ -9,7 +9,7 @@ from struct import Struct
 
 from engine.base.crc32c import crc32c
 from engine.base.slices import Slice
-from engine.wire.geo.source_positions import SOURCE_POSITION
+from engine.wire.geo.source_positions import place_field
 from engine.wire.kernels import CHECKSUM_MAGIC, LARGE_ENTRY_BYTES, metadata_span
 from engine.wire.varints import LOW14, varint
 
@@ -19,13 +19,6 @@ _FRONT = Struct(">HI")
 _SIZE = Struct(">I")
 _PLAIN = Struct(">HII")
 """Front of an entry with a checksum and without broker metadata: magic, checksum, size of the metadata."""
-_KEY = b"\x0a" + varint(len(SOURCE_POSITION)) + SOURCE_POSITION.encode() + b"\x12"
-
-
-def origin_field(cluster: str) -> bytes:
-    """Return the field replicated_from."""
-    name = cluster.encode()
-    return b"\x2a" + varint(len(name)) + name
 
 
 def sent_entry(run: Slice, i: int, origin: bytes, schema_version: bytes | None = None) -> bytes:
@@ -40,9 +33,8 @@ def sent_entry(run: Slice, i: int, origin: bytes, schema_version: bytes | None =
         raise ValueError(f"entry {run.position(i)} has no metadata")
     added = origin
     if run.ledger_id >= 0:
-        text = b"%d:%d" % run.position(i)
-        pair = _KEY + varint(len(text)) + text
-        added += b"\x22" + varint(len(pair)) + pair
+        entry_id = b"%d" % (run.first + i)
+        added += place_field(run.ledger_id, len(entry_id)) + entry_id
     if schema_version is not None:
         added += b"\x82\x01" + varint(len(schema_version)) + schema_version
     metadata = run.buf[span[0] : span[1]] + added
@@ -94,7 +86,7 @@ def sent_frames(
         of_entry = stop - start, size, len(entry_id), len(number), messages
         if of_entry != shape:
             shape = of_entry
-            place = origin + _place_field(run.ledger_id, len(entry_id))
+            place = origin + place_field(run.ledger_id, len(entry_id))
             added = len(place) + len(entry_id)
             sent, whole = stop - start + added, _SIZE.pack(size + added)
             behind_number = _messages_field(messages)
@@ -111,13 +103,6 @@ def sent_frames(
             parts += (prefix, number, behind_number, pack_front(magic, crc32c(body)), body)
         sizes.append(sent)
     return parts, sizes
-
-
-def _place_field(ledger_id: int, digits: int) -> bytes:
-    """Return the property of a position up to its entry id, which is as many bytes long."""
-    ledger = b"%d:" % ledger_id
-    pair = _KEY + varint(len(ledger) + digits) + ledger
-    return b"\x22" + varint(len(pair) + digits) + pair
 
 
 def _messages_field(messages: int) -> bytes:

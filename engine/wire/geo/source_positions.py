@@ -5,11 +5,13 @@ and the position there in their metadata.
 """
 
 import re
+from struct import Struct
 
 from engine.base.ids import Position
+from engine.base.slices import Slice
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
-from engine.wire.kernels import SendRun, head_sequences, metadata_span
+from engine.wire.kernels import CHECKSUM_MAGIC, SendRun, head_sequences, metadata_span, tagged
 from engine.wire.varints import INT64_MAX, UINT64_MAX, varint
 
 REPLICATOR = "pulsar.repl."
@@ -28,6 +30,10 @@ _PAIR = re.compile(
     re.DOTALL,
 )
 """The property in its encoded form. Numbers of 19 digits may be too large, and are decoded."""
+_KEY = b"\x0a" + varint(len(_PROPERTY)) + _PROPERTY + b"\x12"
+"""The property's key, and the tag of its value."""
+_PLAIN = Struct(">HII")
+"""Front of an entry with a checksum and without broker metadata: magic, checksum, size of the metadata."""
 _MARKER_TYPE = b"\xa0\x01"
 _FORM = re.compile(r"([0-9]{1,19}):([0-9]{1,19})\Z")
 
@@ -42,6 +48,48 @@ def origin_of(producer_name: str) -> str:
 def replicator_name(origin: str, destination: str) -> str:
     """Return the name under which the replicator of ``origin`` sends to ``destination``."""
     return f"{REPLICATOR}{origin}-->{destination}"
+
+
+def origin_field(cluster: str) -> bytes:
+    """Return the field replicated_from."""
+    name = cluster.encode()
+    return b"\x2a" + varint(len(name)) + name
+
+
+def place_field(ledger_id: int, digits: int) -> bytes:
+    """Return the property of a position up to its entry id, which is as many bytes long."""
+    ledger = b"%d:" % ledger_id
+    pair = _KEY + varint(len(ledger) + digits) + ledger
+    return b"\x22" + varint(len(pair) + digits) + pair
+
+
+def common_origin(run: Slice) -> str:
+    """Return the cluster that all entries come from if each ends as a replicator of ours adds it; else an empty name.
+
+    Only the first entry is decoded.
+    """
+    buf, spans = run.buf, run.spans
+    if buf.find(_PROPERTY, spans[0], spans[-1]) < 0:
+        return ""
+    metadata = read_metadata(run.entry(0))
+    if metadata is None or not metadata.replicated_from:
+        return ""
+    origin = origin_field(metadata.replicated_from) + b"\x22"
+    value_at = len(_KEY) + 1
+    for i in range(0, len(spans), 2):
+        start, stop = spans[i], spans[i + 1]
+        if stop - start < _PLAIN.size:
+            return ""
+        magic, _, size = _PLAIN.unpack_from(buf, start)
+        end = start + _PLAIN.size + size
+        at = buf.rfind(_KEY, start, end)
+        if magic != CHECKSUM_MAGIC or end > stop or at < 0 or at + value_at > end:
+            return ""
+        if at + value_at + buf[at + value_at - 1] != end or at + buf[at - 1] != end:
+            return ""
+        if not buf.startswith(origin, at - 1 - len(origin)):
+            return ""
+    return metadata.replicated_from
 
 
 def source_position(metadata: pb.MessageMetadata) -> Position | None:
@@ -69,6 +117,45 @@ def _place_in(run: SendRun, i: int) -> re.Match[bytes] | None:
     return pair if pair and pair[1][0] == pair.end() - pair.start(2) else None
 
 
+def _heads(run: SendRun, producer: bytes) -> list[bytes] | None:
+    """Return what receipts of a run are to have, found without decoding its metadata; None where that is not certain.
+
+    Most entries follow the one before, and end with their position.
+    """
+    buf, spans = run.buf, run.spans
+    # Together with a position found in each entry this means that none has two.
+    if buf.count(_PROPERTY, spans[0], spans[-1]) != run.count or tagged(
+        buf, spans, (_MARKER_TYPE,)
+    ):
+        return None
+    heads: list[bytes] = []
+    front, head, ledger_id, entry_id, digits = b"", b"", -1, -1, 0
+    unpack = _PLAIN.unpack_from
+    for i in range(run.count):
+        start, stop = spans[2 * i], spans[2 * i + 1]
+        entry_id += 1
+        text = b"%d" % entry_id
+        if len(text) == digits and stop - start >= 10:
+            magic, _, size = unpack(buf, start)
+            behind, expected = start + 10 + size, front + text
+            if (
+                magic == CHECKSUM_MAGIC
+                and behind <= stop
+                and buf.startswith(expected, behind - len(expected))
+                and len(expected) <= size
+            ):
+                heads.append(head + varint(entry_id))
+                continue
+        place = _place_in(run, i)
+        if place is None:
+            return None
+        ledger_id, entry_id, digits = int(place[2]), int(place[3]), len(place[3])
+        front = place_field(ledger_id, digits)
+        head = producer + varint(ledger_id) + b"\x20"
+        heads.append(head + varint(entry_id))
+    return heads
+
+
 def name_positions(run: SendRun) -> int:
     """Replace the sequence ids of a replicator's SENDs by what their receipts have: ledger and entry of the origin.
 
@@ -77,12 +164,11 @@ def name_positions(run: SendRun) -> int:
     entries when all do.
     """
     producer = b"\x08" + varint(run.producer_id) + b"\x10"
+    heads = _heads(run, producer)
+    if heads is not None:
+        run.heads = heads
+        return run.count
     for i in range(run.count):
-        place = _place_in(run, i)
-        if place is not None:
-            ledger, entry = varint(int(place[2])), varint(int(place[3]))
-            run.heads[i] = producer + ledger + b"\x20" + entry
-            continue
         metadata = read_metadata(run.entry(i))
         if metadata is None:
             return i

@@ -36,9 +36,13 @@ class Pair:
         """Return the CPU seconds that a side's broker used so far."""
         return cpu_s([self.brokers[side]])
 
-    def all_cpu_s(self) -> float:
-        """Return the CPU seconds of all brokers and bookies."""
-        return cpu_s([*self.brokers, *self.bookies])
+    def cpu_of_each_s(self) -> dict[str, float]:
+        """Return the CPU seconds that each broker and bookie used so far."""
+        return {
+            f"{side}'s {kind}": cpu_s([ids[i]])
+            for i, side in enumerate(("source", "target"))
+            for kind, ids in (("broker", self.brokers), ("bookie", self.bookies))
+        }
 
 
 @contextmanager

@@ -71,18 +71,18 @@ def flow(pair: Pair, size: int, count: int, topics: int = 1) -> Figures:
     async def work() -> Figures:
         payload = raw.payload_of(size)
         roads = await asyncio.gather(*(Road.open(pair, payload) for _ in range(topics)))
-        cpu, all_cpu, began = pair.cpu_s(0), pair.all_cpu_s(), time.perf_counter()
+        cpu, began = pair.cpu_of_each_s(), time.perf_counter()
         await asyncio.gather(*(road.send(payload, count // topics) for road in roads))
         took = time.perf_counter() - began
         await asyncio.sleep(SETTLES_S)
-        cpu, all_cpu = pair.cpu_s(0) - cpu, pair.all_cpu_s() - all_cpu
+        used = {name: after - cpu[name] for name, after in pair.cpu_of_each_s().items()}
         for road in roads:
             road.close()
         return {
             "entries/s": count / took,
             "MB/s": count * size / took / 1e6,
-            "CPU µs/entry, source's broker": cpu / count * 1e6,
-            "CPU µs/entry, all": all_cpu / count * 1e6,
+            **{f"CPU µs/entry, {name}": cpu_s / count * 1e6 for name, cpu_s in used.items()},
+            "CPU µs/entry, all": sum(used.values()) / count * 1e6,
         }
 
     return asyncio.run(work())
@@ -128,6 +128,7 @@ def added(pair: Pair, size: int, count: int) -> Figures:
         return {
             "replication adds CPU µs/entry": replicated - alone,
             "a local consumer adds": dispatched - alone,
+            "replication to local consumer": (replicated - alone) / (dispatched - alone),
             "publishing alone": alone,
         }
 
@@ -182,16 +183,17 @@ def drain(pair: Pair, size: int, count: int) -> Figures:
         local_s, local_cpu = time.perf_counter() - began, pair.cpu_s(0) - cpu
         reading.close()
         road.reading.grants = True
-        began, cpu = time.perf_counter(), pair.cpu_s(0)
+        began, before = time.perf_counter(), pair.cpu_of_each_s()
         _set_links(pair, HEALED)
         await road.reading.until(lambda: road.reading.messages_seen >= count, ARRIVES_S)
-        took, used = time.perf_counter() - began, pair.cpu_s(0) - cpu
+        took = time.perf_counter() - began
+        used = {name: after - before[name] for name, after in pair.cpu_of_each_s().items()}
         road.close()
         return {
             "MB": count * size / 1e6,
             "entries/s": count / took,
             "entries/s to a local consumer": count / local_s,
-            "CPU µs/entry, source's broker": used / count * 1e6,
+            **{f"CPU µs/entry, {name}": cpu_s / count * 1e6 for name, cpu_s in used.items()},
             "CPU µs/entry to a local consumer": local_cpu / count * 1e6,
         }
 

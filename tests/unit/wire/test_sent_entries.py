@@ -8,8 +8,8 @@ from engine.base.slices import Slice
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry, read_metadata, unpack_entry
 from engine.wire.client_commands import send
-from engine.wire.geo.sent_entries import origin_field, sent_entry, sent_frames
-from engine.wire.geo.source_positions import SOURCE_POSITION, source_position
+from engine.wire.geo.sent_entries import sent_entry, sent_frames
+from engine.wire.geo.source_positions import SOURCE_POSITION, origin_field, source_position
 from engine.wire.kernels import build_sends, take_sends
 from engine.wire.varints import INT64_MAX
 

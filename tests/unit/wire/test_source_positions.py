@@ -5,13 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.ids import Position
+from engine.base.slices import Slice
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.client_commands import send
+from engine.wire.geo.sent_entries import sent_entry
 from engine.wire.geo.source_positions import (
     MARKER_HIGHEST,
     SOURCE_POSITION,
+    common_origin,
     name_positions,
+    origin_field,
     origin_of,
     place_of,
     position_at,
@@ -95,6 +99,47 @@ def test_receipts_name_the_positions_of_the_origin(positions: list[tuple[int, in
     receipts = [c.send_receipt for c in commands_in(build_receipts(7, 0, run.heads, 0, run.count))]
     assert [(r.sequence_id, r.highest_sequence_id) for r in receipts] == positions
     assert {r.producer_id for r in receipts} == {300}
+
+
+@given(
+    st.lists(
+        st.tuples(ID, st.lists(st.sampled_from([1, 1, 1, 5]), max_size=20), st.binary(max_size=30)),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(0, 120),
+)
+def test_receipts_of_what_our_replicator_sends_name_the_positions(
+    ledgers: list[tuple[int, list[int], bytes]], first: int
+) -> None:
+    entries, positions = [], []
+    for ledger, steps, value in ledgers:
+        entry_id = first
+        for step in (0, *steps):
+            entry_id += step
+            stored = entry_of(value)
+            run = Slice(stored, [0, len(stored)], len(stored))
+            run.ledger_id, run.first = ledger, entry_id
+            entries.append(sent_entry(run, 0, origin_field("us")))
+            positions.append((ledger, entry_id))
+    run = run_of(*entries)
+    assert name_positions(run) == len(positions)
+    assert head_sequences(run.heads) == positions
+    assert common_origin(run) == "us"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        entry_of(b"v"),
+        entry_of(b"v", replicated_from="us"),
+        entry_of(b"v", replicated_from="ap", properties=[{"key": SOURCE_POSITION, "value": "1:2"}]),
+    ],
+)
+def test_entries_of_several_clusters_have_no_common_origin(last: bytes) -> None:
+    stored = entry_of(b"v")
+    run = Slice(stored, [0, len(stored)], len(stored), None, 3, 4)
+    assert common_origin(run_of(sent_entry(run, 0, origin_field("us")), last)) == ""
 
 
 def test_entries_before_the_first_without_a_position_are_named() -> None:

@@ -36,7 +36,8 @@ from engine.ledger.errors import LedgerError
 from engine.managed.errors import ManagedLedgerError
 from engine.wire.batches import read_metadata
 from engine.wire.geo.markers import SENT
-from engine.wire.geo.sent_entries import origin_field, sent_entry
+from engine.wire.geo.sent_entries import sent_entry
+from engine.wire.geo.source_positions import origin_field
 from engine.wire.kernels import tagged
 
 log = logging.getLogger(__name__)
