@@ -1,4 +1,4 @@
-"""The options of a run's selection, and its result put together."""
+"""The parts of a result put together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,26 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.analysis import Analysis, AnalysisTarget
+from spark_jobs.analysis import Analysis
 from spark_jobs.jobs.kit.cells import TRIMMED, of_kind
 from spark_jobs.jobs.kit.files import write_files
+from spark_jobs.jobs.kit.selection import input_of
 from spark_jobs.jobs.kit.tables import summary
 from spark_jobs.pulsar_source.columns import EntryKind
-from spark_jobs.pulsar_source.options import TOPIC_PREFIX, Options, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
 SummaryRow = tuple[str, str, Any, str]
 """Key, label, value and unit."""
-
-
-def options_of(
-    analysis: Analysis, parameters: Mapping[str, Any], context: Mapping[str, str]
-) -> Options:
-    """Return the options that select what ``parameters`` name. Raises OptionError, UnusableField."""
-    kind, name = analysis.target_of(parameters)
-    whole = kind is AnalysisTarget.CLUSTER
-    selected = {"topicsPattern": f"{TOPIC_PREFIX}.*"} if whole else {str(kind): name}
-    return parse({**selected, "lastEntries": str(parameters["last_entries"]), **context})
 
 
 def result(
@@ -45,13 +35,11 @@ def result(
 
     ``size``: stored bytes of the entries that were read; None where they are not counted.
     """
-    kind, name = analysis.target_of(parameters)
-    target = {} if kind is AnalysisTarget.CLUSTER else {str(kind): name}
     return {
         "schema_version": 1,
         "analysis": analysis.name,
         "input": {
-            **target,
+            **input_of(analysis, parameters),
             "ledgers": len({ledger_range.ledger_id for ledger_range in planned}),
             "entries": sum(ledger_range.entries for ledger_range in planned),
             "messages": messages,
