@@ -5,8 +5,12 @@ from spark_jobs.jobs.disk_not_freed import DISK_NOT_FREED
 from spark_jobs.jobs.field_drift import FIELD_DRIFT
 from spark_jobs.jobs.find import FIND
 from spark_jobs.jobs.hot_keys import HOT_KEYS
+from spark_jobs.jobs.lost_doubled_reordered import LOST_DOUBLED_REORDERED
 from spark_jobs.jobs.personal_data import PERSONAL_DATA
+from spark_jobs.jobs.replication_audit import REPLICATION_AUDIT
 from spark_jobs.jobs.topic_profile import TOPIC_PROFILE
+from spark_jobs.jobs.usage import USAGE
+from spark_jobs.jobs.what_if import WHAT_IF
 
 ANALYSES: dict[str, Analysis] = {
     analysis.name: analysis
@@ -17,5 +21,9 @@ ANALYSES: dict[str, Analysis] = {
         HOT_KEYS,
         PERSONAL_DATA,
         FIELD_DRIFT,
+        LOST_DOUBLED_REORDERED,
+        REPLICATION_AUDIT,
+        USAGE,
+        WHAT_IF,
     )
 }

@@ -20,7 +20,8 @@ from spark_jobs.jobs.field_drift.shapes import (
 from spark_jobs.jobs.kit.documents import NOT_JSON
 from spark_jobs.jobs.kit.messages import planned_of
 from spark_jobs.jobs.kit.progress import Progress, counted
-from spark_jobs.jobs.kit.results import options_of, result, written
+from spark_jobs.jobs.kit.results import result, written
+from spark_jobs.jobs.kit.selection import options_of
 from spark_jobs.jobs.kit.tables import short, table
 from spark_jobs.pulsar_source.batch import TrimmedError, open_range
 from spark_jobs.pulsar_source.decoded import TopicSchemas

@@ -29,7 +29,8 @@ from spark_jobs.jobs.kit.cells import added, of_kind, top
 from spark_jobs.jobs.kit.messages import planned_of
 from spark_jobs.jobs.kit.progress import Progress
 from spark_jobs.jobs.kit.reading import added_by_spark, cells_of_range
-from spark_jobs.jobs.kit.results import counted, options_of, result, unread_figures, written
+from spark_jobs.jobs.kit.results import counted, result, unread_figures, written
+from spark_jobs.jobs.kit.selection import options_of
 from spark_jobs.jobs.kit.series import histogram
 from spark_jobs.jobs.kit.tables import ratio, short, table
 from spark_jobs.pulsar_source.partitions import LedgerRange

@@ -11,7 +11,8 @@ from spark_jobs.jobs.kit.documents import CHUNKED, ENCRYPTED
 from spark_jobs.jobs.kit.messages import planned_of
 from spark_jobs.jobs.kit.progress import Progress
 from spark_jobs.jobs.kit.reading import added_by_spark, cells_of_range
-from spark_jobs.jobs.kit.results import counted, options_of, result, unread_figures, written
+from spark_jobs.jobs.kit.results import counted, result, unread_figures, written
+from spark_jobs.jobs.kit.selection import options_of
 from spark_jobs.jobs.kit.tables import short, table
 from spark_jobs.jobs.personal_data import PERSONAL_DATA
 from spark_jobs.jobs.personal_data.counting import (
