@@ -18,12 +18,14 @@ from spark_jobs.jobs.kit.cells import (
     top,
     without_kinds,
 )
+from spark_jobs.jobs.kit.entries import messages_of_entries
 from spark_jobs.jobs.kit.series import cells_over_time, combined, powers_of_two
 from spark_jobs.pulsar_source.columns import EntryKind, Opened
 
-COLUMNS = ("key", "value_bytes")
+COLUMNS = ("key", "value_bytes", "event_ms")
 """Columns of messages that the figures need."""
 SIZE_BITS = 10
+DELAY_MS_MAX = 2**53 - 1
 
 
 class Cell(StrEnum):
@@ -42,6 +44,9 @@ class Cell(StrEnum):
     UNPACKED = "unpacked"  # name: the codec; entries, payload bytes before compression
     PACKED = "packed"  # name: the codec; messages, payload bytes after compression
     TRIMMED = kit.TRIMMED  # entries that were planned, and trimmed before they were read
+    BEFORE = "before"  # at: ms from event to publishing, rounded down by size_floor; messages
+    ARRIVAL = "arrival"  # at: ms from publishing to the broker, likewise; messages
+    EARLY = "early"  # name: BEFORE or ARRIVAL; messages whose time is negative, as clocks differ
     KEYS = "keys"  # at: lower power of two of a key's messages; keys, their messages
     PRODUCERS = "producers"  # as KEYS, of producers
 
@@ -66,7 +71,7 @@ def cells_of(opened: Opened) -> pa.Table:
     """Return the cells of some entries and their messages."""
     entries, of_message = opened.entries, opened.entry_of_message()
     kinds = entries["kind"].to_numpy()
-    weights = _messages_of(entries, kinds)
+    weights = messages_of_entries(entries)
     values = entries["values_bytes"].to_numpy()
     sizes = opened.messages["value_bytes"]
     per_message: Any = 1
@@ -81,6 +86,7 @@ def cells_of(opened: Opened) -> pa.Table:
         cells(Cell.ENTRIES, at=kinds, size=entries["entry_bytes"]),
         cells(Cell.MESSAGES, at=kinds, count=weights, size=values),
         *_times(entries, weights, values),
+        *_delays(opened, weights, np.broadcast_to(per_message, len(of_message))),
         cells(Cell.SIZE, at=size_floor(sized)),
         cells(Cell.LARGEST, at=sized.max(initial=-1)[None] if len(sized) else sized),
         cells(Cell.BATCH, at=powers_of_two(weights[weights > 0]), size=weights[weights > 0]),
@@ -94,16 +100,6 @@ def cells_of(opened: Opened) -> pa.Table:
     return added(parts)
 
 
-def _messages_of(entries: pa.RecordBatch, kinds: Any) -> Any:
-    """Return the number of messages of each entry; a message in chunks counts at its first chunk."""
-    rows = entries["rows"].to_numpy()
-    if (kinds == EntryKind.MESSAGES).all():
-        return rows
-    chunk = entries["chunk_id"].fill_null(0).to_numpy(zero_copy_only=False)
-    weights = np.where(kinds == EntryKind.ENCRYPTED, entries["batch_size"].to_numpy(), rows)
-    return np.where((kinds == EntryKind.CHUNK) & (chunk != 0), 0, weights).astype(np.int64)
-
-
 def _times(entries: pa.RecordBatch, weights: Any, values: Any) -> Iterator[pa.Table]:
     known = entries["publish_ms"].is_valid().to_numpy(zero_copy_only=False) & (weights > 0)
     times = entries["publish_ms"].fill_null(0).to_numpy()[known]
@@ -112,6 +108,30 @@ def _times(entries: pa.RecordBatch, weights: Any, values: Any) -> Iterator[pa.Ta
     yield cells(Cell.FIRST, at=times.min()[None])
     yield cells(Cell.LAST, at=times.max()[None])
     yield cells_over_time(Cell.RATE, times, count=weights[known], size=values[known])
+
+
+def _delays(opened: Opened, weights: Any, per_message: Any) -> Iterator[pa.Table]:
+    """Yield the cells of the time from a message's event until it is published, and from then to its broker."""
+    entries = opened.entries
+    published = entries["publish_ms"].fill_null(0).to_numpy()
+    known = entries["publish_ms"].is_valid().to_numpy(zero_copy_only=False)
+    events = opened.messages["event_ms"]
+    if events.null_count < len(events):
+        of_message = opened.entry_of_message()
+        timed = events.is_valid().to_numpy(zero_copy_only=False) & known[of_message]
+        delays = published[of_message] - events.fill_null(0).to_numpy()
+        yield from _delay_cells(Cell.BEFORE, delays[timed], per_message[timed])
+    arrivals = entries["broker_ms"]
+    if arrivals.null_count < len(arrivals):
+        timed = arrivals.is_valid().to_numpy(zero_copy_only=False) & known
+        delays = arrivals.fill_null(0).to_numpy() - published
+        yield from _delay_cells(Cell.ARRIVAL, delays[timed], weights[timed])
+
+
+def _delay_cells(kind: Cell, delays: Any, weights: Any) -> Iterator[pa.Table]:
+    late = delays >= 0
+    yield cells(kind, at=size_floor(np.minimum(delays[late], DELAY_MS_MAX)), count=weights[late])
+    yield cells(Cell.EARLY, name=str(kind), at=0 * delays[~late], count=weights[~late])
 
 
 def compact(tables: Iterable[pa.Table]) -> pa.Table:

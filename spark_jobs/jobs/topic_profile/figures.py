@@ -62,12 +62,38 @@ class Figures:
     def size_at(self, share: float) -> int | None:
         """Return the size that ``share`` of the messages do not exceed: exact below 1,024 bytes, at most 0.2 %
         above."""
-        remaining = ceil(share * self.sized)
-        for row in self.sizes:
-            remaining -= row["count"]
-            if remaining <= 0:
-                return min(size_ceiling(row["at"]), self.size_max or 0)
+        size = percentile(self.sizes, share)
+        return None if size is None else min(size, self.size_max or 0)
+
+    def delay_at(self, kind: Cell, share: float) -> int | None:
+        """Return the delay in ms that ``share`` of the messages with one do not exceed, as exactly as sizes."""
+        return percentile(self.rows(kind), share)
+
+    def early(self, kind: Cell) -> int:
+        """Return the messages whose delay is negative, as the clocks differ."""
+        return sum(row["count"] for row in self.rows(Cell.EARLY) if row["name"] == kind)
+
+    @property
+    def keys_of_half(self) -> int | None:
+        """Fewest keys that have half of the keyed messages; up to twice as many when they are in one bucket."""
+        remaining = self._keyed / 2
+        keys = 0.0
+        for row in reversed(self.rows(Cell.KEYS)):
+            if row["bytes"] >= remaining:
+                return ceil(keys + remaining * row["count"] / row["bytes"])
+            remaining -= row["bytes"]
+            keys += row["count"]
         return None
+
+
+def percentile(rows: list[dict[str, Any]], share: float) -> int | None:
+    """Return the number that ``share`` of those counted by ``size_floor`` do not exceed; None when there are none."""
+    remaining = ceil(share * sum(row["count"] for row in rows))
+    for row in rows:
+        remaining -= row["count"]
+        if remaining <= 0:
+            return size_ceiling(int(row["at"]))
+    return None
 
 
 def summary_of(figures: Figures) -> list[dict[str, Any]]:
@@ -92,6 +118,7 @@ def summary_of(figures: Figures) -> list[dict[str, Any]]:
         ("keys", "Different keys", figures.keys, ""),
         ("key_share", "Busiest key's share", None if share is None else 100 * share, "percent"),
         ("key_skew", "Busiest key vs average", figures.key_skew, "ratio"),
+        ("keys_of_half", "Keys that have half of the keyed messages", figures.keys_of_half, ""),
         ("producers", "Producers", sum(row["count"] for row in producers), ""),
         ("batch_mean", "Messages per entry", ratio(messages, entries), ""),
         ("compression_ratio", "Compression", ratio(figures.before, figures.after), "ratio"),
@@ -102,6 +129,16 @@ def summary_of(figures: Figures) -> list[dict[str, Any]]:
             "bytes",
         ),
     ]
+    for kind, name in (
+        (Cell.BEFORE, "event to publishing"),
+        (Cell.ARRIVAL, "publishing to broker"),
+    ):
+        if figures.rows(kind) or figures.early(kind):
+            rows += [
+                (f"{kind}_p50", f"Median of {name}", figures.delay_at(kind, 0.5), "ms"),
+                (f"{kind}_p99", f"99th percentile of {name}", figures.delay_at(kind, 0.99), "ms"),
+                (f"{kind}_early", f"Negative times of {name}", figures.early(kind), ""),
+            ]
     special = [
         ("encrypted", "Encrypted messages", figures.messages_of.get(EntryKind.ENCRYPTED), ""),
         ("chunked", "Messages in chunks", figures.messages_of.get(EntryKind.CHUNK), ""),
@@ -122,7 +159,8 @@ def conclusions_of(figures: Figures) -> list[str]:
     """Return a sentence each on keys, batching and compression; none without a message."""
     if not figures.messages or not figures.entries:
         return []
-    return [_on_keys(figures), _on_batches(figures), _on_compression(figures)]
+    texts = [_on_keys(figures), _on_batches(figures), _on_compression(figures)]
+    return [*texts, *_on_delays(figures)]
 
 
 def _on_keys(figures: Figures) -> str:
@@ -135,6 +173,20 @@ def _on_keys(figures: Figures) -> str:
     if skew < EVEN_SKEW_MAX:
         return f"Keys are even: the busiest of {figures.keys:,} has {share}."
     return f"Keys are uneven: the busiest of {figures.keys:,} has {share}, {short(skew)} times the average."
+
+
+def _on_delays(figures: Figures) -> list[str]:
+    texts = []
+    for kind, name in (
+        (Cell.BEFORE, "Half of the events are published within"),
+        (Cell.ARRIVAL, "Half of the messages reach their broker within"),
+    ):
+        half, most = figures.delay_at(kind, 0.5), figures.delay_at(kind, 0.99)
+        if half is not None and most is not None:
+            early = figures.early(kind)
+            clocks = f" {early:,} have negative times: clocks differ." if early else ""
+            texts.append(f"{name} {half:,} ms, 99 % within {most:,} ms.{clocks}")
+    return texts
 
 
 def _on_batches(figures: Figures) -> str:

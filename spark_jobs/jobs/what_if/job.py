@@ -32,7 +32,7 @@ GB = 1_000_000_000
 
 class Growth(NamedTuple):
     """Amounts stored and added. ``stored``: bytes of one copy; ``copies``: of all copies on bookies. ``daily``: bytes
-    of one copy that are added in a day; ``span_ms``: time for which the oldest topic has data."""
+    of one copy that are added in a day; ``span_ms``: age of the oldest message that was sampled."""
 
     stored: int
     copies: int
@@ -55,9 +55,8 @@ def run(
 ) -> dict[str, Any]:
     """Return the result; its Parquet files are left in ``output_dir``. Raises OptionError, and Spark's errors."""
     options = options_of(WHAT_IF, parameters, context)
-    now_ms = time.time_ns() // 1_000_000
-    growth = growth_of(stored_topics(options, progress, placement=True), now_ms)
-    planned = spread(planned_of(options, progress), int(parameters["samples"]))
+    topics = stored_topics(options, progress, placement=True)
+    planned = chosen(planned_of(options, progress), int(parameters["samples"]))
 
     def of_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -67,37 +66,44 @@ def run(
     with counted(spark, progress, len(planned)):
         tasks = spark.range(0, len(planned), 1, len(planned))
         sampled = tasks.mapInArrow(of_tasks, CELLS_SQL).toArrow().cast(CELLS)
+    now_ms = time.time_ns() // 1_000_000
+    growth = growth_of(topics, sampled, now_ms)
     return written(result_of(sampled, growth, parameters, planned, now_ms), output_dir)
+
+
+def chosen(planned: Sequence[LedgerRange], count: int) -> list[LedgerRange]:
+    """Return ranges spread over all messages, and the first ones of as many topics, which show since when they grow."""
+    firsts: dict[str, LedgerRange] = {}
+    for ledger_range in planned:
+        firsts.setdefault(ledger_range.topic, ledger_range)
+    both = [*spread(list(firsts.values()), count), *spread(planned, count)]
+    return list(dict.fromkeys(both))
 
 
 def _sampled(options: Options, ledger_range: LedgerRange) -> pa.Table:
     last = min(ledger_range.last, ledger_range.first + SAMPLE_ENTRIES - 1)
     opened = open_range(options, replace(ledger_range, last=last), COLUMNS)
     try:
-        return cells_of(opened)
+        return cells_of(opened, ledger_range.topic)
     except TrimmedError as error:
         return cells(TRIMMED, at=np.array([0]), count=error.entries)
 
 
-def growth_of(topics: Sequence[StoredTopic], now_ms: int) -> Growth:
-    """Return what topics store, and what they add in a day: what they have, divided by the time since the oldest ledger
-    of each was created."""
-    stored = copies = span_ms = 0
-    daily = 0.0
-    for topic in topics:
-        size = sum(ledger.size for ledger in topic.ledgers)
-        stored += size
-        copies += sum(ledger.stored_bytes for ledger in topic.ledgers)
-        created = [
-            ledger.metadata.ctime_ms
-            for ledger in topic.ledgers
-            if ledger.metadata is not None and ledger.metadata.ctime_ms
-        ]
-        if created:
-            own_ms = max(now_ms - min(created), 1)
-            daily += size * DAY_MS / own_ms
-            span_ms = max(span_ms, own_ms)
-    return Growth(stored, copies, daily, span_ms)
+def growth_of(topics: Sequence[StoredTopic], sampled: pa.Table, now_ms: int) -> Growth:
+    """Return what topics store, and what they add in a day: what a topic has, divided by the time since its first
+    message was published. Topics of which that is not sampled grow as the others."""
+    sizes = {topic.name: sum(ledger.size for ledger in topic.ledgers) for topic in topics}
+    stored = sum(sizes.values())
+    copies = sum(ledger.stored_bytes for topic in topics for ledger in topic.ledgers)
+    firsts: dict[str, int] = {}
+    for row in of_kind(sampled, Cell.FIRST).to_pylist():
+        firsts[row["name"]] = min(row["at"], firsts.get(row["name"], row["at"]))
+    ages = {name: max(now_ms - at, 1) for name, at in firsts.items() if sizes.get(name)}
+    known = sum(sizes[name] for name in ages)
+    daily = sum(sizes[name] * DAY_MS / age for name, age in ages.items())
+    return Growth(
+        stored, copies, daily * stored / known if known else 0.0, max(ages.values(), default=0)
+    )
 
 
 def result_of(
@@ -199,12 +205,12 @@ def _conclusions(
     elif not free:
         texts.append("The day on which the disk is full is unknown: set disk_free_gb.")
     texts.append(
-        "Assumed: messages go on as since the oldest stored ledger was created, the samples are like all others, and"
+        "Assumed: messages go on as since the oldest stored one, the samples are like all others, and"
         f" an entry has {short(growth.factor)} copies."
     )
     if growth.span_ms < YOUNG_MS:
         texts.append(
-            f"The oldest ledger is only {short(growth.span_ms / 60_000)} minutes old, so that amounts by day are a"
+            f"The oldest message is only {short(growth.span_ms / 60_000)} minutes old, so that amounts by day are a"
             " guess."
         )
     return texts

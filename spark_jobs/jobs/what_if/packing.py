@@ -31,17 +31,21 @@ class Cell(StrEnum):
     NOW = "now"  # sampled messages that were packed again, their part of the stored bytes
     PACKED = "packed"  # name: the codec, at: messages of a batch; messages, bytes as stored
     TIME = "time"  # name: the codec; microseconds of packing batches of 100, value bytes
+    FIRST = "first"  # name: the topic or partition, at: time at which its first sampled entry was published, ms
     TRIMMED = kit.TRIMMED
 
 
-def cells_of(sampled: Iterable[Opened]) -> pa.Table:
-    """Return the cells of the first messages of ``sampled``, which need not be read to its end."""
+def cells_of(sampled: Iterable[Opened], topic: str) -> pa.Table:
+    """Return the cells of the first messages of ``sampled``, entries of a topic that need not be read to the end."""
     parts: list[pa.Table] = []
     messages: list[Message] = []
     stored, size = 0.0, 0
     for opened in sampled:
         entries = opened.entries
         parts.append(cells(Cell.ENTRIES, at=entries["kind"], size=entries["entry_bytes"]))
+        times = entries["publish_ms"].drop_null()
+        if len(parts) == 1 and len(times):
+            parts.append(cells(Cell.FIRST, name=topic, at=times[:1]))
         for message, share in messages_of(opened):
             if len(messages) < SAMPLE_MESSAGES and size < SAMPLE_BYTES:
                 messages.append(message)

@@ -320,3 +320,28 @@ def test_sizes_are_kept_exactly_below_1024_and_by_a_512th_above(sizes: list[int]
         assert floor <= size <= counting.size_ceiling(floor) <= max(floor * (1 + 2**-9), 1023)
         if size < 1024:
             assert floor == size == counting.size_ceiling(floor)
+
+
+def test_delays_are_those_from_event_to_publishing_and_from_there_to_the_broker() -> None:
+    def entry(event_ms: int, broker_ms: int) -> bytes:
+        packed = pack_entry(
+            [Message(b"v", event_ms=BEGIN_MS - event_ms)], producer_name="p", publish_ms=BEGIN_MS
+        )
+        broker = pb.BrokerEntryMetadata(broker_timestamp=BEGIN_MS + broker_ms).SerializeToString()
+        return b"\x0e\x02" + len(broker).to_bytes(4, "big") + broker + packed
+
+    profile = result([entry(i, i // 10) for i in range(1, 101)] + [entry(-5, -7)])
+    summary = facts(profile)
+    assert (summary["before_p50"], summary["before_p99"], summary["before_early"]) == (50, 99, 1)
+    assert (summary["arrival_p50"], summary["arrival_p99"], summary["arrival_early"]) == (5, 9, 1)
+    assert profile["conclusions"][3:] == [
+        "Half of the events are published within 50 ms, 99 % within 99 ms. 1 have negative times: clocks differ.",
+        "Half of the messages reach their broker within 5 ms, 99 % within 9 ms. 1 have negative times: clocks differ.",
+    ]
+    assert "before_p50" not in facts(plain(["k"]))
+
+
+def test_few_hot_keys_have_half_of_the_messages() -> None:
+    assert facts(plain(["hot"] * 60 + [f"k{i}" for i in range(40)]))["keys_of_half"] == 1
+    assert facts(plain([f"k{i}" for i in range(40)]))["keys_of_half"] == 20
+    assert facts(plain([None]))["keys_of_half"] is None

@@ -10,7 +10,7 @@ from engine.ledger.ledger_metadata import LedgerMetadata, Segment
 from engine.wire.batches import pack_entry
 from spark_jobs.jobs.kit.stored import StoredLedger, StoredTopic
 from spark_jobs.jobs.what_if import WHAT_IF
-from spark_jobs.jobs.what_if.job import DAY_MS, Growth, growth_of, result_of
+from spark_jobs.jobs.what_if.job import DAY_MS, Growth, chosen, growth_of, result_of
 from spark_jobs.jobs.what_if.packing import COLUMNS, batches_of, cells_of, messages_of, spread
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from tests.unit.spark_jobs.jobs.packed import BEGIN_MS, HIDDEN, HOSTILE, opened_of, single
@@ -20,12 +20,13 @@ DEFAULTS = {
     for key, value in WHAT_IF.parameters["properties"].items()
     if "default" in value
 }
+TOPIC = "persistent://t/n/x"
 GROWTH = Growth(stored=10_000, copies=20_000, daily=1e9, span_ms=10 * DAY_MS)
 
 
 def result(parts: Sequence[bytes], growth: Growth = GROWTH, **parameters: Any) -> Any:
-    cells = cells_of(opened_of(parts, COLUMNS))
-    given = DEFAULTS | {"topic": "persistent://t/n/x"} | parameters
+    cells = cells_of(opened_of(parts, COLUMNS), TOPIC)
+    given = DEFAULTS | {"topic": TOPIC} | parameters
     return result_of(cells, growth, given, [LedgerRange(1, 0, len(parts) - 1)], BEGIN_MS)
 
 
@@ -85,18 +86,26 @@ def test_retention_and_the_full_disk_follow_from_the_growth() -> None:
     assert any("set disk_free_gb" in text for text in unknown["conclusions"])
 
 
-def test_growth_is_the_size_by_the_age_of_the_oldest_ledger() -> None:
-    def ledger(number: int, size: int, ctime_ms: int) -> StoredLedger:
-        metadata = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),), ctime_ms=ctime_ms)
-        return StoredLedger(number, 10, size, BEGIN_MS, False, True, metadata)
+def test_growth_is_the_size_by_the_age_of_the_oldest_message() -> None:
+    def topic(name: str, *sizes: int) -> StoredTopic:
+        metadata = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),))
+        ledgers = (StoredLedger(i, 10, n, 0, False, True, metadata) for i, n in enumerate(sizes))
+        return StoredTopic(name, tuple(ledgers), ())
 
-    topic = StoredTopic(
-        "t", (ledger(1, 300, BEGIN_MS - 2 * DAY_MS), ledger(2, 90, BEGIN_MS - DAY_MS)), ()
-    )
-    growth = growth_of([topic], BEGIN_MS)
+    sampled = cells_of(opened_of([single(b"x")], COLUMNS), TOPIC)
+    now_ms = BEGIN_MS + 2 * DAY_MS
+    growth = growth_of([topic(TOPIC, 300, 90)], sampled, now_ms)
     assert growth == Growth(390, 780, 195.0, 2 * DAY_MS)
     assert growth.factor == 2
-    assert growth_of([], BEGIN_MS).factor == 1
+    assert growth_of([topic(TOPIC, 300), topic("other", 300)], sampled, now_ms).daily == 300
+    assert growth_of([], sampled, now_ms) == Growth(0, 0, 0.0, 0)
+
+
+def test_the_first_range_of_each_topic_is_sampled() -> None:
+    planned = [LedgerRange(i, 0, 9, topic=f"t{i % 3}") for i in range(90)]
+    given = chosen(planned, 4)
+    assert {r.ledger_id for r in given} >= {0, 1, 2, 89}
+    assert len(given) <= 8
 
 
 def test_hostile_and_encrypted_entries_break_nothing() -> None:
