@@ -80,7 +80,8 @@ class Figures:
         keys = 0.0
         for row in reversed(self.rows(Cell.KEYS)):
             if row["bytes"] >= remaining:
-                return ceil(keys + remaining * row["count"] / row["bytes"])
+                fewest: int = ceil(keys + remaining * row["count"] / row["bytes"])
+                return fewest
             remaining -= row["bytes"]
             keys += row["count"]
         return None
