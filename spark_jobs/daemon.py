@@ -1,7 +1,7 @@
 """The process from which Spark forks its Python workers (``spark.python.daemon.module``).
 
-The modules of the analyses are imported once here, before the fork. Each worker would otherwise need about two seconds
-of CPU for them, half of them for pandas, which pyarrow loads at its first array.
+The modules of the analyses and the sink are imported once here, before the fork. Each worker would otherwise need about
+two seconds of CPU for them, half of them for pandas, which pyarrow loads at its first array.
 """
 
 import gc
@@ -11,6 +11,7 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import engine.metadata.zookeeper  # noqa: F401
+import spark_jobs.pulsar_sink.publishing  # noqa: F401
 from spark_jobs.catalogue import ANALYSES
 
 for _analysis in ANALYSES.values():

@@ -1,9 +1,13 @@
 """A task of the Spark sink against a real broker, without Spark: each row once where deduplication is on, whatever
 ended the task before, and refusals that name topic and reason."""
 
+import multiprocessing
+import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pulsar
 import pyarrow as pa
@@ -18,6 +22,8 @@ from tests.support.instance import Instance
 from tests.support.instances.shared import SharedInstance
 
 SILENT = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+KILLS = 20
+BATCH_ROWS = 2000
 ONCE, PLAIN = "public/sink-once", "public/sink-plain"
 KEYED = {"value": "string", "key": "string"}
 
@@ -147,6 +153,56 @@ def test_a_task_waits_for_the_end_of_another_attempt(instance: Instance) -> None
     second.join(60)
     assert sum(written.rows for written in results) == 1000
     assert counted(stored(instance, topic)) == Counter(range(1000))
+
+
+def write_batches(url: str, topic: str, commits: Path) -> None:
+    """Write batches one after the other, as a query does, and note the end of each."""
+    options = parse({"serviceUrl": url, "topic": topic, "deliveryGuarantee": "exactly-once"})
+    columns = RowColumns.of(KEYED, topic_given=True)
+    while True:
+        batch = len(commits.read_bytes())
+        numbers = TaskNumbers("spark", "killed", 0, batch)
+        publish(
+            options,
+            columns,
+            numbers,
+            slowly(rows(range(BATCH_ROWS * batch, BATCH_ROWS * (batch + 1)))),
+        )
+        with commits.open("ab") as file:
+            file.write(b".")
+
+
+def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(0.005)
+        yield batch
+
+
+def test_a_writer_that_is_killed_again_and_again_stores_each_row_once(
+    instance: Instance, tmp_path: Path
+) -> None:
+    topic, commits, chance = f"persistent://{ONCE}/killed", tmp_path / "commits", random.Random(5)
+    commits.touch()
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["tests.integration.spark.test_sink"])
+    until, kills = time.monotonic() + 120, 0
+    while kills < KILLS and time.monotonic() < until:
+        writer = forks.Process(target=write_batches, args=(instance.url, topic, commits))
+        begun = len(commits.read_bytes())
+        writer.start()
+        # Each writer repeats a batch; every third one is let through to the next.
+        while kills % 3 == 0 and len(commits.read_bytes()) == begun and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.05, 0.4))
+        writer.kill()
+        writer.join()
+        kills += 1
+    assert kills == KILLS
+    found = counted(stored(instance, topic))
+    assert set(found.values()) == {1}
+    ended = len(commits.read_bytes())
+    assert ended > 0
+    assert not set(range(BATCH_ROWS * ended)) - set(found)
 
 
 def test_without_deduplication_a_write_is_at_least_once_or_refused(instance: Instance) -> None:
