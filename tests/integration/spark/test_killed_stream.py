@@ -105,12 +105,12 @@ class Load:
         while not self._ended.is_set():
             # A new producer, which knows the partitions of now.
             producer = client.create_producer(TOPIC, block_if_queue_full=True)
-            for _ in range(100):
+            for _ in range(20):
                 for _ in range(20):
                     producer.send_async(str(self.sent).encode(), lambda *_: None)
                     self.sent += 1
                 producer.flush()
-                time.sleep(0.01)
+                time.sleep(0.1)
             producer.close()
         client.close()
 
@@ -150,7 +150,7 @@ def check_stream(folder: Path, times: int) -> None:
                 "service.url": instance.url,
                 "commitSubscription": "spark",
                 "startingOffsets": "earliest",
-                "maxEntriesPerTrigger": "60",
+                "maxEntriesPerTrigger": "1000",
             },
             "output": str(folder / "output"),
             "checkpoint": str(folder / "checkpoint"),
