@@ -34,7 +34,7 @@ class StoredLedger:
     """A ledger of a topic. ``closed_ms``: time of its close, 0 while it accepts entries.
 
     ``offloaded``: a complete copy is in tiered storage; ``on_bookies``: the bookies have it. ``metadata``: None when it
-    is not stored any more.
+    is not stored any more. ``extra``: as ``LedgerSpan.extra``.
     """
 
     ledger_id: int
@@ -44,6 +44,7 @@ class StoredLedger:
     offloaded: bool
     on_bookies: bool
     metadata: LedgerMetadata | None
+    extra: bytes = b""
 
     @property
     def stored_bytes(self) -> int:
@@ -168,8 +169,10 @@ async def _ledger(ledgers: LedgerClient, span: LedgerSpan, placement: bool) -> S
         if not span.timestamp_ms:
             return None
     on_bookies = not offload.deleted_from_bookies
+    closed_ms = span.timestamp_ms
+    offloaded = offload.complete
     return StoredLedger(
-        span.ledger_id, entries, size, span.timestamp_ms, offload.complete, on_bookies, metadata
+        span.ledger_id, entries, size, closed_ms, offloaded, on_bookies, metadata, span.extra
     )
 
 

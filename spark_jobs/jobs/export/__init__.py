@@ -1,0 +1,38 @@
+"""Export: a topic as a table of Parquet files, partitioned by day, continued by later runs."""
+
+from spark_jobs.analysis import Analysis, AnalysisTarget
+from spark_jobs.jobs.kit.declared import TOPIC, parameters_of, whole
+
+EXPORT = Analysis(
+    name="export",
+    title="Export as a table",
+    question="How do I get a topic's messages as a table that other tools read?",
+    targets=(AnalysisTarget.TOPIC,),
+    parameters=parameters_of(
+        {
+            "topic": TOPIC,
+            "name": {
+                "type": "string",
+                "title": "Name of the table",
+                "description": "A later export of the same topic and name continues where this one ended",
+                "pattern": "^[A-Za-z0-9_-]{1,64}$",
+                "maxLength": 64,
+                "default": "table",
+            },
+            "decode": {
+                "type": "boolean",
+                "title": "Decode values",
+                "description": "Add the columns decoded and decode_error: the value as JSON by the topic's schema",
+                "default": False,
+            },
+            "follow_s": whole(
+                "Follow for, s",
+                "Keep exporting new messages for so many seconds after the end is reached; 0 ends there",
+                0,
+                0,
+                30 * 86_400,
+            ),
+        }
+    ),
+    job=f"{__name__}.job",
+)

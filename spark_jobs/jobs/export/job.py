@@ -1,0 +1,152 @@
+"""Export of a topic, batch after batch of ranges, each of which is committed before the next begins."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.base.names import TopicName
+from spark_jobs.jobs.export import EXPORT
+from spark_jobs.jobs.export.folder import (
+    STAGED,
+    ExportState,
+    Written,
+    commit,
+    left,
+    opened,
+    vanished,
+)
+from spark_jobs.jobs.export.writing import DECODED_COLUMNS, TABLE_COLUMNS, write_range
+from spark_jobs.jobs.kit.files import write_files
+from spark_jobs.jobs.kit.progress import PLANNING, READING, Progress
+from spark_jobs.jobs.kit.selection import input_of, options_of
+from spark_jobs.jobs.kit.tables import summary, table
+from spark_jobs.pulsar_source.options import Options
+from spark_jobs.pulsar_source.partitions import LedgerRange
+from spark_jobs.pulsar_source.planning import plan_topics
+
+RANGES_AT_ONCE = 16
+FOLLOWING = "waiting for new messages"
+POLL_S = 2.0
+
+
+def run(
+    spark: Any,
+    parameters: Mapping[str, Any],
+    context: Mapping[str, str],
+    *,
+    progress: Progress,
+    output_dir: Path,
+) -> dict[str, Any]:
+    """Export what is new since the last run of the same table, and return what was added. Raises OptionError."""
+    options = options_of(EXPORT, parameters, context)
+    [topic] = options.selection.topics
+    folder = folder_of(output_dir, topic, parameters["name"])
+    columns = TABLE_COLUMNS + (DECODED_COLUMNS if parameters["decode"] else ())
+    until_s = time.monotonic() + int(parameters["follow_s"])
+    with opened(folder, topic, columns) as state:
+        before = ExportState(**asdict(state))
+        gone: list[str] = []
+        done = 0
+        while True:
+            progress(PLANNING, 0, 0)
+            planned = plan_topics(options)
+            gone += vanished(planned, state.positions)
+            remaining = left(planned, state.positions)
+            total = done + len(remaining)
+            for start in range(0, len(remaining), RANGES_AT_ONCE):
+                part = remaining[start : start + RANGES_AT_ONCE]
+                progress(READING, done, total)
+                written = _written(spark, options, part, columns, folder / STAGED)
+                reached = {item.topic: (item.ledger_id, item.last) for item in part}
+                commit(folder, state, reached, written)
+                done += len(part)
+                progress(READING, done, total)
+                progress.partial(result_of(before, state, folder, parameters, gone))
+            if time.monotonic() >= until_s:
+                break
+            progress(FOLLOWING, done, 0)
+            time.sleep(min(POLL_S, max(until_s - time.monotonic(), 0)))
+        result = result_of(before, state, folder, parameters, gone)
+    write_files(result, output_dir)
+    return result
+
+
+def folder_of(output_dir: Path, topic: str, name: str) -> Path:
+    """Return the folder of a table: ``exports`` beside the folder of all runs' outputs, by topic and name."""
+    parsed = TopicName.parse(topic)
+    exports = output_dir.resolve().parent.parent / "exports"
+    return exports / str(parsed.namespace) / parsed.encoded_local / name
+
+
+def _written(
+    spark: Any,
+    options: Options,
+    part: Sequence[LedgerRange],
+    columns: tuple[str, ...],
+    staged: Path,
+) -> list[Written]:
+    """Write the ranges, one task for each; return what each wrote."""
+
+    def of_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                text = json.dumps(asdict(write_range(options, part[number], columns, staged)))
+                yield pa.RecordBatch.from_pylist([{"task": number, "written": text}])
+
+    tasks = spark.range(0, len(part), 1, len(part))
+    rows = tasks.mapInArrow(of_tasks, "task bigint, written string").collect()
+    return [Written(**json.loads(row.written)) for row in sorted(rows, key=lambda row: row.task)]
+
+
+def result_of(
+    before: ExportState,
+    state: ExportState,
+    folder: Path,
+    parameters: Mapping[str, Any],
+    gone: Sequence[str],
+) -> dict[str, Any]:
+    """Return the result: what this run added, and the table as it is."""
+    added = state.rows - before.rows
+    unread = state.unreadable - before.unreadable, state.trimmed - before.trimmed
+    figures = [
+        ("added_rows", "Rows added", added, ""),
+        ("added_files", "Files added", state.files - before.files, ""),
+        ("rows", "Rows of the table", state.rows, ""),
+        ("files", "Files of the table", state.files, ""),
+        ("folder", "Folder", str(folder), ""),
+        *(
+            (key, label, count, "")
+            for key, label, count in (
+                ("unreadable", "Entries that cannot be read", unread[0]),
+                ("trimmed", "Entries trimmed while reading", unread[1]),
+            )
+            if count
+        ),
+    ]
+    sentences = [f"{added:,} rows were added; the table has {state.rows:,} rows in {folder}."]
+    if before.positions:
+        sentences.append("The export continued where an earlier one ended.")
+    if any(unread):
+        sentences.append(
+            f"{sum(unread):,} entries could not be read and are missing from the table."
+        )
+    sentences += [
+        f"The ledger of {topic} that was exported last was trimmed since: messages behind it may be missing."
+        for topic in dict.fromkeys(gone)
+    ]
+    columns = [("topic", "Topic", "string"), ("position", "Exported up to", "string")]
+    rows = [[topic, f"{place[0]}:{place[1]}"] for topic, place in sorted(state.positions.items())]
+    return {
+        "schema_version": 1,
+        "analysis": EXPORT.name,
+        "input": {**input_of(EXPORT, parameters), "messages": added},
+        "conclusions": sentences,
+        "summary": summary(figures),
+        "series": [],
+        "tables": [table("positions", "Positions", columns, rows)],
+    }

@@ -1,0 +1,45 @@
+"""An export that is continued, through the real engine."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pulsar
+import pyarrow.dataset as ds
+import pytest
+
+from tests.support.analyses.runs import Answer
+from tests.support.analyses.topics_with_answers import hostile, publish
+
+
+@pytest.mark.timeout(300)
+def test_later_exports_add_what_is_new(
+    run: Callable[..., Answer], client: pulsar.Client, tmp_path: Path
+) -> None:
+    topic = "persistent://public/default/exported"
+    publish(client, topic, [(b"%d" % i, {"partition_key": "k"}) for i in range(500)])
+    first = run("export", topic=topic)
+    assert first.figure("added_rows") == 500
+    assert run("export", topic=topic).figure("added_rows") == 0
+    publish(client, topic, [(b"%d" % i, {}) for i in range(500, 700)])
+    last = run("export", topic=topic, follow_s=3)
+    assert (last.figure("added_rows"), last.figure("rows")) == (200, 700)
+    table = ds.dataset(last.figure("folder"), partitioning="hive").to_table()
+    assert Counter(table["value"].to_pylist()) == Counter(b"%d" % i for i in range(700))
+    assert set(table.column_names) >= {"day", "key", "properties", "topic"}
+
+
+@pytest.mark.timeout(300)
+def test_hostile_messages_are_exported(
+    run: Callable[..., Answer], client: pulsar.Client, tmp_path: Path
+) -> None:
+    answer = hostile(client, "persistent://public/default/export-hostile", tmp_path)
+    exported = run("export", topic=answer.topic, decode=True)
+    plain = answer.count - answer.kinds["encrypted"] - answer.kinds["chunked"]
+    table = ds.dataset(exported.figure("folder"), partitioning="hive").to_table()
+    readable = [
+        row
+        for row in table.select(["encrypted", "chunk_id"]).to_pylist()
+        if not row["encrypted"] and row["chunk_id"] is None
+    ]
+    assert len(readable) == plain

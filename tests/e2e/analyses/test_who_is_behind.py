@@ -1,0 +1,53 @@
+"""Backlogs of subscriptions, through the real engine."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from tests.support.analyses.runs import Answer
+from tests.support.analyses.topics_with_answers import hostile, publish
+
+
+@pytest.mark.timeout(300)
+def test_holes_keys_and_ages_are_those_of_what_was_not_acknowledged(
+    run: Callable[..., Answer], client: pulsar.Client
+) -> None:
+    topic = "persistent://public/default/behind"
+    shared = {"consumer_type": pulsar.ConsumerType.Shared}
+    client.subscribe(topic, "shared", **shared).close()
+    messages = [(b"x" * 100, {"partition_key": f"k{i % 3}"}) for i in range(90)]
+    publish(client, topic, messages, batched=False)
+    consumer = client.subscribe(topic, "shared", **shared)
+    for number in range(90):
+        message = consumer.receive(10_000)
+        if number not in (10, 40, 41, 80):
+            consumer.acknowledge(message)
+    consumer.close()  # its state is stored with the last acknowledgement
+
+    answer = run("who-is-behind", topic=topic)
+    behind = {row["subscription"]: row for row in answer.rows("subscriptions")}
+    assert behind["keep"]["messages"] == 90
+    assert behind["shared"]["messages"] == 4
+    assert (behind["shared"]["holes"], behind["shared"]["acknowledged"]) == (3, 76)
+    assert behind["keep"]["oldest"] <= behind["shared"]["oldest"]
+    keys = Counter(
+        {r["key"]: r["messages"] for r in answer.rows("keys") if r["subscription"] == "shared"}
+    )
+    assert keys == Counter(f"k{i % 3}" for i in (10, 40, 41, 80))
+    assert sum(sum(list(row.values())[2:]) for row in answer.rows("ages")) == 94
+    [only] = run("who-is-behind", topic=topic, subscription="shared").rows("subscriptions")
+    assert only == behind["shared"] | {"age_s": only["age_s"]}
+    unread = run("who-is-behind", topic=topic, read=False)
+    assert unread.figure("backlog_entries") == 94
+    assert unread.figure("backlog_messages") is None
+
+
+@pytest.mark.timeout(300)
+def test_a_backlog_of_hostile_messages_is_counted(
+    run: Callable[..., Answer], client: pulsar.Client, tmp_path: Path
+) -> None:
+    answer = hostile(client, "persistent://public/default/behind-hostile", tmp_path)
+    assert run("who-is-behind", topic=answer.topic).figure("backlog_messages") == answer.count

@@ -1,0 +1,180 @@
+"""The folder of an exported table: each message is in exactly one file, wherever a run was killed."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark_jobs.jobs.export import writing
+from spark_jobs.jobs.export.folder import (
+    STAGED,
+    ExportState,
+    Written,
+    commit,
+    left,
+    opened,
+    vanished,
+)
+from spark_jobs.jobs.export.job import folder_of, result_of
+from spark_jobs.jobs.export.writing import TABLE_COLUMNS, by_day, write_range
+from spark_jobs.jobs.kit.messages import arrow_schema
+from spark_jobs.pulsar_source.options import OptionError, parse
+from spark_jobs.pulsar_source.partitions import LedgerRange
+
+TOPIC = "persistent://public/default/t"
+COLUMNS = ("entry_id", "publish_time")
+
+
+class KilledError(Exception):
+    """The end of the process, at a step on the file system."""
+
+
+def planned(entries: int, step: int) -> list[LedgerRange]:
+    """Return the ranges of two partitions, each with a ledger of ten entries and one that grows."""
+    return [
+        LedgerRange(ledger, first, min(first + step, size) - 1, part, f"{TOPIC}-partition-{part}")
+        for part in (0, 1)
+        for ledger, size in ((1 + part, 10), (3 + part, entries))
+        for first in range(0, size, step)
+    ]
+
+
+def written(staged: Path, ledger_range: LedgerRange) -> Written:
+    """Write a range as a task does, its first half on one day and the rest on another."""
+    ids = [(ledger_range.ledger_id, e) for e in range(ledger_range.first, ledger_range.last + 1)]
+    files = []
+    for day, part in (("2026-01-01", ids[::2]), ("2026-01-02", ids[1::2])):
+        if part:
+            name = f"day={day}/{ledger_range.ledger_id}-{ledger_range.first}-{ledger_range.last}.parquet"
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(
+                pa.table({"ledger": [p[0] for p in part], "entry": [p[1] for p in part]}),
+                staged / name,
+            )
+            files.append(name)
+    return Written(files, len(ids), 0, 0)
+
+
+def export(folder: Path, ranges: Sequence[LedgerRange]) -> None:
+    with opened(folder, TOPIC, COLUMNS) as state:
+        remaining = left(ranges, state.positions)
+        for start in range(0, len(remaining), 3):
+            part = remaining[start : start + 3]
+            done = [written(folder / STAGED, ledger_range) for ledger_range in part]
+            commit(folder, state, {r.topic: (r.ledger_id, r.last) for r in part}, done)
+
+
+def rows(folder: Path) -> list[tuple[int, int]]:
+    """Return what a reader of the folder finds now."""
+    files = [path for path in folder.rglob("*.parquet") if STAGED not in path.parts]
+    tables = [pq.read_table(path).to_pydict() for path in files]
+    return sorted(pair for t in tables for pair in zip(t["ledger"], t["entry"], strict=True))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8])
+def test_rows_are_exported_once_wherever_runs_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    allowed = 0
+    replace = Path.replace
+
+    def counted(self: Path, target: Path) -> Path:
+        nonlocal allowed
+        if allowed == 0:
+            raise KilledError
+        allowed -= 1
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", counted)
+    killed = 0
+    for attempt in range(100):
+        allowed = steps
+        try:
+            # The topic grows, and a later run divides it in another way.
+            export(tmp_path, planned(min(5 + attempt, 12), 3 + attempt % 4))
+        except KilledError:
+            killed += 1
+        else:
+            break
+        assert len(set(rows(tmp_path))) == len(rows(tmp_path))
+    assert killed
+    allowed = 1000
+    export(tmp_path, planned(15, 7))
+    sizes = {1: 10, 2: 10, 3: 15, 4: 15}
+    assert rows(tmp_path) == [(ledger, entry) for ledger in sizes for entry in range(sizes[ledger])]
+
+
+def test_a_folder_belongs_to_one_topic_and_one_run(tmp_path: Path) -> None:
+    export(tmp_path, planned(4, 2))
+    with (
+        pytest.raises(OptionError, match="choose another name"),
+        opened(tmp_path, "other", COLUMNS),
+    ):
+        pass
+    with pytest.raises(OptionError, match="choose another name"), opened(tmp_path, TOPIC, ("key",)):
+        pass
+    with (
+        opened(tmp_path, TOPIC, COLUMNS),
+        pytest.raises(OptionError, match="another run is exporting"),
+        opened(tmp_path, TOPIC, COLUMNS),
+    ):
+        pass
+
+
+def test_a_ledger_that_vanished_is_named() -> None:
+    ranges = planned(4, 2)
+    assert vanished(ranges, {ranges[0].topic: (1, 3)}) == []
+    trimmed = [ledger_range for ledger_range in ranges if ledger_range.ledger_id != 1]
+    assert vanished(trimmed, {ranges[0].topic: (1, 3)}) == [ranges[0].topic]
+
+
+def test_messages_are_divided_by_day_and_what_cannot_be_read_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = [datetime(2026, 1, 1, 23, 59, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), None]
+    names = (*TABLE_COLUMNS, "unread", "unread_entries")
+    values: list[dict[str, Any]] = [
+        {"publish_time": at, "value": value, "entry_id": i}
+        for i, (at, value) in enumerate(zip(times, (b"x" * 5_000_000, None, b"\xff"), strict=True))
+    ]
+    values += [
+        {"unread": "unreadable", "unread_entries": 1},
+        {"unread": "trimmed", "unread_entries": 4},
+    ]
+
+    def rows_of_range(_: Any, __: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        assert tuple(columns) == names
+        schema = arrow_schema(names)
+        yield pa.RecordBatch.from_pylist([dict.fromkeys(names) | v for v in values], schema)
+
+    monkeypatch.setattr(writing, "rows_of_range", rows_of_range)
+    options = parse({"topic": "t", "metadata.url": "zk:nowhere:1"})
+    part = write_range(options, LedgerRange(7, 0, 8, -1, TOPIC), TABLE_COLUMNS, tmp_path)
+    assert (part.rows, part.unreadable, part.trimmed) == (3, 1, 4)
+    assert part.files == [
+        f"day={day}/0-7-0-8.parquet" for day in ("2026-01-01", "2026-01-02", "unknown")
+    ]
+    table = pq.ParquetFile(tmp_path / part.files[0]).read()
+    assert table.column_names == list(TABLE_COLUMNS)
+    assert len(table["value"][0].as_py()) == 5_000_000
+    empty = pa.RecordBatch.from_pylist([], arrow_schema(("publish_time",)))
+    assert by_day(empty) == []
+
+
+def test_the_result_says_what_was_added_and_what_is_missing(tmp_path: Path) -> None:
+    before = ExportState(TOPIC, ["key"], {TOPIC: (1, 5)}, rows=10, files=2)
+    after = ExportState(TOPIC, ["key"], {TOPIC: (2, 0)}, rows=15, files=3, trimmed=2)
+    result = result_of(before, after, tmp_path, {"topic": TOPIC}, [TOPIC, TOPIC])
+    facts = {item["key"]: item["value"] for item in result["summary"]}
+    assert (facts["added_rows"], facts["rows"], facts["trimmed"]) == (5, 15, 2)
+    assert len(result["conclusions"]) == 4
+    assert result["tables"][0]["rows"] == [[TOPIC, "2:0"]]
+
+
+def test_the_folder_is_beside_the_outputs_of_runs(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "runs" / "1.1", "persistent://public/default/a b", "table")
+    assert folder == tmp_path / "exports" / "public" / "default" / "a+b" / "table"
