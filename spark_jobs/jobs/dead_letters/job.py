@@ -12,8 +12,8 @@ from engine.base.names import NamespaceName
 from spark_jobs.jobs.dead_letters import DEAD_LETTERS
 from spark_jobs.jobs.dead_letters.letters import (
     COLUMNS,
-    Group,
     GroupKey,
+    LetterGroup,
     combined,
     encoded,
     groups_of,
@@ -77,7 +77,7 @@ def run(
 
 
 def result_of(
-    groups: Mapping[GroupKey, Group], unread: Mapping[str, int], parameters: Mapping[str, Any]
+    groups: Mapping[GroupKey, LetterGroup], unread: Mapping[str, int], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the result."""
     order = ranked(groups)
@@ -120,7 +120,9 @@ def result_of(
     }
 
 
-def conclusions_of(order: Sequence[tuple[GroupKey, Group]], letters: int, known: int) -> list[str]:
+def conclusions_of(
+    order: Sequence[tuple[GroupKey, LetterGroup]], letters: int, known: int
+) -> list[str]:
     if not letters:
         return ["There are no messages."]
     sentences = []
@@ -142,7 +144,7 @@ def conclusions_of(order: Sequence[tuple[GroupKey, Group]], letters: int, known:
     return sentences
 
 
-def _groups(listed: Sequence[tuple[GroupKey, Group]], letters: int) -> dict[str, Any]:
+def _groups(listed: Sequence[tuple[GroupKey, LetterGroup]], letters: int) -> dict[str, Any]:
     columns = [
         ("group", "Group", "integer"),
         ("topic", "Topic", "string"),
@@ -173,7 +175,7 @@ def _groups(listed: Sequence[tuple[GroupKey, Group]], letters: int) -> dict[str,
     return table("groups", "Groups", columns, rows)
 
 
-def _samples(listed: Sequence[tuple[GroupKey, Group]]) -> dict[str, Any]:
+def _samples(listed: Sequence[tuple[GroupKey, LetterGroup]]) -> dict[str, Any]:
     columns = [
         ("group", "Group", "integer"),
         ("topic", "Topic", "string"),
@@ -192,7 +194,7 @@ def _samples(listed: Sequence[tuple[GroupKey, Group]]) -> dict[str, Any]:
     return table("samples", "Samples", columns, rows)
 
 
-def _positions(listed: Sequence[tuple[GroupKey, Group]]) -> dict[str, Any]:
+def _positions(listed: Sequence[tuple[GroupKey, LetterGroup]]) -> dict[str, Any]:
     rows = [*position_rows(listed)]
     title = "Positions"
     if len(rows) > POSITIONS_SHOWN:

@@ -53,7 +53,7 @@ class GroupKey(NamedTuple):
 
 
 @dataclass(slots=True)
-class Group:
+class LetterGroup:
     """The letters of a group. ``positions``: ledger, first and last entry, and the indexes in a batch of one entry
     where other messages of that batch are in other groups."""
 
@@ -64,7 +64,7 @@ class Group:
     samples: list[dict[str, Any]] = field(default_factory=list)
     positions: list[list[Any]] = field(default_factory=list)
 
-    def add(self, other: "Group") -> None:
+    def add(self, other: "LetterGroup") -> None:
         """Add the letters of a later range."""
         self.count += other.count
         self.size += other.size
@@ -99,9 +99,11 @@ def add_position(positions: list[list[Any]], position: list[Any]) -> None:
     positions.append([ledger_id, first, last, indexes])
 
 
-def groups_of(batches: Iterable[pa.RecordBatch]) -> tuple[dict[GroupKey, Group], dict[str, int]]:
+def groups_of(
+    batches: Iterable[pa.RecordBatch],
+) -> tuple[dict[GroupKey, LetterGroup], dict[str, int]]:
     """Return the groups of a range's messages in topic order, and how many entries could not be read by reason."""
-    groups: dict[GroupKey, Group] = {}
+    groups: dict[GroupKey, LetterGroup] = {}
     unread: dict[str, int] = {}
     entry: list[tuple[GroupKey, int]] = []
     place = (-1, -1)
@@ -117,12 +119,12 @@ def groups_of(batches: Iterable[pa.RecordBatch]) -> tuple[dict[GroupKey, Group],
             if key not in groups and len(groups) >= GROUPS_MAX:
                 key = key._replace(reason=MANY, shape="")
             entry.append((key, row["batch_index"]))
-            _add(groups.setdefault(key, Group()), row)
+            _add(groups.setdefault(key, LetterGroup()), row)
     _close_entry(groups, place, entry)
     return groups, unread
 
 
-def _add(group: Group, row: Mapping[str, Any]) -> None:
+def _add(group: LetterGroup, row: Mapping[str, Any]) -> None:
     at_ms, chunk = row["publish_ms"], row["chunk_id"]
     if row["encrypted"]:
         group.count += row["batch_size"]
@@ -136,7 +138,9 @@ def _add(group: Group, row: Mapping[str, Any]) -> None:
 
 
 def _close_entry(
-    groups: dict[GroupKey, Group], place: tuple[int, int], entry: Sequence[tuple[GroupKey, int]]
+    groups: dict[GroupKey, LetterGroup],
+    place: tuple[int, int],
+    entry: Sequence[tuple[GroupKey, int]],
 ) -> None:
     """Note the position of an entry in the groups of its messages."""
     ledger_id, entry_id = place
@@ -245,29 +249,29 @@ def sample_of(row: Mapping[str, Any]) -> dict[str, Any]:
 # Transfer from tasks
 
 
-def encoded(groups: Mapping[GroupKey, Group], unread: Mapping[str, int]) -> str:
+def encoded(groups: Mapping[GroupKey, LetterGroup], unread: Mapping[str, int]) -> str:
     return json.dumps([[[list(key), group.as_list()] for key, group in groups.items()], unread])
 
 
-def combined(texts: Iterable[str]) -> tuple[dict[GroupKey, Group], dict[str, int]]:
+def combined(texts: Iterable[str]) -> tuple[dict[GroupKey, LetterGroup], dict[str, int]]:
     """Return the groups of all tasks, whose texts are given in topic order."""
-    groups: dict[GroupKey, Group] = {}
+    groups: dict[GroupKey, LetterGroup] = {}
     unread: dict[str, int] = {}
     for text in texts:
         parts, missing = json.loads(text)
         for key, group in parts:
-            groups.setdefault(GroupKey(*key), Group()).add(Group(*group))
+            groups.setdefault(GroupKey(*key), LetterGroup()).add(LetterGroup(*group))
         for reason, entries in missing.items():
             unread[reason] = unread.get(reason, 0) + entries
     return groups, unread
 
 
-def ranked(groups: Mapping[GroupKey, Group]) -> list[tuple[GroupKey, Group]]:
+def ranked(groups: Mapping[GroupKey, LetterGroup]) -> list[tuple[GroupKey, LetterGroup]]:
     """Return the groups with most letters first."""
     return sorted(groups.items(), key=lambda item: (-item[1].count, item[0]))
 
 
-def position_rows(groups: Sequence[tuple[GroupKey, Group]]) -> Iterator[list[Any]]:
+def position_rows(groups: Sequence[tuple[GroupKey, LetterGroup]]) -> Iterator[list[Any]]:
     """Yield a row for each range of positions: number of the group, topic, ledger, first and last entry, indexes."""
     for number, (key, group) in enumerate(groups, start=1):
         for ledger_id, first, last, indexes in group.positions:

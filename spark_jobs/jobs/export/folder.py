@@ -41,7 +41,7 @@ class ExportState:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFiles:
     """Files and rows of one range, and the entries that could not be read."""
 
     files: list[str]
@@ -89,7 +89,7 @@ def commit(
     folder: Path,
     state: ExportState,
     positions: Mapping[str, tuple[int, int]],
-    written: Sequence[Written],
+    written: Sequence[WrittenFiles],
 ) -> None:
     """Commit the files of a batch, with which ``positions`` are reached."""
     state.positions |= positions

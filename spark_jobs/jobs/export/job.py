@@ -14,7 +14,7 @@ from spark_jobs.jobs.export import EXPORT
 from spark_jobs.jobs.export.folder import (
     STAGED,
     ExportState,
-    Written,
+    WrittenFiles,
     commit,
     left,
     opened,
@@ -89,7 +89,7 @@ def _written(
     part: Sequence[LedgerRange],
     columns: tuple[str, ...],
     staged: Path,
-) -> list[Written]:
+) -> list[WrittenFiles]:
     """Write the ranges, one task for each; return what each wrote."""
 
     def of_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,7 +100,9 @@ def _written(
 
     tasks = spark.range(0, len(part), 1, len(part))
     rows = tasks.mapInArrow(of_tasks, "task bigint, written string").collect()
-    return [Written(**json.loads(row.written)) for row in sorted(rows, key=lambda row: row.task)]
+    return [
+        WrittenFiles(**json.loads(row.written)) for row in sorted(rows, key=lambda row: row.task)
+    ]
 
 
 def result_of(

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_jobs.jobs.export.folder import Written
+from spark_jobs.jobs.export.folder import WrittenFiles
 from spark_jobs.jobs.kit.messages import TRIMMED, arrow_schema, rows_of_range
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -22,7 +22,7 @@ UNKNOWN_DAY = "unknown"
 
 def write_range(
     options: Options, ledger_range: LedgerRange, columns: tuple[str, ...], staged: Path
-) -> Written:
+) -> WrittenFiles:
     """Write the messages of a range below ``staged``, one file for each day of publishing, and return what was
     written."""
     schema = arrow_schema(columns)
@@ -47,7 +47,7 @@ def write_range(
     finally:
         for writer in writers.values():
             writer.close()
-    return Written(sorted(files.values()), rows, unreadable, trimmed)
+    return WrittenFiles(sorted(files.values()), rows, unreadable, trimmed)
 
 
 def by_day(messages: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:

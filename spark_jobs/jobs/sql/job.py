@@ -18,7 +18,7 @@ from spark_jobs.jobs.kit.progress import READING, Progress, counted
 from spark_jobs.jobs.kit.selection import input_of, options_of
 from spark_jobs.jobs.kit.tables import summary, table
 from spark_jobs.jobs.sql import SQL
-from spark_jobs.jobs.sql.queries import SOURCE, Plan, check, for_spark, plan_of, tables_of
+from spark_jobs.jobs.sql.queries import SOURCE, QueryPlan, check, for_spark, plan_of, tables_of
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
@@ -62,7 +62,7 @@ def run(
             loaded = _loaded(options, tables, plan.columns, progress)
         except TooLargeError:
             why = f"the tables take more than {MEMORY_BYTES_MAX:,} bytes of the worker's memory"
-            plan = Plan("spark", why, plan.columns)
+            plan = QueryPlan("spark", why, plan.columns)
         else:
             # Imported late: Spark's Python loads this module and needs no DuckDB.
             from spark_jobs.jobs.sql.duck import run_query
@@ -180,7 +180,7 @@ def _frame(
 
 def result_of(
     answer: pa.Table,
-    plan: Plan,
+    plan: QueryPlan,
     explained: str,
     parameters: Mapping[str, Any],
     tables: Mapping[str, Sequence[LedgerRange]],

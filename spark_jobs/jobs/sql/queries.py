@@ -20,7 +20,7 @@ _START = re.compile(r"\s*(SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
 _REFLECTION = re.compile(r"\b(try_reflect|reflect|java_method)\b", re.IGNORECASE)
 
 
-class Plan(NamedTuple):
+class QueryPlan(NamedTuple):
     """The engine of a query, the reason for it, and the columns to build."""
 
     engine: str
@@ -49,7 +49,7 @@ def tables_of(
     return tables
 
 
-def plan_of(query: str, wanted: str, tables: Mapping[str, Sequence[LedgerRange]]) -> Plan:
+def plan_of(query: str, wanted: str, tables: Mapping[str, Sequence[LedgerRange]]) -> QueryPlan:
     """Return how a query is run; ``wanted`` is an engine, or auto."""
     ranges = [ledger_range for several in tables.values() for ledger_range in several]
     entries = sum(ledger_range.entries for ledger_range in ranges)
@@ -58,10 +58,14 @@ def plan_of(query: str, wanted: str, tables: Mapping[str, Sequence[LedgerRange]]
     limits = f"{SMALL_ENTRIES:,} entries and {SMALL_BYTES:,} bytes"
     columns = columns_of(query)
     if wanted != "auto":
-        return Plan(wanted, f"it was chosen by the parameter engine; {amount}", columns)
+        return QueryPlan(wanted, f"it was chosen by the parameter engine; {amount}", columns)
     if entries <= SMALL_ENTRIES and size <= SMALL_BYTES:
-        return Plan("duckdb", f"{amount}, at most {limits} fit into the worker's memory", columns)
-    return Plan("spark", f"{amount}, more than the {limits} that are read in the worker", columns)
+        return QueryPlan(
+            "duckdb", f"{amount}, at most {limits} fit into the worker's memory", columns
+        )
+    return QueryPlan(
+        "spark", f"{amount}, more than the {limits} that are read in the worker", columns
+    )
 
 
 def columns_of(query: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from spark_jobs.jobs.export import writing
 from spark_jobs.jobs.export.folder import (
     STAGED,
     ExportState,
-    Written,
+    WrittenFiles,
     commit,
     left,
     opened,
@@ -43,7 +43,7 @@ def planned(entries: int, step: int) -> list[LedgerRange]:
     ]
 
 
-def written(staged: Path, ledger_range: LedgerRange) -> Written:
+def written(staged: Path, ledger_range: LedgerRange) -> WrittenFiles:
     """Write a range as a task does, its first half on one day and the rest on another."""
     ids = [(ledger_range.ledger_id, e) for e in range(ledger_range.first, ledger_range.last + 1)]
     files = []
@@ -56,7 +56,7 @@ def written(staged: Path, ledger_range: LedgerRange) -> Written:
                 staged / name,
             )
             files.append(name)
-    return Written(files, len(ids), 0, 0)
+    return WrittenFiles(files, len(ids), 0, 0)
 
 
 def export(folder: Path, ranges: Sequence[LedgerRange]) -> None:

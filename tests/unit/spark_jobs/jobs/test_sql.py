@@ -14,7 +14,7 @@ from spark_jobs.jobs.sql.job import cell, result_of, shown, with_text
 from spark_jobs.jobs.sql.queries import (
     SMALL_ENTRIES,
     TABLE_COLUMNS,
-    Plan,
+    QueryPlan,
     check,
     columns_of,
     confined,
@@ -168,7 +168,7 @@ def test_any_value_is_a_cell(value: Any, expected: Any) -> None:
 
 
 def test_the_result_says_the_engine_and_whether_there_is_more() -> None:
-    plan = Plan("duckdb", "it is small", ("key",))
+    plan = QueryPlan("duckdb", "it is small", ("key",))
     answer = pa.table([[1, 2], [b"x", None]], names=["n", "n"])
     result = result_of(answer, plan, "SCAN", {"topic": "t"}, {"topic": [ranges("t")]}, more=True)
     assert result["conclusions"] == [
