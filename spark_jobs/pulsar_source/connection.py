@@ -110,10 +110,3 @@ def link_to(stores: StoreUrls) -> Link:
                 link.close()
             link = _links[key] = Link(stores)
         return link
-
-
-def close_links() -> None:
-    """Close this process's connections."""
-    with _lock:
-        for key in [key for key in _links if key[0] == os.getpid()]:
-            _links.pop(key).close()
