@@ -46,6 +46,7 @@ from gateway.sign_in import SignInSettings
 DAYS_MAX = 36_500
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+OUTPUT_SCHEMES = ("file", "s3", "gs", "abfs", "abfss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,11 @@ class Environment:
     spark_pages_url: str = text(
         "", "Spark's own pages, to which superusers are led from the log of a run; empty: none"
     )
+    output_url: str = text(
+        "",
+        "where the files of analyses that succeeded are also written: a folder as file:///, s3://, gs:// or abfss://; "
+        "empty: nowhere",
+    )
     runs_max: int = count(
         1_000, "finished runs that are kept with their files, the newest; 0: no limit"
     )
@@ -145,6 +151,10 @@ class Environment:
         except ValueError as error:
             rule = "must be addresses or networks with commas between"
             raise SettingsError(f"trusted_proxies {rule}: {error}") from error
+        scheme = self.output_url.partition("://")[0]
+        if self.output_url and scheme not in OUTPUT_SCHEMES:
+            rule = f"must be a URL of {', '.join(OUTPUT_SCHEMES)}"
+            raise SettingsError(f"output_url {rule}, not {self.output_url!r}")
         self.further_clusters()
         for origin in self.origins:
             if origin != "null" and not _ORIGIN.fullmatch(origin):

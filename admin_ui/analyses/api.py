@@ -174,7 +174,7 @@ class LaunchingView(JobsView, InstanceView):
 
 
 class EstimateView(LaunchingView):
-    """What a run would read: answered to those who may launch it."""
+    """Amounts that a run would read, for those who may launch it."""
 
     body = shapes.EstimateRequest
     reading_methods = frozenset({"POST"})
@@ -295,7 +295,7 @@ class CancelRunView(JobsView):
 
 
 class PinView(JobsView):
-    """Whether a run is pinned to what it reads, and kept."""
+    """The pin of a run to what it reads, which keeps it."""
 
     write_rights = AUTHENTICATED
     calls = {

@@ -100,7 +100,7 @@ def from_earlier_runs(
     *, analysis: str, cluster: str, target: str, amount: dict[str, Any]
 ) -> dict[str, Any]:
     """Return how many messages the target has and how many seconds the run takes, by earlier runs; None where no run
-    tells.
+    has it.
 
     Messages: by the messages per entry of the target's last run. Seconds: by the rate of the last runs of the analysis,
     and at least as long as the shortest.

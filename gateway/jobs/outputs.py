@@ -14,6 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
+from gateway.jobs import destinations
 from gateway.jobs.models import JobRun, RunState
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,9 @@ def discard(run: JobRun) -> None:
     succeeded = JobRun.objects.filter(id=run.id, attempt=run.attempt, state=RunState.SUCCEEDED)
     if not succeeded.exists():
         _remove(directory_of(run))
+        if settings.ENVIRONMENT.output_url:
+            attempts = range(run.attempt, run.attempt + 1)
+            destinations.remove(settings.ENVIRONMENT.output_url, run, attempts)
 
 
 def sweep() -> list[str]:
@@ -104,6 +108,8 @@ def prune(*, days: int, runs_max: int, now_ms: int) -> list[str]:
         # Files before the row: a crash then leaves a row without files, which the next call deletes.
         _remove(directory_of(run))
         _remove(root() / run.id)
+        if run.output_url:
+            destinations.remove(run.output_url.rpartition("/")[0], run, range(1, run.attempt + 1))
     JobRun.objects.filter(id__in=pruned, state__in=OVER, pinned=False).delete()
     return sorted(pruned)
 

@@ -360,7 +360,13 @@ def report_partial(*, run: JobRun, result: Mapping[str, Any]) -> None:
 
 
 def finish(
-    *, run: JobRun, state: RunState, error: str = "", result: Any = None, downloads: Any = ()
+    *,
+    run: JobRun,
+    state: RunState,
+    error: str = "",
+    result: Any = None,
+    downloads: Any = (),
+    output_url: str = "",
 ) -> RunState | None:
     """Close a run and return its final state; None, without a change, when it belongs to another attempt or is over.
 
@@ -373,6 +379,7 @@ def finish(
         "error": error[:ERROR_CHARACTERS_MAX],
         "result": result,
         "downloads": list(downloads),
+        "output_url": output_url,
     }
     if state is RunState.SUCCEEDED:
         changes |= {"stage": state.value, "done": F("total"), "partial": None}

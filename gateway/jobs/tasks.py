@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from engine.base.tasks import contained
 from engine.net.service_manager import notices
 from gateway.celery import app
-from gateway.jobs import outputs, schedules, services, spark
+from gateway.jobs import destinations, outputs, schedules, services, spark
 from gateway.jobs.models import JobRun, RunState
 from gateway.jobs.owners import check_owner
 from gateway.services.clock import now_ms
@@ -73,7 +73,10 @@ def _attempt(run: JobRun, heartbeat: "_Heartbeat") -> None:
         directory = outputs.create(run)
         result = spark.run_analysis(run, directory, _Progress(run, heartbeat))
         downloads = outputs.seal(directory)
-        _close(run, heartbeat, RunState.SUCCEEDED, result=result, downloads=downloads)
+        outcome: dict[str, Any] = {"result": result, "downloads": downloads}
+        if url := settings.ENVIRONMENT.output_url:
+            outcome["output_url"] = destinations.publish(url, run, directory, result)
+        _close(run, heartbeat, RunState.SUCCEEDED, **outcome)
     except DatabaseError:
         raise
     except Exception as error:

@@ -402,6 +402,7 @@ def _prepare_folders(options: plan.InstanceOptions, children: Sequence[plan.Chil
         (data_dir / name).mkdir(parents=True, exist_ok=True)
     (data_dir / "spark" / "tmp").mkdir(exist_ok=True)
     (data_dir / "log4j2.properties").write_text(plan.LOG4J)
+    (data_dir / plan.FAIR_FILE).write_text(plan.FAIR)
     if options.metadata == "zookeeper":
         _prepare_zookeeper(options, children)
 

@@ -18,7 +18,14 @@ CLUSTERS = "clusters.json"
 """File with the names of the clusters of an instance that has several."""
 OWN_PATHS = (
     *("zookeeper*", "metadata*", "redis", "spark", "logs", "runs", "java", "bookie-*"),
-    *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties", "internal-token"),
+    *(
+        "console.sqlite3*",
+        "history.sqlite3*",
+        "*.lock",
+        "log4j2.properties",
+        "fairscheduler.xml",
+        "internal-token",
+    ),
     *("set-up-code", "secure", "secret_key*", "clusters", CLUSTERS, RESTORING, "control.sock"),
 )
 """Patterns of the files and folders that an instance creates in its data folder."""

@@ -69,6 +69,15 @@ SECURE_PORTS = frozenset({"BROKER_TLS", "BROKER_HTTP_TLS", "HTTPS"})
 LISTENER, HTTPS_LISTENER = "{listener}", "{https listener}"
 """Words of a command line that stand for the descriptors of listening sockets."""
 ANALYSES = "analyses"
+FAIR_FILE = "fairscheduler.xml"
+FAIR = """<?xml version="1.0"?>
+<allocations>
+  <pool name="default">
+    <schedulingMode>FAIR</schedulingMode>
+  </pool>
+</allocations>
+"""
+"""Spark's pools: analyses are all of the default one, whose jobs would wait for each other without this file."""
 """Function that an instance lacks without Redis, the worker or Spark."""
 
 
@@ -472,7 +481,8 @@ def _worker(
     options: InstanceOptions, redis_port: int, gateways: Sequence[str], env: Mapping[str, str]
 ) -> Child:
     """Return the worker, which needs the console's database, created by a gateway."""
-    argv = (*PYTHON, "gateway.worker")
+    at_once = options.settings.instance.analyses_at_once
+    argv = (*PYTHON, "gateway.worker", "--concurrency", str(at_once))
     password_file = None
     if options.secure:
         password_file = options.secure.redis_password
@@ -565,9 +575,10 @@ def _spark(options: InstanceOptions, port: int, shared: Mapping[str, str]) -> Ch
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": (data / FAIR_FILE).absolute().as_uri(),
         # The results are small; Spark's default of two hundred tasks would cost more than the work itself.
         "spark.sql.shuffle.partitions": "4",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": f"{options.settings.instance.spark_memory_mb}m",
     }
     argv = (
         *(*PYTHON, "gateway.standalone.spark", "--master", "local[2]"),

@@ -40,6 +40,10 @@ class InstanceSettings:
     gateway_http_port: int | None = _port(
         "GATEWAY_HTTP", "each of several gateways' own; the next ones follow"
     )
+    analyses_at_once: int = count(2, "analyses that a worker runs at the same time", low=1, high=64)
+    spark_memory_mb: int = count(
+        1024, "memory of Spark's Java, beside that of its Python", low=512, high=1_048_576
+    )
     gateways: int = count(1, "gateways behind http_port", low=1, high=GATEWAYS_MAX)
 
     def ports(self) -> dict[str, int]:
