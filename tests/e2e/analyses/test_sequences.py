@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
 
-from tests.support.analyses.runs import Answer
+from spark_jobs.catalogue import ANALYSES
+from tests.support.analyses.runs import Answer, Shown
 from tests.support.analyses.topics_with_answers import faulty_sequences, hostile, publish
+from tests.support.instance import Instance
 
 Run = Callable[..., Answer]
 TOPIC = "persistent://public/default/sequences-"
@@ -66,3 +69,26 @@ def test_hostile_messages_break_none(client: pulsar.Client, run: Run, tmp_path: 
     assert alone.figure("other_missing") == alone.figure("other_extra") == 0
     audit = run("replication-audit", topic=answer.topic)
     assert audit.figure("arrived") == 0
+
+
+@pytest.mark.timeout(300)
+def test_an_audit_looks_for_each_message_in_the_other_cluster(
+    client: pulsar.Client, spark: Any, instance: Instance, tmp_path: Path
+) -> None:
+    topic = f"{TOPIC}audited"
+    publish(client, topic, [(str(number).encode(), {}) for number in range(50)])
+    # The other cluster is the same one here, so that every message is its own copy.
+    url = f"zk:127.0.0.1:{instance.ports['ZOOKEEPER']}"
+    result = ANALYSES["replication-audit"].load()(
+        spark,
+        {"topic": topic, "other_cluster": "east", "samples": 5, "settle_ms": 0, "last_entries": 0},
+        {"metadata.url": url, "other.metadata.url": url},
+        progress=Shown(),
+        output_dir=tmp_path,
+    )
+    answer = Answer(result, Shown(), tmp_path)
+    assert answer.figure("compared") == 50
+    assert [answer.figure(kind) for kind in ("missing", "doubled", "reordered")] == [0, 0, 0]
+    assert answer.conclusions[0] == (
+        "The copy of 50 messages published in this cluster is complete, without doubles and in order."
+    )
