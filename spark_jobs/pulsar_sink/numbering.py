@@ -1,4 +1,4 @@
-"""Producer names and sequence ids by which a task that runs again repeats no message. Pure.
+"""Producer names and sequence ids by which a task that runs again repeats no message (Q4). Pure.
 
 The rows of a task are numbered in their order, from 0 in each topic partition. The sequence id of row n of batch b is
 b·2³² + n, under a producer name that belongs to one partition of one query. The broker's deduplication keeps the

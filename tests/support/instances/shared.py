@@ -53,6 +53,7 @@ LIFE_FOLDER = "tests/e2e/life/"
 """Browser tests of an instance with traffic; all others of ``tests/e2e`` use an instance without."""
 SPARK_FILES = (
     "tests/e2e/test_newcomer.py",
+    "tests/e2e/test_spark_sink.py",
     "tests/e2e/test_spark_source.py",
     "tests/e2e/test_wire.py",  # it opens the pages of analyses, which start Spark
 )

@@ -200,6 +200,17 @@ EDITS = (
         "Q3",
     ),
     Edit(
+        "an-older-batch-counts-as-stored",
+        "spark_jobs/pulsar_sink/numbering.py::TaskNumbers.stored_rows",
+        "rows > ROWS_MAX",
+        "False",
+        (
+            "unit/spark_jobs/sink/test_numbering.py::"
+            "test_a_batch_older_than_a_stored_one_is_refused_instead_of_left_out",
+        ),
+        "Q4",
+    ),
+    Edit(
         "a-worker-is-not-seen-again-after-an-unexpected-error",
         "gateway/jobs/tasks.py::_renew_worker_key_for_ever",
         "except Exception as error:",
