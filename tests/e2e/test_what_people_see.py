@@ -56,6 +56,7 @@ PATHS = {
     "/analyses": "/analyses",
     "/analyses/$template/new": "/analyses/topic-profile/new?topic={name}",
     "/analyses/runs/$id": "/analyses/runs/{run}",
+    "/analyses/runs/$id/compare/$other": "/analyses/runs/{run}/compare/{run}",
     "/account": "/account",
     "/people": "/people",
     "/people/$name": "/people/{person}",

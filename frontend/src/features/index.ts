@@ -3,7 +3,7 @@ import { cluster, root } from "../shared/roots";
 import { topicPage } from "../shared/topic/route";
 import { accessTab, roleRoutes, roles } from "./access";
 import { accountRoute } from "./account";
-import { analyses, analysesRoute, launchRoute, runRoute } from "./analyses";
+import { analyses, analysesRoute, compareRoute, launchRoute, runRoute } from "./analyses";
 import { audit, auditRoutes } from "./audit";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
@@ -45,6 +45,7 @@ export const routeTree = root.addChildren([
   analysesRoute,
   launchRoute,
   runRoute,
+  compareRoute,
   accountRoute,
   ...peopleRoutes,
   payloadsRoute,

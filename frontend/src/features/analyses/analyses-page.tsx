@@ -5,34 +5,34 @@ import type { Analysis, Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { age, count, dateTime, duration } from "../../lib/format";
+import { analysesQuery, givenAt, grouped, kindOf, nameOf, type Place } from "../../shared/analyses/catalogue";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { LaunchForm } from "./launch-page";
-import { analysesQuery, RUNS_PER_PAGE, runsQuery } from "./queries";
+import { RUNS_PER_PAGE, runsQuery } from "./queries";
 import { elapsedOf, shareOf, toneOfRun } from "./run-state";
 import { SparkOffer } from "./spark-offer";
-import { TopicName } from "./target";
+import { TargetName } from "./target";
 
 const route = getRouteApi("/analyses");
 
 export function AnalysesPage() {
   useTitle("Analyses");
-  const { topic, analysis, page = 1 } = route.useSearch();
+  const { analysis, page = 1, ...place } = route.useSearch();
   const catalogue = useQuery(analysesQuery);
-  // Nothing to choose from: a user who comes from a topic sees the form at once, above that topic's runs.
-  const only = topic && catalogue.data?.length === 1 ? catalogue.data[0] : undefined;
+  const kind = kindOf(place);
   return (
     <Page>
       <PageHead title="Analyses">
-        {topic && (
+        {kind !== "cluster" && (
           <p className={styles.scope}>
-            For <TopicName name={topic} />
+            For {kind} <TargetName kind={kind} name={nameOf(place)} />
+            {place.subscription && <>, subscription {place.subscription}</>}
             <Link to="/analyses" className={styles.clear}>
-              Show all topics
+              Show all analyses
             </Link>
           </p>
         )}
@@ -46,59 +46,77 @@ export function AnalysesPage() {
       )}
       <SparkOffer />
       {catalogue.isPending && <Loading label="Loading the catalogue" rows={3} />}
-      {only ? (
-        <LaunchForm key={topic} analysis={only} given={{ topic }} title={only.title} />
-      ) : (
-        catalogue.data && <Catalogue analyses={catalogue.data} topic={topic} />
-      )}
-      <History topic={topic} analysis={analysis} page={page} />
+      {catalogue.data && <Catalogue analyses={catalogue.data} place={place} />}
+      <History target={nameOf(place) || undefined} analysis={analysis} page={page} />
     </Page>
   );
 }
 
-function Catalogue({ analyses, topic }: { analyses: Analysis[]; topic: string | undefined }) {
-  const navigate = useNavigate();
-  if (analyses.length === 0)
+function Catalogue({ analyses, place }: { analyses: Analysis[]; place: Place }) {
+  const kind = kindOf(place);
+  const groups = grouped(analyses, kind === "cluster" ? null : kind);
+  if (groups.length === 0)
     return (
       <Panel title="Catalogue">
-        <Empty title="No analysis is installed" />
+        <Empty
+          title={analyses.length === 0 ? "No analysis is installed" : `No analysis can read a ${kind}`}
+        />
       </Panel>
     );
   return (
-    <ul className={styles.catalogue}>
-      {analyses.map((analysis) => (
-        <li key={analysis.name} className={styles.card}>
-          <h2>{analysis.title}</h2>
-          <p>{analysis.question}</p>
-          <Button
-            aria-label={`Choose ${analysis.title}`}
-            onClick={() =>
-              navigate({
-                to: "/analyses/$template/new",
-                params: { template: analysis.name },
-                search: { topic },
-              })
-            }
-          >
-            Choose
-          </Button>
-        </li>
+    <>
+      {groups.map(([title, members]) => (
+        <section key={title} className={styles.group} aria-label={title}>
+          <h2>{title}</h2>
+          <ul className={styles.catalogue}>
+            {members.map((analysis) => (
+              <Card key={analysis.name} analysis={analysis} place={place} />
+            ))}
+          </ul>
+        </section>
       ))}
-    </ul>
+    </>
+  );
+}
+
+function Card({ analysis, place }: { analysis: Analysis; place: Place }) {
+  const navigate = useNavigate();
+  const { name, title, question, targets } = analysis;
+  return (
+    <li className={styles.card}>
+      <h3>{title}</h3>
+      <p>{question}</p>
+      <footer>
+        <Button
+          size="compact-sm"
+          aria-label={`Choose ${title}`}
+          onClick={() =>
+            navigate({
+              to: "/analyses/$template/new",
+              params: { template: name },
+              search: givenAt(place, analysis),
+            })
+          }
+        >
+          Choose
+        </Button>
+        <small>{`Reads a ${targets.join(", ").replace(/, (?=[^,]*$)/, " or ")}`}</small>
+      </footer>
+    </li>
   );
 }
 
 function History({
-  topic,
+  target,
   analysis,
   page,
 }: {
-  topic: string | undefined;
+  target: string | undefined;
   analysis: string | undefined;
   page: number;
 }) {
   const runs = useQuery({
-    ...runsQuery({ target: topic, analysis, page }),
+    ...runsQuery({ target, analysis, page }),
     placeholderData: keepPreviousData,
   });
   const now = useServerNow();
@@ -145,7 +163,7 @@ function History({
           rowKey={(run) => run.id}
           empty={
             <Empty title="No run yet">
-              {topic ? "This topic has not been analysed." : "Choose an analysis above."}
+              {target ? "It has not been analysed yet." : "Choose an analysis above."}
             </Empty>
           }
           columns={[
@@ -162,7 +180,7 @@ function History({
               key: "target",
               header: "Target",
               grow: true,
-              cell: (run) => <TopicName name={run.target || "—"} />,
+              cell: (run) => <TargetName kind={run.kind} name={run.target} />,
             },
             { key: "state", header: "State", cell: (run) => <RunBadge run={run} /> },
             {

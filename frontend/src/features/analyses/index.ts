@@ -1,11 +1,12 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
+import { analysesQuery, placeSearch } from "../../shared/analyses/catalogue";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
 import { AnalysesIcon } from "../../ui/icons";
-import { analysesQuery, runQuery } from "./queries";
+import { runQuery } from "./queries";
 
 const page = z.catch(
   z.optional(z.coerce.number().check(z.int(), z.minimum(2), z.maximum(100_000))),
@@ -15,7 +16,7 @@ const page = z.catch(
 export const analysesRoute = createRoute({
   getParentRoute: () => root,
   path: "/analyses",
-  validateSearch: z.object({ topic: searchText, analysis: searchText, page }),
+  validateSearch: z.extend(placeSearch, { analysis: searchText, page }),
   loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
   component: lazyPage(() => import("./analyses-page"), "AnalysesPage"),
 });
@@ -23,7 +24,7 @@ export const analysesRoute = createRoute({
 export const launchRoute = createRoute({
   getParentRoute: () => root,
   path: "/analyses/$template/new",
-  validateSearch: z.object({ topic: searchText, from: searchText }),
+  validateSearch: z.extend(placeSearch, { from: searchText }),
   loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
   component: lazyPage(() => import("./launch-page"), "LaunchPage"),
 });
@@ -33,6 +34,12 @@ export const runRoute = createRoute({
   path: "/analyses/runs/$id",
   loader: ({ context, params }) => void context.queries.prefetchQuery(runQuery(params.id)),
   component: lazyPage(() => import("./run-page"), "RunPage"),
+});
+
+export const compareRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/analyses/runs/$id/compare/$other",
+  component: lazyPage(() => import("./compare-page"), "ComparePage"),
 });
 
 export const analyses: Place = {

@@ -1,17 +1,26 @@
+import { NativeSelect } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useDeferredValue, useMemo, useRef, useState } from "react";
 import type { Analysis } from "../../api/types";
 import { ApiError, failureOf } from "../../lib/errors";
 import { useWhyNot } from "../../shared/access/may";
+import { analysesQuery, givenAt, isTarget, type Kind } from "../../shared/analyses/catalogue";
 import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { analysesQuery, runQuery, startRun, topicNamesQuery } from "./queries";
-import { type FormValues, fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
+import { runQuery, scopeNamesQuery, startRun, topicNamesQuery } from "./queries";
+import {
+  type Field,
+  type FormValues,
+  fieldsOf,
+  initialValues,
+  toParameters,
+  validate,
+} from "./schema-fields";
 import { SchemaForm } from "./schema-form";
 import { SparkOffer } from "./spark-offer";
 import { placeOfTarget } from "./target";
@@ -20,26 +29,23 @@ const route = getRouteApi("/analyses/$template/new");
 
 export function LaunchPage() {
   const { template } = route.useParams();
-  const { topic, from } = route.useSearch();
+  const { from, ...place } = route.useSearch();
   const catalogue = useQuery(analysesQuery);
   const earlier = useQuery({ ...runQuery(from ?? ""), enabled: from !== undefined });
   const analysis = catalogue.data?.find((each) => each.name === template);
   const title = analysis?.title ?? template;
   useTitle(`New: ${title}`);
-  const given = useMemo(
-    () => ({
-      ...(earlier.data?.analysis === template ? earlier.data.parameters : {}),
-      ...(topic ? { topic } : {}),
-    }),
-    [earlier.data, template, topic],
-  );
+  const given = {
+    ...(earlier.data?.analysis === template ? earlier.data.parameters : {}),
+    ...(analysis ? givenAt(place, analysis) : {}),
+  };
   const ready = catalogue.data && (from === undefined || !earlier.isPending);
   return (
     <Page shape="narrow">
       <PageHead
         crumbs={
           <Crumb>
-            <Link to="/analyses" search={{ topic }}>
+            <Link to="/analyses" search={place}>
               Analyses
             </Link>
           </Crumb>
@@ -74,20 +80,13 @@ export function LaunchPage() {
 }
 
 /** An analysis to be filled in and started. */
-export function LaunchForm({
-  analysis,
-  given,
-  title = "Parameters",
-}: {
-  analysis: Analysis;
-  given: Record<string, unknown>;
-  title?: string;
-}) {
+export function LaunchForm({ analysis, given }: { analysis: Analysis; given: Record<string, unknown> }) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
-  const fields = useMemo(() => fieldsOf(analysis.parameters), [analysis]);
-  const [values, setValues] = useState<FormValues>(() => initialValues(fields, given));
+  const [kind, setKind] = useState<Kind>(() => firstKind(analysis, given));
+  const fields = useMemo(() => fieldsFor(analysis, kind), [analysis, kind]);
+  const [values, setValues] = useState<FormValues>(() => initialValues(fieldsOf(analysis.parameters), given));
   const [tried, setTried] = useState(false);
   const launch = useMutation({
     mutationFn: () => startRun(analysis.name, toParameters(fields, values)),
@@ -96,13 +95,13 @@ export function LaunchForm({
       navigate({ to: "/analyses/runs/$id", params: { id: run.id } });
     },
   });
-  const topicField = fields.find((field) => field.schema.format === "topic");
-  const names = useTopicNames(topicField ? String(values[topicField.name] ?? "").trim() : "");
-  const [kind, target] = targetOf(analysis, values);
+  const target = kind === "cluster" ? "" : String(values[kind] ?? "").trim();
+  const suggestions = useSuggestions(fields, values);
   // A name that is being typed is not asked about.
-  const isTarget = target === "" ? kind === "cluster" : target === given[kind] || names.includes(target);
-  const whyNot = useWhyNot(useCluster(), placeOfTarget(kind, target), isTarget);
-  const why = isTarget ? whyNot("startRun") : null;
+  const isSettled =
+    kind === "cluster" || (target !== "" && (target === given[kind] || suggestions[kind]?.includes(target)));
+  const whyNot = useWhyNot(useCluster(), placeOfTarget(kind, target), isSettled === true);
+  const why = isSettled ? whyNot("startRun") : null;
   const problems = validate(fields, values);
   const refused = launch.error instanceof ApiError && launch.error.field ? launch.error : null;
   const refusedField = refused && fields.find((field) => refused.field?.split(".").includes(field.name));
@@ -120,14 +119,27 @@ export function LaunchForm({
   };
 
   return (
-    <Panel title={title}>
+    <Panel title="Parameters">
       <form ref={form} onSubmit={submit} noValidate className={styles.form}>
         <p className={styles.about}>{analysis.question}</p>
+        {analysis.targets.length > 1 && (
+          <NativeSelect
+            label="What to read"
+            className={styles.short}
+            value={kind}
+            data={analysis.targets.map((target) => ({
+              value: target,
+              label: KINDS[target as Kind] ?? target,
+            }))}
+            disabled={launch.isPending}
+            onChange={(event) => setKind(event.currentTarget.value as Kind)}
+          />
+        )}
         <SchemaForm
           fields={fields}
           values={values}
           problems={shown}
-          suggestions={topicField ? { [topicField.name]: names } : {}}
+          suggestions={suggestions}
           disabled={launch.isPending}
           onChange={(name, value) => {
             setValues((before) => ({ ...before, [name]: value }));
@@ -152,13 +164,23 @@ export function LaunchForm({
   );
 }
 
-/** Kind and name of what the form selects so far: the cluster, if it is a target, unless something else is named. */
-function targetOf({ targets }: Analysis, values: FormValues): [string, string] {
-  for (const kind of targets) {
-    const name = String(values[kind] ?? "").trim();
-    if (name !== "") return [kind, name];
-  }
-  return [targets.includes("cluster") ? "cluster" : (targets[0] ?? "cluster"), ""];
+const KINDS: Record<Kind, string> = {
+  topic: "One topic",
+  namespace: "A namespace",
+  tenant: "A tenant",
+  cluster: "The whole cluster",
+};
+
+/** The kind that the form begins with: of what is given, else the first of the analysis. */
+function firstKind({ targets }: Analysis, given: Record<string, unknown>): Kind {
+  return (targets.find((kind) => given[kind]) ?? targets[0] ?? "cluster") as Kind;
+}
+
+/** The fields of an analysis for one kind of target, whose name it needs. */
+function fieldsFor({ parameters }: Analysis, kind: Kind): Field[] {
+  return fieldsOf(parameters)
+    .filter(({ name }) => name === kind || !isTarget(name))
+    .map((field) => (field.name === kind ? { ...field, required: true, nullable: false } : field));
 }
 
 /** The error without the field's key before it: the message is shown at the field. */
@@ -166,12 +188,27 @@ function withoutField({ message, field }: ApiError): string {
   return field && message.startsWith(`${field}: `) ? message.slice(field.length + 2) : message;
 }
 
-/** Names to choose from while one is typed; none while nothing is. */
-function useTopicNames(text: string): string[] {
-  const found = useQuery({
-    ...topicNamesQuery(useCluster(), useDeferredValue(text)),
-    enabled: text !== "",
+/** Names to choose from while one is typed, by field; none while nothing is. */
+function useSuggestions(fields: readonly Field[], values: FormValues): Record<string, string[]> {
+  const cluster = useCluster();
+  const topicField = fields.find(({ schema }) => schema.format === "topic")?.name ?? "";
+  const scopeField = fields.find(({ name }) => name === "namespace" || name === "tenant")?.name ?? "";
+  const topic = useDeferredValue(String(values[topicField] ?? "").trim());
+  const scope = useDeferredValue(String(values[scopeField] ?? "").trim());
+  const topics = useQuery({
+    ...topicNamesQuery(cluster, topic),
+    enabled: topic !== "",
     placeholderData: keepPreviousData,
   });
-  return text === "" ? [] : (found.data ?? []);
+  const scopes = useQuery({
+    ...scopeNamesQuery(cluster, scope.replaceAll("/", " ")),
+    enabled: scope !== "",
+    placeholderData: keepPreviousData,
+  });
+  return {
+    ...(topic === "" ? {} : { [topicField]: topics.data ?? [] }),
+    ...(scope === ""
+      ? {}
+      : { [scopeField]: scopes.data?.[scopeField === "tenant" ? "tenants" : "namespaces"].names ?? [] }),
+  };
 }

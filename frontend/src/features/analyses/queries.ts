@@ -1,13 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import { pageCluster } from "../../api/page-cluster";
-import type { Analysis, Run, RunPage, SparkSetup } from "../../api/types";
-
-export const analysesQuery = queryOptions({
-  queryKey: ["analyses"],
-  queryFn: ({ signal }) => answerOf(api.GET("/api/v1/analyses", { signal })) as Promise<Analysis[]>,
-  staleTime: 60_000,
-});
+import type { Run, RunPage, SparkSetup } from "../../api/types";
 
 const INSTALLING_MS = 1_000;
 const ELSE_MS = 15_000;
@@ -91,6 +85,21 @@ export function topicNamesQuery(cluster: string, text: string) {
       );
       return page.rows.map((row) => row.name);
     },
+    gcTime: 30_000,
+  });
+}
+
+/** Tenants, and namespaces as tenant/namespace, that hold `text`. */
+export function scopeNamesQuery(cluster: string, text: string) {
+  return queryOptions({
+    queryKey: ["topics", { cluster }, "scope names", text],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/clusters/{cluster}/scopes", {
+          params: { path: { cluster }, query: given({ q: text, limit: SUGGESTED }) },
+          signal,
+        }),
+      ),
     gcTime: 30_000,
   });
 }

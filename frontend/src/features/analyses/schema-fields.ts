@@ -4,7 +4,19 @@ import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 // A form is a list of fields made from one object schema. The form holds the values that the controls
 // show (text and booleans); `toParameters` converts them into the JSON that is sent, so both are equal.
 
-export type FieldKind = "text" | "integer" | "number" | "boolean" | "choice" | "time" | "list" | "json";
+/** Format of a text of several lines. */
+const SQL = "sql";
+
+export type FieldKind =
+  | "text"
+  | "lines"
+  | "integer"
+  | "number"
+  | "boolean"
+  | "choice"
+  | "time"
+  | "list"
+  | "json";
 export type FormValue = string | boolean;
 export type FormValues = Record<string, FormValue>;
 
@@ -70,7 +82,7 @@ function kindOf(schema: JsonSchema): FieldKind {
     case "number":
       return "number";
     case "string":
-      return isTime(schema) ? "time" : "text";
+      return isTime(schema) ? "time" : schema.format === SQL ? "lines" : "text";
     case "array":
       return schema.items?.type === "string" && !schema.items.enum ? "list" : "json";
     default:
@@ -145,6 +157,7 @@ function check(field: Field, value: FormValue): string | null {
     case "json":
       return parses(value) ? null : "This is not valid JSON";
     case "text":
+    case "lines":
       return checkText(schema, value);
     default:
       return null;

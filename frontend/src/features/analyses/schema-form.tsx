@@ -76,15 +76,17 @@ function Control({ field, value, problem, suggestions, disabled, onChange }: Con
           onChange={(event) => onChange(event.currentTarget.value)}
         />
       );
+    case "lines":
     case "list":
     case "json":
       return (
         <Textarea
           {...common}
           autosize
-          minRows={2}
-          maxRows={8}
+          minRows={field.kind === "lines" ? 6 : 2}
+          maxRows={field.kind === "lines" ? 24 : 8}
           spellCheck={false}
+          classNames={field.kind === "lines" ? { input: "mono" } : {}}
           value={text}
           onChange={(event) => onChange(event.currentTarget.value)}
         />

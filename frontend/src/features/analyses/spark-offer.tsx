@@ -2,13 +2,14 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import type { SparkSetup } from "../../api/types";
 import { useWhyNot } from "../../shared/access/may";
+import { analysesQuery } from "../../shared/analyses/catalogue";
 import { useCluster } from "../../shared/topic-link";
 import { ActionButton } from "../../ui/action-button";
 import { Copy } from "../../ui/copy";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Notice } from "../../ui/states";
 import styles from "./analyses.module.css";
-import { analysesQuery, installSpark, sparkQuery } from "./queries";
+import { installSpark, sparkQuery } from "./queries";
 
 /** The remedies for missing parts of analyses, and the installation of Spark; nothing once they can run. */
 export function SparkOffer() {

@@ -4,6 +4,7 @@ import { lazy, Suspense } from "react";
 import { failureOf } from "../../lib/errors";
 import { bytes, count, time } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { figureColumn } from "../../shared/figure";
 import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { ActionButton } from "../../ui/action-button";
@@ -57,7 +58,16 @@ export function BookiesPage() {
       {listed === undefined ? (
         found.isPending && <Loading label="Loading bookies" rows={6} />
       ) : (
-        <Panel title="Bookies" note={count(listed.length)} flush>
+        <Panel
+          title="Bookies"
+          note={count(listed.length)}
+          flush
+          actions={
+            <AnalyseLink place={{}} analysis="disk-not-freed">
+              Why is the disk not freed?
+            </AnalyseLink>
+          }
+        >
           <Table<Bookie>
             caption="Bookies"
             rows={listed}

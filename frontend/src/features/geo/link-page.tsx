@@ -5,6 +5,7 @@ import { useLive, usePolling } from "../../api/live";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { age, count, duration, known, plural, rate } from "../../lib/format";
+import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { Freshness } from "../../shared/freshness";
 import { Badge } from "../../ui/badge";
 import { Fact } from "../../ui/fact";
@@ -83,7 +84,12 @@ export function LinkPage() {
               />
             </search>
             <CausePicker answer={answer} cause={cause} show={show} />
-            <Topics rows={answer.rows} cluster={cluster} isFiltered={Boolean(q || cause || all)} />
+            <Topics
+              remote={remote}
+              rows={answer.rows}
+              cluster={cluster}
+              isFiltered={Boolean(q || cause || all)}
+            />
             <Pager answer={answer} show={show} />
           </Panel>
         </>
@@ -162,10 +168,12 @@ function CausePicker({ answer, cause, show }: { answer: LinkAnswer; cause: strin
 function Topics({
   rows,
   cluster,
+  remote,
   isFiltered,
 }: {
   rows: readonly LinkTopic[];
   cluster: string;
+  remote: string;
   isFiltered: boolean;
 }) {
   const now = useServerNow();
@@ -219,6 +227,21 @@ function Topics({
             oldest_at === null ? "—" : oldest_at === 0 ? "none" : duration((now - oldest_at) / 1000),
         },
         { key: "rate", header: "Sent/s", numeric: true, cell: ({ msg_rate }) => rate(msg_rate) },
+        {
+          key: "audit",
+          header: "Analysis",
+          headerHidden: true,
+          cell: ({ domain, name, topic }) =>
+            domain === "persistent" && (
+              <AnalyseLink
+                place={{ topic: name, other_cluster: remote }}
+                analysis="replication-audit"
+                label={`Compare ${topic} in both clusters`}
+              >
+                Compare
+              </AnalyseLink>
+            ),
+        },
         {
           key: "broker",
           header: "Broker",

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 
 import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { dateTime } from "../../lib/format";
@@ -50,17 +51,33 @@ const item = {
   since: AT,
   at_least: false,
 };
+const BEHIND = {
+  name: "who-is-behind",
+  title: "Who is behind",
+  question: "Who?",
+  targets: ["topic"],
+  parameters: { properties: { topic: {}, subscription: {} } },
+};
+const client = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });
+client.setQueryData(["analyses"], [BEHIND]);
 const shown = (more: Partial<typeof item>, left = 0) =>
   render(
     <MantineProvider>
-      <NeedsAttention
-        attention={{ known: true, since: AT, settled: true, items: [{ ...item, ...more }], more: left }}
-        cluster="c"
-        at={AT}
-        totals={totals}
-      />
+      <QueryClientProvider client={client}>
+        <NeedsAttention
+          attention={{ known: true, since: AT, settled: true, items: [{ ...item, ...more }], more: left }}
+          cluster="c"
+          at={AT}
+          totals={totals}
+        />
+      </QueryClientProvider>
     </MantineProvider>,
   );
+
+test("an item about a subscription offers the analysis that explains it", () => {
+  expect(shown({}).container.textContent).toContain("Who is behind");
+  expect(shown({ subscription: "" }).container.textContent).not.toContain("Who is behind");
+});
 
 test("an item shows times in the local time zone, and its advice links to its subject", () => {
   const { container } = shown({});

@@ -1,7 +1,9 @@
+import { useQuery } from "@tanstack/react-query";
 import type { Attention, AttentionItem, Overview } from "../../api/types";
 import { count, dateTime, plural, time } from "../../lib/format";
 import { withMoments } from "../../lib/moments";
-import { parseTopicName } from "../../lib/url-state";
+import { parseTopicName, stringifySearch } from "../../lib/url-state";
+import { analysesQuery, analysisOf, givenAt } from "../../shared/analyses/catalogue";
 import { nextStep, type Step } from "../../shared/next-step";
 import { Copy } from "../../ui/copy";
 import { CheckIcon, ClockIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
@@ -101,12 +103,23 @@ function Nothing({ attention, at, totals }: { attention: Attention; at: number; 
   );
 }
 
+/** The analysis that explains an item, filled in; null where none fits. */
+function useAnalysis({ cause, topic, subscription }: AttentionItem) {
+  const name = analysisOf({ cause, subscription });
+  const catalogue = useQuery({ ...analysesQuery, enabled: name !== "" });
+  const found = catalogue.data?.find((analysis) => analysis.name === name);
+  if (!found || topic.startsWith("non-persistent:")) return null;
+  const place = givenAt({ ...(topic && { topic }), ...(subscription && { subscription }) }, found);
+  return { title: found.title, path: `/analyses/${name}/new${stringifySearch(place)}` };
+}
+
 function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at: number }) {
   const Icon = ICONS[item.severity];
   const title = withMoments(item.title, at);
   const detail = withMoments(item.detail, at);
   const full = [title, detail, item.advice].filter(Boolean).join("\n");
   const step = stepOf(item, cluster);
+  const analysis = useAnalysis(item);
   return (
     <li className={styles[item.severity]} title={full}>
       <Icon />
@@ -134,6 +147,11 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
             <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />
           )}
         </span>
+      )}
+      {analysis && (
+        <PathLink path={analysis.path} className={styles.all} label={`${analysis.title}: ${title}`}>
+          {analysis.title}
+        </PathLink>
       )}
       {item.count > 1 && (
         <PathLink path={listPath(cluster, item.cause)} className={styles.all}>

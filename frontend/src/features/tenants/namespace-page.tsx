@@ -4,6 +4,7 @@ import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { PolicyChange } from "../../shared/policies/policy-change";
 import { PolicyList } from "../../shared/policies/policy-list";
 import type { Policy } from "../../shared/policies/policy-queries";
@@ -76,6 +77,7 @@ export function NamespacePage() {
         freshness={<ReadAt at={found.dataUpdatedAt} failed={found.isError} />}
         actions={
           <>
+            <AnalyseLink place={{ namespace: name }}>Analyse</AnalyseLink>
             <ActionButton
               variant="default"
               disabled={!shown}

@@ -4,6 +4,7 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import { count } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
@@ -49,6 +50,7 @@ export function TenantPage() {
         freshness={<ReadAt at={list.dataUpdatedAt} failed={list.isError} />}
         actions={
           <>
+            <AnalyseLink place={{ tenant: id.tenant }}>Analyse</AnalyseLink>
             <ActionButton
               variant="default"
               disabled={!tenant}

@@ -5,6 +5,7 @@ import type { CursorAction, LastChange, SubscriptionRow, TopicDetail } from "../
 import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
+import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { backlogWords, oldestText, oldestTitle } from "../../shared/backlog/backlog-words";
 import { changesQuery } from "../../shared/cursor/cursor-queries";
 import { DONE, outcome } from "../../shared/cursor/cursor-words";
@@ -242,6 +243,15 @@ function Subscription({
               {label}
             </ActionButton>
           ))}
+          {topic.domain === "persistent" && (
+            <AnalyseLink
+              place={place}
+              analysis="who-is-behind"
+              label={`Analyse the backlog of ${subscription.name}`}
+            >
+              Analyse
+            </AnalyseLink>
+          )}
         </div>
       </div>
       {subscription.lag && (

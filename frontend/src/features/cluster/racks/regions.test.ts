@@ -31,7 +31,7 @@ test("regions are shown where placement uses them, or racks name them", () => {
   expect(hasRegions(THREE, null)).toBe(true);
 });
 
-test("the loss of a region tells what the others can do", () => {
+test("the loss of a region is shown with the abilities of the others", () => {
   expect(losses(THREE, PLACEMENT).map(({ tone }) => tone)).toEqual(["ok", "bad", "ok"]);
   expect(losses(THREE, PLACEMENT)[0]?.text).toBe(
     "No confirmed message is lost. Publishing continues: 3 writable bookies in 2 regions are left.",

@@ -43,7 +43,7 @@ export function regionsOf(bookies: readonly Bookie[]): Region[] {
   });
 }
 
-/** What brokers ask of the regions, in words. */
+/** The needs of the brokers, in words. */
 export function needsOf(placement: Placement | null): string {
   if (placement === null) return "What brokers need of the regions is not known: none has reported it.";
   const { regions_min: least, regions } = placement;
@@ -53,7 +53,7 @@ export function needsOf(placement: Placement | null): string {
   return `A message is confirmed once ${plural(least, "region")} ${least === 1 ? "has" : "have"} it.${named}`;
 }
 
-/** What the loss of a region would take, and what the others could still do. */
+/** The effect of the loss of a region, with the abilities of the others. */
 export function lossOf(region: Region, all: readonly Region[], placement: Placement | null): Loss {
   if (placement === null) return { tone: "neutral", text: "not known" };
   const { regions_min: least, regions: named, ensemble } = placement;
