@@ -80,6 +80,7 @@ def test_a_topics_backlog_grows_in_the_console_and_a_click_profiles_it(
         SCREENSHOTS.mkdir(exist_ok=True)
         page.screenshot(path=SCREENSHOTS / "topic.png")
     page.get_by_role("button", name="Analyse", exact=True).click()
+    page.get_by_role("button", name="Choose Topic profile").click()
     expect(page.locator("input[name=topic]")).to_have_value(TOPIC)
     expect(page.locator(f"datalist option[value='{TOPIC}']")).to_be_attached()
     page.get_by_role("button", name="Start").click()

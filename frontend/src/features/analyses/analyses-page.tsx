@@ -14,6 +14,7 @@ import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { RUNS_PER_PAGE, runsQuery } from "./queries";
 import { elapsedOf, shareOf, toneOfRun } from "./run-state";
+import { Schedules } from "./schedules";
 import { SparkOffer } from "./spark-offer";
 import { TargetName } from "./target";
 
@@ -47,6 +48,7 @@ export function AnalysesPage() {
       <SparkOffer />
       {catalogue.isPending && <Loading label="Loading the catalogue" rows={3} />}
       {catalogue.data && <Catalogue analyses={catalogue.data} place={place} />}
+      <Schedules />
       <History target={nameOf(place) || undefined} analysis={analysis} page={page} />
     </Page>
   );

@@ -1,15 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
-import type { Run } from "../../api/types";
+import type { Cell } from "../../api/types";
+import { failureOf } from "../../lib/errors";
 import { dateTime, withUnit } from "../../lib/format";
 import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { comparedFigures, comparedParameters, type Figure, type Pair } from "./compared-runs";
-import { runQuery } from "./queries";
+import { type Comparison, compareQuery, type Figure } from "./queries";
 
 const RunResultView = lazy(() =>
   import("./run-result").then((module) => ({ default: module.RunResultView })),
@@ -19,11 +19,10 @@ const route = getRouteApi("/analyses/runs/$id/compare/$other");
 /** Two runs of an analysis side by side: what differs in their parameters and figures, then both results. */
 export function ComparePage() {
   const { id, other } = route.useParams();
-  const first = useQuery(runQuery(id));
-  const second = useQuery(runQuery(other));
-  const title = first.data ? `${first.data.title || first.data.analysis}, compared` : "Compared runs";
+  const found = useQuery(compareQuery(id, other));
+  const [first] = found.data?.runs ?? [];
+  const title = first ? `${first.title || first.analysis}, compared` : "Compared runs";
   useTitle(title);
-  const failed = [first, second].find(({ error }) => error);
   return (
     <Page>
       <PageHead
@@ -41,46 +40,38 @@ export function ComparePage() {
         }
         title={title}
       />
-      {failed && (
-        <ErrorNotice error={failed.error} title="A run could not be read" onRetry={() => failed.refetch()} />
+      {failureOf(found) && (
+        <ErrorNotice
+          error={found.error}
+          title="The runs could not be compared"
+          onRetry={() => found.refetch()}
+        />
       )}
-      {first.data && second.data ? (
-        <Compared runs={[first.data, second.data]} />
-      ) : (
-        !failed && <Loading label="Loading the runs" rows={6} />
-      )}
+      {found.isPending && <Loading label="Loading the runs" rows={6} />}
+      {found.data && <Compared comparison={found.data} />}
     </Page>
   );
 }
 
-function Compared({ runs }: { runs: Pair<Run> }) {
-  const [first, second] = runs;
-  if (first.analysis !== second.analysis)
-    return (
-      <Empty title="These are runs of different analyses">
-        Only runs of one analysis have the same figures.
-      </Empty>
-    );
-  const heads = runs.map(
-    (run, index) => `${index + 1}: ${dateTime(run.created_at)}`,
-  ) as unknown as Pair<string>;
-  const figures = first.result && second.result ? comparedFigures(first.result, second.result) : [];
+function Compared({ comparison: { runs, parameters, figures } }: { comparison: Comparison }) {
+  const heads = runs.map((run, index) => `${index + 1}: ${dateTime(run.created_at)}`);
+  const head = (index: number) => heads[index] ?? "";
   return (
     <>
       <Panel title="Parameters" flush>
         <Table
           caption="Parameters of both runs"
-          rows={comparedParameters(first.parameters, second.parameters)}
+          rows={parameters}
           rowKey={({ name }) => name}
           empty={<Empty title="The runs have no parameters" />}
           columns={[
             { key: "name", header: "Parameter", cell: ({ name }) => <span className="mono">{name}</span> },
-            { key: "first", header: heads[0], grow: true, cell: ({ values }) => values[0] },
-            { key: "second", header: heads[1], grow: true, cell: ({ values }) => values[1] },
+            { key: "first", header: head(0), grow: true, cell: ({ values }) => textOf(values[0]) },
+            { key: "second", header: head(1), grow: true, cell: ({ values }) => textOf(values[1]) },
             {
               key: "same",
               header: "Difference",
-              cell: ({ values }) => (values[0] === values[1] ? "same" : "changed"),
+              cell: ({ values }) => (textOf(values[0]) === textOf(values[1]) ? "same" : "changed"),
             },
           ]}
         />
@@ -95,22 +86,21 @@ function Compared({ runs }: { runs: Pair<Run> }) {
             { key: "label", header: "Figure", grow: true, cell: ({ label }) => label },
             {
               key: "first",
-              header: heads[0],
+              header: head(0),
               numeric: true,
-              cell: ({ values, unit }) => withUnit(values[0], unit),
+              cell: ({ values, unit }) => withUnit((values[0] ?? null) as Cell, unit || null),
             },
             {
               key: "second",
-              header: heads[1],
+              header: head(1),
               numeric: true,
-              cell: ({ values, unit }) => withUnit(values[1], unit),
+              cell: ({ values, unit }) => withUnit((values[1] ?? null) as Cell, unit || null),
             },
             {
               key: "change",
               header: "Change",
               numeric: true,
-              cell: ({ change }) =>
-                change === null ? "—" : `${change > 0 ? "+" : ""}${change.toFixed(1)} %`,
+              cell: ({ ratio }) => (ratio === null ? "—" : changeText(ratio)),
             },
           ]}
         />
@@ -135,4 +125,14 @@ function Compared({ runs }: { runs: Pair<Run> }) {
       </div>
     </>
   );
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return "—";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function changeText(ratio: number): string {
+  const percent = (ratio - 1) * 100;
+  return `${percent > 0 ? "+" : ""}${percent.toFixed(1)} %`;
 }

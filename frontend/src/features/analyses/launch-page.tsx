@@ -1,4 +1,4 @@
-import { NativeSelect } from "@mantine/core";
+import { NativeSelect, TextInput } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useDeferredValue, useMemo, useRef, useState } from "react";
@@ -12,7 +12,8 @@ import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { runQuery, scopeNamesQuery, startRun, topicNamesQuery } from "./queries";
+import { EstimateOf } from "./estimate";
+import { createSchedule, runQuery, scopeNamesQuery, startRun, topicNamesQuery } from "./queries";
 import {
   type Field,
   type FormValues,
@@ -88,11 +89,24 @@ export function LaunchForm({ analysis, given }: { analysis: Analysis; given: Rec
   const fields = useMemo(() => fieldsFor(analysis, kind), [analysis, kind]);
   const [values, setValues] = useState<FormValues>(() => initialValues(fieldsOf(analysis.parameters), given));
   const [tried, setTried] = useState(false);
+  const [when, setWhen] = useState<When>("now");
+  const [times, setTimes] = useState({ hours: "24", cron: "0 3 * * *" });
   const launch = useMutation({
-    mutationFn: () => startRun(analysis.name, toParameters(fields, values)),
+    mutationFn: async () => {
+      const parameters = toParameters(fields, values);
+      if (when === "now") return startRun(analysis.name, parameters);
+      const at = when === "hours" ? { every_hours: Number(times.hours) } : { cron: times.cron };
+      await createSchedule(analysis.name, parameters, at);
+      return null;
+    },
     onSuccess: (run) => {
+      if (run === null) {
+        void client.invalidateQueries({ queryKey: ["schedules"] });
+        void navigate({ to: "/analyses" });
+        return;
+      }
       client.setQueryData(runQuery(run.id).queryKey, run);
-      navigate({ to: "/analyses/runs/$id", params: { id: run.id } });
+      void navigate({ to: "/analyses/runs/$id", params: { id: run.id } });
     },
   });
   const target = kind === "cluster" ? "" : String(values[kind] ?? "").trim();
@@ -154,9 +168,36 @@ export function LaunchForm({ analysis, given }: { analysis: Analysis; given: Rec
         {launch.error && !refusedField && (
           <ErrorNotice error={launch.error} title="The run was not started" />
         )}
+        <NativeSelect
+          label="When"
+          className={styles.short}
+          value={when}
+          data={WHEN}
+          disabled={launch.isPending}
+          onChange={(event) => setWhen(event.currentTarget.value as When)}
+        />
+        {when !== "now" && (
+          <TextInput
+            label={when === "hours" ? "Hours between two runs" : "Cron expression"}
+            description={
+              when === "hours" ? "1 to 8,784." : "Minute, hour, day, month and day of the week, in UTC."
+            }
+            className={styles.short}
+            value={times[when]}
+            disabled={launch.isPending}
+            onChange={(event) => {
+              const text = event.currentTarget.value;
+              setTimes((before) => ({ ...before, [when]: text }));
+            }}
+          />
+        )}
+        <EstimateOf
+          analysis={analysis.name}
+          parameters={isSettled && Object.keys(problems).length === 0 ? toParameters(fields, values) : null}
+        />
         <div>
           <ActionButton type="submit" size="sm" loading={launch.isPending} why={why}>
-            Start
+            {when === "now" ? "Start" : "Add schedule"}
           </ActionButton>
         </div>
       </form>
@@ -164,6 +205,12 @@ export function LaunchForm({ analysis, given }: { analysis: Analysis; given: Rec
   );
 }
 
+type When = "now" | "hours" | "cron";
+const WHEN = [
+  { value: "now", label: "Once, now" },
+  { value: "hours", label: "Every so many hours" },
+  { value: "cron", label: "At the times of a cron expression" },
+];
 const KINDS: Record<Kind, string> = {
   topic: "One topic",
   namespace: "A namespace",

@@ -1,7 +1,16 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import { pageCluster } from "../../api/page-cluster";
+import type { components } from "../../api/schema";
 import type { Run, RunPage, SparkSetup } from "../../api/types";
+
+type Schemas = components["schemas"];
+export type Estimate = Schemas["EstimateShape"];
+export type Schedule = Schemas["ScheduleShape"];
+export type Figure = Schemas["FigureShape"];
+export type Comparison = Omit<Schemas["ComparisonShape"], "runs"> & { runs: Run[] };
+/** The times of a schedule: a cron expression, or every so many hours. */
+export type Times = { cron: string } | { every_hours: number };
 
 const INSTALLING_MS = 1_000;
 const ELSE_MS = 15_000;
@@ -115,4 +124,62 @@ export function cancelRun(id: string): Promise<Run> {
   return answerOf(
     api.POST("/api/v1/runs/{run_id}/cancel", { params: { path: { run_id: id } } }),
   ) as Promise<Run>;
+}
+
+/** The amounts that a run with these parameters would read, and its time by earlier runs. */
+export function estimateQuery(analysis: string, parameters: Record<string, unknown>) {
+  return queryOptions({
+    queryKey: ["estimate", analysis, pageCluster, parameters],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.POST("/api/v1/analyses/{analysis}/estimate", {
+          params: { path: { analysis }, query: given({ cluster: pageCluster }) },
+          body: { parameters },
+          signal,
+        }),
+      ) as Promise<Estimate>,
+    staleTime: 30_000,
+    retry: false,
+  });
+}
+
+export function compareQuery(id: string, other: string) {
+  const path = { run_id: id, other };
+  return queryOptions({
+    queryKey: ["run", id, "compared", other],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/runs/{run_id}/compare/{other}", { params: { path }, signal }),
+      ) as unknown as Promise<Comparison>,
+  });
+}
+
+export function runLogQuery(id: string) {
+  return queryOptions({
+    queryKey: ["run", id, "log"],
+    queryFn: ({ signal }) =>
+      answerOf(api.GET("/api/v1/runs/{run_id}/log", { params: { path: { run_id: id } }, signal })),
+  });
+}
+
+export function pinRun(id: string, isPinned: boolean): Promise<Run> {
+  const params = { path: { run_id: id } };
+  const PIN = "/api/v1/runs/{run_id}/pin";
+  return answerOf(isPinned ? api.PUT(PIN, { params }) : api.DELETE(PIN, { params })) as Promise<Run>;
+}
+
+export const schedulesQuery = queryOptions({
+  queryKey: ["schedules"],
+  queryFn: ({ signal }) =>
+    answerOf(api.GET("/api/v1/schedules", { params: { query: given({ cluster: pageCluster }) }, signal })),
+});
+
+export function createSchedule(analysis: string, parameters: Record<string, unknown>, times: Times) {
+  const params = { query: given({ cluster: pageCluster }) };
+  const body = { analysis, parameters, cron: "", every_hours: null, ...times };
+  return answerOf(api.POST("/api/v1/schedules", { params, body })) as Promise<Schedule>;
+}
+
+export function deleteSchedule(id: string) {
+  return answerOf(api.DELETE("/api/v1/schedules/{schedule_id}", { params: { path: { schedule_id: id } } }));
 }

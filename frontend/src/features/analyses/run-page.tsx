@@ -1,8 +1,8 @@
-import { Button } from "@mantine/core";
+import { Button, NativeSelect } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import { useLive, usePolling } from "../../api/live";
 import type { Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
@@ -18,9 +18,9 @@ import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { cancelRun, runQuery } from "./queries";
+import { cancelRun, pinRun, runLogQuery, runQuery, runsQuery } from "./queries";
 import { elapsedOf, isOver, toneOfRun, useMonotonicShare } from "./run-state";
-import { placeOfTarget, TopicName } from "./target";
+import { placeOfTarget, TargetName } from "./target";
 
 const RunResultView = lazy(() =>
   import("./run-result").then((module) => ({ default: module.RunResultView })),
@@ -89,6 +89,13 @@ function Content({ run }: { run: Run }) {
       });
     },
   });
+  const pin = useMutation({
+    mutationFn: (isPinned: boolean) => pinRun(run.id, isPinned),
+    onSuccess: (after) => {
+      client.setQueryData(runQuery(run.id).queryKey, after);
+      void client.invalidateQueries({ queryKey: ["runs"] });
+    },
+  });
   return (
     <>
       <PageHead
@@ -112,6 +119,17 @@ function Content({ run }: { run: Run }) {
                 Cancel run
               </ActionButton>
             )}
+            <Copy value={location.href} what="the link to this run" />
+            {over && (
+              <ActionButton
+                variant="default"
+                why={whyNot(run.pinned ? "unpinRun" : "pinRun")}
+                loading={pin.isPending}
+                onClick={() => pin.mutate(!run.pinned)}
+              >
+                {run.pinned ? "Unpin" : "Pin"}
+              </ActionButton>
+            )}
             {over && (
               <Button
                 variant="default"
@@ -131,10 +149,11 @@ function Content({ run }: { run: Run }) {
       >
         {target && (
           <p className={styles.scope}>
-            <TopicName name={target} />
+            <TargetName kind={run.kind} name={target} />
           </p>
         )}
       </PageHead>
+      {pin.error && <ErrorNotice error={pin.error} title="The pin was not changed" />}
       {cancel.error && <ErrorNotice error={cancel.error} title="The run could not be cancelled" />}
       {run.state !== "succeeded" && <Progress run={run} over={over} />}
       {run.error && (
@@ -247,6 +266,74 @@ function About({ run }: { run: Run }) {
           </ul>
         </Panel>
       )}
+      <More run={run} />
     </div>
+  );
+}
+
+/** Other runs to compare with, the script that does the same, and the log. */
+function More({ run }: { run: Run }) {
+  const navigate = useNavigate();
+  const others = useQuery({
+    ...runsQuery({ target: undefined, analysis: run.analysis, page: 1 }),
+    enabled: run.result !== null,
+  });
+  const choices = others.data?.rows.filter(({ id, state }) => id !== run.id && state === "succeeded") ?? [];
+  const whyNot = useWhyNot(run.cluster, {});
+  const [isLogOpen, setLogOpen] = useState(false);
+  return (
+    <Panel title="More">
+      <div className={styles.form}>
+        {choices.length > 0 && (
+          <NativeSelect
+            label="Compare with"
+            value=""
+            data={[
+              { value: "", label: "Choose a run" },
+              ...choices.map((each) => ({
+                value: each.id,
+                label: `${dateTime(each.created_at)} ${each.target}`,
+              })),
+            ]}
+            onChange={(event) =>
+              navigate({
+                to: "/analyses/runs/$id/compare/$other",
+                params: { id: run.id, other: event.currentTarget.value },
+              })
+            }
+          />
+        )}
+        <a href={`/api/v1/runs/${run.id}/script`} download={`${run.analysis}-${run.id}.py`}>
+          Python script that does the same
+        </a>
+        {whyNot("getRunLog") === null && (
+          <details onToggle={(event) => setLogOpen(event.currentTarget.open)}>
+            <summary>Log</summary>
+            {isLogOpen && <Log id={run.id} />}
+          </details>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+function Log({ id }: { id: string }) {
+  const log = useQuery(runLogQuery(id));
+  if (failureOf(log)) return <ErrorNotice error={log.error} title="The log could not be read" />;
+  if (!log.data) return <Loading label="Loading the log" rows={3} />;
+  const { lines, spark_url: sparkPages } = log.data;
+  return (
+    <>
+      {sparkPages && (
+        <p>
+          <a href={sparkPages} target="_blank" rel="noreferrer">
+            Pages of Spark
+          </a>
+        </p>
+      )}
+      <pre className={styles.trace}>
+        {lines.map(({ at, text }) => `${dateTime(at)} ${text}`).join("\n") || "The run has written nothing."}
+      </pre>
+    </>
   );
 }

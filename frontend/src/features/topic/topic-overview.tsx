@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import type { TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
+import { PinnedRuns } from "../../shared/analyses/pinned-runs";
 import { BacklogAmount } from "../../shared/backlog/backlog-figures";
 import { backlogWords } from "../../shared/backlog/backlog-words";
 import { Figure } from "../../shared/figure";
@@ -150,6 +151,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
         </Panel>
       </Columns>
       {topic.replication.length > 0 && <Clusters links={topic.replication} />}
+      <PinnedRuns topic={row.name} />
       <Producers topic={topic} />
     </>
   );

@@ -1,0 +1,107 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { dateTime, plural } from "../../lib/format";
+import { useWhyNot } from "../../shared/access/may";
+import { useCluster } from "../../shared/topic-link";
+import { ActionButton } from "../../ui/action-button";
+import { Table } from "../../ui/grid/table";
+import { Panel } from "../../ui/panel";
+import { ErrorNotice } from "../../ui/states";
+import styles from "./analyses.module.css";
+import { deleteSchedule, type Schedule, schedulesQuery } from "./queries";
+import { placeOfTarget, TargetName } from "./target";
+
+/** The analyses that start at set times; nothing without any. */
+export function Schedules() {
+  const found = useQuery(schedulesQuery);
+  const client = useQueryClient();
+  const removal = useMutation({
+    mutationFn: deleteSchedule,
+    onSettled: () => client.invalidateQueries({ queryKey: schedulesQuery.queryKey }),
+  });
+  const rows = found.data?.rows ?? [];
+  if (rows.length === 0) return null;
+  return (
+    <Panel title="Schedules" note={plural(rows.length, "schedule")} flush>
+      {removal.error && (
+        <div className={styles.pad}>
+          <ErrorNotice error={removal.error} title="The schedule was not removed" />
+        </div>
+      )}
+      <Table<Schedule>
+        caption="Schedules"
+        rows={rows}
+        rowKey={({ id }) => id}
+        columns={[
+          { key: "title", header: "Analysis", grow: true, cell: ({ title, analysis }) => title || analysis },
+          {
+            key: "target",
+            header: "Target",
+            wide: true,
+            cell: ({ kind, target }) => <TargetName kind={kind} name={target} />,
+          },
+          {
+            key: "times",
+            header: "Times",
+            cell: ({ cron, every_hours }) =>
+              every_hours === null ? <code>{cron}</code> : `every ${plural(every_hours, "hour")}`,
+          },
+          {
+            key: "next",
+            header: "Next",
+            cell: ({ next_at }) => (next_at === null ? "—" : dateTime(next_at)),
+          },
+          {
+            key: "last",
+            header: "Last run",
+            cell: ({ last_run, last_state, error }) =>
+              error ??
+              (last_run === null ? (
+                "none yet"
+              ) : (
+                <Link to="/analyses/runs/$id" params={{ id: last_run }}>
+                  {last_state}
+                </Link>
+              )),
+          },
+          {
+            key: "remove",
+            header: "Actions",
+            headerHidden: true,
+            cell: (schedule) => (
+              <Remove
+                schedule={schedule}
+                isPending={removal.isPending && removal.variables === schedule.id}
+                onRemove={() => removal.mutate(schedule.id)}
+              />
+            ),
+          },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Remove({
+  schedule: { title, kind, target },
+  isPending,
+  onRemove,
+}: {
+  schedule: Schedule;
+  isPending: boolean;
+  onRemove: () => void;
+}) {
+  const whyNot = useWhyNot(useCluster(), placeOfTarget(kind, target));
+  return (
+    <ActionButton
+      size="compact-xs"
+      variant="default"
+      why={whyNot("deleteSchedule")}
+      loading={isPending}
+      aria-label={`Remove the schedule of ${title}`}
+      onClick={onRemove}
+    >
+      Remove
+    </ActionButton>
+  );
+}
