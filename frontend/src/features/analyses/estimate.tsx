@@ -1,7 +1,7 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { failureOf } from "../../lib/errors";
-import { bytes, count, duration, plural } from "../../lib/format";
+import { bytes, duration, plural } from "../../lib/format";
 import { ErrorNotice } from "../../ui/states";
 import styles from "./analyses.module.css";
 import { type Estimate, estimateQuery } from "./queries";
@@ -35,7 +35,7 @@ export function estimateText({ topics, entries, messages, bytes: size, exact, se
   const amounts = [
     plural(topics, "topic or partition", "topics and partitions"),
     messages !== null ? `about ${plural(Math.round(messages), "message")}` : null,
-    messages === null && entries !== null && `${count(entries)} stored entries`,
+    messages === null && entries !== null && plural(entries, "entry", "entries"),
     size !== null && bytes(size),
   ].filter(Boolean);
   const time = seconds === null ? "its time is not known yet" : `about ${duration(Math.max(seconds, 1))}`;
