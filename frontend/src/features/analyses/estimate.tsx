@@ -31,11 +31,11 @@ export function EstimateOf({
 }
 
 /** An estimate in one sentence; what is not known is left out. */
-export function estimateText({ topics, entries, messages, bytes: size, exact, seconds }: Estimate): string {
+export function estimateText({ topics, messages, bytes: size, exact, seconds }: Estimate): string {
   const amounts = [
     plural(topics, "topic or partition", "topics and partitions"),
     messages !== null ? `about ${plural(Math.round(messages), "message")}` : null,
-    messages === null && entries !== null && plural(entries, "entry", "entries"),
+    messages === null && "messages not counted yet",
     size !== null && bytes(size),
   ].filter(Boolean);
   const time = seconds === null ? "its time is not known yet" : `about ${duration(Math.max(seconds, 1))}`;
