@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.jobs.export import writing
+from spark_jobs.jobs.export import job, writing
 from spark_jobs.jobs.export.folder import (
     STAGED,
     ExportState,
@@ -24,6 +25,7 @@ from spark_jobs.jobs.export.writing import TABLE_COLUMNS, by_day, write_range
 from spark_jobs.jobs.kit.messages import arrow_schema
 from spark_jobs.pulsar_source.options import OptionError, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
+from tests.support.analyses.runs import Shown
 
 TOPIC = "persistent://public/default/t"
 COLUMNS = ("entry_id", "publish_time")
@@ -178,3 +180,53 @@ def test_the_result_says_what_was_added_and_what_is_missing(tmp_path: Path) -> N
 def test_the_folder_is_beside_the_outputs_of_runs(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "runs" / "1.1", "persistent://public/default/a b", "table")
     assert folder == tmp_path / "exports" / "public" / "default" / "a+b" / "table"
+
+
+class SparkHere:
+    """The part of Spark's session that an export uses, in this process."""
+
+    def range(self, start: int, stop: int, step: int, tasks: int) -> "SparkHere":
+        self.batch = pa.RecordBatch.from_pydict({"id": [*range(start, stop, step)]})
+        return self
+
+    def mapInArrow(self, function: Any, schema: str) -> "SparkHere":
+        self.rows = [row for batch in function([self.batch]) for row in batch.to_pylist()]
+        return self
+
+    def collect(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(**row) for row in self.rows]
+
+
+def test_a_run_adds_what_is_new_since_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows_of_range(
+        _: Any, given: LedgerRange, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        values = [
+            dict.fromkeys(columns)
+            | {"ledger_id": given.ledger_id, "entry_id": e, "publish_time": at}
+            for e in range(given.first, given.last + 1)
+        ]
+        yield pa.RecordBatch.from_pylist(values, arrow_schema(columns))
+
+    monkeypatch.setattr(writing, "rows_of_range", rows_of_range)
+    added = []
+    for run, entries in enumerate((5, 5, 12)):
+        monkeypatch.setattr(job, "plan_topics", lambda _, size=entries: planned(size, 3))
+        output_dir = tmp_path / "runs" / f"{run}.1"
+        output_dir.mkdir(parents=True)
+        parameters = {"topic": TOPIC, "name": "table", "decode": False, "follow_s": 0}
+        context = {"metadata.url": "zk:nowhere:1"}
+        result = job.run(SparkHere(), parameters, context, progress=Shown(), output_dir=output_dir)
+        added.append(next(s["value"] for s in result["summary"] if s["key"] == "added_rows"))
+    assert added == [30, 0, 14]
+    files = [*(tmp_path / "exports").rglob("*.parquet")]
+    places = [
+        (row["ledger_id"], row["entry_id"])
+        for path in files
+        for row in pq.ParquetFile(path).read(["ledger_id", "entry_id"]).to_pylist()
+    ]
+    sizes = {1: 10, 2: 10, 3: 12, 4: 12}
+    assert sorted(places) == [(ledger, e) for ledger in sizes for e in range(sizes[ledger])]
