@@ -120,9 +120,9 @@ def facts_of(run: Slice, wanted: int = DISPATCH) -> SliceFacts:
         facts = run.facts = SliceFacts(run, wanted)
     elif missing := wanted & ~facts.known:
         facts.known |= wanted
-        found = _special_of(run, missing)
+        more = _special_of(run, missing)
         # Of entries of another cluster ``_special_of`` may return their origin alone.
-        both = (found, facts.special) if missing & ORIGIN else (facts.special, found)
+        both = (more, facts.special) if missing & ORIGIN else (facts.special, more)
         facts.special = {**both[0], **both[1]}
         facts.markers = _markers_of(facts.special)
     return facts
