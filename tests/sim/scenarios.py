@@ -17,6 +17,7 @@ from tests.sim.managed.workload import ManagedLedgers
 from tests.sim.moving.workload import Moving
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
+from tests.sim.regions.workload import Regions
 from tests.sim.rights.workload import Rights
 from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
@@ -253,6 +254,25 @@ def light(rng: random.Random) -> Scenario:
     )
 
 
+def regions(rng: random.Random) -> Scenario:
+    """Draw six bookies in three regions, of which one at a time is lost once all else is healed."""
+    faults = draw_faults(
+        rng, ("kill", "stop", "pause", "reset", "slow_link", "unload", "take_over")
+    )
+    return Scenario(
+        shape=replace(
+            Shape.draw(rng),
+            bookies=6,
+            quorum=rng.choice(((4, 4, 2), (3, 3, 2))),
+            ledger_entries=10,
+            regions=True,
+        ),
+        workloads=(Regions.draw(rng),),
+        faults=faults,
+        duration_s=rng.choice((2.0, 5.0)),
+    )
+
+
 def ledger(rng: random.Random) -> Scenario:
     """Draw bookies and processes that use ledgers."""
     # Processes exchange ledger ids directly: a metadata server that is behind rightly does not find those ledgers.
@@ -323,6 +343,7 @@ SCENARIOS: dict[str, Draw] = {
     "vacant": vacant,
     "doors": doors,
     "publishing": publishing,
+    "regions": regions,
     "geo": geo,
     "moving": moving,
     "rivals": rivals,
@@ -342,6 +363,7 @@ TURNS = (
     "managed",
     "passing",
     "publishing",
+    "regions",
     "geo",
     "moving",
     "doors",

@@ -52,7 +52,8 @@ FAST = LedgerSettings(
     suspect_s=0.5,
 )
 """Time-outs that fire within a run; time is virtual, so no load of the machine makes them fire."""
-
+OF_REGIONS = replace(FAST, region_aware=True, quarantine_s=3.0)
+"""The same with placement by regions. A region that returned is used again once its bookies' quarantine has passed."""
 
 SECRET = bytes(range(32))
 SUPERUSER = "root"
@@ -125,6 +126,8 @@ class Shape:
     """Mode in which unused topics are deleted (``broker_delete_inactive_topics_mode``); empty: never."""
     apart: bool = False
     """Set when the configuration store is a metadata service of its own."""
+    regions: bool = False
+    """Set when brokers place copies over the regions of bookies."""
     rights: bool = False
     """Set when brokers identify clients by tokens (``token_of``) and judge their rights."""
 
@@ -455,7 +458,7 @@ class Cluster:
                 cursor_ledger_entries_max=shape.cursor_entries,
                 retry_max_s=1.0,
             ),
-            ledger=FAST,
+            ledger=OF_REGIONS if shape.regions else FAST,
             **(RIGHTS if shape.rights else {}),
         )
 

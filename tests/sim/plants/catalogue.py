@@ -13,6 +13,7 @@ from tests.sim.plants import (
     geo,
     publishing,
     rates,
+    regions,
     registry,
     rights,
     rivals,
@@ -42,6 +43,12 @@ _MISTAKES = {
         managed.lost_race_for_the_list_taken_for_won,
         managed.cursors_are_those_read_first,
         managed.cursor_read_early_is_believed,
+    ),
+    "regions": (
+        regions.one_region_confirms,
+        regions.ensembles_are_chosen_by_name_alone,
+        regions.all_regions_are_needed,
+        regions.bookies_that_failed_once_stay_out,
     ),
     "delays": (
         delays.full_set_of_delayed_entries_stops_dispatch,
