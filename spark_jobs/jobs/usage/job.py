@@ -18,7 +18,7 @@ from spark_jobs.jobs.usage import USAGE
 from spark_jobs.jobs.usage.counting import DAY_MS, Cell, cells_of
 from spark_jobs.jobs.usage.shares import (
     Prices,
-    Usage,
+    UsedAmounts,
     namespace_of,
     tenant_of,
     usage_by,
@@ -75,14 +75,14 @@ def result_of(
     """Return the result. ``stored``: bytes of all copies by topic or partition."""
     cells = added([cells])
     days = {
-        (row["name"], row["at"]): Usage(row["count"], row["bytes"])
+        (row["name"], row["at"]): UsedAmounts(row["count"], row["bytes"])
         for row in of_kind(cells, Cell.DAY).to_pylist()
     }
     prices = Prices(float(parameters["price_published"]), float(parameters["price_stored"]))
     by_tenant = usage_by(tenant_of, days, stored)
     by_namespace = usage_by(namespace_of, days, stored)
     by_topic = usage_by(whole_topic, days, stored)
-    total = Usage()
+    total = UsedAmounts()
     for _, usage in by_tenant:
         total = total.plus(usage)
     per_day = usage_by_day(days)
@@ -123,11 +123,11 @@ def result_of(
 
 
 def _conclusions(
-    by_tenant: Sequence[tuple[str, Usage]],
-    by_namespace: Sequence[tuple[str, Usage]],
-    by_topic: Sequence[tuple[str, Usage]],
-    per_day: Sequence[tuple[int, Usage]],
-    total: Usage,
+    by_tenant: Sequence[tuple[str, UsedAmounts]],
+    by_namespace: Sequence[tuple[str, UsedAmounts]],
+    by_topic: Sequence[tuple[str, UsedAmounts]],
+    per_day: Sequence[tuple[int, UsedAmounts]],
+    total: UsedAmounts,
     cost: float | None,
 ) -> list[str]:
     texts = []
@@ -171,18 +171,18 @@ def _table(
     key: str,
     title: str,
     column: str,
-    given: Sequence[tuple[str, Usage]],
+    given: Sequence[tuple[str, UsedAmounts]],
     prices: Prices,
 ) -> dict[str, Any]:
     rows = [(name, *usage, prices.cost(usage)) for name, usage in given[:ROWS_MAX]]
     return table(key, title, [(column, column.capitalize(), "string"), *_AMOUNTS], rows)
 
 
-def _day_table(days: Mapping[tuple[str, int], Usage], prices: Prices) -> dict[str, Any]:
-    sums: dict[tuple[int, str], Usage] = {}
+def _day_table(days: Mapping[tuple[str, int], UsedAmounts], prices: Prices) -> dict[str, Any]:
+    sums: dict[tuple[int, str], UsedAmounts] = {}
     for (topic, day), usage in days.items():
         key = day, whole_topic(topic)
-        sums[key] = sums.get(key, Usage()).plus(usage)
+        sums[key] = sums.get(key, UsedAmounts()).plus(usage)
     columns = [
         ("day", "Day (UTC)", "time"),
         ("tenant", "Tenant", "string"),

@@ -9,7 +9,7 @@ from engine.base.names import TopicName, split_partition
 GB = 1_000_000_000
 
 
-class Usage(NamedTuple):
+class UsedAmounts(NamedTuple):
     """Amounts of a topic or an owner of topics.
 
     ``published``: stored bytes, of one copy, of what was published. ``stored``: bytes of all copies on the bookies.
@@ -19,8 +19,8 @@ class Usage(NamedTuple):
     published: int = 0
     stored: int = 0
 
-    def plus(self, other: "Usage") -> "Usage":
-        return Usage(*(a + b for a, b in zip(self, other, strict=True)))
+    def plus(self, other: "UsedAmounts") -> "UsedAmounts":
+        return UsedAmounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class Prices(NamedTuple):
@@ -29,7 +29,7 @@ class Prices(NamedTuple):
     published: float = 0
     stored: float = 0
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: UsedAmounts) -> float | None:
         """Return what a usage costs; None without prices."""
         if not any(self):
             return None
@@ -50,16 +50,18 @@ def tenant_of(topic: str) -> str:
 
 
 def usage_by(
-    named: Callable[[str], str], days: Mapping[tuple[str, int], Usage], stored: Mapping[str, int]
-) -> list[tuple[str, Usage]]:
+    named: Callable[[str], str],
+    days: Mapping[tuple[str, int], UsedAmounts],
+    stored: Mapping[str, int],
+) -> list[tuple[str, UsedAmounts]]:
     """Return the usage by ``named(topic)``, the largest first.
 
     ``days``: by topic or partition and day. ``stored``: bytes of all copies by topic or partition.
     """
-    sums: defaultdict[str, Usage] = defaultdict(Usage)
-    parts: Iterable[tuple[str, Usage]] = [
+    sums: defaultdict[str, UsedAmounts] = defaultdict(UsedAmounts)
+    parts: Iterable[tuple[str, UsedAmounts]] = [
         *((topic, usage) for (topic, _), usage in days.items()),
-        *((topic, Usage(stored=size)) for topic, size in stored.items()),
+        *((topic, UsedAmounts(stored=size)) for topic, size in stored.items()),
     ]
     for topic, usage in parts:
         name = named(topic)
@@ -67,8 +69,8 @@ def usage_by(
     return sorted(sums.items(), key=lambda item: (-item[1].stored, -item[1].published, item[0]))
 
 
-def usage_by_day(days: Mapping[tuple[str, int], Usage]) -> list[tuple[int, Usage]]:
-    sums: defaultdict[int, Usage] = defaultdict(Usage)
+def usage_by_day(days: Mapping[tuple[str, int], UsedAmounts]) -> list[tuple[int, UsedAmounts]]:
+    sums: defaultdict[int, UsedAmounts] = defaultdict(UsedAmounts)
     for (_, day), usage in days.items():
         sums[day] = sums[day].plus(usage)
     return sorted(sums.items())
