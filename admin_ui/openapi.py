@@ -28,6 +28,8 @@ from admin_ui.topics.shapes import CHANGES, PROBLEM_CAUSES
 from engine.admin.lag import LagCause
 from engine.schema.kinds import SchemaKind
 from gateway import sign_in
+from gateway.jobs.rights import TargetKind
+from gateway.services.browsing.opening import Kind as MessageKind
 
 _GENERATING = Lock()
 
@@ -100,6 +102,8 @@ SPECTACULAR = {
         "RightActionEnum": ACTION_WORDS,
         "TokenKindEnum": TOKEN_KINDS,
         "SchemaKindEnum": [kind.value for kind in SchemaKind],
+        "TargetKindEnum": [kind.value for kind in TargetKind],
+        "MessageKindEnum": [kind.value for kind in MessageKind],
         "CursorActionEnum": ACTIONS,
         "TopicChangeEnum": CHANGES,
         "LagCauseEnum": [cause.value for cause in LagCause],

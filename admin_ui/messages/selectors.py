@@ -15,7 +15,7 @@ from engine.wire.texts import readable
 from gateway.services import catalog
 from gateway.services.browsing.filters import MessageFilter, parse_path
 from gateway.services.browsing.opening import BrowsedMessage, Kind, open_entry
-from gateway.services.browsing.scan import Direction, Place, Start, scan
+from gateway.services.browsing.scan import Direction, Place, ScanStart, scan
 from gateway.services.browsing.values import TopicValues
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -104,7 +104,7 @@ async def _message(engine: Engine, name: TopicName, position: str) -> BrowsedMes
     raise NotFound(f"The entry {ledger}:{entry} has no message {index}")
 
 
-def _start(params: Params) -> tuple[Start, Direction]:
+def _start(params: Params) -> tuple[ScanStart, Direction]:
     given = [n for n in ("start", "time", "position", "subscription") if params.get(n)]
     if len(given) > 1:
         raise InvalidField(given[1], f"only one of {', '.join(given)} can be where to begin")
@@ -123,7 +123,7 @@ def _start(params: Params) -> tuple[Start, Direction]:
     subscription = params.get("subscription", "")
     if subscription:
         check_subscription(subscription)
-    start = Start(None if time_ms < 0 else time_ms, position, subscription, named == "latest")
+    start = ScanStart(None if time_ms < 0 else time_ms, position, subscription, named == "latest")
     return start, cast(Direction, direction)
 
 

@@ -30,6 +30,7 @@ TABS = (
     "/schema",
     "/policies",
     "/manage",
+    "/messages",
     "/traces",
     "/access",
 )

@@ -2856,14 +2856,6 @@ export interface components {
          */
         HopShapeStateEnum: "ok" | "slow" | "down" | "unknown";
         /**
-         * @description * `topic` - topic
-         *     * `namespace` - namespace
-         *     * `tenant` - tenant
-         *     * `cluster` - cluster
-         * @enum {string}
-         */
-        KindE06Enum: "topic" | "namespace" | "tenant" | "cluster";
-        /**
          * @description * `at_rest` - at_rest
          *     * `live` - live
          *     * `last` - last
@@ -3192,7 +3184,7 @@ export interface components {
             topic: string;
             /** @description -1: the topic has none */
             partition: number;
-            kind: components["schemas"]["MessageAnswerKindEnum"];
+            kind: components["schemas"]["MessageKindEnum"];
             /** @description kind of a marker */
             marker: string | null;
             /** @description why a damaged entry cannot be decoded */
@@ -3234,7 +3226,7 @@ export interface components {
          *     * `damaged` - damaged
          * @enum {string}
          */
-        MessageAnswerKindEnum: "message" | "chunk" | "encrypted" | "marker" | "damaged";
+        MessageKindEnum: "message" | "chunk" | "encrypted" | "marker" | "damaged";
         MessagesAnswer: {
             at: number;
             direction: components["schemas"]["MessagesAnswerDirectionEnum"];
@@ -4210,7 +4202,7 @@ export interface components {
              *     * `tenant` - tenant
              *     * `cluster` - cluster
              */
-            kind: components["schemas"]["KindE06Enum"];
+            kind: components["schemas"]["TargetKindEnum"];
             /** @description full name of the topic, namespace or tenant; empty for the cluster */
             target: string;
             /** @description further topics that it reads; seeing it needs the right to each */
@@ -4293,7 +4285,7 @@ export interface components {
              *     * `tenant` - tenant
              *     * `cluster` - cluster
              */
-            kind: components["schemas"]["KindE06Enum"];
+            kind: components["schemas"]["TargetKindEnum"];
             target: string;
             also_reads: components["schemas"]["AlsoReadsShape"][];
             parameters: {
@@ -4659,6 +4651,14 @@ export interface components {
              */
             hash_names: boolean;
         };
+        /**
+         * @description * `topic` - topic
+         *     * `namespace` - namespace
+         *     * `tenant` - tenant
+         *     * `cluster` - cluster
+         * @enum {string}
+         */
+        TargetKindEnum: "topic" | "namespace" | "tenant" | "cluster";
         TenantBodyRequest: {
             admin_roles: string[];
             allowed_clusters: string[];

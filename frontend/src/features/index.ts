@@ -9,6 +9,7 @@ import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
 import { geo, geoRoutes } from "./geo";
 import { manageTab } from "./manage";
+import { messageTabs } from "./messages";
 import { overview, overviewRoute } from "./overview";
 import { payloads, payloadsRoute } from "./payloads";
 import { people, peopleRoutes } from "./people";
@@ -22,6 +23,7 @@ import { tracesTab } from "./traces";
 
 const topicRoute = topicPage.addChildren([
   ...topicTabs,
+  ...messageTabs,
   schemaTab,
   policiesTab,
   manageTab,

@@ -57,7 +57,7 @@ Place = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ScanStart:
     """Where a scan begins: one of the fields. Without any at the end of the topic where its direction begins.
 
     ``position`` is of a topic without partitions, or of one partition. ``subscription``: at its mark-delete position.
@@ -69,7 +69,7 @@ class Start:
     newest: bool = False
 
 
-class Scan(NamedTuple):
+class MessageScan(NamedTuple):
     """The result of a scan. ``missing``: partitions that did not answer, of ``partitions`` (0: it has none)."""
 
     messages: list[tuple[int, BrowsedMessage]]
@@ -100,16 +100,19 @@ class _Part:
     """A topic or partition, read in one direction.
 
     ``place``: forwards the next message, backwards the last one that was shown or passed over; None at the end of the
-    topic where the direction begins. ``waiting``: messages behind it that match. ``read_to``: the end of what was read.
+    topic where the direction begins. ``read_to``: the end of what was read. ``passed``: messages between where the scan
+    began and ``place``.
     """
 
     name: TopicName
     direction: Direction
     place: Place | None = None
-    waiting: deque[BrowsedMessage] = field(default_factory=deque)
+    waiting: deque[tuple[int, BrowsedMessage]] = field(default_factory=deque)
+    """Matches that are not shown yet, each with how many messages were looked at up to it."""
     more: bool = True
     error: Exception | None = None
-    scanned: int = 0
+    passed: int = 0
+    looked_at: int = 0
     entries: int = 0
     read_bytes: int = 0
     read_to: MessagePosition | None = None
@@ -161,13 +164,17 @@ class _Part:
         opened = await asyncio.to_thread(self._opened, stored)
         await values.fetch(engine, opened)
         matching = await asyncio.to_thread(
-            lambda: [message for message in opened if wanted.matches(message, values.text)]
+            lambda: [
+                (number, message)
+                for number, message in enumerate(opened, self.looked_at + 1)
+                if wanted.matches(message, values.text)
+            ]
         )
         # Together, since a timeout may end the scan at each wait: what is passed over was looked at.
         size = sum(len(entry) for *_, entry in stored)
         self.waiting += matching
         self.read_to, self.more = read_to, answer["more"]
-        self.scanned += len(opened)
+        self.looked_at += len(opened)
         self.entries += len(stored)
         self.read_bytes += size
         budget.bytes -= size
@@ -186,12 +193,17 @@ class _Part:
 
     def take(self) -> BrowsedMessage:
         """Remove and return the next message; the part continues behind it."""
-        message = self.waiting.popleft()
+        self.passed, message = self.waiting.popleft()
         ledger, entry, index = self.place = message.position
         if self.direction == "forward":
             is_last = index < 0 or index + 1 >= message.batch_size
             self.place = (ledger, entry + 1, -1) if is_last else (ledger, entry, index + 1)
         return message
+
+    @property
+    def scanned(self) -> int:
+        """Messages that the next scan does not look at again."""
+        return self.passed if self.waiting else self.looked_at
 
     def rest_place(self) -> Place | None:
         """Return where the next scan goes on: behind all that was looked at, unless a match of it waits."""
@@ -205,12 +217,12 @@ async def scan(
     topic: TopicName,
     *,
     direction: Direction,
-    start: Start,
+    start: ScanStart,
     after: str,
     wanted: MessageFilter,
     limit: int,
     values: TopicValues,
-) -> Scan:
+) -> MessageScan:
     """Return at most ``limit`` messages that match ``wanted``, within BYTES_MAX and TIME_S.
 
     ``after`` continues an earlier scan of the same topic, direction and start, which is that of partitions that did not
@@ -236,7 +248,7 @@ async def scan(
     failed = [part for part in parts if part.error is not None]
     if len(failed) == len(parts) and not found and failed[0].error is not None:
         raise failed[0].error
-    return Scan(
+    return MessageScan(
         found,
         stopped,
         sum(part.scanned for part in parts),
@@ -264,7 +276,9 @@ async def _merge(
     few = min(max(2 * limit // len(parts), 16), limit) if wanted.empty else PAGE_MESSAGES_MAX
     page = budget.page(len(parts))
     await catalog.each(parts, lambda part: part.read(engine, values, wanted, few, page, budget))
-    heads = [(sign * part.waiting[0].publish_ms, i) for i, part in enumerate(parts) if part.waiting]
+    heads = [
+        (sign * part.waiting[0][1].publish_ms, i) for i, part in enumerate(parts) if part.waiting
+    ]
     heapify(heads)
     while heads:
         if len(found) >= limit:
@@ -277,11 +291,11 @@ async def _merge(
         if not part.waiting and part.more:
             await part.read(engine, values, wanted, few, budget.page(1), budget)
         if part.waiting:
-            heappush(heads, (sign * part.waiting[0].publish_ms, index))
+            heappush(heads, (sign * part.waiting[0][1].publish_ms, index))
     return "bytes" if any(part.more for part in parts) else "end"
 
 
-async def _place(engine: Engine, parts: Sequence[_Part], start: Start) -> None:
+async def _place(engine: Engine, parts: Sequence[_Part], start: ScanStart) -> None:
     """Set where each of the parts begins. A partition that nobody used has no place."""
     if start.position is not None and parts:
         if len(parts) > 1:
@@ -308,7 +322,7 @@ async def _place(engine: Engine, parts: Sequence[_Part], start: Start) -> None:
     await catalog.each(parts, place)
 
 
-async def _place_of(engine: Engine, part: _Part, start: Start) -> Place | None:
+async def _place_of(engine: Engine, part: _Part, start: ScanStart) -> Place | None:
     name = part.name
     if start.time_ms is not None:
         answer = await engine.call(MESSAGE_ID_BY_TIME, MessageIdByTime(name, start.time_ms))

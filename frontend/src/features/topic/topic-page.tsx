@@ -107,6 +107,9 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" {...tab}>
         Subscriptions <span>{topic ? count(topic.subscriptions.length) : "…"}</span>
       </Link>
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/messages" {...tab}>
+        Messages
+      </Link>
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
         Schema
       </Link>

@@ -16,7 +16,7 @@ from engine.tenancy import topics
 from engine.wire.batches import Message, pack_entry
 from gateway.services.browsing import scan as scanning
 from gateway.services.browsing.filters import MessageFilter
-from gateway.services.browsing.scan import Direction, Scan, Start, scan
+from gateway.services.browsing.scan import Direction, MessageScan, ScanStart, scan
 from gateway.services.browsing.values import TopicValues
 from gateway.services.engine_link import Engine
 from tests.support.admin.bench import AdminBench
@@ -26,7 +26,7 @@ from tests.support.managed_cluster import Sink
 PLAIN = TopicName.parse("persistent://public/default/plain")
 MANY = TopicName.parse("persistent://public/default/many")
 ALL = MessageFilter()
-EARLIEST = Start()
+EARLIEST = ScanStart()
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ async def page(
     direction: Direction,
     limit: int,
     *,
-    start: Start = EARLIEST,
+    start: ScanStart = EARLIEST,
     after: str = "",
     wanted: MessageFilter = ALL,
     engine: Engine | None = None,
-) -> Scan:
+) -> MessageScan:
     return await scan(
         engine or bench.engine,
         topic,
@@ -73,7 +73,7 @@ async def page(
     )
 
 
-def values_of(scan: Scan) -> list[str]:
+def values_of(scan: MessageScan) -> list[str]:
     values = []
     for _, browsed in scan.messages:
         assert browsed.message is not None
@@ -91,12 +91,14 @@ async def pages(
 ) -> list[str]:
     """Return all messages, read page by page."""
     values: list[str] = []
-    after = ""
+    after, scanned = "", 0
     while True:
         read = await page(bench, topic, direction, limit, after=after, wanted=wanted)
         assert len(read.messages) <= limit
         values += values_of(read)
+        scanned += read.scanned
         if read.stopped == "end":
+            assert wanted is not ALL or scanned == len(values), "each message is counted once"
             return values
         assert read.after != after, "each page goes on"
         after = read.after
@@ -130,7 +132,7 @@ async def test_a_page_goes_on_with_messages_that_were_published_since(bench: Adm
     assert (values_of(nothing), nothing.stopped) == ([], "end")
     await publish(bench, PLAIN, (2, 1))
     assert values_of(await page(bench, PLAIN, "forward", 10, after=nothing.after)) == ["2/0"]
-    newest = await page(bench, PLAIN, "forward", 10, start=Start(newest=True))
+    newest = await page(bench, PLAIN, "forward", 10, start=ScanStart(newest=True))
     assert values_of(newest) == []
     await publish(bench, PLAIN, (3, 1))
     assert values_of(await page(bench, PLAIN, "forward", 10, after=newest.after)) == ["3/0"]
@@ -154,24 +156,24 @@ async def test_a_scan_begins_at_a_position_a_time_and_where_a_subscription_stand
     await publish(bench, PLAIN, (10, 3), (20, 1), (30, 1))
     (_, first), *_ = (await page(bench, PLAIN, "forward", 1)).messages
     ledger, entry, _ = first.position
-    at = Start(position=(ledger, entry, 1))
+    at = ScanStart(position=(ledger, entry, 1))
     assert values_of(await page(bench, PLAIN, "forward", 2, start=at)) == ["10/1", "10/2"]
     assert values_of(await page(bench, PLAIN, "backward", 9, start=at)) == ["10/1", "10/0"]
-    whole = Start(position=(ledger, entry, -1))
+    whole = ScanStart(position=(ledger, entry, -1))
     assert values_of(await page(bench, PLAIN, "backward", 9, start=whole)) == [
         "10/2",
         "10/1",
         "10/0",
     ]
-    since = Start(time_ms=20)
+    since = ScanStart(time_ms=20)
     assert values_of(await page(bench, PLAIN, "forward", 9, start=since)) == ["20/0", "30/0"]
     assert values_of(await page(bench, PLAIN, "backward", 1, start=since)) == ["10/2"]
     behind = MessagePosition(ledger, entry + 1)
     await bench.engine.call(CREATE_SUBSCRIPTION, CreateSubscription(PLAIN, "s", behind))
-    of_subscription = Start(subscription="s")
+    of_subscription = ScanStart(subscription="s")
     assert values_of(await page(bench, PLAIN, "forward", 1, start=of_subscription)) == ["20/0"]
     with pytest.raises(NotFound, match="no subscription absent"):
-        await page(bench, PLAIN, "forward", 9, start=Start(subscription="absent"))
+        await page(bench, PLAIN, "forward", 9, start=ScanStart(subscription="absent"))
     with pytest.raises(InvalidField, match="position"):
         await page(bench, MANY, "forward", 9, start=at)
 
@@ -251,7 +253,7 @@ async def test_a_partition_that_did_not_answer_begins_where_the_scan_began(
 
     admin = SilentOnce()
     engine = Engine(bench.store, admin)  # type: ignore[arg-type]
-    since = Start(time_ms=5)
+    since = ScanStart(time_ms=5)
     read = await page(bench, MANY, "forward", 9, engine=engine, start=since)
     assert (values_of(read), read.missing) == (["9/0"], [1])
     admin.silent = False

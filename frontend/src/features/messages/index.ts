@@ -1,0 +1,18 @@
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "../../shared/lazy-page";
+import { topicPage } from "../../shared/topic/route";
+import { messagesSearch } from "./search";
+
+export const messageTabs = [
+  createRoute({
+    getParentRoute: () => topicPage,
+    path: "/messages",
+    validateSearch: messagesSearch,
+    component: lazyPage(() => import("./messages-tab"), "MessagesTab"),
+  }),
+  createRoute({
+    getParentRoute: () => topicPage,
+    path: "/messages/$message",
+    component: lazyPage(() => import("./message-page"), "MessagePage"),
+  }),
+];

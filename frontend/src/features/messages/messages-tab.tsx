@@ -1,0 +1,273 @@
+import { Button, NativeSelect, TextInput } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { asApiError } from "../../lib/errors";
+import { bytes, count, dateTime, plural } from "../../lib/format";
+import { fromLocalInput, toLocalInput } from "../../lib/local-time";
+import { parseTopicName } from "../../lib/url-state";
+import { useTopic, useTopicId } from "../../shared/topic/use-topic";
+import { topicSearchOf } from "../../shared/topic-link";
+import { Badge } from "../../ui/badge";
+import { type Column, Table } from "../../ui/grid/table";
+import { Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
+import styles from "./messages.module.css";
+import { type Message, type MessagesPage, messagesQuery } from "./queries";
+import { BEGINNINGS, type Beginning, beginningOf, isFiltered, type MessagesSearch } from "./search";
+import { firstLine, kindText, stoppedText } from "./words";
+
+const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/messages");
+
+/** Stored messages of the topic, from any place on. Reading moves no subscription. */
+export function MessagesTab() {
+  const id = useTopicId();
+  const search = route.useSearch();
+  const list = useInfiniteQuery({ ...messagesQuery(id, search), enabled: id.domain === "persistent" });
+  if (id.domain !== "persistent")
+    return <Empty title="Nothing is stored">The topic is non-persistent.</Empty>;
+  const pages = list.data?.pages ?? [];
+  const last = pages.at(-1);
+  const messages = pages.flatMap(({ rows }) => rows);
+  const missing = last?.missing ?? [];
+  return (
+    <>
+      <SearchForm key={JSON.stringify(search)} search={search} onAgain={() => list.refetch()} />
+      {list.error && (
+        <ErrorNotice
+          error={list.error}
+          title={messages.length > 0 ? "No further messages could be read" : "Messages could not be read"}
+          onRetry={
+            asApiError(list.error).status === 403
+              ? undefined
+              : () => (last ? list.fetchNextPage() : list.refetch())
+          }
+        />
+      )}
+      {missing.length > 0 && (
+        <Notice tone="warning">
+          <p>
+            {plural(missing.length, "partition")} did not answer: {missing.join(", ")}. Their messages are not
+            among these; they follow when you go on.
+          </p>
+        </Notice>
+      )}
+      {list.isPending && <Loading label="Reading messages" rows={8} />}
+      {last && (
+        <Panel title="Messages" note={last.direction === "backward" ? "newest first" : "oldest first"} flush>
+          {messages.length > 0 ? (
+            <Table<Message>
+              caption="Messages"
+              rows={messages}
+              rowKey={(message) => `${message.partition} ${message.id}`}
+              columns={columnsOf(last.partitions > 0)}
+            />
+          ) : (
+            <Empty title={isFiltered(search) ? "No message matches so far" : "No message here"} />
+          )}
+          <div className={styles.foot}>
+            <p role="status">{scannedText(pages)}</p>
+            <Button variant="default" loading={list.isFetching} onClick={() => list.fetchNextPage()}>
+              {last.stopped === "end"
+                ? last.direction === "forward"
+                  ? "Look for newer ones"
+                  : "Look again"
+                : isFiltered(search) || last.stopped !== "limit"
+                  ? "Go on"
+                  : "More"}
+            </Button>
+          </div>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+/** What was looked at, over all pages, and why the last one stopped. */
+function scannedText(pages: MessagesPage[]): string {
+  const sum = (value: (page: MessagesPage) => number) =>
+    pages.reduce((total, page) => total + value(page), 0);
+  const shown = sum(({ rows }) => rows.length);
+  const scanned = sum((page) => page.scanned);
+  const seconds = sum((page) => page.took_ms) / 1000;
+  const last = pages.at(-1);
+  return (
+    `${plural(shown, "message")} shown of ${count(scanned)} looked at, ` +
+    `${bytes(sum((page) => page.bytes))} in ${seconds.toFixed(1)} s. ` +
+    (last ? stoppedText(last) : "")
+  );
+}
+
+function columnsOf(hasPartitions: boolean): Column<Message>[] {
+  return [
+    {
+      key: "published",
+      header: "Published",
+      cell: (message) => <MessageLink message={message} />,
+    },
+    ...(hasPartitions
+      ? [
+          {
+            key: "partition",
+            header: "Partition",
+            numeric: true,
+            wide: true,
+            cell: ({ partition }: Message) => count(partition),
+          },
+        ]
+      : []),
+    {
+      key: "key",
+      header: "Key",
+      cell: ({ key }) => (key === null ? "—" : <span className={styles.key}>{key}</span>),
+    },
+    {
+      key: "value",
+      header: "Value",
+      grow: true,
+      cell: (message) => (
+        <span className={styles.value}>
+          {message.kind !== "message" && <Badge tone="warn">{kindText(message)}</Badge>} {firstLine(message)}
+        </span>
+      ),
+    },
+    {
+      key: "size",
+      header: "Size",
+      numeric: true,
+      wide: true,
+      cell: ({ value }) => bytes(value.bytes),
+    },
+  ];
+}
+
+function MessageLink({ message }: { message: Message }) {
+  const { cluster } = useTopicId();
+  const name = parseTopicName(message.topic);
+  const when = message.published === null ? message.id : dateTime(message.published);
+  if (name === null) return when;
+  return (
+    <Link
+      to="/c/$cluster/t/$tenant/$namespace/$topic/messages/$message"
+      params={{
+        cluster,
+        tenant: name.tenant,
+        namespace: name.namespace,
+        topic: name.topic,
+        message: message.id,
+      }}
+      search={topicSearchOf(name)}
+      className="topic-link"
+      title={`Message ${message.id}`}
+    >
+      {when}
+    </Link>
+  );
+}
+
+const CONDITIONS = [
+  ["key", "Key", "the whole key"],
+  ["text", "Text in the value", "any part of it"],
+  ["property", "Property", "name=value or name"],
+  ["producer", "Producer", "its whole name"],
+  ["path", "JSON path", "$.lines[0].price"],
+  ["equals", "Value at the path", "any"],
+] as const;
+
+function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () => void }) {
+  const id = useTopicId();
+  const topic = useTopic(id).data;
+  const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/messages" });
+  const [beginning, setBeginning] = useState<Beginning>(beginningOf(search));
+  const subscriptions = topic?.subscriptions.map(({ name }) => name) ?? [];
+
+  function submit(event: FormEvent<HTMLFormElement>) {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const field = (name: string) => String(form.get(name) ?? "").trim() || undefined;
+    const at = fromLocalInput(field("time") ?? "");
+    const next: MessagesSearch = {
+      start: beginning === "earliest" ? "earliest" : undefined,
+      time: beginning === "time" && at !== null ? String(at) : undefined,
+      position: beginning === "position" ? field("position") : undefined,
+      subscription: beginning === "subscription" ? field("subscription") : undefined,
+      direction: field("direction") === "backward" ? "backward" : undefined,
+      ...Object.fromEntries(CONDITIONS.map(([name]) => [name, field(name)])),
+    };
+    if (JSON.stringify(next) === JSON.stringify(search)) onAgain();
+    else void navigate({ search: (before) => ({ ...before, ...next }) });
+  }
+
+  return (
+    <Panel title="Read messages" note="No subscription is moved or created.">
+      <form className={styles.form} onSubmit={submit}>
+        <div className={styles.fields}>
+          <NativeSelect
+            label="Begin at"
+            data={[...BEGINNINGS]}
+            value={beginning}
+            onChange={(event) => setBeginning(event.currentTarget.value as Beginning)}
+          />
+          {beginning === "time" && (
+            <TextInput
+              label="Published at or after"
+              name="time"
+              type="datetime-local"
+              step={1}
+              required
+              defaultValue={toLocalInput(search.time ? Number(search.time) : Date.now() - 3_600_000)}
+            />
+          )}
+          {beginning === "position" && (
+            <TextInput
+              label="Position, such as 12:345"
+              name="position"
+              required
+              pattern="\d+:\d+(:\d+)?"
+              defaultValue={search.position ?? ""}
+            />
+          )}
+          {beginning === "subscription" && (
+            <NativeSelect
+              label="Subscription"
+              name="subscription"
+              required
+              data={
+                search.subscription ? [...new Set([search.subscription, ...subscriptions])] : subscriptions
+              }
+              defaultValue={search.subscription}
+            />
+          )}
+          {["time", "position"].includes(beginning) && (
+            <NativeSelect
+              label="Direction"
+              name="direction"
+              data={[
+                { value: "forward", label: "to newer ones" },
+                { value: "backward", label: "to older ones" },
+              ]}
+              defaultValue={search.direction ?? "forward"}
+            />
+          )}
+        </div>
+        <details open={isFiltered(search)}>
+          <summary>Conditions</summary>
+          <div className={styles.fields}>
+            {CONDITIONS.map(([name, label, hint]) => (
+              <TextInput
+                key={name}
+                label={label}
+                name={name}
+                placeholder={hint}
+                defaultValue={search[name] ?? ""}
+              />
+            ))}
+          </div>
+        </details>
+        <div>
+          <Button type="submit">Read</Button>
+        </div>
+      </form>
+    </Panel>
+  );
+}

@@ -1,0 +1,41 @@
+import * as z from "zod/mini";
+import { searchText } from "../../lib/url-state";
+
+/** Where a list of messages begins. Without one, at the newest message, backwards. */
+export const BEGINNINGS = [
+  { value: "latest", label: "the newest" },
+  { value: "earliest", label: "the oldest" },
+  { value: "time", label: "a time" },
+  { value: "position", label: "a position" },
+  { value: "subscription", label: "where a subscription stands" },
+] as const;
+export type Beginning = (typeof BEGINNINGS)[number]["value"];
+
+const moment = z.catch(z.optional(z.string().check(z.regex(/^\d{1,15}$/))), undefined);
+
+export const messagesSearch = z.object({
+  start: z.catch(z.optional(z.enum(["earliest", "latest"])), undefined),
+  time: moment,
+  position: searchText,
+  subscription: searchText,
+  direction: z.catch(z.optional(z.enum(["forward", "backward"])), undefined),
+  key: searchText,
+  producer: searchText,
+  property: searchText,
+  text: searchText,
+  path: searchText,
+  equals: searchText,
+});
+export type MessagesSearch = z.infer<typeof messagesSearch>;
+
+export function beginningOf(search: MessagesSearch): Beginning {
+  if (search.time !== undefined) return "time";
+  if (search.position !== undefined) return "position";
+  if (search.subscription !== undefined) return "subscription";
+  return search.start ?? "latest";
+}
+
+/** The conditions that are set: what a page without a match is about. */
+export function isFiltered({ key, producer, property, text, path }: MessagesSearch): boolean {
+  return [key, producer, property, text, path].some(Boolean);
+}

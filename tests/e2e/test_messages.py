@@ -1,0 +1,64 @@
+"""Messages of a topic in a browser: those shown are those stored, and reading them leaves no trace."""
+
+import json
+import re
+
+import pulsar
+from playwright.sync_api import Page, expect
+
+from tests.e2e.axe import violations
+from tests.support.instance import Instance
+
+ADMIN = "/admin/v2/persistent/public/default"
+TOPIC = "browsed"
+COUNT = 150
+BIG = 9_007_199_254_740_993
+WAIT_MS = 30_000
+
+
+def test_messages_are_found_opened_and_shown_as_they_are_stored(
+    instance: Instance, page: Page, axe_source: str
+) -> None:
+    page.add_init_script(axe_source)
+    instance.rest("PUT", f"{ADMIN}/{TOPIC}/partitions", 2)
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client(instance.url, logger=quiet)
+    try:
+        producer = client.create_producer(f"persistent://public/default/{TOPIC}")
+        for i in range(COUNT):
+            value = json.dumps({"id": BIG + i, "note": "<b>bold</b>"}).encode()
+            producer.send(value, partition_key=f"k{i}", properties={"odd": str(i % 2)})
+    finally:
+        client.close()
+    page.goto(f"/c/standalone/t/public/default/{TOPIC}/messages")
+    rows = page.get_by_role("table", name="Messages").locator("tbody tr")
+    expect(rows).to_have_count(50, timeout=WAIT_MS)
+    expect(rows.first).to_contain_text(f"k{COUNT - 1}")
+    for shown in (100, COUNT):
+        page.get_by_role("button", name="More").click()
+        expect(rows).to_have_count(shown, timeout=WAIT_MS)
+    expect(page.get_by_role("status").last).to_contain_text(f"{COUNT} messages shown of {COUNT}")
+    keys = {re.sub(r"\D", "", text) for text in rows.locator("td:nth-child(3)").all_inner_texts()}
+    assert keys == {str(i) for i in range(COUNT)}, "each message once"
+
+    page.get_by_text("Conditions").click()
+    page.get_by_label("JSON path").fill("$.id")
+    page.get_by_label("Value at the path").fill(str(BIG + 7))
+    page.get_by_role("button", name="Read", exact=True).click()
+    expect(rows).to_have_count(1, timeout=WAIT_MS)
+    assert violations(page, "messages", "main") == []
+    rows.first.get_by_role("link").click()
+    value = page.get_by_role("region", name="The value")
+    expect(value).to_contain_text(str(BIG + 7), timeout=WAIT_MS)
+    expect(value).to_contain_text("<b>bold</b>")
+    assert violations(page, "messages", "main") == []
+    page.reload()
+    expect(value).to_contain_text(str(BIG + 7), timeout=WAIT_MS)
+
+    page.goto(f"/c/standalone/t/public/default/{TOPIC}/messages?start=earliest&property=odd%3D1")
+    expect(rows).to_have_count(50, timeout=WAIT_MS)
+    page.get_by_role("button", name="Go on").click()
+    expect(rows).to_have_count(COUNT // 2, timeout=WAIT_MS)
+    for partition in range(2):
+        stats = instance.rest("GET", f"{ADMIN}/{TOPIC}-partition-{partition}/stats")[1]
+        assert stats["subscriptions"] == {}
