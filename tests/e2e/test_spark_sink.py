@@ -54,11 +54,11 @@ def numbers(instance: Instance, topic: str) -> Counter[int]:
     """Return how often each number is in a topic."""
     client = pulsar.Client(instance.url, logger=SILENT)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     while reader.has_message_available():
-        found[int(reader.read_next(10_000).data())] += 1
+        counts[int(reader.read_next(10_000).data())] += 1
     client.close()
-    return found
+    return counts
 
 
 @pytest.mark.timeout(600)

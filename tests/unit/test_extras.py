@@ -17,6 +17,7 @@ LISTS: dict[str, list[str]] = {"": PROJECT["dependencies"], **PROJECT["optional-
 QUEUE = ("gateway.celery", "gateway.jobs.sending", "gateway.jobs.tasks", "gateway.worker")
 """Modules of the queue between gateways and workers."""
 ANALYSES = (
+    "gateway.jobs.destinations",
     "gateway.jobs.spark",
     "spark_jobs.daemon",
     "spark_jobs.jobs",

@@ -107,6 +107,6 @@ LATEST_ENTRIES = Operation("latest_entries", LatestEntries, JsonObject, CONSUME,
 """Complete stored entries, newest first: ``{"entries": [[ledger, entry, base64]], "more": bool}``; ``more``: there may
 be earlier entries. No subscription and no cache is affected."""
 NEXT_ENTRIES = Operation("next_entries", NextEntries, JsonObject, CONSUME, reads=True)
-"""As LATEST_ENTRIES, oldest first: ``{"entries": [[ledger, entry, base64]], "more": bool, "next": [ledger, entry]}``.
-``next``: where the entries behind them begin, also those that do not exist yet."""
+"""Stored entries as those of LATEST_ENTRIES, oldest first: ``{"entries": [[ledger, entry, base64]], "more": bool,
+"next": [ledger, entry]}``. ``next``: where the entries behind them begin, also those that do not exist yet."""
 MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, CONSUME, reads=True)

@@ -11,8 +11,8 @@ from engine.wire.texts import readable
 
 
 class Kind(StrEnum):
-    """What is at a position. A chunk is a part of a message; a marker is an entry of a broker, which no consumer
-    receives; an entry that cannot be decoded is damaged."""
+    """Kind of the content at a position. A chunk is a part of a message; a marker is an entry of a broker, which no
+    consumer receives; an entry that cannot be decoded is damaged."""
 
     MESSAGE = "message"
     CHUNK = "chunk"

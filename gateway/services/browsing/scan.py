@@ -51,14 +51,14 @@ TOKEN_MAX = 64_000
 
 Direction = Literal["forward", "backward"]
 Stopped = Literal["limit", "end", "bytes", "time"]
-"""Why a scan ended: as many messages as requested, no further one, or a bound."""
+"""Reason of a scan's end: as many messages as requested, no further one, or a bound."""
 Place = tuple[int, int, int]
 """Ledger, entry and index in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """Where a scan begins: one of the fields. Without any at the end of the topic where its direction begins.
+    """The place at which a scan begins: one of the fields, without any the end of the topic where its direction begins.
 
     ``position`` is of a topic without partitions, or of one partition. ``subscription``: at its mark-delete position.
     """
@@ -86,7 +86,7 @@ class MessageScan(NamedTuple):
 
 @dataclass(slots=True)
 class _Budget:
-    """What a scan may still read."""
+    """Bytes that a scan may still read."""
 
     bytes: int
 
@@ -235,21 +235,21 @@ async def scan(
     count = await catalog.partition_count(engine.store, topic)
     names = [topic.partition_at(index) for index in range(count)] or [topic]
     parts = [_Part(name, direction) for name in names]
-    found: list[tuple[int, BrowsedMessage]] = []
+    matches: list[tuple[int, BrowsedMessage]] = []
     stopped: Stopped
     try:
         async with asyncio.timeout(TIME_S):
             if after:
                 _continue(parts, direction, after)
             await _place(engine, [part for part in parts if part.place is None], start)
-            stopped = await _merge(engine, parts, values, wanted, limit, found)
+            stopped = await _merge(engine, parts, values, wanted, limit, matches)
     except TimeoutError:
         stopped = "time"
     failed = [part for part in parts if part.error is not None]
-    if len(failed) == len(parts) and not found and failed[0].error is not None:
+    if len(failed) == len(parts) and not matches and failed[0].error is not None:
         raise failed[0].error
     return MessageScan(
-        found,
+        matches,
         stopped,
         sum(part.scanned for part in parts),
         sum(part.entries for part in parts),
@@ -267,9 +267,9 @@ async def _merge(
     values: TopicValues,
     wanted: MessageFilter,
     limit: int,
-    found: list[tuple[int, BrowsedMessage]],
+    matches: list[tuple[int, BrowsedMessage]],
 ) -> Stopped:
-    """Fill ``found`` by publish time; the caller owns it: after a timeout it has what was read until then."""
+    """Fill ``matches`` by publish time; the caller owns it: after a timeout it has what was read until then."""
     sign = 1 if parts[0].direction == "forward" else -1
     budget = _Budget(BYTES_MAX)
     # Without conditions, more than is shown would be read in vain.
@@ -281,11 +281,11 @@ async def _merge(
     ]
     heapify(heads)
     while heads:
-        if len(found) >= limit:
+        if len(matches) >= limit:
             return "limit"
         _, index = heappop(heads)
         part = parts[index]
-        found.append((part.name.partition, part.take()))
+        matches.append((part.name.partition, part.take()))
         # The part's next message may belong before those of the others: it must be known before the next choice. When
         # the budget is used up, those that are known are shown, and the order over partitions ends there.
         if not part.waiting and part.more:
@@ -296,7 +296,7 @@ async def _merge(
 
 
 async def _place(engine: Engine, parts: Sequence[_Part], start: ScanStart) -> None:
-    """Set where each of the parts begins. A partition that nobody used has no place."""
+    """Set where each of the parts begins. A partition that was never used has no place."""
     if start.position is not None and parts:
         if len(parts) > 1:
             raise InvalidField(

@@ -198,11 +198,11 @@ def test_a_writer_that_is_killed_again_and_again_stores_each_row_once(
         writer.join()
         kills += 1
     assert kills == KILLS
-    found = counted(stored(instance, topic))
-    assert set(found.values()) == {1}
+    counts = counted(stored(instance, topic))
+    assert set(counts.values()) == {1}
     ended = len(commits.read_bytes())
     assert ended > 0
-    assert not set(range(BATCH_ROWS * ended)) - set(found)
+    assert not set(range(BATCH_ROWS * ended)) - set(counts)
 
 
 def test_without_deduplication_a_write_is_at_least_once_or_refused(instance: Instance) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from tests.sim.moving import mistakes
 from tests.sim.plants import (
-    balance,
     compacting,
     delays,
     dispatch,
@@ -17,10 +16,9 @@ from tests.sim.plants import (
     registry,
     rights,
     rivals,
-    splits,
-    transfers,
     vacant,
 )
+from tests.sim.plants.bundles import balance, splits, transfers
 from tests.sim.plants.planting import Plant, applied
 from tests.sim.plants.storage import bookie, ledger, managed, metadata
 

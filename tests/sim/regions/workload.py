@@ -143,13 +143,13 @@ class RegionsWorkload(PublishingWorkload):
     def _ledgers(self) -> dict[int, LedgerMetadata]:
         """Return the metadata of the ledgers with ids below 5,000, by id."""
         tree = self.run.cluster.tree
-        found: dict[int, LedgerMetadata] = {}
+        ledgers: dict[int, LedgerMetadata] = {}
         for ledger in range(5_000):
             path = paths.ledger(ledger)
             if tree.exists(path) is not None:
                 value, _ = tree.get(path)
-                found[ledger] = decode(value)
-        return found
+                ledgers[ledger] = decode(value)
+        return ledgers
 
     def check(self) -> list[str]:
         wrong = super().check()

@@ -154,7 +154,7 @@ class Query:
     async def until(self, count: int) -> list[str]:
         """Return the rows of batches until there are ``count`` of them."""
         texts: list[str] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(texts) < count:
                 texts += await self.batch()
         return texts

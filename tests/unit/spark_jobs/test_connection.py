@@ -25,7 +25,7 @@ def test_connections_are_kept_until_their_session_has_expired(
     monkeypatch.setattr(connection, "_links", {})
     link = link_to(StoreUrls("zk:a:1"))
     assert link.run(link.store.create("/a")) == "/a"
-    assert link.start(link.store.exists("/a")).result(10) is not None
+    assert link.start(link.store.exists("/a")).result(60) is not None
     with pytest.raises(NoNodeError):
         link.run(link.store.get("/b"))
     assert link_to(StoreUrls("zk:a:1")) is link

@@ -12,8 +12,7 @@ import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { EstimateOf } from "./estimate";
-import { createSchedule, runQuery, scopeNamesQuery, startRun, topicNamesQuery } from "./queries";
+import { EstimateOf } from "./form/estimate";
 import {
   type Field,
   type FormValues,
@@ -21,8 +20,9 @@ import {
   initialValues,
   toParameters,
   validate,
-} from "./schema-fields";
-import { SchemaForm } from "./schema-form";
+} from "./form/schema-fields";
+import { SchemaForm } from "./form/schema-form";
+import { createSchedule, runQuery, scopeNamesQuery, startRun, topicNamesQuery } from "./queries";
 import { SparkOffer } from "./spark-offer";
 import { placeOfTarget } from "./target";
 
@@ -37,7 +37,7 @@ export function LaunchPage() {
   const title = analysis?.title ?? template;
   useTitle(`New: ${title}`);
   const given = {
-    ...(earlier.data?.analysis === template ? earlier.data.parameters : {}),
+    ...(earlier.data && earlier.data.analysis === template ? earlier.data.parameters : {}),
     ...(analysis ? givenAt(place, analysis) : {}),
   };
   const ready = catalogue.data && (from === undefined || !earlier.isPending);

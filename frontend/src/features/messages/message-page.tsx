@@ -21,7 +21,7 @@ import { kindText } from "./words";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/messages/$message");
 
-/** One message by its position: what it carries, and how it is stored. */
+/** The page of a message: its metadata, its value and its properties. */
 export function MessagePage() {
   const id = useTopicId();
   const { message } = route.useParams();

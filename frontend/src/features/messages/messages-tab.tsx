@@ -83,7 +83,7 @@ export function MessagesTab() {
   );
 }
 
-/** What was looked at, over all pages, and why the last one stopped. */
+/** The progress over all pages, and the reason of the end of the last one. */
 function scannedText(pages: MessagesPage[]): string {
   const sum = (value: (page: MessagesPage) => number) =>
     pages.reduce((total, page) => total + value(page), 0);

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
 
-/** Where a list of messages begins. Without one, at the newest message, backwards. */
+/** The places at which a list of messages begins. Without one it begins at the newest message, backwards. */
 export const BEGINNINGS = [
   { value: "latest", label: "the newest" },
   { value: "earliest", label: "the oldest" },

@@ -10,7 +10,7 @@ const KINDS: Record<Message["kind"], string> = {
   damaged: "damaged",
 };
 
-/** What is at a position that has no whole message of its own. */
+/** The content of a position that has no whole message of its own. */
 export function kindText({ kind, chunk, marker }: Message): string {
   if (chunk) return `chunk ${chunk.index + 1} of ${chunk.size}`;
   return marker ?? KINDS[kind];

@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 SERVICES = "gateway/jobs/services.py"
 RECOVERY = "unit/gateway/jobs/test_recovery.py"
 ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
+SCHEDULES = "unit/gateway/jobs/test_schedules.py"
 WORKER = "unit/gateway/jobs/test_worker.py"
 SILENT = "unit/gateway/jobs/test_silent_redis.py"
 OFFSETS = "spark_jobs/pulsar_source/offsets.py"
@@ -116,6 +117,14 @@ EDITS = (
         "True",
         (f"{WORKER}::test_a_run_without_a_sign_of_life_from_spark_fails_and_gives_its_slot_back",),
         holds="J6",
+    ),
+    Edit(
+        "each-process-starts-a-due-schedule",
+        "gateway/jobs/schedules.py::_start",
+        "if not taken.update(**changes):",
+        "if taken.update(**changes) < 0:",
+        (f"{SCHEDULES}::test_two_processes_that_look_at_once_start_one_run",),
+        holds="J7",
     ),
     Edit(
         "a-queued-run-hides-that-no-worker-runs",

@@ -53,7 +53,7 @@ def test_a_value_without_the_path_does_not_match(value: str) -> None:
     assert not matches(MessageFilter(path=("a",)), value)
 
 
-def test_what_has_no_message_is_found_by_no_condition() -> None:
+def test_a_marker_meets_no_condition() -> None:
     marker = BrowsedMessage(1, 2, Kind.MARKER, None, pb.MessageMetadata(), None, 10)
     assert MessageFilter().matches(marker, lambda _: "")
     assert not MessageFilter(text="a").matches(marker, lambda _: "a")

@@ -24,7 +24,7 @@ def test_messages_of_a_batch_have_their_place_in_it() -> None:
     assert (alone.id, alone.publish_ms, alone.producer) == ("3:4", 7, "p")
 
 
-def test_what_cannot_be_opened_is_shown_as_what_it_is() -> None:
+def test_entries_that_are_no_messages_are_shown_by_their_kind() -> None:
     (encrypted,) = opened(
         Message(b"secret", key="k"), extra={"encryption_keys": [{"key": "rsa", "value": b"x"}]}
     )

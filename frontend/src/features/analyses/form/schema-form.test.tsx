@@ -3,10 +3,12 @@ import { MantineProvider } from "@mantine/core";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
-import { expect, test } from "vitest";
-import type { JsonSchema } from "../../api/types";
+import { expect, test, vi } from "vitest";
+import type { JsonSchema } from "../../../api/types";
 import { fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
 import { SchemaForm } from "./schema-form";
+
+vi.setConfig({ testTimeout: 60_000 });
 
 const schema: JsonSchema = {
   type: "object",
