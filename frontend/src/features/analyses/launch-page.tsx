@@ -12,7 +12,7 @@ import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { EstimateOf } from "./form/estimate";
+import { EstimateOf } from "./estimate";
 import {
   type Field,
   type FormValues,

@@ -1,6 +1,6 @@
 import { Checkbox, NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { useId } from "react";
-import styles from "../analyses.module.css";
+import styles from "./form.module.css";
 import type { Field, FormValue, FormValues } from "./schema-fields";
 
 /** The controls of a JSON Schema's fields. It only shows and reports; the page around it holds the values. */

@@ -1,10 +1,10 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { failureOf } from "../../../lib/errors";
-import { bytes, duration, plural } from "../../../lib/format";
-import { ErrorNotice } from "../../../ui/states";
-import styles from "../analyses.module.css";
-import { type Estimate, estimateQuery } from "../queries";
+import { failureOf } from "../../lib/errors";
+import { bytes, duration, plural } from "../../lib/format";
+import { ErrorNotice } from "../../ui/states";
+import styles from "./analyses.module.css";
+import { type Estimate, estimateQuery } from "./queries";
 
 const TYPING_MS = 400;
 
