@@ -415,7 +415,7 @@ CHECKS: tuple[Check, ...] = (
         "arguments of another tenant's run, an old task again",
         "the owner's right is checked at the start; a stale attempt changes nothing",
         (
-            "unit/gateway/jobs/test_owners.py::test_a_run_starts_while_its_owner_may_read_its_target",
+            "unit/gateway/jobs/launching/test_owners.py::test_a_run_starts_while_its_owner_may_read_its_target",
             f"{ATTEMPTS}::test_a_message_received_twice_is_processed_once",
             "unit/gateway/jobs/test_late_attempts.py::test_a_late_attempt_changes_nothing_of_the_one_at_work",
             f"{JOBS}::test_arguments_of_other_types_reach_no_run",

@@ -115,7 +115,7 @@ EDITS = (
         "if not verdict.allowed:",
         "if False:",
         (
-            "unit/gateway/jobs/test_owners.py::test_a_run_starts_while_its_owner_may_read_its_target",
+            "unit/gateway/jobs/launching/test_owners.py::test_a_run_starts_while_its_owner_may_read_its_target",
         ),
         "A23",
     ),

@@ -5,8 +5,8 @@ from tests.mutants.edit import Edit
 SERVICES = "gateway/jobs/services.py"
 RECOVERY = "unit/gateway/jobs/test_recovery.py"
 ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
-SCHEDULES = "unit/gateway/jobs/test_schedules.py"
-WORKER = "unit/gateway/jobs/test_worker.py"
+SCHEDULES = "unit/gateway/jobs/launching/test_schedules.py"
+WORKER = "unit/gateway/jobs/worker/test_worker.py"
 SILENT = "unit/gateway/jobs/test_silent_redis.py"
 OFFSETS = "spark_jobs/pulsar_source/offsets.py"
 STREAMS = "unit/spark_jobs/test_offsets.py"
@@ -225,7 +225,7 @@ EDITS = (
         "except Exception as error:",
         "except (RedisError, OSError) as error:",
         (
-            "unit/gateway/jobs/test_worker_key.py::"
+            "unit/gateway/jobs/worker/test_worker_key.py::"
             "test_a_worker_is_seen_again_and_each_episode_is_logged_once",
         ),
     ),
