@@ -194,7 +194,8 @@ class EstimateView(LaunchingView):
         given = checked(shapes.EstimateRequest, request)["parameters"]
         launch = await self.completed(analysis, given)
         kind, target = services.declared(analysis=analysis).target_of(launch["parameters"])
-        amount = await self.work(lambda engine: estimates.estimate(engine, kind, target))
+        last = int(launch["parameters"].get("last_entries", 0))
+        amount = await self.work(lambda engine: estimates.estimate(engine, kind, target, last))
         earlier = await in_thread(estimates.from_earlier_runs)(
             analysis=analysis, cluster=self.stored_cluster, target=target, amount=amount
         )

@@ -111,14 +111,15 @@ class EstimateRequest(s.Serializer[object]):
 
 class EstimateShape(s.Serializer[object]):
     topics = s.IntegerField(help_text="plain topics and partitions")
-    entries = s.IntegerField(allow_null=True, help_text="entries of the whole target")
-    bytes = s.IntegerField(allow_null=True, help_text="stored bytes of the whole target")
+    entries = s.IntegerField(allow_null=True, help_text="entries that the run reads")
+    bytes = s.IntegerField(allow_null=True, help_text="their stored bytes")
     exact = s.BooleanField(help_text="false: there is more, which is not known")
     messages = s.IntegerField(
         allow_null=True, help_text="by the target's last run; null without one"
     )
     seconds = s.FloatField(
-        allow_null=True, help_text="by the rates of earlier runs; null without one"
+        allow_null=True,
+        help_text="by the rates of earlier runs, while Spark runs; null without one",
     )
 
 

@@ -1,7 +1,11 @@
 """Estimates of what a run would read, from the metadata of ledgers and from earlier runs, without reading a message."""
 
 import asyncio
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from engine.admin.api.arguments import OnTopic
@@ -33,15 +37,26 @@ class Amount:
     bytes: int
     exact: bool = True
 
+    def part(self, entries: int) -> "Amount":
+        """Return at most so many of the entries, with their share of the bytes."""
+        if entries >= self.entries:
+            return self
+        return Amount(entries, round(self.bytes * entries / self.entries), self.exact)
 
-async def estimate(engine: Engine, kind: AnalysisTarget, target: str) -> dict[str, Any]:
-    """Return the number of topics, plain ones and partitions, and their entries and bytes, as far as they are known."""
+
+async def estimate(
+    engine: Engine, kind: AnalysisTarget, target: str, last_entries: int = 0
+) -> dict[str, Any]:
+    """Return the number of topics, plain ones and partitions, and the entries and bytes that a run reads of them, as
+    far as they are known: of each topic the ``last_entries``, 0 for all."""
     topics = await _topics(engine, kind, target)
     total: Amount | None = None
     if len(topics) <= TOPICS_MAX:
         try:
             async with asyncio.timeout(LOOK_S):
-                amounts = await each(topics, lambda topic: _amount(engine, topic), AT_ONCE)
+                amounts = await each(
+                    topics, lambda topic: _amount(engine, topic, last_entries), AT_ONCE
+                )
         except (TimeoutError, NotReady, Failed):
             pass  # not known while brokers do not answer
         else:
@@ -75,25 +90,36 @@ async def _topics(engine: Engine, kind: AnalysisTarget, target: str) -> list[Top
     return [topic for topics in await each(namespaces, of_namespace, AT_ONCE) for topic in topics]
 
 
-async def _amount(engine: Engine, topic: TopicName) -> Amount:
-    """Return the amount of a topic: of its closed ledgers from the metadata, with an open one from its owner."""
+async def _amount(engine: Engine, topic: TopicName, last_entries: int) -> Amount:
+    """Return what is read of a topic: of its closed ledgers by the metadata, of an open one by its owner."""
     try:
         info = await engine.call(INTERNAL_INFO, OnTopic(topic))
-        closed = [ledger for ledger in info["ledgers"] if ledger.get("entries") is not None]
-        stored = Amount(
-            sum(int(ledger["entries"]) for ledger in closed),
-            sum(int(ledger["size"]) for ledger in closed),
-            len(closed) == len(info["ledgers"]),
-        )
-        if stored.exact:
-            return stored
     except NotFound:
         return Amount(0, 0)  # never used, or deleted meanwhile
-    try:
-        stats = await engine.call(INTERNAL_STATS, InternalStats(topic))
-    except (NotFound, NotReady, Failed):
-        return stored
-    return Amount(int(stats["numberOfEntries"]), int(stats["totalSize"]))
+    ledgers = [
+        Amount(int(ledger["entries"]), int(ledger["size"]))
+        for ledger in info["ledgers"]
+        if ledger.get("entries") is not None
+    ]
+    exact = len(ledgers) == len(info["ledgers"])
+    if not exact:
+        with suppress(NotFound, NotReady, Failed):
+            stats = await engine.call(INTERNAL_STATS, InternalStats(topic))
+            entries = int(stats["numberOfEntries"]) - sum(ledger.entries for ledger in ledgers)
+            size = int(stats["totalSize"]) - sum(ledger.bytes for ledger in ledgers)
+            # Less than nothing where ledgers were trimmed between the two answers.
+            ledgers.append(Amount(max(entries, 0), max(size, 0)))
+            exact = True
+    return _newest(ledgers, last_entries, exact)
+
+
+def _newest(ledgers: Sequence[Amount], last_entries: int, exact: bool) -> Amount:
+    """Return the amount of the ``last_entries`` of ledgers from the oldest to the newest, 0 for all."""
+    entries = size = 0
+    for ledger in reversed(ledgers):
+        part = ledger.part(last_entries - entries) if last_entries else ledger
+        entries, size = entries + part.entries, size + part.bytes
+    return Amount(entries, size, exact)
 
 
 def from_earlier_runs(
@@ -102,11 +128,11 @@ def from_earlier_runs(
     """Return how many messages the target has and how many seconds the run takes, by earlier runs; None where no run
     has it.
 
-    Messages: by the messages per entry of the target's last run. Seconds: by the rate of the last runs of the analysis,
-    and at least as long as the shortest.
+    Messages: by the messages per entry of the target's last run. Seconds: by the median rate of the last runs of the
+    analysis, each weighted by its bytes, without the start of Spark; and at least as long as the shortest.
     """
     runs = JobRun.objects.filter(
-        analysis=analysis, cluster=cluster, state=RunState.SUCCEEDED, started_at__isnull=False
+        analysis=analysis, cluster=cluster, state=RunState.SUCCEEDED, work_at__isnull=False
     )
     return {
         "messages": _messages(runs.filter(target=target), amount["entries"]),
@@ -123,13 +149,15 @@ def _messages(runs: Any, entries: int | None) -> int | None:
 
 
 def _seconds(runs: Any, size: int | None) -> float | None:
-    columns = ("result__input__bytes", "started_at", "finished_at")
+    columns = ("result__input__bytes", "work_at", "finished_at")
     earlier = [
         (row[0], max(row[2] - row[1], 1) / 1000) for row in runs.values_list(*columns)[:RUNS]
     ]
-    sized = [(read, seconds) for read, seconds in earlier if read]
+    sized = sorted((read / seconds, read, seconds) for read, seconds in earlier if read)
     if size is None or not sized:
         return None
-    rate: float = sum(read for read, _ in sized) / sum(seconds for _, seconds in sized)
-    shortest: float = min(seconds for _, seconds in sized)
+    # By bytes, since runs that read little have low rates; a median, since a cold or disturbed run is an exception.
+    passed = list(accumulate(read for _, read, _ in sized))
+    rate: float = sized[bisect_left(passed, passed[-1] / 2)][0]
+    shortest: float = min(seconds for *_, seconds in sized)
     return round(max(size / rate, shortest), 1)

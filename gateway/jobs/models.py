@@ -29,6 +29,7 @@ class JobRun(models.Model):
     ``cluster``: name of the cluster, empty for the gateway's default one.
     ``also_reads``: further topics that it reads, each with its ``cluster`` and ``topic``.
     ``rerun_of``: id of the run that it repeats, ``schedule`` of the schedule that started it; empty for none.
+    ``work_at``: when its last attempt had Spark and began to work, null before that.
     ``pinned``: it is shown with what it reads, and kept whatever the limits of runs are.
     ``log``: lines of a time, the attempt and what it did.
     ``output_url``: the folder with a copy of its files, empty for none.
@@ -52,6 +53,7 @@ class JobRun(models.Model):
     lease_until_ms = models.BigIntegerField(default=0)
     created_at = models.BigIntegerField()
     started_at = models.BigIntegerField(null=True)
+    work_at = models.BigIntegerField(null=True)
     finished_at = models.BigIntegerField(null=True)
     created_by = models.CharField(max_length=150, blank=True, default="")
     rerun_of = models.CharField(max_length=16, blank=True, default="")

@@ -313,6 +313,7 @@ def claim(*, run_id: str, attempt: int) -> JobRun | None:
         state=RunState.RUNNING,
         stage="starting",
         started_at=now_ms(),
+        work_at=None,
         lease_until_ms=now_ms() + LEASE_MS,
         partial=None,
     )
@@ -336,6 +337,11 @@ def report(*, run: JobRun, stage: str, done: int, total: int) -> None:
     held = _held(run).filter(cancel_requested=False)
     held.filter(done__lte=done).update(done=done, total=max(done, total))
     held.update(stage=stage)
+
+
+def begin_work(*, run: JobRun) -> None:
+    """Store that the attempt has Spark and works from now on."""
+    _held(run).update(work_at=now_ms())
 
 
 def note(*, run: JobRun, text: str) -> None:

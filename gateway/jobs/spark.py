@@ -138,7 +138,8 @@ def tag(run: JobRun) -> str:
 def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     """Run the analysis of ``run`` with files in ``staged``; return a result as in docs/formats/analysis-result.md.
 
-    ``progress`` is called with stage, done and total; its ``sign`` is called whenever Spark reports progress.
+    ``progress`` is called with stage, done and total; its ``begin_work`` once Spark is there, and its ``sign`` whenever
+    Spark reports progress.
     """
     analysis = ANALYSES[run.analysis]
     progress("asking Spark", 0, 0)
@@ -146,6 +147,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     for earlier in range(1, run.attempt):
         # A lost worker's operations may still be running.
         spark.interruptTag(f"run-{run.id}-{earlier}")
+    progress.begin_work()
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:

@@ -157,6 +157,13 @@ class _Progress:
         self._shown_s = -PARTIAL_S
         """The time of the last partial result."""
 
+    def begin_work(self) -> None:
+        """Store that Spark is there: the time of the run without Spark's start counts from now on."""
+        try:
+            services.begin_work(run=self._run)
+        except DatabaseError as error:
+            log.warning("could not store that run %s began to work: %s", self._run.id, error)
+
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Store the progress of the run and notify the consoles."""
         self._heartbeat.note_sign_of_life()

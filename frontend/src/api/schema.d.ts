@@ -2635,9 +2635,9 @@ export interface components {
         EstimateShape: {
             /** @description plain topics and partitions */
             topics: number;
-            /** @description entries of the whole target */
+            /** @description entries that the run reads */
             entries: number | null;
-            /** @description stored bytes of the whole target */
+            /** @description their stored bytes */
             bytes: number | null;
             /** @description false: there is more, which is not known */
             exact: boolean;
@@ -2645,7 +2645,7 @@ export interface components {
             messages: number | null;
             /**
              * Format: double
-             * @description by the rates of earlier runs; null without one
+             * @description by the rates of earlier runs, while Spark runs; null without one
              */
             seconds: number | null;
         };
