@@ -1,7 +1,7 @@
 """A durable subscription that follows a stream: its lag is the stream's, and retention keeps what is not read yet.
 
-It is moved behind the batches that Spark reports as committed, and never decides what is read. A broker that cannot be
-reached is logged once and does not stop the query; the next batch moves the subscription further.
+It is moved behind the batches that Spark has committed, when it plans the next, and never decides what is read. A
+broker that cannot be reached is logged once and does not stop the query; the next look moves the subscription further.
 """
 
 import asyncio

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -50,6 +51,8 @@ from spark_jobs.pulsar_source.tasks import read_group, tasks_of
 from spark_jobs.pulsar_source.topics import find_topics
 
 log = logging.getLogger(__name__)
+FOLLOW_S = 1.0
+"""Seconds that planning waits for the subscription at most: Spark kills this process soon after the last batch."""
 LOOK_S = 0.05
 """Seconds between two looks at the topics: Spark asks again at once while there is nothing to read."""
 
@@ -101,6 +104,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         before = of_json(start)
         self._look(before)
+        if self._options.commit_subscription:
+            # Spark plans from the end of the last batch that is in its commit log; it calls commit() a batch later.
+            self._commit(before)
         coming: dict[str, Ahead] = {}
         for topic, known in self._known.items():
             if self._until is None or topic in self._until:
@@ -137,16 +143,18 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._follower = StreamFollower(self._options.service_url, name)
         return self._follower
 
+    def _commit(self, offsets: Offsets) -> None:
+        """Move the subscription behind ``offsets``, without waiting for a broker that does not answer."""
+        moving = link_to(self._options.stores).start(self._follow(offsets))
+        with suppress(TimeoutError):
+            moving.result(FOLLOW_S)
+
     async def _follow(self, offsets: Offsets) -> None:
         if follower := await self._following():
             known = self._known
             await follower.follow(
                 {t: known[t].last_before(offsets[t].at) for t in offsets.keys() & known.keys()}
             )
-
-    def commit(self, end: dict[str, Any]) -> None:
-        if self._options.commit_subscription:
-            link_to(self._options.stores).start(self._follow(of_json(end)))
 
     def stop(self) -> None:
         if self._follower is not None:

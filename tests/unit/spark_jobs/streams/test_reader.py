@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pyspark.sql.streaming.datasource import (
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
 )
 
+from engine.base.ids import Position
 from spark_jobs.pulsar_source.offsets import DataLossError
 from spark_jobs.pulsar_source.options import OptionError
 from tests.support.analyses.queries import TOPIC, Query, Topics
@@ -215,3 +217,35 @@ async def test_the_latest_offset_is_reported_for_the_backlog_metric(topics: Topi
     assert reported is not None
     assert reported != query.checkpoint
     assert reported[TOPIC]["at"] in ("2:1", "2:2")
+
+
+class Followed:
+    """A subscription that notes where it was moved."""
+
+    moved: ClassVar[list[Mapping[str, Position | None]]] = []
+
+    def __init__(self, service_url: str, name: str) -> None:
+        self.moved.clear()
+
+    async def hold(self, topics: Mapping[str, Position | None]) -> None:
+        self.moved.append(topics)
+
+    async def follow(self, topics: Mapping[str, Position | None]) -> None:
+        self.moved.append(topics)
+
+
+async def test_a_subscription_follows_when_a_batch_is_committed_without_waiting_for_the_next_rows(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.pulsar_source.streams.reader.StreamFollower", Followed)
+    await topics.send(3)
+    query = Query(
+        startingOffsets="earliest",
+        commitSubscription="follows",
+        **{"service.url": "pulsar://nowhere:1"},
+    )
+    await query.until(3)
+    assert Followed.moved[-1] != {TOPIC: Position(0, 2)}
+    start, end = await query.plan()
+    assert start == end
+    assert Followed.moved[-1] == {TOPIC: Position(0, 2)}
