@@ -134,6 +134,14 @@ def rolling_instance(folder: Path) -> Iterator[Instance]:
         yield healthy
 
 
+def wait_for_first_batch(checkpoint: Path, timeout_s: float = 120.0) -> None:
+    """Wait until a query has committed a batch: Spark refuses a checkpoint whose first offsets were half written."""
+    until = time.monotonic() + timeout_s
+    while not (checkpoint / "commits" / "0").exists():
+        assert time.monotonic() < until, "the query has committed no batch"
+        time.sleep(0.1)
+
+
 def check_stream(folder: Path, times: int) -> None:
     """Stop and resume a stream ``times`` times, every third time by SIGKILL, while its topic grows by partitions."""
     chance = random.Random(times)
@@ -158,6 +166,7 @@ def check_stream(folder: Path, times: int) -> None:
         }
         with Program(given) as program:
             with Load(instance.url) as load:
+                wait_for_first_batch(folder / "checkpoint")
                 for number in range(times):
                     time.sleep(chance.uniform(0.5, 4.0))
                     if number % 3 == 2:
