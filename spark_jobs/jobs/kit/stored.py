@@ -21,7 +21,7 @@ from engine.managed.stored.survey import survey
 from engine.metadata.incomplete import check_complete
 from engine.metadata.store import MetadataStore
 from spark_jobs.jobs.kit.progress import PLANNING, Report
-from spark_jobs.pulsar_source.connection import connected
+from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.topics import find_topics
 
@@ -106,22 +106,17 @@ def stored_topics(
     Raises OptionError when what is named does not exist, IncompleteStoreError, StoreUnavailableError.
     """
     progress(PLANNING, 0, 0)
-    return asyncio.run(_stored_topics(options, progress, placement))
-
-
-async def _stored_topics(options: Options, progress: Report, placement: bool) -> list[StoredTopic]:
-    async with connected(options.stores) as (store, ledgers):
-        await check_complete(store)
-        names = await find_topics(store, options.selection)
-        topics: list[StoredTopic] = []
-        for start in range(0, len(names), AT_ONCE):
-            some = names[start : start + AT_ONCE]
-            several = await asyncio.gather(
-                *(_stored_topic(store, ledgers, name, placement) for name in some)
-            )
-            topics += [topic for topic in several if topic is not None]
-            progress(PLANNING, min(start + AT_ONCE, len(names)), len(names))
-        return topics
+    link = link_to(options.stores)
+    link.run(check_complete(link.store))
+    names = link.run(find_topics(link.store, options.selection))
+    topics: list[StoredTopic] = []
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        calls = (_stored_topic(link.store, link.ledgers, name, placement) for name in some)
+        topics += [topic for topic in link.run(_in_turn(calls)) if topic is not None]
+        # Outside of the event loop, in which a worker cannot store the progress.
+        progress(PLANNING, min(start + AT_ONCE, len(names)), len(names))
+    return topics
 
 
 async def _stored_topic(

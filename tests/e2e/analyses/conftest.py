@@ -1,6 +1,7 @@
 """One Spark session of the shared instance, for the tests of all analyses."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,16 @@ def run(spark: Any, instance: Instance, tmp_path: Path) -> Callable[..., Answer]
         shown = Shown()
         files = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
         files.mkdir()
-        result = analysis.load()(
-            spark, defaults | parameters, context, progress=shown, output_dir=files
-        )
+        # In a thread of its own: the browser's event loop is in this one.
+        with ThreadPoolExecutor(1) as thread:
+            result = thread.submit(
+                analysis.load(),
+                spark,
+                defaults | parameters,
+                context,
+                progress=shown,
+                output_dir=files,
+            ).result()
         return Answer(result, shown, files)
 
     return run_one

@@ -1,21 +1,32 @@
 """Progress and result of an analysis that a test runs."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 
 class Shown:
-    """Progress that a running analysis reports."""
+    """Progress that a running analysis reports; not from an event loop, in which a worker cannot store it."""
 
     def __init__(self) -> None:
         self.stages: list[tuple[str, int, int]] = []
         self.partials: list[dict[str, Any]] = []
 
     def __call__(self, stage: str, done: int, total: int) -> None:
+        _check_outside_of_a_loop()
         self.stages.append((stage, done, total))
 
     def partial(self, result: dict[str, Any]) -> None:
+        _check_outside_of_a_loop()
         self.partials.append(result)
+
+
+def _check_outside_of_a_loop() -> None:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise AssertionError(f"progress is reported from {loop}")
 
 
 class Answer:
