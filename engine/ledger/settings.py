@@ -82,8 +82,8 @@ class LedgerSettings:
     )
     quarantine_s: float = number(
         1800.0,
-        "seconds for which a quarantined bookie is chosen only if there is no other; 0: never "
-        "(bookieQuarantineTime)",
+        "seconds for which a quarantined bookie is chosen only if there is no other, or by regions no other in its "
+        "region; 0: never (bookieQuarantineTime)",
     )
     ensemble_placement_policy: str = text(
         "rack-aware", "rack-aware, spread, or module:Class (ensemblePlacementPolicy)"

@@ -255,54 +255,71 @@ class RegionAwarePlacement:
     ) -> list[str] | None:
         """Return the members with the best of ``free`` at ``positions``; None when write sets have too few regions.
 
-        Bookies that failed recently are chosen only where the others do not have enough regions.
+        Quarantined bookies are chosen only for regions that would have no copy without them, as all bookies of a region
+        that was away are in quarantine; suspect ones only where the others do not have enough regions.
         """
-        for healthy_first in (True, False):
-            chosen, left = list(members), list(free)
-            for position in positions:
-                self._choose(position, chosen, write_quorum, left, candidates, healthy_first)
-            complete = [bookie for bookie in chosen if bookie is not None]
-            if self.enough(complete, write_quorum, candidates):
-                return complete
+        any_failed, suspect_only, none_avoided = (
+            self._chosen(members, positions, write_quorum, free, candidates, avoided)
+            for avoided in (2, 1, 0)
+        )
+        most = max(
+            any_failed, suspect_only, key=lambda m: self._regions(m, write_quorum, candidates)
+        )
+        for chosen in (most, none_avoided):
+            if self.enough(chosen, write_quorum, candidates):
+                return chosen
         return None
 
-    def _choose(
+    def _chosen(
         self,
-        position: int,
-        members: list[str | None],
+        members: Sequence[str | None],
+        positions: Sequence[int],
         write_quorum: int,
-        free: list[str],
+        free: Sequence[str],
         candidates: Candidates,
-        healthy_first: bool,
-    ) -> None:
-        """Move the best bookie of ``free``, which is ordered by load and chance, to ``position`` of ``members``."""
+        avoided: int,
+    ) -> list[str]:
+        """Return the members with the best of ``free``, which is ordered by load and chance, at ``positions``.
+
+        ``avoided`` tells which bookies the spread over regions does not use where there are others: 2 suspect and
+        quarantined ones, 1 suspect ones, 0 none.
+        """
+        chosen, left = list(members), list(free)
         size = len(members)
-        near = [
-            other
-            for place, other in enumerate(members)
-            if other is not None and _neighbours(place, position, size, write_quorum)
-        ]
-        regions = [candidates.region(other) for other in near]
-        racks = [candidates.rack(other) for other in near]
+        for position in positions:
+            near = [
+                other
+                for place, other in enumerate(chosen)
+                if other is not None and _neighbours(place, position, size, write_quorum)
+            ]
+            regions = [candidates.region(other) for other in near]
+            racks = [candidates.rack(other) for other in near]
 
-        def cost(bookie: str) -> tuple[int, int, int]:
-            failed = 2 * (bookie in candidates.suspect) + (bookie in candidates.quarantined)
-            spread = regions.count(candidates.region(bookie))
-            same = racks.count(candidates.rack(bookie))
-            return (failed, spread, same) if healthy_first else (spread, failed, same)
+            def cost(
+                bookie: str, regions: list[str] = regions, racks: list[str] = racks
+            ) -> list[int]:
+                costs = [bookie in candidates.suspect, bookie in candidates.quarantined]
+                same_region = regions.count(candidates.region(bookie))
+                same_rack = racks.count(candidates.rack(bookie))
+                return [*costs[:avoided], same_region, *costs[avoided:], same_rack]
 
-        best = min(free, key=cost)
-        free.remove(best)
-        members[position] = best
+            best = min(left, key=cost)
+            left.remove(best)
+            chosen[position] = best
+        return [bookie for bookie in chosen if bookie is not None]
 
     def enough(self, members: Sequence[str], write_quorum: int, candidates: Candidates) -> bool:
         """Return whether every write set of ``members`` touches enough regions."""
+        return self._regions(members, write_quorum, candidates)[0] >= self._regions_min
+
+    def _regions(
+        self, members: Sequence[str], write_quorum: int, candidates: Candidates
+    ) -> tuple[int, int]:
+        """Return the regions of the poorest write set and of the ensemble."""
         size = len(members)
-        return all(
-            len({candidates.region(members[p]) for p in write_set(entry, size, write_quorum)})
-            >= self._regions_min
-            for entry in range(size)
-        )
+        regions = [candidates.region(bookie) for bookie in members]
+        write_sets = (write_set(entry, size, write_quorum) for entry in range(size))
+        return min(len({regions[p] for p in places}) for places in write_sets), len(set(regions))
 
 
 def _neighbours(a: int, b: int, size: int, write_quorum: int) -> bool:

@@ -52,8 +52,8 @@ FAST = LedgerSettings(
     suspect_s=0.5,
 )
 """Time-outs that fire within a run; time is virtual, so no load of the machine makes them fire."""
-OF_REGIONS = replace(FAST, region_aware=True, quarantine_s=3.0)
-"""The same with placement by regions. A region that returned is used again once its bookies' quarantine has passed."""
+OF_REGIONS = replace(FAST, region_aware=True)
+"""The same with placement by regions."""
 
 SECRET = bytes(range(32))
 SUPERUSER = "root"

@@ -47,6 +47,7 @@ _MISTAKES = {
         regions.ensembles_are_chosen_by_name_alone,
         regions.all_regions_are_needed,
         regions.bookies_that_failed_once_stay_out,
+        regions.quarantine_outranks_regions,
     ),
     "delays": (
         delays.full_set_of_delayed_entries_stops_dispatch,

@@ -43,12 +43,34 @@ def all_regions_are_needed() -> Patches:
 
 
 def bookies_that_failed_once_stay_out() -> Patches:
-    """Keep bookies that failed once in quarantine for ever, though they have returned."""
+    """Keep bookies that failed once suspect for ever, though they have returned."""
     real = BookieHealth.failed
 
     def failed(self: BookieHealth, bookie: str, now: float) -> bool:
         answer = real(self, bookie, now)
-        self._quarantined[bookie] = float("inf")
+        self._suspects[bookie] = float("inf")
         return answer
 
-    return [(BookieHealth, "failed", failed)]
+    def registered(self: BookieHealth, bookie: str) -> None:
+        pass
+
+    return [(BookieHealth, "failed", failed), (BookieHealth, "registered", registered)]
+
+
+def quarantine_outranks_regions() -> Patches:
+    """Use a region whose bookies are all in quarantine only where the others are fewer than the minimum."""
+    real = RegionAwarePlacement._chosen
+
+    def chosen(
+        self: RegionAwarePlacement,
+        members: Sequence[str | None],
+        positions: Sequence[int],
+        write_quorum: int,
+        free: Sequence[str],
+        candidates: Candidates,
+        avoided: int,
+    ) -> list[str]:
+        both = 2 if avoided == 1 else avoided
+        return real(self, members, positions, write_quorum, free, candidates, both)
+
+    return [(RegionAwarePlacement, "_chosen", chosen)]

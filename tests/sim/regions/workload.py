@@ -19,7 +19,7 @@ REGIONS = ("east", "north", "west")
 CONTINUES_S = 20.0
 """Time within which messages are confirmed without the lost region: time-outs of bookies, and of the broker's reads."""
 SETTLED_S = 5.0
-"""Time after its return from which on a region is used: its bookies are registered, and their quarantine has passed."""
+"""Time after its return from which on a region is used, since its bookies are registered; their quarantine lasts on."""
 SLOW_S = 0.4
 """Delay of what the other regions send and receive while the last messages are confirmed before a loss."""
 LATEST = 20

@@ -124,6 +124,28 @@ def test_bookies_that_failed_are_chosen_only_for_their_region() -> None:
     assert {bookie[0] for bookie in members} == {*"abc"}
 
 
+def test_a_region_in_quarantine_is_used_where_it_would_have_no_copy_otherwise() -> None:
+    returned = [bookie for bookie in NINE if bookie[0] == "c"]
+    candidates = Candidates(NINE, quarantined=returned, racks=RACKS)
+    for size, quorum in [(3, 3), (4, 4), (3, 2), (5, 3)]:
+        members = made().ensemble(size, quorum, candidates)
+        assert {bookie[0] for bookie in members} == {*"abc"}
+    # With neither more regions nor fewer, bookies that did not fail are preferred.
+    candidates = Candidates(NINE, quarantined=["c0", "c1"], racks=RACKS)
+    for _ in range(20):
+        assert not {"c0", "c1"} & set(made().ensemble(4, 4, candidates))
+    chosen = made().replacements(
+        [2], ["a0", "b0", "c2"], 3, Candidates(NINE, quarantined=returned, racks=RACKS)
+    )
+    assert chosen[2][0] == "c"
+
+
+def test_a_suspect_region_is_left_out_while_the_others_are_enough() -> None:
+    away = [bookie for bookie in NINE if bookie[0] == "c"]
+    members = made().ensemble(4, 4, Candidates(NINE, suspect=away, racks=RACKS))
+    assert {bookie[0] for bookie in members} == {*"ab"}
+
+
 @given(st.sampled_from(SHAPES), st.integers(1, 12), st.integers(1, 3), st.data())
 def test_an_entry_is_confirmed_once_enough_bookies_of_enough_regions_have_it(
     shape: tuple[int, int, int], total: int, regions_min: int, data: st.DataObject
