@@ -7,15 +7,26 @@ import pytest
 
 from engine.admin.api.arguments import MessagePosition
 from engine.admin.api.messages import (
+    EXAMINE,
     LATEST_ENTRIES,
+    MESSAGE_BY_ID,
     NEXT_ENTRIES,
+    PEEK,
+    Examine,
     LatestEntries,
+    MessageById,
     NextEntries,
+    Peek,
 )
 from engine.base.errors import NotFound, Unsupported
 from engine.base.names import TopicName
+from engine.managed.ledger import InitialPosition
+from engine.wire.geo.markers import REQUEST, SnapshotRequest, request_marker
 from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
+from tests.support.admin.bench import bench as bench
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import Sink
 
 pytestmark = pytest.mark.virtual_time
 
@@ -76,3 +87,19 @@ async def test_next_entries_continue_where_the_last_ended_also_after_further_mes
     new = await ask(rest["next"])
     assert [base64.b64decode(text) for *_, text in new["entries"]] == later.payloads
     await bench.close()
+
+
+async def test_markers_are_shown_with_their_type_as_by_apache(bench: AdminBench) -> None:
+    await topics.create(bench.engine, TOPIC, {})
+    topic, sink = await bench.loaded(TOPIC), Sink()
+    await topic.subscriptions.create("s", InitialPosition.EARLIEST, {}, replicated=False)
+    topic.log.append(run_of(request_marker(SnapshotRequest("1", "us"), 1_000)), sink)
+    await sink.settle(1)
+    position = topic.log.last_confirmed
+    for answer in (
+        await bench.engine.call(PEEK, Peek(TOPIC, "s", 1)),
+        await bench.engine.call(EXAMINE, Examine(TOPIC, "earliest", 1)),
+        await bench.engine.call(MESSAGE_BY_ID, MessageById(TOPIC, *position)),
+    ):
+        assert answer["headers"]["X-Pulsar-Message-ID"] == str(position)
+        assert answer["headers"]["X-Pulsar-marker-type"] == str(REQUEST)

@@ -89,20 +89,24 @@ async def test_a_namespace_of_several_clusters_is_not_deleted(bench: AdminBench)
     await namespaces.delete(bench.engine, PLAIN.namespace)
 
 
-async def test_the_backlog_of_a_cluster_is_skipped_expired_and_cleared(bench: AdminBench) -> None:
+@pytest.mark.parametrize("cluster", ["eu", "eu.west", "repl.eu"])
+async def test_the_backlog_of_a_cluster_is_skipped_expired_and_cleared(
+    bench: AdminBench, cluster: str
+) -> None:
+    cursor = f"pulsar.repl.{cluster}"
     await topics.create(bench.engine, PLAIN, {})
-    await replicate(bench, "eu")
+    await replicate(bench, cluster)
     await bench.broker.running.registry.unload(PLAIN)
     topic = await bench.loaded(PLAIN)
-    await until(lambda: "eu" in topic.replication.replicators)
-    replicator = topic.replication.replicators["eu"]
+    await until(lambda: cluster in topic.replication.replicators)
+    replicator = topic.replication.replicators[cluster]
     await bench.publish(PLAIN, 5)
-    await bench.engine.call(SKIP_MESSAGES, Skip(PLAIN, TO_EU, 2))
+    await bench.engine.call(SKIP_MESSAGES, Skip(PLAIN, cursor, 2))
     assert replicator.backlog == 3
-    await bench.engine.call(EXPIRE_MESSAGES, ExpireMessages(PLAIN, TO_EU, 3600))
+    await bench.engine.call(EXPIRE_MESSAGES, ExpireMessages(PLAIN, cursor, 3600))
     assert (replicator.backlog, replicator.expired.total) == (0, 3)
     await bench.publish(PLAIN, 5)
-    await bench.engine.call(CLEAR_BACKLOG, OnSubscription(PLAIN, TO_EU))
+    await bench.engine.call(CLEAR_BACKLOG, OnSubscription(PLAIN, cursor))
     assert replicator.backlog == 0
 
 

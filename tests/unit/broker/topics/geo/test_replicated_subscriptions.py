@@ -4,20 +4,26 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
 from engine.admin.api.statistics import TopicStats
 from engine.base.ids import Position
+from engine.base.slices import Slice
 from engine.broker.administration.reports import topic_stats
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.policies import SubscriptionPolicies
 from engine.broker.topics.publish import Publish
-from engine.managed.ledger import InitialPosition
+from engine.managed.errors import ManagedLedgerError
+from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.managed.writing.appends import AppendSink
+from engine.wire.batches import read_metadata
 from engine.wire.client_commands import send
 from engine.wire.errors import ServerError
 from engine.wire.geo.markers import (
     RESPONSE,
+    SNAPSHOT,
     UPDATE,
     ClusterSnapshot,
     SnapshotRequest,
@@ -202,6 +208,32 @@ async def test_a_snapshot_without_answers_is_given_up_and_counted(pair: list[Sit
     await until(lambda: counters.count == 1, bound_s=400)
     assert counters.pending == 0
     assert counters.ms > 0
+
+
+async def test_a_snapshot_whose_marker_is_not_stored_is_not_made_and_the_next_one_is(
+    pair: list[Site],
+) -> None:
+    us, _ = pair
+    counters, refused = us.bench.context.snapshots, list[int]()
+    append = ManagedLedger.append
+
+    def refuse_one_snapshot(log: ManagedLedger, run: Slice, sink: AppendSink) -> None:
+        metadata = read_metadata(run.entry(0))
+        assert metadata is not None
+        if log is us.bench.topic.log and metadata.marker_type == SNAPSHOT and not refused:
+            refused.append(counters.pending)
+            sink.append_failed(run, 0, ManagedLedgerError("full"))
+        else:
+            append(log, run, sink)
+
+    await us.subscribe()
+    with patch.object(ManagedLedger, "append", refuse_one_snapshot):
+        await us.publish(b"a")
+        await until(lambda: bool(refused), bound_s=30)
+        assert (refused, counters.count, counters.pending) == ([1], 0, 0)
+        await until(lambda: counters.count == 1, bound_s=30)
+    made = [content for _, content in await us.markers() if isinstance(content, ClusterSnapshot)]
+    assert len(made) == 1
 
 
 async def test_switched_off_nothing_is_copied_to_it_or_from_it(pair: list[Site]) -> None:
