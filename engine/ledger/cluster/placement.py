@@ -281,7 +281,7 @@ class RegionAwarePlacement:
     ) -> list[str]:
         """Return the members with the best of ``free``, which is ordered by load and chance, at ``positions``.
 
-        ``avoided`` tells which bookies the spread over regions does not use where there are others: 2 suspect and
+        ``avoided`` is what the spread over regions does not use where there are other bookies: 2 suspect and
         quarantined ones, 1 suspect ones, 0 none.
         """
         chosen, left = list(members), list(free)

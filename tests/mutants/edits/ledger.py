@@ -20,8 +20,8 @@ EDITS = (
     Edit(
         "replacements-leave-a-write-set-in-one-region",
         "engine/ledger/cluster/placement.py::RegionAwarePlacement._filled",
-        "if self.enough(complete, write_quorum, candidates):",
-        "if complete:",
+        "if self.enough(chosen, write_quorum, candidates):",
+        "if chosen:",
         (f"{REGIONS}::test_i41_replacements_keep_enough_regions_in_every_write_set",),
         "I41",
     ),
