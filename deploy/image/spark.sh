@@ -12,6 +12,16 @@ export LC_ALL=C.UTF-8 PYTHONPATH="$packages" PYSPARK_PYTHON=/opt/magnetar/bin/py
 export PYSPARK_DRIVER_PYTHON=/opt/magnetar/bin/python SPARK_LOCAL_IP=127.0.0.1
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-/tmp/spark}" SPARK_LAUNCHER_OPTS="$quick"
 
+# Jobs of one pool would wait for each other without this file.
+cat > "$data/fairscheduler.xml" <<'END'
+<?xml version="1.0"?>
+<allocations>
+  <pool name="default">
+    <schedulingMode>FAIR</schedulingMode>
+  </pool>
+</allocations>
+END
+
 # The settings are those of an instance on one machine (gateway/standalone/plan.py).
 exec python -m gateway.standalone.spark \
     --master "local[${SPARK_CORES:-2}]" \
@@ -29,6 +39,7 @@ exec python -m gateway.standalone.spark \
     --conf spark.connect.session.manager.defaultSessionTimeout=-1 \
     --conf spark.sql.python.filterPushdown.enabled=true \
     --conf spark.scheduler.mode=FAIR \
+    --conf "spark.scheduler.allocation.file=file://$data/fairscheduler.xml" \
     --conf spark.sql.shuffle.partitions=4 \
-    --conf "spark.driver.memory=${SPARK_MEMORY:-1g}" \
+    --conf "spark.driver.memory=${SPARK_MEMORY:-1024m}" \
     spark-internal

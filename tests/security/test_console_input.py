@@ -169,6 +169,10 @@ def is_fixed(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant)
 
 
+OF_PEOPLE = ROOT / "spark_jobs/jobs/sql"
+"""The analysis whose query is a person's own text: tests/unit/spark_jobs/jobs/test_sql.py has what it must refuse."""
+
+
 def raw_queries(source: str) -> list[str]:
     """Return the calls that make a query of other texts than literals, constants and marks for values."""
     raw = []
@@ -184,7 +188,12 @@ def raw_queries(source: str) -> list[str]:
 
 def test_queries_are_made_of_constants_and_values() -> None:
     packages = ("gateway", "admin_ui", "spark_jobs")
-    files = [path for name in packages for path in (ROOT / name).rglob("*.py")]
+    files = [
+        path
+        for name in packages
+        for path in (ROOT / name).rglob("*.py")
+        if path.parent != OF_PEOPLE
+    ]
     assert {str(path): raw for path in files if (raw := raw_queries(path.read_text()))} == {}
 
 

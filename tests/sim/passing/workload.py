@@ -86,7 +86,7 @@ class Speaker(Client):
 
     def _receipts(self, receipts: Sequence[events.Receipt]) -> None:
         self.answered += len(receipts)
-        for _, number, position, _ in receipts:
+        for _, number, position, *_ in receipts:
             if position != Position(0, 0):
                 self.observer.wrong(f"passing: {number} has its receipt with {position}")
 

@@ -182,7 +182,7 @@ class Producer(Client):
         return pack_entry(messages, producer_name=self.name, publish_ms=publish_ms, extra=extra)
 
     def _answered(self, receipts: Sequence[events.Receipt]) -> None:
-        for _, number, position, _ in receipts:
+        for _, number, position, *_ in receipts:
             self.unanswered.popleft()
             self._written -= 1
             self._progress_at = self.loop.now

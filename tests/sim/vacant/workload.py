@@ -189,7 +189,7 @@ class Host(Client):
         producer.send([number], [pack_entry([message], producer_name=self.name, publish_ms=1)])
 
     def _receipts(self, receipts: Sequence[events.Receipt]) -> None:
-        for _, number, _, _ in receipts:
+        for _, number, *_ in receipts:
             self._waiting.remove(number)
             message = self.guest.sent[number]
             message.at = self.loop.now

@@ -62,7 +62,8 @@ CALLS = {
     "GET history": "lookup of topic, superuser of cluster",
     "GET overview": "authenticated",
     "GET topics": "authenticated",
-    "POST topics": "tenant admin of topic",
+    # Of the new topic, and of the source that it may be a shadow of.
+    "POST topics": "tenant admin of topic, tenant admin of topic",
     "GET topics/export": "authenticated",
     "GET scopes": "authenticated",
     "GET TOPIC": "lookup of topic",

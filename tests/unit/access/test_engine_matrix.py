@@ -56,6 +56,7 @@ NEEDS: dict[str, set[str]] = {
     "authenticated": MAY["authenticated only"],
     "superuser": MAY["superuser"],
     "tenant admin of topic": MAY["tenant admin"],
+    "tenant admin of topic, tenant admin of topic": MAY["tenant admin"],
     "tenant admin of tenant": MAY["tenant admin"],
     "tenant admin of namespace": MAY["tenant admin"],
     "lookup of topic": MAY["produce or consume"],

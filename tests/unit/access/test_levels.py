@@ -44,6 +44,8 @@ OPERATOR_CALLS = {
     "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload",
     "POST runs",
     "POST runs/<str:run_id>/cancel",
+    *("PUT runs/<str:run_id>/pin", "DELETE runs/<str:run_id>/pin"),
+    *("POST schedules", "DELETE schedules/<str:schedule_id>"),
 }
 """Changes of the console that the level operate allows."""
 READER_CALLS: set[str] = {

@@ -164,6 +164,8 @@ DEPENDS = {
     "GET access": MAY["tenant admin"],
     "GET marks": MAY["produce or consume"],
     "POST runs": MAY["consume"],
+    "POST schedules": MAY["consume"],
+    "POST analyses/<str:analysis>/estimate": MAY["consume"],
     "GET grants": MAY["tenant admin"],
     "POST grants": MAY["tenant admin"],
     "POST NAMESPACE/policies/<seg:policy>": MAY["tenant admin"],
@@ -175,6 +177,7 @@ administrators."""
 def console_call(view: type[RestView], pattern: str) -> RestView:
     """Return a view of the console set up for a request about ``t/n`` and its topic ``p``."""
     names = {
+        "analysis": "topic-profile",
         "subscription": "s",
         "policy": "retention",
         "broker": "b",

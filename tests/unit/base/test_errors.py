@@ -3,12 +3,22 @@
 import pytest
 
 from engine.base import errors
-from engine.base.errors import AlreadyExists, Conflict, Failed, InvalidField, Refusal, refusal
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    Failed,
+    InvalidField,
+    Refusal,
+    UnusableField,
+    refusal,
+)
 
+WITH_FIELDS = (Refusal, InvalidField, UnusableField)
+"""The base, and kinds that the RPC does not tell from their own base."""
 KINDS = [
     kind
     for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, Refusal) and kind not in (Refusal, InvalidField)
+    if isinstance(kind, type) and issubclass(kind, Refusal) and kind not in WITH_FIELDS
 ]
 
 

@@ -42,7 +42,7 @@ def test_the_image_has_the_memory_settings_of_an_instance_and_no_rights() -> Non
 
 
 def test_spark_of_the_image_has_the_settings_of_an_instance(tmp_path: Any) -> None:
-    options = InstanceOptions(tmp_path, StandaloneSettings.__new__(StandaloneSettings))
+    options = InstanceOptions(tmp_path, StandaloneSettings())
     child = _spark(options, 15002, {"SPARK_REMOTE": ""})
     of_instance = {word for word in child.argv if "=" in word}
     text = (IMAGE / "spark.sh").read_text().replace("$data", str(tmp_path)).replace("\\\n", " ")

@@ -26,6 +26,7 @@ ONLY_READ = {
     "admin/v2/schemas/x/x/x/version": {"POST"},
     "api/v1/clusters/x/topics/x/x/x/x/schemas/verdict": {"POST"},
     "api/v1/clusters/x/topics/x/x/x/x/schemas/rehearsal": {"POST"},
+    "api/v1/analyses/x/estimate": {"POST"},
     # What begins a session is recorded when it has begun.
     "api/v1/session/sign-in": {"POST"},
     "api/v1/session/set-up": {"POST"},

@@ -400,7 +400,7 @@ async def test_messages_may_have_sequence_ids_of_the_callers() -> None:
         publisher.producer.send_as(OutgoingMessage(b"c", b"c"), 40)
         publisher.send(b"d")
         publisher.producer.send_as(OutgoingMessage(b"e", b"e"), 70)
-        publisher.producer._flush()
+        publisher.producer.flush()
         assert [result.token for result in await publisher.answers(5)] == [
             b"a",
             b"b",
