@@ -14,7 +14,8 @@ export interface paths {
         /**
          * @description Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form.
          *
-         *     It is started for callers who may see some topic: others can launch none.
+         *     It is started for callers who may see some topic: others can launch none. A page that only links to analyses
+         *     does not need it (``warm=false``).
          */
         get: operations["listAnalyses"];
         put?: never;
@@ -5227,7 +5228,10 @@ export type $defs = Record<string, never>;
 export interface operations {
     listAnalyses: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description false: Spark is not started */
+                warm?: "false" | "true";
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -95,12 +95,18 @@ def _record_runs(secure: SecureInstance) -> None:
                     "analysis": "topic-profile",
                     "title": canary(tenant, "run"),
                 },
-                **{"cluster": CLUSTER, "target": topic_of(tenant), "state": "failed"},
+                **{
+                    "cluster": CLUSTER,
+                    "kind": "topic",
+                    "target": topic_of(tenant),
+                    "state": "failed",
+                },
                 "parameters": json.dumps({"p": canary(tenant, "parameter")}),
                 **{"stage": "", "done": 0, "total": 0, "attempt": 1, "cancel_requested": False},
                 **{"lease_until_ms": 0, "created_at": now_ms(), "finished_at": now_ms()},
                 **{"created_by": canary(tenant, "person"), "error": canary(tenant, "error")},
-                "downloads": "[]",
+                **{"also_reads": "[]", "rerun_of": "", "schedule": "", "pinned": False},
+                **{"log": "", "output_url": "", "downloads": "[]"},
             }
             marks = ", ".join(f":{name}" for name in values)
             database.execute(

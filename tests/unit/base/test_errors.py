@@ -14,7 +14,7 @@ from engine.base.errors import (
 )
 
 WITH_FIELDS = (Refusal, InvalidField, UnusableField)
-"""The base, and kinds that the RPC does not tell from their own base."""
+"""The base, and kinds that the RPC makes again as their base."""
 KINDS = [
     kind
     for kind in vars(errors).values()

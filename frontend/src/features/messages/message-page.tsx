@@ -15,7 +15,7 @@ import { DownloadIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { type JsonNode, jsonTree, textOf } from "./json-tree";
-import styles from "./messages.module.css";
+import { looks } from "./looks";
 import { type Message, messageQuery, valueUrl } from "./queries";
 import { kindText } from "./words";
 
@@ -77,7 +77,7 @@ export function MessagePage() {
                     key: "value",
                     header: "Value",
                     grow: true,
-                    cell: ([, value]) => <span className={styles.whole}>{value}</span>,
+                    cell: ([, value]) => <span style={looks.whole}>{value}</span>,
                   },
                 ]}
               />
@@ -114,7 +114,7 @@ function Facts({ message }: { message: Message }) {
   if (message.chunk) facts.push(["Chunk of message", message.chunk.message]);
   if (message.compacted_out) facts.push(["Compaction", "a later message has its key"]);
   return (
-    <dl className={styles.facts}>
+    <dl style={looks.facts}>
       {facts.map(([label, value]) => (
         <Fact key={label} label={label}>
           {value}
@@ -153,16 +153,16 @@ function Value({ message, href, name }: { message: Message; href: string; name: 
         </Notice>
       )}
       {value.form === "none" ? (
-        <p className={styles.dim}>The message has no value: in a compacted topic it deletes its key.</p>
+        <p style={looks.dim}>The message has no value: in a compacted topic it deletes its key.</p>
       ) : tree ? (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
-        <div className={styles.tree} role="region" aria-label="The value" tabIndex={0}>
+        <div style={looks.tree} role="region" aria-label="The value" tabIndex={0}>
           <Node node={tree} open />
         </div>
       ) : (
         <Code label="The value">{value.text}</Code>
       )}
-      {value.cut && <p className={styles.dim}>Only the beginning is shown; the download has all of it.</p>}
+      {value.cut && <p style={looks.dim}>Only the beginning is shown; the download has all of it.</p>}
     </Panel>
   );
 }
@@ -172,12 +172,12 @@ const FORMS = { json: "JSON", text: "text", bytes: "as hexadecimal digits", none
 const OPEN_ITEMS_MAX = 50;
 
 function Node({ node, name, open = false }: { node: JsonNode; name?: ReactNode; open?: boolean }) {
-  const label = name !== undefined && <span className={styles.name}>{name}: </span>;
+  const label = name !== undefined && <span style={looks.name}>{name}: </span>;
   if (node.kind !== "object" && node.kind !== "array")
     return (
       <div>
         {label}
-        <span className={styles[node.kind]}>{node.kind === "text" ? textOf(node.source) : node.source}</span>
+        <span style={looks[node.kind]}>{node.kind === "text" ? textOf(node.source) : node.source}</span>
       </div>
     );
   const parts: [string, JsonNode][] =
@@ -187,9 +187,9 @@ function Node({ node, name, open = false }: { node: JsonNode; name?: ReactNode; 
     <details open={open && parts.length <= OPEN_ITEMS_MAX}>
       <summary>
         {label}
-        <span className={styles.dim}>{size}</span>
+        <span style={looks.dim}>{size}</span>
       </summary>
-      <div className={styles.inner}>
+      <div style={looks.inner}>
         {parts.map(([part, inner], index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a stored value does not change, and names may repeat
           <Node key={index} node={inner} name={part} open={open} />

@@ -12,7 +12,7 @@ import { Badge } from "../../ui/badge";
 import { type Column, Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
-import styles from "./messages.module.css";
+import { looks } from "./looks";
 import { type Message, type MessagesPage, messagesQuery } from "./queries";
 import { BEGINNINGS, type Beginning, beginningOf, isFiltered, type MessagesSearch } from "./search";
 import { firstLine, kindText, stoppedText } from "./words";
@@ -65,7 +65,7 @@ export function MessagesTab() {
           ) : (
             <Empty title={isFiltered(search) ? "No message matches so far" : "No message here"} />
           )}
-          <div className={styles.foot}>
+          <div style={looks.foot}>
             <p role="status">{scannedText(pages)}</p>
             <Button variant="default" loading={list.isFetching} onClick={() => list.fetchNextPage()}>
               {last.stopped === "end"
@@ -119,14 +119,14 @@ function columnsOf(hasPartitions: boolean): Column<Message>[] {
     {
       key: "key",
       header: "Key",
-      cell: ({ key }) => (key === null ? "—" : <span className={styles.key}>{key}</span>),
+      cell: ({ key }) => (key === null ? "—" : <span style={looks.whole}>{key}</span>),
     },
     {
       key: "value",
       header: "Value",
       grow: true,
       cell: (message) => (
-        <span className={styles.value}>
+        <span style={looks.value}>
           {message.kind !== "message" && <Badge tone="warn">{kindText(message)}</Badge>} {firstLine(message)}
         </span>
       ),
@@ -200,8 +200,8 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
 
   return (
     <Panel title="Read messages" note="No subscription is moved or created.">
-      <form className={styles.form} onSubmit={submit}>
-        <div className={styles.fields}>
+      <form style={looks.form} onSubmit={submit}>
+        <div style={looks.fields}>
           <NativeSelect
             label="Begin at"
             data={[...BEGINNINGS]}
@@ -251,8 +251,8 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
           )}
         </div>
         <details open={isFiltered(search)}>
-          <summary>Conditions</summary>
-          <div className={styles.fields}>
+          <summary style={looks.summary}>Conditions</summary>
+          <div style={looks.fields}>
             {CONDITIONS.map(([name, label, hint]) => (
               <TextInput
                 key={name}

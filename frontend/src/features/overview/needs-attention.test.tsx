@@ -59,7 +59,7 @@ const BEHIND = {
   parameters: { properties: { topic: {}, subscription: {} } },
 };
 const client = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });
-client.setQueryData(["analyses"], [BEHIND]);
+client.setQueryData(["analyses", "offers"], [BEHIND]);
 const shown = (more: Partial<typeof item>, left = 0) =>
   render(
     <MantineProvider>

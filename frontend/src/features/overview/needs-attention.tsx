@@ -3,7 +3,7 @@ import type { Attention, AttentionItem, Overview } from "../../api/types";
 import { count, dateTime, plural, time } from "../../lib/format";
 import { withMoments } from "../../lib/moments";
 import { parseTopicName, stringifySearch } from "../../lib/url-state";
-import { analysesQuery, analysisOf, givenAt } from "../../shared/analyses/catalogue";
+import { analysisOf, givenAt, offersQuery } from "../../shared/analyses/catalogue";
 import { nextStep, type Step } from "../../shared/next-step";
 import { Copy } from "../../ui/copy";
 import { CheckIcon, ClockIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
@@ -106,7 +106,8 @@ function Nothing({ attention, at, totals }: { attention: Attention; at: number; 
 /** The analysis that explains an item, filled in; null where none fits. */
 function useAnalysis({ cause, topic, subscription }: AttentionItem) {
   const name = analysisOf({ cause, subscription });
-  const catalogue = useQuery({ ...analysesQuery, enabled: name !== "" });
+  // Not asked for here: an offer that comes late would move the items below it.
+  const catalogue = useQuery({ ...offersQuery, enabled: false });
   const found = catalogue.data?.find((analysis) => analysis.name === name);
   if (!found || topic.startsWith("non-persistent:")) return null;
   const place = givenAt({ ...(topic && { topic }), ...(subscription && { subscription }) }, found);

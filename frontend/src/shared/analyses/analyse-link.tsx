@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { createLink } from "@tanstack/react-router";
 import { AnalysesIcon } from "../../ui/icons";
-import { analysesQuery, type Place } from "./catalogue";
+import { offersQuery, type Place } from "./catalogue";
 
 const ButtonLink = createLink(Button<"a">);
 
@@ -19,7 +19,7 @@ export function AnalyseLink({
   /** Name for assistive technology, where several links have the same text. */
   label?: string;
 }) {
-  const catalogue = useQuery({ ...analysesQuery, enabled: analysis !== undefined });
+  const catalogue = useQuery({ ...offersQuery, enabled: analysis !== undefined });
   const look = { size: "compact-sm", variant: "default", "aria-label": label } as const;
   if (analysis === undefined)
     return (

@@ -10,6 +10,16 @@ export const analysesQuery = queryOptions({
   staleTime: 60_000,
 });
 
+/** The catalogue for pages that only link to analyses: asking for it does not start Spark. */
+export const offersQuery = queryOptions({
+  queryKey: ["analyses", "offers"],
+  queryFn: ({ signal }) =>
+    answerOf(api.GET("/api/v1/analyses", { params: { query: { warm: "false" } }, signal })) as Promise<
+      Analysis[]
+    >,
+  staleTime: 600_000,
+});
+
 export type Kind = "topic" | "namespace" | "tenant" | "cluster";
 
 /** The parameters that are known where a question arises. */
