@@ -7,7 +7,7 @@ import pytest
 
 from spark_jobs.pulsar_source.batch import read_range
 from spark_jobs.pulsar_source.options import parse
-from spark_jobs.pulsar_source.planning import plan_topic
+from spark_jobs.pulsar_source.planning import plan_topics
 from tests.crash.load import Load, finish
 from tests.oracle.servers import ApacheBookies, OurBroker
 from tests.oracle.story import Story
@@ -34,7 +34,7 @@ def stored(topic: str, zk: str) -> list[tuple[int, int]]:
     """Sequence ids and sizes of all messages, read past the broker by the Spark data source's own code."""
     options = parse({"topic": topic, "metadata.url": f"zk:{zk}"})
     messages: list[tuple[int, int]] = []
-    for part in plan_topic(options):
+    for part in plan_topics(options):
         for batch in read_range(options, part):
             messages += zip(
                 batch["sequence_id"].to_pylist(), batch["value_bytes"].to_pylist(), strict=True

@@ -73,7 +73,8 @@ class ShadowLink:
                 if not isinstance(error, MagnetarError):
                     log.exception("shadow link fails topic=%s", self._host.name)
                 elif str(error) != self.error:
-                    log.warning(
+                    # A shadow topic that is missing, or not ready, is nothing that this broker could mend.
+                    log.info(
                         "end is not stated to the shadow topic topic=%s shadow=%s: %s",
                         self._host.name,
                         self.shadow,

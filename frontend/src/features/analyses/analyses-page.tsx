@@ -68,8 +68,8 @@ function Catalogue({ analyses, place }: { analyses: Analysis[]; place: Place }) 
   return (
     <>
       {groups.map(([title, members]) => (
-        <section key={title} className={styles.group} aria-label={title}>
-          <h2>{title}</h2>
+        <section key={title} style={{ display: "grid", gap: 8 }} aria-label={title}>
+          <h2 style={{ fontSize: 14, fontWeight: 600, color: "var(--dim)" }}>{title}</h2>
           <ul className={styles.catalogue}>
             {members.map((analysis) => (
               <Card key={analysis.name} analysis={analysis} place={place} />
@@ -102,7 +102,9 @@ function Card({ analysis, place }: { analysis: Analysis; place: Place }) {
         >
           Choose
         </Button>
-        <small>{`Reads a ${targets.join(", ").replace(/, (?=[^,]*$)/, " or ")}`}</small>
+        <small
+          style={{ color: "var(--dim)", fontSize: 12.5 }}
+        >{`Reads a ${targets.join(", ").replace(/, (?=[^,]*$)/, " or ")}`}</small>
       </footer>
     </li>
   );

@@ -8,7 +8,6 @@ import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import styles from "./analyses.module.css";
 import { type Comparison, compareQuery, type Figure } from "./queries";
 
 const RunResultView = lazy(() =>
@@ -17,6 +16,13 @@ const RunResultView = lazy(() =>
 const route = getRouteApi("/analyses/runs/$id/compare/$other");
 
 /** Two runs of an analysis side by side: what differs in their parameters and figures, then both results. */
+const SIDES = {
+  display: "grid",
+  gridTemplateColumns: "repeat(auto-fit, minmax(min(420px, 100%), 1fr))",
+  gap: 18,
+} as const;
+const SIDE = { display: "grid", alignContent: "start", gap: 14, minWidth: 0 } as const;
+
 export function ComparePage() {
   const { id, other } = route.useParams();
   const found = useQuery(compareQuery(id, other));
@@ -105,10 +111,10 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
           ]}
         />
       </Panel>
-      <div className={styles.sides}>
+      <div style={SIDES}>
         {runs.map((run, index) => (
-          <section key={run.id} aria-label={`Run ${heads[index]}`}>
-            <h2>
+          <section key={run.id} style={SIDE} aria-label={`Run ${heads[index]}`}>
+            <h2 style={{ fontSize: 15 }}>
               <Link to="/analyses/runs/$id" params={{ id: run.id }}>
                 {`Run ${heads[index]}`}
               </Link>

@@ -92,7 +92,7 @@ function Plot({ series }: { series: Series }) {
   const [only] = points;
   if (kind === "histogram" && points.length === 1 && only)
     return (
-      <p className={styles.single}>
+      <p style={{ margin: 0 }}>
         <b>{withUnit(only[1], y.unit)}</b> {data.xText(Number(only[0]))}
       </p>
     );

@@ -1,6 +1,5 @@
 import { Checkbox, NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { useId } from "react";
-import styles from "./form.module.css";
 import type { Field, FormValue, FormValues } from "./schema-fields";
 
 /** The controls of a JSON Schema's fields. It only shows and reports; the page around it holds the values. */
@@ -20,7 +19,7 @@ export function SchemaForm({
   disabled?: boolean;
 }) {
   return (
-    <div className={styles.fields}>
+    <div style={{ display: "grid", gap: 16 }}>
       {fields.map((field) => (
         <Control
           key={field.name}
@@ -107,7 +106,7 @@ function Control({ field, value, problem, suggestions, disabled, onChange }: Con
           <TextInput
             {...common}
             {...(suggestions.length > 0 ? { list: listId } : {})}
-            {...(field.kind === "text" ? {} : { inputMode: "decimal" as const, className: styles.short })}
+            {...(field.kind === "text" ? {} : { inputMode: "decimal" as const, style: { maxWidth: 240 } })}
             spellCheck={false}
             autoComplete="off"
             value={text}
