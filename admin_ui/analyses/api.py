@@ -111,22 +111,14 @@ class JobsView(ConsoleView):
 
 
 class AnalysesView(JobsView):
-    calls = {
-        "get": Call(
-            "listAnalyses",
-            shapes.AnalysisShape(many=True),
-            (Parameter("warm", "false: Spark is not started", enum=("true", "false")),),
-        )
-    }
+    calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         """Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form.
 
-        It is started for callers who may see some topic: others can launch none. A page that only links to analyses
-        does not need it (``warm=false``).
+        It is started for callers who may see some topic: others can launch none.
         """
-        is_warm = request.GET.get("warm") != "false" and not is_of_another_site(request)
-        if is_warm and await self._sees_anything():
+        if not is_of_another_site(request) and await self._sees_anything():
             clusters_for(request).part(services.Warming).request()
         return json_answer(selectors.analyses())
 

@@ -18,7 +18,7 @@ ROUTES = (
 )
 SCRIPTS_KB_MAX = 250
 SHEETS_KB_MAX = 20
-REQUESTS_MAX = 13
+REQUESTS_MAX = 12
 """Bound of the requests for the document, its files and the API, with the live socket."""
 
 

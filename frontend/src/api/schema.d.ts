@@ -14,8 +14,7 @@ export interface paths {
         /**
          * @description Answer the analyses that can be launched, and let Spark start, which takes longer than filling in a form.
          *
-         *     It is started for callers who may see some topic: others can launch none. A page that only links to analyses
-         *     does not need it (``warm=false``).
+         *     It is started for callers who may see some topic: others can launch none.
          */
         get: operations["listAnalyses"];
         put?: never;
@@ -5228,10 +5227,7 @@ export type $defs = Record<string, never>;
 export interface operations {
     listAnalyses: {
         parameters: {
-            query?: {
-                /** @description false: Spark is not started */
-                warm?: "false" | "true";
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;

@@ -1,6 +1,7 @@
 """The analyses of the catalogue: each has its job and the parameter that names its target."""
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from engine.base.errors import UnusableField
 from gateway.jobs.services import check_parameters
 from spark_jobs.analysis import Analysis, AnalysisTarget
 from spark_jobs.catalogue import ANALYSES
+from tests.support.import_graph import ROOT
 
 
 @pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda analysis: analysis.name)
@@ -69,3 +71,12 @@ def test_an_analysis_reads_one_target(parameters: dict[str, str], field: str) ->
     with pytest.raises(UnusableField) as refused:
         either.target_of(parameters)
     assert refused.value.field == field
+
+
+def test_the_console_offers_analyses_by_their_titles() -> None:
+    text = (ROOT / "frontend/src/shared/analyses/catalogue.ts").read_text()
+    _, offered = text.split("export const OFFERED", 1)
+    titles = dict(re.findall(r'"([a-z-]+)": "([^"]+)"', offered.split("};", 1)[0]))
+    assert titles == {name: ANALYSES[name].title for name in titles}
+    _, by_cause = text.split("const BY_CAUSE", 1)
+    assert titles.keys() <= set(re.findall(r'"([a-z-]+)"', by_cause))

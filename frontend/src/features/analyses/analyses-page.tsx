@@ -48,7 +48,7 @@ export function AnalysesPage() {
       <SparkOffer />
       {catalogue.isPending && <Loading label="Loading the catalogue" rows={3} />}
       {catalogue.data && <Catalogue analyses={catalogue.data} place={place} />}
-      <Schedules />
+      {!catalogue.isPending && <Schedules />}
       <History target={nameOf(place) || undefined} analysis={analysis} page={page} />
     </Page>
   );

@@ -1,3 +1,4 @@
+import { useInViewport } from "@mantine/hooks";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { dateTime, plural } from "../../lib/format";
@@ -11,16 +12,20 @@ import styles from "./analyses.module.css";
 import { deleteSchedule, type Schedule, schedulesQuery } from "./queries";
 import { placeOfTarget, TargetName } from "./target";
 
-/** The analyses that start at set times; nothing without any. */
+/** The analyses that start at set times; nothing without any. They are read once their place is in view. */
 export function Schedules() {
-  const found = useQuery(schedulesQuery);
+  const { ref, inViewport } = useInViewport();
+  const stored = useQuery({ ...schedulesQuery, enabled: inViewport });
+  const rows = stored.data?.rows ?? [];
+  return <div ref={ref}>{rows.length > 0 && <ScheduleList rows={rows} />}</div>;
+}
+
+function ScheduleList({ rows }: { rows: Schedule[] }) {
   const client = useQueryClient();
   const removal = useMutation({
     mutationFn: deleteSchedule,
     onSettled: () => client.invalidateQueries({ queryKey: schedulesQuery.queryKey }),
   });
-  const rows = found.data?.rows ?? [];
-  if (rows.length === 0) return null;
   return (
     <Panel title="Schedules" note={plural(rows.length, "schedule")} flush>
       {removal.error && (

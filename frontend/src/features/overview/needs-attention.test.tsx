@@ -1,7 +1,6 @@
 // @vitest-environment jsdom
 
 import { MantineProvider } from "@mantine/core";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { dateTime } from "../../lib/format";
@@ -51,26 +50,15 @@ const item = {
   since: AT,
   at_least: false,
 };
-const BEHIND = {
-  name: "who-is-behind",
-  title: "Who is behind",
-  question: "Who?",
-  targets: ["topic"],
-  parameters: { properties: { topic: {}, subscription: {} } },
-};
-const client = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });
-client.setQueryData(["analyses", "offers"], [BEHIND]);
 const shown = (more: Partial<typeof item>, left = 0) =>
   render(
     <MantineProvider>
-      <QueryClientProvider client={client}>
-        <NeedsAttention
-          attention={{ known: true, since: AT, settled: true, items: [{ ...item, ...more }], more: left }}
-          cluster="c"
-          at={AT}
-          totals={totals}
-        />
-      </QueryClientProvider>
+      <NeedsAttention
+        attention={{ known: true, since: AT, settled: true, items: [{ ...item, ...more }], more: left }}
+        cluster="c"
+        at={AT}
+        totals={totals}
+      />
     </MantineProvider>,
   );
 

@@ -1,9 +1,8 @@
-import { useQuery } from "@tanstack/react-query";
 import type { Attention, AttentionItem, Overview } from "../../api/types";
 import { count, dateTime, plural, time } from "../../lib/format";
 import { withMoments } from "../../lib/moments";
 import { parseTopicName, stringifySearch } from "../../lib/url-state";
-import { analysisOf, givenAt, offersQuery } from "../../shared/analyses/catalogue";
+import { analysisOf, OFFERED } from "../../shared/analyses/catalogue";
 import { nextStep, type Step } from "../../shared/next-step";
 import { Copy } from "../../ui/copy";
 import { CheckIcon, ClockIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
@@ -104,14 +103,11 @@ function Nothing({ attention, at, totals }: { attention: Attention; at: number; 
 }
 
 /** The analysis that explains an item, filled in; null where none fits. */
-function useAnalysis({ cause, topic, subscription }: AttentionItem) {
+function analysisFor({ cause, topic, subscription }: AttentionItem) {
   const name = analysisOf({ cause, subscription });
-  // Not asked for here: an offer that comes late would move the items below it.
-  const catalogue = useQuery({ ...offersQuery, enabled: false });
-  const found = catalogue.data?.find((analysis) => analysis.name === name);
-  if (!found || topic.startsWith("non-persistent:")) return null;
-  const place = givenAt({ ...(topic && { topic }), ...(subscription && { subscription }) }, found);
-  return { title: found.title, path: `/analyses/${name}/new${stringifySearch(place)}` };
+  if (!name || topic.startsWith("non-persistent:")) return null;
+  // The form takes of the place what the analysis has parameters for.
+  return { title: OFFERED[name], path: `/analyses/${name}/new${stringifySearch({ topic, subscription })}` };
 }
 
 function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at: number }) {
@@ -120,7 +116,7 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
   const detail = withMoments(item.detail, at);
   const full = [title, detail, item.advice].filter(Boolean).join("\n");
   const step = stepOf(item, cluster);
-  const analysis = useAnalysis(item);
+  const analysis = analysisFor(item);
   return (
     <li className={styles[item.severity]} title={full}>
       <Icon />

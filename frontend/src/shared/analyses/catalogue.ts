@@ -10,16 +10,6 @@ export const analysesQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** The catalogue for pages that only link to analyses: asking for it does not start Spark. */
-export const offersQuery = queryOptions({
-  queryKey: ["analyses", "offers"],
-  queryFn: ({ signal }) =>
-    answerOf(api.GET("/api/v1/analyses", { params: { query: { warm: "false" } }, signal })) as Promise<
-      Analysis[]
-    >,
-  staleTime: 600_000,
-});
-
 export type Kind = "topic" | "namespace" | "tenant" | "cluster";
 
 /** The parameters that are known where a question arises. */
@@ -77,6 +67,13 @@ export function grouped(analyses: readonly Analysis[], kind: Kind | null): [titl
   groups.push(["More", fitting.filter(({ name }) => !named.has(name))]);
   return groups.filter(([, members]) => members.length > 0);
 }
+
+/** Titles of the analyses that items of attention offer: those pages do not read the catalogue, which starts Spark. */
+export const OFFERED: Record<string, string> = {
+  "disk-not-freed": "Disk not freed",
+  "hot-keys": "Hot keys",
+  "who-is-behind": "Who is behind",
+};
 
 const BY_CAUSE: Record<string, string> = {
   "hot-key": "hot-keys",
