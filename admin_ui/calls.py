@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
 
-from admin_ui.params import Params
+from admin_ui.params import Params, topic_name
 from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
-from engine.base.names import DOMAINS
+from engine.base.names import DOMAINS, TopicName
 from gateway.clusters.cluster import Cluster
 from gateway.http.auth.identity import name_of
 from gateway.http.bodies import JsonText, json_answer, object_body
@@ -100,6 +100,12 @@ class ClusterView(ConsoleView):
         self, request: HttpRequest, *args: Any, cluster: str, **kwargs: Any
     ) -> HttpResponseBase:
         return await super().dispatch(request, *args, served_cluster=cluster, **kwargs)
+
+    def name(self, where: dict[str, str]) -> TopicName:
+        """Return the topic of the path, which the view is then about. Raises InvalidField, InvalidNameError."""
+        name = topic_name(**where)
+        self.topic = str(name)
+        return name
 
 
 class InstanceView(ConsoleView):

@@ -4,9 +4,7 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, query
 from admin_ui.messages import selectors, shapes
-from admin_ui.params import topic_name
 from admin_ui.rights import CONSUME
-from engine.base.names import TopicName
 from gateway.http.bodies import json_answer
 
 OCTETS = "application/octet-stream"
@@ -16,12 +14,6 @@ ONE_PATH = (*TOPIC_PATH, Parameter("message", "ledger:entry or ledger:entry:inde
 class _MessagesView(ClusterView):
     read_rights = CONSUME
     shows_payloads = frozenset({"GET"})
-
-    def name(self, where: dict[str, str]) -> TopicName:
-        """Return the topic of the path, which the view is then about."""
-        name = topic_name(**where)
-        self.topic = str(name)
-        return name
 
 
 class MessagesView(_MessagesView):

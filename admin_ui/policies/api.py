@@ -46,8 +46,7 @@ class TopicPoliciesView(ClusterView):
     }
 
     async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = topic_name(**where)
-        self.topic = str(name)
+        name = self.name(where)
         return json_answer(await self.work(lambda engine: selectors.topic(engine, name)))
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import TOPIC_PATH, Body, Call, ClusterView, Parameter, checked, query
-from admin_ui.params import number, topic_name
+from admin_ui.params import number
 from admin_ui.rights import ADMIN, CONSUME, LOOKUP, PRODUCE
 from admin_ui.schemas import selectors, shapes
 from engine.admin.api.schemas import SCHEMA_PAGE_MAX, GivenSchema
@@ -20,12 +20,6 @@ REFUSALS = (400, 404, 412, 413, 422)
 
 
 class _SchemaView(ClusterView):
-    def name(self, where: dict[str, str]) -> TopicName:
-        """Return the topic of the path, which the view is then about."""
-        name = topic_name(**where)
-        self.topic = str(name)
-        return name
-
     async def read(self, work: Work[T]) -> T:
         """Return the result of a POST that only reads. As for a GET, a hop that does not answer is named."""
         return await self.cluster.collector.read(work, principal=self.principal, topic=self.topic)

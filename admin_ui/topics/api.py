@@ -158,8 +158,7 @@ class TopicDetailView(ClusterView):
     }
 
     async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = topic_name(**where)
-        self.topic = str(name)
+        name = self.name(where)
         return json_answer(
             await self.work(lambda engine: selectors.topic(self.cluster, engine, name))
         )

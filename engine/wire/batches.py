@@ -60,6 +60,16 @@ class Message:
     batch_index: int = -1
     compacted_out: bool = False
 
+    @property
+    def raw_key(self) -> bytes | None:
+        """The key as its producer had it; None without one. A key that is no base64 although it says so is its text."""
+        if self.key is None or not self.key_is_base64:
+            return None if self.key is None else self.key.encode()
+        try:
+            return binascii.a2b_base64(self.key)
+        except ValueError:
+            return self.key.encode()
+
 
 @dataclass(slots=True)
 class EntryMessages:
@@ -117,7 +127,7 @@ def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) 
     """
     broker_metadata, metadata, packed = split_entry(entry)
     if metadata.encryption_keys:
-        payload, messages = packed, [_single(metadata, packed)]
+        payload, messages = packed, [single_message(metadata, packed)]
     else:
         try:
             payload = decompress(
@@ -130,7 +140,7 @@ def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) 
         elif metadata.HasField("num_messages_in_batch"):
             messages = _batch(metadata, payload)
         else:
-            messages = [_single(metadata, payload)]
+            messages = [single_message(metadata, payload)]
     name = codec_name(metadata.compression)
     return EntryMessages(metadata, broker_metadata, messages, len(payload), len(packed), name)
 
@@ -177,7 +187,8 @@ def _sized(message: AnyMessage, data: bytes, pos: int) -> int:
     return stop
 
 
-def _single(metadata: pb.MessageMetadata, payload: bytes) -> Message:
+def single_message(metadata: pb.MessageMetadata, payload: bytes) -> Message:
+    """Return the message of an entry that is no batch, with ``payload`` as its value."""
     return Message(
         None if metadata.null_value else payload,
         _key(metadata),

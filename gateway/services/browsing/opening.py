@@ -1,11 +1,17 @@
 """Unpacking of a stored entry into what a person browses: messages, and what is stored beside them. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.batches import BatchFormatError, Message, split_entry, unpack_entry
+from engine.wire.batches import (
+    BatchFormatError,
+    Message,
+    single_message,
+    split_entry,
+    unpack_entry,
+)
 from engine.wire.compression import CompressionError, codec_name
 from engine.wire.texts import readable
 
@@ -105,13 +111,4 @@ def open_entry(ledger_id: int, entry_id: int, stored: bytes) -> Iterator[Browsed
 
 
 def _as_stored(metadata: pb.MessageMetadata, packed: bytes) -> Message:
-    has_key = metadata.HasField("partition_key") and not metadata.null_partition_key
-    return Message(
-        packed,
-        readable(metadata.partition_key) if has_key else None,
-        metadata.partition_key_b64_encoded,
-        metadata.ordering_key if metadata.HasField("ordering_key") else None,
-        {readable(pair.key): readable(pair.value) for pair in metadata.properties},
-        metadata.event_time,
-        metadata.sequence_id,
-    )
+    return replace(single_message(metadata, packed), value=packed)

@@ -226,8 +226,8 @@ async def scan(
     """Return at most ``limit`` messages that match ``wanted``, within BYTES_MAX and TIME_S.
 
     ``after`` continues an earlier scan of the same topic, direction and start, which is that of partitions that did not
-    answer then. Raises InvalidField,
-    Unsupported for a non-persistent topic, NotFound, and, when no partition answers, the first one's error.
+    answer then. Raises InvalidField, Unsupported for a non-persistent topic, NotFound, and, when no partition answers,
+    the first one's error.
     """
     if not topic.persistent:
         raise Unsupported("A non-persistent topic keeps no messages to read")

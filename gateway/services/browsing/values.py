@@ -1,15 +1,12 @@
 """Values of messages as text, decoded by the schema version that each message names."""
 
 import json
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterable
 from typing import Any
 
 from engine.base.names import TopicName
 from engine.schema.decoding import Decoder, UndecodableError, decoder
 from engine.schema.kinds import InvalidSchemaError, Schema, version_of
-from engine.wire.batches import Message
 from gateway.services.admin import schemas
 from gateway.services.browsing.opening import BrowsedMessage, Kind
 from gateway.services.engine_link import Engine
@@ -60,7 +57,7 @@ class TopicValues:
                 error = known
             else:
                 try:
-                    text = _json_text(known.value(content, _key(message)))
+                    text = _json_text(known.value(content, message.raw_key))
                     return _value("json", text, len(content), characters, number)
                 except UndecodableError as problem:
                     error = f"{problem.path}: {problem.reason}" if problem.path else problem.reason
@@ -88,15 +85,6 @@ def _decoder_of(stored: Schema | str) -> Decoder | str:
         return decoder(stored)
     except InvalidSchemaError as error:
         return str(error)
-
-
-def _key(message: Message) -> bytes | None:
-    if message.key is None or not message.key_is_base64:
-        return None if message.key is None else message.key.encode()
-    try:
-        return b64decode(message.key)
-    except (Base64Error, ValueError):
-        return message.key.encode()
 
 
 def _json_text(value: Any) -> str:

@@ -3,8 +3,6 @@
 A message's chunks are therefore read last one first; the message is complete with its first chunk.
 """
 
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -119,16 +117,9 @@ def _opened(at: str, metadata: pb.MessageMetadata, message: Message) -> OpenedMe
         reason = f"a schema version of {len(metadata.schema_version)} bytes, not 8"
         return _unopened(at, metadata, VERSION, reason)
     producer = readable(metadata.producer_name)
-    return OpenedMessage(at, producer, metadata.publish_time, version, _key(message), message.value)
-
-
-def _key(message: Message) -> bytes | None:
-    if message.key is None or not message.key_is_base64:
-        return message.key.encode() if message.key is not None else None
-    try:
-        return b64decode(message.key)
-    except (Base64Error, ValueError):
-        return message.key.encode()
+    return OpenedMessage(
+        at, producer, metadata.publish_time, version, message.raw_key, message.value
+    )
 
 
 def _unopened(
