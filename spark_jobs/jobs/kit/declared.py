@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from spark_jobs.analysis import AnalysisTarget
+
 TOPIC: dict[str, Any] = {
     "type": "string",
     "format": "topic",
@@ -26,6 +28,15 @@ TENANT: dict[str, Any] = {
     "minLength": 1,
     "maxLength": 1024,
 }
+ANYWHERE = (
+    AnalysisTarget.TOPIC,
+    AnalysisTarget.NAMESPACE,
+    AnalysisTarget.TENANT,
+    AnalysisTarget.CLUSTER,
+)
+"""The targets of analyses that read whatever is selected."""
+PLACES = {"topic": TOPIC, "namespace": NAMESPACE, "tenant": TENANT}
+"""The parameters that name a target of ANYWHERE."""
 LAST_ENTRIES: dict[str, Any] = {
     "type": "integer",
     "title": "Only the last entries",
@@ -58,3 +69,17 @@ def parameters_of(properties: dict[str, Any], required: tuple[str, ...] = ()) ->
         "required": list(required),
         "additionalProperties": False,
     }
+
+
+def other_cluster(title: str, description: str) -> dict[str, Any]:
+    """Return the schema of the name of a further cluster that is read; empty for none."""
+    return {
+        "type": "string",
+        "title": title,
+        "description": description,
+        "maxLength": 256,
+        "default": "",
+    }
+
+
+SAMPLES = whole("Samples", "How many messages of each kind are listed", 50, 1, 1000)

@@ -3,7 +3,14 @@
 from typing import Any
 
 from spark_jobs.analysis import AlsoReads, Analysis, AnalysisTarget
-from spark_jobs.jobs.kit.declared import LAST_ENTRIES, TOPIC, parameters_of, whole
+from spark_jobs.jobs.kit.declared import (
+    LAST_ENTRIES,
+    SAMPLES,
+    TOPIC,
+    other_cluster,
+    parameters_of,
+    whole,
+)
 
 
 def _time(title: str) -> dict[str, Any]:
@@ -26,18 +33,14 @@ LOST_DOUBLED_REORDERED = Analysis(
                 "maxLength": 1024,
                 "default": "",
             },
-            "other_cluster": {
-                "type": "string",
-                "title": "In cluster",
-                "description": "The cluster of the topic to compare with; empty for the same one",
-                "maxLength": 256,
-                "default": "",
-            },
+            "other_cluster": other_cluster(
+                "In cluster", "The cluster of the topic to compare with; empty for the same one"
+            ),
             "from_ms": _time("Published from"),
             "to_ms": _time("Published before"),
             "other_from_ms": _time("Compare with those published from"),
             "other_to_ms": _time("Compare with those published before"),
-            "samples": whole("Samples", "How many messages of each kind are listed", 50, 1, 1000),
+            "samples": SAMPLES,
             "last_entries": LAST_ENTRIES,
         }
     ),

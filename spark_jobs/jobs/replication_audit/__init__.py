@@ -1,7 +1,14 @@
 """Replication audit: what arrived of a topic in another cluster, how often, in which order and how late."""
 
 from spark_jobs.analysis import AlsoReads, Analysis, AnalysisTarget
-from spark_jobs.jobs.kit.declared import LAST_ENTRIES, TOPIC, parameters_of, whole
+from spark_jobs.jobs.kit.declared import (
+    LAST_ENTRIES,
+    SAMPLES,
+    TOPIC,
+    other_cluster,
+    parameters_of,
+    whole,
+)
 
 REPLICATION_AUDIT = Analysis(
     name="replication-audit",
@@ -11,14 +18,11 @@ REPLICATION_AUDIT = Analysis(
     parameters=parameters_of(
         {
             "topic": TOPIC,
-            "other_cluster": {
-                "type": "string",
-                "title": "Other cluster",
-                "description": "The cluster to compare with; empty: only what arrived here from others is judged",
-                "maxLength": 256,
-                "default": "",
-            },
-            "samples": whole("Samples", "How many messages of each kind are listed", 50, 1, 1000),
+            "other_cluster": other_cluster(
+                "Other cluster",
+                "The cluster to compare with; empty: only what arrived here from others is judged",
+            ),
+            "samples": SAMPLES,
             "settle_ms": whole(
                 "Leave out the last",
                 "Milliseconds: messages published so shortly before the run may still be under way",

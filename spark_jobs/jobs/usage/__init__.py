@@ -2,15 +2,8 @@
 
 from typing import Any
 
-from spark_jobs.analysis import Analysis, AnalysisTarget
-from spark_jobs.jobs.kit.declared import (
-    LAST_ENTRIES,
-    NAMESPACE,
-    TENANT,
-    TOPIC,
-    parameters_of,
-    whole,
-)
+from spark_jobs.analysis import Analysis
+from spark_jobs.jobs.kit.declared import ANYWHERE, LAST_ENTRIES, PLACES, parameters_of, whole
 
 
 def _price(title: str, description: str) -> dict[str, Any]:
@@ -28,17 +21,10 @@ USAGE = Analysis(
     name="usage",
     title="Usage and show-back",
     question="Who publishes and stores how much, on which day, and what does it cost?",
-    targets=(
-        AnalysisTarget.TOPIC,
-        AnalysisTarget.NAMESPACE,
-        AnalysisTarget.TENANT,
-        AnalysisTarget.CLUSTER,
-    ),
+    targets=ANYWHERE,
     parameters=parameters_of(
         {
-            "topic": TOPIC,
-            "namespace": NAMESPACE,
-            "tenant": TENANT,
+            **PLACES,
             "price_published": _price(
                 "Price of a GB published", "In any currency, for 1,000,000,000 bytes; 0 for none"
             ),

@@ -1,30 +1,16 @@
 """Storage with other codecs, batches and retention, and the day on which the disk is full."""
 
-from spark_jobs.analysis import Analysis, AnalysisTarget
-from spark_jobs.jobs.kit.declared import (
-    LAST_ENTRIES,
-    NAMESPACE,
-    TENANT,
-    TOPIC,
-    parameters_of,
-    whole,
-)
+from spark_jobs.analysis import Analysis
+from spark_jobs.jobs.kit.declared import ANYWHERE, LAST_ENTRIES, PLACES, parameters_of, whole
 
 WHAT_IF = Analysis(
     name="what-if",
     title="What if",
     question="What would another codec, batch size or retention store, and when is the disk full?",
-    targets=(
-        AnalysisTarget.TOPIC,
-        AnalysisTarget.NAMESPACE,
-        AnalysisTarget.TENANT,
-        AnalysisTarget.CLUSTER,
-    ),
+    targets=ANYWHERE,
     parameters=parameters_of(
         {
-            "topic": TOPIC,
-            "namespace": NAMESPACE,
-            "tenant": TENANT,
+            **PLACES,
             "disk_free_gb": whole(
                 "Free disk, GB",
                 "Of all bookies together, 1,000,000,000 bytes each; 0: not known",

@@ -1,7 +1,7 @@
 """Backlog of subscriptions by age, key and size, and holes in their acknowledgements."""
 
 from spark_jobs.analysis import Analysis, AnalysisTarget
-from spark_jobs.jobs.kit.declared import NAMESPACE, TENANT, TOPIC, parameters_of, whole
+from spark_jobs.jobs.kit.declared import PLACES, parameters_of, whole
 
 WHO_IS_BEHIND = Analysis(
     name="who-is-behind",
@@ -10,9 +10,7 @@ WHO_IS_BEHIND = Analysis(
     targets=(AnalysisTarget.TOPIC, AnalysisTarget.NAMESPACE, AnalysisTarget.TENANT),
     parameters=parameters_of(
         {
-            "topic": TOPIC,
-            "namespace": NAMESPACE,
-            "tenant": TENANT,
+            **PLACES,
             "subscription": {
                 "type": "string",
                 "title": "Subscription",
