@@ -85,14 +85,18 @@ class MessageScan(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Budget:
-    """Bytes that a scan may still read."""
+class _Reading:
+    """The common part of a scan's reads. ``messages``: of a page. ``left``: bytes that may still be read."""
 
-    bytes: int
+    engine: Engine
+    values: TopicValues
+    wanted: MessageFilter
+    messages: int
+    left: int
 
     def page(self, parts: int) -> int:
         """Return the bytes of the next page of one of ``parts``."""
-        return max(min(self.bytes // parts, PAGE_BYTES_MAX), PAGE_BYTES_MIN)
+        return max(min(self.left // parts, PAGE_BYTES_MAX), PAGE_BYTES_MIN)
 
 
 @dataclass(slots=True)
@@ -117,20 +121,12 @@ class _Part:
     read_bytes: int = 0
     read_to: MessagePosition | None = None
 
-    async def read(
-        self,
-        engine: Engine,
-        values: TopicValues,
-        wanted: MessageFilter,
-        messages: int,
-        page_bytes: int,
-        budget: _Budget,
-    ) -> None:
-        """Read until a message waits, there are no more, or the budget is used up; a failure is stored in ``error``."""
+    async def read(self, reading: _Reading, page_bytes: int) -> None:
+        """Read until a message waits, there are no more, or no bytes are left; a failure is stored in ``error``."""
         try:
-            while self.more and not self.waiting and budget.bytes > 0:
+            while self.more and not self.waiting and reading.left > 0:
                 async with asyncio.timeout(ANSWER_S):
-                    await self._page(engine, values, wanted, messages, page_bytes, budget)
+                    await self._page(reading, page_bytes)
         except NotFound as error:  # partitions are created with their first use
             self.more = False
             self.error = None if self.name.partition >= 0 else error
@@ -138,36 +134,28 @@ class _Part:
             self.more = False
             self.error = error
 
-    async def _page(
-        self,
-        engine: Engine,
-        values: TopicValues,
-        wanted: MessageFilter,
-        messages: int,
-        page_bytes: int,
-        budget: _Budget,
-    ) -> None:
+    async def _page(self, reading: _Reading, page_bytes: int) -> None:
         read_to: MessagePosition | None
         if self.direction == "forward":
             start = self.read_to or _entry_of(self.place)
-            following = NextEntries(self.name, messages, page_bytes, start)
-            answer = await engine.call(NEXT_ENTRIES, following)
+            following = NextEntries(self.name, reading.messages, page_bytes, start)
+            answer = await reading.engine.call(NEXT_ENTRIES, following)
             read_to = MessagePosition(*answer["next"])
         else:
             before = self.read_to or _behind(self.place)
-            latest = LatestEntries(self.name, messages, page_bytes, before)
-            answer = await engine.call(LATEST_ENTRIES, latest)
+            latest = LatestEntries(self.name, reading.messages, page_bytes, before)
+            answer = await reading.engine.call(LATEST_ENTRIES, latest)
             rows = answer["entries"]
             read_to = MessagePosition(*rows[-1][:2]) if rows else before
         stored = [(ledger, entry, b64decode(text)) for ledger, entry, text in answer["entries"]]
         # In threads: a page may have 40,000 messages, and other requests would wait for the loop.
         opened = await asyncio.to_thread(self._opened, stored)
-        await values.fetch(engine, opened)
+        await reading.values.fetch(reading.engine, opened)
         matching = await asyncio.to_thread(
             lambda: [
                 (number, message)
                 for number, message in enumerate(opened, self.looked_at + 1)
-                if wanted.matches(message, values.text)
+                if reading.wanted.matches(message, reading.values.text)
             ]
         )
         # Together, since a timeout may end the scan at each wait: what is passed over was looked at.
@@ -177,7 +165,7 @@ class _Part:
         self.looked_at += len(opened)
         self.entries += len(stored)
         self.read_bytes += size
-        budget.bytes -= size
+        reading.left -= size
 
     def _opened(self, stored: Sequence[tuple[int, int, bytes]]) -> list[BrowsedMessage]:
         opened: list[BrowsedMessage] = []
@@ -235,6 +223,9 @@ async def scan(
     count = await catalog.partition_count(engine.store, topic)
     names = [topic.partition_at(index) for index in range(count)] or [topic]
     parts = [_Part(name, direction) for name in names]
+    # Without conditions, more than is shown would be read in vain.
+    few = min(max(2 * limit // len(parts), 16), limit) if wanted.empty else PAGE_MESSAGES_MAX
+    reading = _Reading(engine, values, wanted, few, BYTES_MAX)
     matches: list[tuple[int, BrowsedMessage]] = []
     stopped: Stopped
     try:
@@ -242,7 +233,7 @@ async def scan(
             if after:
                 _continue(parts, direction, after)
             await _place(engine, [part for part in parts if part.place is None], start)
-            stopped = await _merge(engine, parts, values, wanted, limit, matches)
+            stopped = await _merge(parts, reading, limit, matches)
     except TimeoutError:
         stopped = "time"
     failed = [part for part in parts if part.error is not None]
@@ -262,20 +253,15 @@ async def scan(
 
 
 async def _merge(
-    engine: Engine,
     parts: Sequence[_Part],
-    values: TopicValues,
-    wanted: MessageFilter,
+    reading: _Reading,
     limit: int,
     matches: list[tuple[int, BrowsedMessage]],
 ) -> Stopped:
     """Fill ``matches`` by publish time; the caller owns it: after a timeout it has what was read until then."""
     sign = 1 if parts[0].direction == "forward" else -1
-    budget = _Budget(BYTES_MAX)
-    # Without conditions, more than is shown would be read in vain.
-    few = min(max(2 * limit // len(parts), 16), limit) if wanted.empty else PAGE_MESSAGES_MAX
-    page = budget.page(len(parts))
-    await catalog.each(parts, lambda part: part.read(engine, values, wanted, few, page, budget))
+    page = reading.page(len(parts))
+    await catalog.each(parts, lambda part: part.read(reading, page))
     heads = [
         (sign * part.waiting[0][1].publish_ms, i) for i, part in enumerate(parts) if part.waiting
     ]
@@ -287,9 +273,9 @@ async def _merge(
         part = parts[index]
         matches.append((part.name.partition, part.take()))
         # The part's next message may belong before those of the others: it must be known before the next choice. When
-        # the budget is used up, those that are known are shown, and the order over partitions ends there.
+        # no bytes are left, those that are known are shown, and the order over partitions ends there.
         if not part.waiting and part.more:
-            await part.read(engine, values, wanted, few, budget.page(1), budget)
+            await part.read(reading, reading.page(1))
         if part.waiting:
             heappush(heads, (sign * part.waiting[0][1].publish_ms, index))
     return "bytes" if any(part.more for part in parts) else "end"
