@@ -14,7 +14,7 @@ from admin_ui.analyses.comparing import compared, compared_parameters
 from admin_ui.analyses.script import script_of
 from admin_ui.calls import Call, Parameter, in_thread
 from engine.auth.rights import SUPERUSER
-from engine.base.errors import UnusableField
+from engine.base.errors import NotFound, UnusableField
 from gateway.http.bodies import json_answer
 from gateway.jobs import services
 from gateway.jobs.stores import context_of
@@ -101,7 +101,7 @@ class ComparisonView(JobsView):
             raise UnusableField("other", f"is a run of {second.analysis}, not of {first.analysis}")
         for run in (first, second):
             if run.result is None:
-                raise UnusableField("other" if run is second else "run_id", "has no result")
+                raise NotFound(f"run {run.id} has no result to compare")
         return json_answer(
             {
                 "runs": [selectors.row(run) for run in (first, second)],

@@ -43,6 +43,9 @@ PATHS = {
         f"/c/$cluster/t/$tenant/$namespace/$topic{tab}": f"/c/{{cluster}}/t/{{place}}/{{topic}}{tab}"
         for tab in TABS
     },
+    "/c/$cluster/t/$tenant/$namespace/$topic/messages/$message": (
+        "/c/{cluster}/t/{place}/{topic}/messages/0:0"
+    ),
     "/c/$cluster/tenants": "/c/{cluster}/tenants",
     "/c/$cluster/tenants/$tenant": "/c/{cluster}/tenants/{tenant}",
     "/c/$cluster/tenants/$tenant/$namespace": "/c/{cluster}/tenants/{place}",

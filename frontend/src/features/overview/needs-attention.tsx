@@ -110,6 +110,9 @@ function analysisFor({ cause, topic, subscription }: AttentionItem) {
   return { title: OFFERED[name], path: `/analyses/${name}/new${stringifySearch({ topic, subscription })}` };
 }
 
+/** Links of an item are one line together: each line more would move the others. */
+const LINKS = { display: "flex", gap: 12 } as const;
+
 function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at: number }) {
   const Icon = ICONS[item.severity];
   const title = withMoments(item.title, at);
@@ -136,24 +139,23 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
       )}
       <span className={styles.detail}>{detail}</span>
       <span className={styles.advice}>{item.advice}</span>
-      {step && (
-        <span className={styles.all}>
-          {"path" in step ? (
-            <PathLink path={step.path}>{step.label}</PathLink>
-          ) : (
-            <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />
+      {(step || analysis || item.count > 1) && (
+        <span className={styles.all} style={LINKS}>
+          {step &&
+            ("path" in step ? (
+              <PathLink path={step.path}>{step.label}</PathLink>
+            ) : (
+              <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />
+            ))}
+          {analysis && (
+            <PathLink path={analysis.path} label={`${analysis.title}: ${title}`}>
+              {analysis.title}
+            </PathLink>
+          )}
+          {item.count > 1 && (
+            <PathLink path={listPath(cluster, item.cause)}>Show all {count(item.count)}</PathLink>
           )}
         </span>
-      )}
-      {analysis && (
-        <PathLink path={analysis.path} className={styles.all} label={`${analysis.title}: ${title}`}>
-          {analysis.title}
-        </PathLink>
-      )}
-      {item.count > 1 && (
-        <PathLink path={listPath(cluster, item.cause)} className={styles.all}>
-          Show all {count(item.count)}
-        </PathLink>
       )}
     </li>
   );
