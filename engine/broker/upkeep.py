@@ -196,6 +196,8 @@ class Upkeep:
                 await self._registry.unload(topic.name)
                 return True
             policies = await self._namespaces.policies(topic.name)
+            if topic.closing:  # while they were read
+                return True
             await topic.apply(policies, self._ledger_config(policies))
         except TopicNotFound:
             return True  # its namespace is being deleted

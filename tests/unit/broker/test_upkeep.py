@@ -78,10 +78,12 @@ class Unchanged:
         return TopicPolicies()
 
 
-def upkeep_of(registry: Registry, changes: PolicyChanges | None = None) -> Upkeep:
+def upkeep_of(
+    registry: Registry, changes: PolicyChanges | None = None, namespaces: object | None = None
+) -> Upkeep:
     return Upkeep(
         cast(TopicRegistry, registry),
-        cast(Namespaces, Unchanged()),
+        cast(Namespaces, namespaces or Unchanged()),
         lambda policies: LedgerConfig(),
         DataPathSettings(),
         changes=changes,
@@ -136,3 +138,17 @@ async def test_a_topic_that_is_used_again_stays_loaded() -> None:
     topics[0].in_use = True
     await work(0.0)
     assert [topic.rounds for topic in topics] == [0, 1]
+
+
+async def test_policies_are_not_applied_to_a_topic_that_closed_while_they_were_read() -> None:
+    topic = Topic("persistent://t/n/closing")
+
+    class Slow(Unchanged):
+        async def policies(self, name: TopicName) -> TopicPolicies:
+            topic.closing = True
+            return TopicPolicies()
+
+    upkeep = upkeep_of(Registry([topic]), namespaces=Slow())
+    (work,) = (entry.work for entry in upkeep.jobs if entry.name == "policies")
+    await work(0.0)
+    assert topic.rounds == 0
