@@ -41,11 +41,10 @@ class Traffic:
         self.confirmed: list[int] = []
         self.received: set[int] = set()
         self._over = False
-        self._threads = [
-            threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._sender = threading.Thread(target=self._send, daemon=True)
+        self._receiver = threading.Thread(target=self._receive, daemon=True)
+        self._sender.start()
+        self._receiver.start()
 
     def _send(self) -> None:
         number = 0
@@ -55,7 +54,8 @@ class Traffic:
             number += 1
 
     def _receive(self) -> None:
-        while not self._over or self.received < set(self.confirmed):
+        # A message may be confirmed after all those before it were received, so the sender ends first.
+        while self._sender.is_alive() or not self.received >= set(self.confirmed):
             try:
                 message = self._consumer.receive(500)
             except pulsar.Timeout:
@@ -71,9 +71,10 @@ class Traffic:
     def end(self) -> None:
         """Check that no confirmed message is missing."""
         self._over = True
+        self._sender.join(60)
+        assert not self._sender.is_alive()
         until_blocking(lambda: self.received >= set(self.confirmed))
-        for thread in self._threads:
-            thread.join(60)
+        self._receiver.join(60)
         self.client.close()
 
 
