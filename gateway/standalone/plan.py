@@ -112,6 +112,8 @@ class Child:
     """Name of the cluster that it is a part of; None: of all clusters of an instance that has several."""
     needs: tuple[str, ...] = ()
     """Children that must be ready before it starts; those on demand are started for it."""
+    will_need: tuple[str, ...] = ()
+    """Children on demand that are started with it where a request says that it is needed; it does not wait for them."""
     env: Mapping[str, str] = field(default_factory=dict)
     on_demand: bool = False
     """True: a request starts it, not the start of the instance."""
@@ -495,6 +497,7 @@ def _worker(
         {},
         Ready("worker", redis_port, password_file=password_file),
         needs=("redis", *gateways),
+        will_need=() if options.spark_remote else ("spark",),
         env=env,
         on_demand=options.workers_on_demand,
         serves=ANALYSES,

@@ -52,7 +52,8 @@ DIGITS = re.compile(r"\d+")
 HARMLESS = re.compile(r"WARNING: ")
 """Java's warnings about its own options and modules."""
 VERBS = ("stop", "kill", "start", "need")
-"""Requests about a child. ``need`` starts one as ``start`` does, unless it was stopped by a request."""
+"""Requests about a child. ``need`` starts one as ``start`` does, and what it will need, unless it was stopped by a
+request."""
 SETUP_VERBS = ("install-spark", "spark-setup")
 """Requests about the installation of Spark: to begin it, and for its state."""
 NO_LISTENERS: Mapping[int, socket.socket] = {}
@@ -633,7 +634,7 @@ class Supervisor:
             await child.ended()  # so that the next status is not of the killed process
         elif verb == "need" and child.state is ChildState.STOPPED:
             return {"error": f"{name} was stopped by a request"}
-        elif problem := await self._start(child):
+        elif problem := await self._start(child, with_later=verb == "need"):
             return {"error": problem, "children": [child.describe()]}
         return {"children": [child.describe()]}
 
@@ -646,11 +647,15 @@ class Supervisor:
             await self._spark_setup.start()
         return {"spark": await self._spark_setup.describe()}
 
-    async def _start(self, child: ChildProcess) -> str:
-        """Start a child, and before it those of its needs that are on demand and were not started yet.
+    async def _start(self, child: ChildProcess, with_later: bool = False) -> str:
+        """Start a child, and before it those of its needs that are on demand and were not started yet; ``with_later``
+        also what it will need, at the same time.
 
         Returns the problem when one does not become ready, else an empty text.
         """
+        for later in child.spec.will_need if with_later else ():
+            if self._children[later].state is ChildState.DOWN:
+                self._children[later].start()
         for need in (self._children[name] for name in child.spec.needs):
             if need.state is ChildState.DOWN:
                 need.start()

@@ -107,6 +107,7 @@ def test_one_gateway_starts_redis_worker_and_spark_on_demand() -> None:
     on_demand = [child for child in children.values() if child.on_demand]
     assert [child.name for child in on_demand] == ["redis", "worker", "spark"]
     assert all(child.serves for child in on_demand)
+    assert children["worker"].will_need == ("spark",)
     assert children["gateway"].env["MAGNETAR_WORKERS_ON_DEMAND"] == "true"
 
 

@@ -25,6 +25,7 @@ from gateway.standalone.supervisor import (
     is_ready,
     report,
 )
+from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
@@ -169,6 +170,23 @@ async def test_a_request_starts_a_child_on_demand_and_before_it_what_it_needs(
         assert None not in pids
         await order(supervisor, verb, "worker")
         assert [process.describe()["pid"] for process in supervisor._children.values()] == pids
+
+
+async def test_what_a_needed_child_will_need_starts_at_once_and_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    spark = replace(child("spark"), on_demand=True, ready=Ready("tcp", free_ports(1)[0]))
+    worker = replace(child("worker"), on_demand=True, will_need=("spark",))
+    supervisor = made(tmp_path, [], child("gateway"), spark, worker)
+    async with serving(supervisor):
+        await order(supervisor, "start", "worker")
+        assert supervisor._children["spark"].state is ChildState.DOWN
+        answer = await order(supervisor, "need", "worker")
+        assert [child["state"] for child in answer["children"]] == ["running"]  # type: ignore[attr-defined]
+        await until(lambda: supervisor._children["spark"].state is ChildState.STARTING)
+        await order(supervisor, "stop", "spark")
+        await order(supervisor, "need", "worker")
+        assert supervisor._children["spark"].state is ChildState.STOPPED
 
 
 async def test_a_need_does_not_start_a_child_that_was_stopped_by_a_request(tmp_path: Path) -> None:
