@@ -234,7 +234,7 @@ def serve(
     ``encrypted`` are served in TLS, which uvicorn alone does."""
     limit = settings.ENVIRONMENT.max_connections_per_address
     checks = TaskScope("readiness")
-    # Before the server has the listeners: Twisted closes their descriptors, whose numbers others then have.
+    # Before the server has the listeners, which Daphne takes over.
     address = listeners[0].getsockname()
     if settings.ENVIRONMENT.is_served_by_uvicorn:
         from gateway.servers import on_uvicorn

@@ -218,8 +218,7 @@ class Warming:
         try:
             if installation.is_missing():
                 return
-            _need_worker()
-            if _send(WARM, (), expires=60):
+            if not _need_worker() and _send(WARM, (), expires=60):
                 self._sent_ms = now_ms()
         finally:
             self._sending.release()

@@ -284,7 +284,7 @@ def serve(
     *,
     connections_per_address: int,
 ) -> None:
-    """Serve connections of ``listeners`` until SIGINT or SIGTERM."""
+    """Serve connections of ``listeners``, which it takes over, until SIGINT or SIGTERM."""
     # Twisted would accept all pending connections, and none would be left for processes that share the listener.
     Port.numberAccepts = property(lambda port: 1, lambda port, number: None)  # type: ignore[assignment]
     addresses = Addresses(connections_per_address)
@@ -304,7 +304,9 @@ def serve(
     reactor.addSystemEventTrigger("before", "shutdown", stop)
     _Server(
         application=application,
-        endpoints=[f"fd:fileno={listener.fileno()}" for listener in listeners],
+        # Twisted closes the descriptors. A listener that still had one would close it again at the process's end, when
+        # a thread that reads a file or a folder may have the same number.
+        endpoints=[f"fd:fileno={listener.detach()}" for listener in listeners],
         server_name=name,
         proxy_forwarded_address_header=None,
         request_buffer_size=65536,

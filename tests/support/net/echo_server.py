@@ -97,6 +97,8 @@ def main(server: str, port: str, idle_s: str, address_max: str, *secured: str) -
 
         on_daphne.IDLE_S = int(idle_s)
         on_daphne.serve(application, [listener], NAME, connections_per_address=most)
+        if listener.fileno() != -1:
+            sys.exit("the listener would close the descriptor, which Twisted has closed, again")
 
 
 if __name__ == "__main__":
