@@ -172,7 +172,7 @@ async def test_a_request_starts_a_child_on_demand_and_before_it_what_it_needs(
         assert [process.describe()["pid"] for process in supervisor._children.values()] == pids
 
 
-async def test_what_a_needed_child_will_need_starts_at_once_and_is_not_waited_for(
+async def test_a_need_also_starts_at_once_the_children_needed_later(
     tmp_path: Path,
 ) -> None:
     spark = replace(child("spark"), on_demand=True, ready=Ready("tcp", free_ports(1)[0]))
