@@ -112,6 +112,14 @@ class Settings:
 
 ELSEWHERE = frozenset(
     {
+        *(
+            "alert_console_url",
+            "alert_days",
+            "alert_destinations",
+            "alert_unknown_minutes",
+            "mail_from",
+        ),
+        *("smtp_host", "smtp_password", "smtp_port", "smtp_security", "smtp_user"),
         *("allowed_hosts", "allowed_origins", "asgi_server", "clusters", "control_socket"),
         *("database_url", "database_password", "database_connections_max", "database_tls_enabled"),
         *("database_tls_trust_certs_file_path", "database_tls_certificate_file_path"),

@@ -39,6 +39,7 @@ from engine.metadata.connect import NO_ACCESS, Access, MetadataUrl
 from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
 from engine.tenancy.settings import TenantLimits
+from gateway.alert_settings import AlertSettings
 from gateway.database.settings import DatabaseSettings
 from gateway.redis_link import RedisSettings
 from gateway.sign_in import SignInSettings
@@ -284,6 +285,7 @@ class GatewaySettings:
     redis: RedisSettings = field(default_factory=RedisSettings)
     sign_in: SignInSettings = field(default_factory=SignInSettings)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
 
     def __post_init__(self) -> None:
         """Check combinations. Raises SettingsError."""

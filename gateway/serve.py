@@ -263,6 +263,7 @@ def serve(
 def opened(loop: asyncio.AbstractEventLoop) -> Any:
     """Return the ASGI application with the configured clusters on ``loop``; their figures are recorded from the start
     of the loop, also while no console is open. Raises ImproperlyConfigured when callers cannot be authenticated."""
+    from gateway.alerts.evaluator import Evaluator
     from gateway.asgi import application
     from gateway.clusters.configured import configured_clusters
     from gateway.clusters.registry import serving
@@ -278,6 +279,7 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
     preload_routes()
     for cluster in clusters:
         cluster.record_history()
+        cluster.link.start(cluster.part(Evaluator).run)
     jobs.resume()
     schedules.start_due_for_ever()
     return serving(clusters, application)

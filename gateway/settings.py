@@ -41,6 +41,7 @@ REACH = _LOADED.reach
 REDIS = _LOADED.redis
 SIGN_IN = _LOADED.sign_in
 DATABASE = _LOADED.database
+ALERTS = _LOADED.alerts
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 
 INSTALLED_APPS = [
@@ -53,6 +54,7 @@ INSTALLED_APPS = [
     "gateway.people",
     "gateway.access",
     "gateway.jobs",
+    "gateway.alerts",
     "admin_ui",
 ]
 
@@ -116,6 +118,8 @@ AXES_DISABLE_ACCESS_LOG = True  # It would grow without bound; the audit log has
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]  # Its middleware renders pages; the call itself answers.
+
+globals().update(ALERTS.mail())
 
 USE_TZ = True
 TIME_ZONE = "UTC"

@@ -202,16 +202,7 @@ class Board:
         items: list[Item] = []
         problems, lines = self._problems, self._lines
         if viewer.everything:
-            items = part_items(
-                instance,
-                cluster,
-                now_ms,
-                stop=self._stop,
-                outage=self._outage_shown(),
-                producers=self._producers,
-                start=start,
-            )
-            items += [link_item(broken, cluster) for broken in self.broken_links]
+            items = self.items_of_parts(cluster, now_ms, instance=instance, start=start)
         else:
             problems = [problem for problem in problems if viewer.sees_topic(problem.topic)]
             # Of the moment that the lines of all are of, so that both have the same scores.
@@ -235,6 +226,31 @@ class Board:
             "items": shown,
             "more": more,
         }
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """All problems of subscriptions and topics at rest, unordered, as of the last round."""
+        return self._problems
+
+    def items_of_parts(
+        self, cluster: str, now_ms: int, *, instance: Instance, start: str = ""
+    ) -> list[Item]:
+        """Return the items that are not about one topic: parts, publishing, outages and links to other clusters."""
+        items = part_items(
+            instance,
+            cluster,
+            now_ms,
+            stop=self._stop,
+            outage=self._outage_shown(),
+            producers=self._producers,
+            start=start,
+        )
+        return items + [link_item(broken, cluster) for broken in self.broken_links]
+
+    def problem_item(self, problem: Problem, cluster: str, now_ms: int) -> Item:
+        """Return the item about one problem alone."""
+        line = Line(problem.key, problem, harm(problem, now_ms), (problem,))
+        return line_item(line, cluster, now_ms, not self._outages.is_recent(now_ms))
 
     def _outage_shown(self) -> Outage | None:
         """Return the outage, unless the item about stopped publishing covers it."""

@@ -96,6 +96,10 @@ class Findings:
             for name, backlog, rate, _ in self._row(topic):
                 yield topic, name, (backlog, rate)
 
+    def figures_of(self, topic: str) -> dict[str, Figures]:
+        """Return the figures of a topic's or partition's subscriptions that have a backlog or traffic, by name."""
+        return {name: (backlog, rate) for name, backlog, rate, _ in self._row(topic)}
+
     def _row(self, topic: str) -> list[Any]:
         return self._rows.get(self._owner.get(topic, ""), {}).get(topic, [])
 

@@ -127,6 +127,8 @@ INDEX = {
     Board: {
         *("topics_of", "cause_of", "trouble_of", "lags", "recorded", "recall"),
         *("clients_changed", "round"),
+        # of rules, which have those of their scope alone
+        *("items_of_parts", "problem_item"),
     },
 }
 """Doors to the numbers of all topics, with methods that change them, or that are about topics which the caller names or

@@ -1,0 +1,146 @@
+"""Sending of one notification to one channel: by HTTP, or by the mail server of the settings. All functions block.
+
+Errors never contain a URL, or text that a destination answered.
+"""
+
+import json
+import smtplib
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from requests import Response, Session
+from requests.adapters import HTTPAdapter
+from requests.exceptions import (
+    ConnectionError as RequestConnectionError,
+)
+from requests.exceptions import RequestException, SSLError, Timeout
+
+from engine.base.errors import MagnetarError
+from gateway.alerts.destinations import Destination, DestinationError, parse_url, resolve
+from gateway.alerts.messages import Notification
+from gateway.alerts.models import AlertChannel, AlertDelivery, ChannelKind
+from gateway.alerts.store import firings_of
+
+CONNECT_S, READ_S = 5.0, 10.0
+ID_HEADER = "X-Magnetar-Delivery"
+"""Header with the id of a delivery, the same whenever it is sent again."""
+
+
+class SendError(MagnetarError):
+    """A notification was not accepted. The text is for users."""
+
+
+class _ToAddress(HTTPAdapter):
+    """Connections to the address that was checked, with the certificate of the host that the URL names."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(
+            *args, **kwargs, server_hostname=self._host, assert_hostname=self._host
+        )
+
+
+def send(channel: AlertChannel, message: Notification) -> None:
+    """Send a message. Raises SendError."""
+    match ChannelKind(channel.kind):
+        case ChannelKind.EMAIL:
+            _mail(channel.recipients, message)
+        case ChannelKind.SLACK:
+            _post(channel.secret_url, message.id, message.slack())
+        case ChannelKind.WEBHOOK:
+            _post(channel.secret_url, message.id, message.document())
+
+
+def message_of(delivery: AlertDelivery) -> Notification:
+    """Return the message of a delivery."""
+    firings = list(firings_of(delivery))
+    first = firings[0] if firings else None
+    return Notification(
+        f"{delivery.cluster}-{delivery.pk}",
+        delivery.kind,  # type: ignore[arg-type]
+        delivery.cluster,
+        first.rule_name if first else "a rule that was deleted",
+        first.severity if first else "info",
+        firings,
+        delivery.left_out,
+        settings.ALERTS.alert_console_url,
+    )
+
+
+def _mail(recipients: list[str], message: Notification) -> None:
+    if not settings.ALERTS.smtp_host:
+        raise SendError("no mail server is configured (smtp_host)")
+    mail = EmailMessage(message.subject, message.mail(), to=recipients)
+    mail.extra_headers = {ID_HEADER: message.id}
+    try:
+        mail.send()
+    except smtplib.SMTPResponseException as error:
+        raise SendError(f"the mail server refuses with code {error.smtp_code}") from None
+    except smtplib.SMTPRecipientsRefused:
+        raise SendError("the mail server refuses the recipients") from None
+    except (smtplib.SMTPException, OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise SendError(f"the mail server cannot be used: {reason}") from None
+
+
+def _post(url: str, delivery_id: str, document: Mapping[str, Any]) -> None:
+    try:
+        destination = parse_url(url)
+        address = resolve(destination)
+    except DestinationError as error:
+        raise SendError(str(error)) from None
+    except MagnetarError:
+        # It was permitted when the channel was made.
+        raise SendError("the URL is not permitted any more (alert_destinations)") from None
+    host = destination.host
+    try:
+        with Session() as session:
+            # No proxies and no passwords from the environment of the process.
+            session.trust_env = False
+            session.mount("https://", _ToAddress(host))
+            with session.post(
+                _address_url(destination, address),
+                data=json.dumps(document).encode(),
+                headers={
+                    "Host": _authority(destination, host),
+                    "Content-Type": "application/json",
+                    "User-Agent": "magnetar-alerts",
+                    ID_HEADER: delivery_id,
+                },
+                timeout=(CONNECT_S, READ_S),
+                allow_redirects=False,
+                stream=True,
+            ) as answer:
+                _check(answer, host)
+    except Timeout:
+        raise SendError(f"{host} does not answer in time") from None
+    except SSLError:
+        raise SendError(f"the certificate of {host} cannot be trusted") from None
+    except RequestConnectionError:
+        raise SendError(f"{host} cannot be connected to") from None
+    except (RequestException, OSError, ValueError) as error:
+        raise SendError(f"{host} does not answer as HTTP does ({type(error).__name__})") from None
+
+
+def _check(answer: Response, host: str) -> None:
+    status = answer.status_code
+    if 300 <= status < 400:
+        raise SendError(f"{host} redirects (HTTP {status}), which is not followed")
+    if not 200 <= status < 300:
+        raise SendError(f"{host} answers HTTP {status}")
+
+
+def _address_url(destination: Destination, address: str) -> str:
+    host = f"[{address}]" if ":" in address else address
+    return f"{destination.scheme}://{host}:{destination.port}{destination.target}"
+
+
+def _authority(destination: Destination, host: str) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    usual = 443 if destination.scheme == "https" else 80
+    return shown if destination.port == usual else f"{shown}:{destination.port}"
