@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.stores.gateway_database import check_folders, empty_tables, for_postgresql
+from tests.support.stores.gateway_database import (
+    check_folders,
+    empty_tables,
+    for_postgresql,
+    on_a_file,
+)
 from tests.support.stores.postgresql import ALONE
 from tests.support.virtual_time import VirtualLoop
 from tests.support.zookeeper.process import ZooKeeperProcess, find_java, zookeeper_missing
@@ -126,6 +131,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.nodeid.startswith(LAST))
     if os.environ.get(ALONE):
         items[:] = for_postgresql(items)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Settings of the gateway's database: SQLite has a file, as in an instance."""
+    on_a_file(tmp_path_factory.mktemp("database"))
 
 
 @pytest.fixture(scope="session")

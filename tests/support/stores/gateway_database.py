@@ -3,6 +3,7 @@
 All of them run on SQLite and on PostgreSQL in ``make test``. A test is one of them by its fixtures, not by a list.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,6 +61,22 @@ def for_postgresql(items: list[pytest.Item]) -> list[pytest.Item]:
         if reason := ON_SQLITE_ALONE.get(item.nodeid):
             item.add_marker(pytest.mark.skip(reason=reason))
     return selected
+
+
+def on_a_file(folder: Path) -> None:
+    """Let the tests' SQLite have a file in ``folder``.
+
+    Django's default is one in memory that the threads of the process share: there a table that is being written refuses
+    every other reader and writer at once, for which an instance's file lets them wait.
+    """
+    from django.db import connections
+
+    database = connections.databases["default"]
+    if "sqlite3" in database["ENGINE"]:
+        database["TEST"]["NAME"] = str(folder / "console.sqlite3")
+        # No test survives a loss of power.
+        options = database["OPTIONS"]
+        options["init_command"] = options["init_command"].replace("FULL", "OFF")
 
 
 def empty_tables(test_case: Any) -> None:
