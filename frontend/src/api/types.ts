@@ -111,6 +111,7 @@ export interface RunResult {
   /** The data that was read, as far as the analysis counts it. */
   input: { ledgers?: number; entries?: number; messages?: number; bytes?: number };
   conclusions?: string[]; // older runs have none
+  links?: { text: string; path: string }[]; // below the cluster's pages
   summary: { key: string; label: string; value: Cell; unit?: string | null }[];
   series: Series[];
   tables: ResultTable[];

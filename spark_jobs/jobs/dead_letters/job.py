@@ -20,11 +20,11 @@ from spark_jobs.jobs.dead_letters.letters import (
     position_rows,
     ranked,
 )
-from spark_jobs.jobs.kit.files import write_files
 from spark_jobs.jobs.kit.messages import planned_of, rows_of_range
 from spark_jobs.jobs.kit.progress import Progress, counted
+from spark_jobs.jobs.kit.results import written
 from spark_jobs.jobs.kit.selection import input_of, options_of
-from spark_jobs.jobs.kit.tables import summary, table
+from spark_jobs.jobs.kit.tables import plural, summary, table
 from spark_jobs.pulsar_source.options import OptionError, TopicChoice
 
 POSITIONS_SHOWN = 2000
@@ -68,12 +68,11 @@ def run(
         rows = tasks.mapInArrow(of_tasks, "task bigint, groups string").collect()
     groups, unread = combined(row.groups for row in sorted(rows, key=lambda row: row.task))
     result = result_of(groups, unread, parameters)
-    write_files(result, output_dir)
     names = [name for name, _, _ in _POSITION_COLUMNS]
     positions = [dict(zip(names, row, strict=True)) for row in position_rows(ranked(groups))]
     everything = {name: [row[name] for row in positions] for name in names}
     pq.write_table(pa.table(everything), output_dir / "positions.parquet")
-    return result
+    return written(result, output_dir)
 
 
 def result_of(
@@ -132,7 +131,9 @@ def conclusions_of(
         )
     for number, (key, group) in enumerate(order[:3], start=1):
         share = 100 * group.count / letters
-        sentence = f"Group {number}: {group.count:,} of {letters:,} messages ({share:.0f} %)"
+        sentence = (
+            f"Group {number}: {group.count:,} of {plural(letters, 'message')} ({share:.0f} %)"
+        )
         if key.origin:
             sentence += f" come from {key.origin}"
             sentence += f", subscription {key.subscription}" if key.subscription else ""
@@ -140,7 +141,7 @@ def conclusions_of(
         sentences.append(f"{sentence}; they have {reason}.")
     broken = sum(group.count for key, group in order if key.shape == "broken JSON")
     if broken:
-        sentences.append(f"{broken:,} messages begin like JSON and cannot be parsed.")
+        sentences.append(f"{plural(broken, 'message')} with broken JSON, which cannot be parsed.")
     return sentences
 
 

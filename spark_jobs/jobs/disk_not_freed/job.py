@@ -14,8 +14,8 @@ from spark_jobs.jobs.disk_not_freed.holding import (
     held_ledgers,
     holds_of,
 )
-from spark_jobs.jobs.kit.files import write_files
 from spark_jobs.jobs.kit.progress import ADDING_UP, Progress
+from spark_jobs.jobs.kit.results import written
 from spark_jobs.jobs.kit.retention import retention_of
 from spark_jobs.jobs.kit.selection import input_of, options_of
 from spark_jobs.jobs.kit.stored import stored_topics
@@ -40,8 +40,7 @@ def run(
     now_ms = time.time_ns() // 1_000_000
     held = [item for topic in topics for item in held_ledgers(topic, retention[topic.name], now_ms)]
     result = result_of(held, parameters, int(parameters["top"]))
-    write_files(result, output_dir)
-    return result
+    return written(result, output_dir)
 
 
 def result_of(

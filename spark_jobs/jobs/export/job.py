@@ -21,10 +21,10 @@ from spark_jobs.jobs.export.folder import (
     vanished,
 )
 from spark_jobs.jobs.export.writing import DECODED_COLUMNS, TABLE_COLUMNS, write_range
-from spark_jobs.jobs.kit.files import write_files
 from spark_jobs.jobs.kit.progress import PLANNING, READING, Progress
+from spark_jobs.jobs.kit.results import written
 from spark_jobs.jobs.kit.selection import input_of, options_of
-from spark_jobs.jobs.kit.tables import summary, table
+from spark_jobs.jobs.kit.tables import plural, summary, table
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.planning import plan_topics
@@ -61,9 +61,9 @@ def run(
             for start in range(0, len(remaining), RANGES_AT_ONCE):
                 part = remaining[start : start + RANGES_AT_ONCE]
                 progress(READING, done, total)
-                written = _written(spark, options, part, columns, folder / STAGED)
+                parts = _written(spark, options, part, columns, folder / STAGED)
                 reached = {item.topic: (item.ledger_id, item.last) for item in part}
-                commit(folder, state, reached, written)
+                commit(folder, state, reached, parts)
                 done += len(part)
                 progress(READING, done, total)
                 progress.partial(result_of(before, state, folder, parameters, gone))
@@ -72,8 +72,7 @@ def run(
             progress(FOLLOWING, done, 0)
             time.sleep(min(POLL_S, max(until_s - time.monotonic(), 0)))
         result = result_of(before, state, folder, parameters, gone)
-    write_files(result, output_dir)
-    return result
+    return written(result, output_dir)
 
 
 def folder_of(output_dir: Path, topic: str, name: str) -> Path:
@@ -130,12 +129,14 @@ def result_of(
             if count
         ),
     ]
-    sentences = [f"{added:,} rows were added; the table has {state.rows:,} rows in {folder}."]
+    sentences = [
+        f"{plural(added, 'row')} added; the table in {folder} has {plural(state.rows, 'row')}."
+    ]
     if before.positions:
         sentences.append("The export continued where an earlier one ended.")
     if any(unread):
         sentences.append(
-            f"{sum(unread):,} entries could not be read and are missing from the table."
+            f"Missing from the table, since unreadable or deleted: {plural(sum(unread), 'entry', 'entries')}."
         )
     sentences += [
         f"The ledger of {topic} that was exported last was trimmed since: messages behind it may be missing."

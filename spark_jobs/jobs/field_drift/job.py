@@ -22,7 +22,7 @@ from spark_jobs.jobs.kit.messages import planned_of
 from spark_jobs.jobs.kit.progress import Progress, counted
 from spark_jobs.jobs.kit.results import result, written
 from spark_jobs.jobs.kit.selection import options_of
-from spark_jobs.jobs.kit.tables import short, table
+from spark_jobs.jobs.kit.tables import plural, short, table
 from spark_jobs.pulsar_source.batch import TrimmedError, open_range
 from spark_jobs.pulsar_source.decoded import TopicSchemas
 from spark_jobs.pulsar_source.options import Options
@@ -156,7 +156,7 @@ def result_of(
 def _conclusions(drift: Drift, messages: int) -> list[str]:
     if not drift.documents:
         return [
-            f"None of {messages:,} messages is JSON or has a schema by which it can be decoded."
+            f"None of {plural(messages, 'message')} is JSON or has a schema by which it can be decoded."
         ]
     changes = drift.changes()
     texts = []
@@ -164,12 +164,13 @@ def _conclusions(drift: Drift, messages: int) -> list[str]:
         share = short(100 * change.messages / messages)
         texts.append(
             f"{change.field or 'The value'} {change.change}, first in message {change.first.position} of producer"
-            f" {change.first.producer}; so in {change.messages:,} messages, {share} % of all."
+            f" {change.first.producer}; so in {plural(change.messages, 'message')}, {share} % of all."
         )
     if len(changes) > SENTENCES_MAX:
-        texts.append(f"{len(changes) - SENTENCES_MAX} more changes are in the table.")
+        texts.append(f"{len(changes) - SENTENCES_MAX} more in the table of changes.")
     if not changes:
-        texts.append(f"All {drift.documents:,} documents agree in their {len(drift.paths)} fields.")
+        fields = plural(len(drift.paths), "field")
+        texts.append(f"All documents, {drift.documents:,}, have the same {fields}.")
     return texts
 
 

@@ -18,11 +18,11 @@ from spark_jobs.jobs.find.scanning import (
     positions_of,
     scan,
 )
-from spark_jobs.jobs.kit.files import write_files
 from spark_jobs.jobs.kit.messages import planned_of
 from spark_jobs.jobs.kit.progress import READING, WAITING, Progress
+from spark_jobs.jobs.kit.results import written
 from spark_jobs.jobs.kit.selection import input_of, options_of
-from spark_jobs.jobs.kit.tables import summary, table
+from spark_jobs.jobs.kit.tables import plural, summary, table
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
@@ -54,9 +54,7 @@ def run(
         search.scanned(part, results)
         progress(READING, min(search.counts.entries + search.counts.trimmed, entries), entries)
         progress.partial(result_of(search, parameters, entries))
-    result = result_of(search, parameters, entries)
-    write_files(result, output_dir)
-    return result
+    return written(result_of(search, parameters, entries), output_dir)
 
 
 def _scan_part(
@@ -141,21 +139,26 @@ def result_of(search: MessageSearch, parameters: Mapping[str, Any], entries: int
 
 def conclusions_of(search: MessageSearch) -> list[str]:
     counts, hits = search.counts, len(search.hits)
-    scanned = f"{counts.messages:,} messages in {counts.entries:,} entries were scanned"
+    scanned = f"{plural(counts.messages, 'message')} scanned in {plural(counts.entries, 'entry', 'entries')}"
     if search.finished:
-        sentences = [f"{hits:,} messages match; {scanned}, which is all of the selection."]
+        sentences = [f"{plural(hits, 'message')} found; {scanned}, which is all of the selection."]
         if not hits:
             sentences = [f"No message matches; {scanned}, which is all of the selection."]
-    else:
+    elif search.full:
         sentences = [
-            f"{hits:,} messages match so far; {scanned}.",
-            "There is more to search: start it again with the parameter after as the summary gives it.",
+            f"{plural(hits, 'message')} found, as many as were asked for; {scanned}.",
+            "There is more to search: run it again with “Continue after” as the summary has it.",
         ]
+    else:
+        sentences = [f"{plural(hits, 'message')} found so far; {scanned}."]
     if counts.closed:
         sentences.append(
-            f"{counts.closed:,} encrypted entries and chunks of large messages were searched by their metadata only."
+            "Only the metadata was searched of encrypted entries and chunks of large messages:"
+            f" {counts.closed:,}."
         )
     missing = counts.unreadable + counts.trimmed
     if missing:
-        sentences.append(f"{missing:,} entries could not be searched.")
+        sentences.append(
+            f"Not searched, since unreadable or deleted: {plural(missing, 'entry', 'entries')}."
+        )
     return sentences

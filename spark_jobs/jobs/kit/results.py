@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from spark_jobs.analysis import Analysis
 from spark_jobs.jobs.kit.cells import TRIMMED, of_kind
 from spark_jobs.jobs.kit.files import write_files
+from spark_jobs.jobs.kit.links import links_of
 from spark_jobs.jobs.kit.selection import input_of
 from spark_jobs.jobs.kit.tables import summary
 from spark_jobs.pulsar_source.columns import EntryKind
@@ -53,9 +54,9 @@ def result(
 
 
 def written(complete: dict[str, Any], output_dir: Path) -> dict[str, Any]:
-    """Write the result's Parquet files and return it."""
+    """Write the result's Parquet files, and return it with links to what its tables name."""
     write_files(complete, output_dir)
-    return complete
+    return {**complete, "links": links_of(complete)}
 
 
 def counted(table: pa.Table, kind: str, at: int | None = None) -> tuple[int, int]:

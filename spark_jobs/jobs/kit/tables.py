@@ -51,6 +51,11 @@ def ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
+def plural(count: int, noun: str, plural_noun: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {noun if count == 1 else plural_noun or noun + 's'}"
+
+
 def short(value: float) -> str:
     """Return two significant digits, or all before the decimal point."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

@@ -11,7 +11,7 @@ from spark_jobs.jobs.kit.messages import planned_of
 from spark_jobs.jobs.kit.progress import Progress, counted
 from spark_jobs.jobs.kit.results import result, written
 from spark_jobs.jobs.kit.selection import options_of
-from spark_jobs.jobs.kit.tables import table
+from spark_jobs.jobs.kit.tables import plural, table
 from spark_jobs.jobs.lost_doubled_reordered import LOST_DOUBLED_REORDERED
 from spark_jobs.jobs.lost_doubled_reordered.comparing import PAIRS, MessageIdentity
 from spark_jobs.jobs.lost_doubled_reordered.judging import (
@@ -182,9 +182,9 @@ def sequence_conclusions(judged: Sequence[Judged]) -> list[str]:
         )
     if unjudged := [j for j in judged if j.unjudged]:
         count = sum(j.messages for j in unjudged)
-        names = {j.producer for j in unjudged}
+        producers = plural(len({j.producer for j in unjudged}), "producer")
         texts.append(
-            f"{count:,} messages of {len(names)} producers cannot be judged: {unjudged[0].unjudged}."
+            f"Not judged: {plural(count, 'message')} of {producers}, because {unjudged[0].unjudged}."
         )
     return texts
 
@@ -198,8 +198,10 @@ def comparison_conclusion(comparison: CopyComparison, name: str) -> str:
         if (count := sum(row[kind] for row in comparison.counts))
     ]
     if not parts:
-        return f"All {messages:,} messages are in {name}, each as often and in the same order."
-    return f"Of {messages:,} messages, {name} has {', '.join(parts)}."
+        return (
+            f"{name} has all of {plural(messages, 'message')}, each as often and in the same order."
+        )
+    return f"Of {plural(messages, 'message')}, {name} has {', '.join(parts)}."
 
 
 def producer_table(judged: Sequence[Judged]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from spark_jobs.jobs.kit.progress import Progress
 from spark_jobs.jobs.kit.reading import added_by_spark, cells_of_range
 from spark_jobs.jobs.kit.results import counted, result, unread_figures, written
 from spark_jobs.jobs.kit.selection import options_of
-from spark_jobs.jobs.kit.tables import short, table
+from spark_jobs.jobs.kit.tables import plural, short, table
 from spark_jobs.jobs.personal_data import PERSONAL_DATA
 from spark_jobs.jobs.personal_data.counting import (
     COLUMNS,
@@ -158,13 +158,15 @@ def _conclusions(
         for f in findings[:SENTENCES_MAX]
     ]
     if len(findings) > SENTENCES_MAX:
-        texts.append(f"{len(findings) - SENTENCES_MAX} more findings are in the table.")
+        texts.append(f"{len(findings) - SENTENCES_MAX} more in the table.")
     if not findings and fields:
         texts.append(
-            f"Nothing looks like personal data in {fields:,} fields, keys and properties of {messages:,} messages."
+            f"Nothing looks like personal data in {plural(fields, 'field')}, keys and properties of"
+            f" {plural(messages, 'message')}."
         )
     if hidden:
         texts.append(
-            f"{hidden:,} entries are encrypted or parts of messages in chunks; their values were not examined."
+            f"The values of {plural(hidden, 'entry', 'entries')} were not examined: encrypted, or parts of messages in"
+            " chunks."
         )
     return texts

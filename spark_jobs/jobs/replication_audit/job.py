@@ -13,7 +13,7 @@ from spark_jobs.jobs.kit.messages import planned_of
 from spark_jobs.jobs.kit.progress import Progress
 from spark_jobs.jobs.kit.results import result, written
 from spark_jobs.jobs.kit.selection import options_of
-from spark_jobs.jobs.kit.tables import table
+from spark_jobs.jobs.kit.tables import plural, table
 from spark_jobs.jobs.lost_doubled_reordered.comparing import PAIRS, MessageIdentity
 from spark_jobs.jobs.lost_doubled_reordered.job import (
     fault_table,
@@ -135,7 +135,7 @@ def _conclusions(counts: Sequence[Mapping[str, Any]], other: str) -> list[str]:
             f"has {', '.join(parts)}" if parts else "is complete, without doubles and in order"
         )
         texts.append(
-            f"The copy of {row['first_messages']:,} messages published in {name} {verdict}."
+            f"The copy of {plural(row['first_messages'], 'message')} published in {name} {verdict}."
         )
         if row["delays"] and row["timed"]:
             texts.append(

@@ -19,6 +19,7 @@ SQL = Analysis(
             },
             "query": {
                 "type": "string",
+                "format": "sql",
                 "title": "Query",
                 "description": (
                     "One SELECT. Columns: those of the source pulsar, text (the value where it is UTF-8), decoded (the"

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_jobs.jobs.kit.files import write_files
 from spark_jobs.jobs.kit.messages import arrow_schema, planned_of, rows_of_range, sql_schema
 from spark_jobs.jobs.kit.progress import READING, Progress, counted
+from spark_jobs.jobs.kit.results import written
 from spark_jobs.jobs.kit.selection import input_of, options_of
-from spark_jobs.jobs.kit.tables import summary, table
+from spark_jobs.jobs.kit.tables import plural, summary, table
 from spark_jobs.jobs.sql import SQL
 from spark_jobs.jobs.sql.queries import SOURCE, QueryPlan, check, for_spark, plan_of, tables_of
 from spark_jobs.pulsar_source.options import Options
@@ -75,9 +75,8 @@ def run(
     more = answer.num_rows > rows
     answer = answer.slice(0, rows)
     result = result_of(answer, plan, explained, parameters, tables, more=more)
-    write_files(result, output_dir)
     pq.write_table(answer, output_dir / "rows.parquet")
-    return result
+    return written(result, output_dir)
 
 
 # Tables
@@ -190,7 +189,7 @@ def result_of(
     """Return the result. ``more``: the query has more rows than were asked for."""
     engine = {"duckdb": "DuckDB", "spark": "Spark"}[plan.engine]
     entries = sum(ledger_range.entries for ranges in tables.values() for ledger_range in ranges)
-    count = f"{answer.num_rows:,} rows"
+    count = plural(answer.num_rows, "row")
     figures = [
         ("rows", "Rows", answer.num_rows, ""),
         ("more", "There are more", "yes" if more else "no", ""),

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from spark_jobs.jobs.kit.cells import of_kind
-from spark_jobs.jobs.kit.files import write_files
 from spark_jobs.jobs.kit.progress import PLANNING, Progress
 from spark_jobs.jobs.kit.reading import added_by_spark, cells_of_range
+from spark_jobs.jobs.kit.results import written
 from spark_jobs.jobs.kit.series import histogram, over_time, rate_series
 from spark_jobs.jobs.kit.tables import table, top_table
 from spark_jobs.jobs.topic_profile import TOPIC_PROFILE
@@ -56,9 +56,8 @@ def run(
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return ranked_batches(batches, limit)
 
-    result = result_of(added_by_spark(spark, progress, planned, read, rank), topic, planned, limit)
-    write_files(result, output_dir)
-    return result
+    cells = added_by_spark(spark, progress, planned, read, rank)
+    return written(result_of(cells, topic, planned, limit), output_dir)
 
 
 def result_of(

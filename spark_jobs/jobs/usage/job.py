@@ -13,7 +13,7 @@ from spark_jobs.jobs.kit.reading import added_by_spark, cells_of_range
 from spark_jobs.jobs.kit.results import counted, result, unread_figures, written
 from spark_jobs.jobs.kit.selection import options_of
 from spark_jobs.jobs.kit.stored import stored_topics
-from spark_jobs.jobs.kit.tables import short, table
+from spark_jobs.jobs.kit.tables import plural, short, table
 from spark_jobs.jobs.usage import USAGE
 from spark_jobs.jobs.usage.counting import DAY_MS, Cell, cells_of
 from spark_jobs.jobs.usage.shares import (
@@ -141,8 +141,8 @@ def _conclusions(
         )
     if per_day and total.published:
         texts.append(
-            f"{total.messages:,} messages of {_size(total.published)} were published on {len(per_day)}"
-            f" {'day' if len(per_day) == 1 else 'days'}."
+            f"Published: {plural(total.messages, 'message')} of {_size(total.published)} on"
+            f" {plural(len(per_day), 'day')}."
         )
     if cost is not None:
         texts.append(f"At these prices this costs {cost:,.2f}, storage for a month.")

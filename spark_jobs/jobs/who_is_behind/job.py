@@ -11,12 +11,12 @@ import pyarrow as pa
 from engine.base.names import TopicName
 from engine.managed.ack_state import AckState
 from spark_jobs.jobs.kit.cells import CELLS, Gathered, cells
-from spark_jobs.jobs.kit.files import write_files
 from spark_jobs.jobs.kit.progress import Progress
 from spark_jobs.jobs.kit.reading import CELLS_AT_ONCE, added_by_spark
+from spark_jobs.jobs.kit.results import written
 from spark_jobs.jobs.kit.selection import input_of, options_of
 from spark_jobs.jobs.kit.stored import StoredTopic, stored_topics
-from spark_jobs.jobs.kit.tables import bytes_text, summary, table
+from spark_jobs.jobs.kit.tables import bytes_text, plural, summary, table
 from spark_jobs.jobs.who_is_behind import WHO_IS_BEHIND
 from spark_jobs.jobs.who_is_behind.backlog import StoredBacklog, backlog_of
 from spark_jobs.jobs.who_is_behind.counting import (
@@ -70,8 +70,7 @@ def run(
     progress.partial(result_of(backlogs, None, parameters, now_ms))
     counted = added_by_spark(spark, progress, tasks, read, rank) if tasks else CELLS.empty_table()
     result = result_of(backlogs, counted if parameters["read"] else None, parameters, now_ms)
-    write_files(result, output_dir)
-    return result
+    return written(result, output_dir)
 
 
 def _states(
@@ -194,13 +193,15 @@ def conclusions_of(
     if not backlogs:
         return ["There are no subscriptions."]
     if not behind:
-        return [f"None of {len(backlogs):,} subscriptions is behind."]
+        return [f"No subscription of {len(backlogs):,} is behind."]
     sentences = []
     for number in [n for n in behind if backlogs[n].entries][:3]:
         backlog = backlogs[number]
         counts = read.messages.get(number)
         amount = (
-            f"{backlog.entries:,} entries" if counts is None else f"{counts['count']:,} messages"
+            plural(backlog.entries or 0, "entry", "entries")
+            if counts is None
+            else plural(counts["count"], "message")
         )
         sentence = f"Subscription {backlog.subscription} of {backlog.topic} is behind by {amount}"
         if number in read.oldest:
@@ -211,9 +212,9 @@ def conclusions_of(
     if backlog.largest:
         hole = backlog.largest[0]
         sentences.append(
-            f"Subscription {backlog.subscription} of {backlog.topic} has {backlog.holes:,} holes:"
-            f" {hole.entries:,} entries from {hole.first} on keep {backlog.acknowledged:,} acknowledged ones behind"
-            " them from being freed."
+            f"Subscription {backlog.subscription} of {backlog.topic} has {plural(backlog.holes, 'hole')}:"
+            f" {plural(hole.entries, 'entry', 'entries')} from {hole.first} on keep {backlog.acknowledged:,}"
+            " acknowledged ones behind from being freed."
         )
     for number in behind:
         if backlogs[number].entries is None:

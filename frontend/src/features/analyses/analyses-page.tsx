@@ -13,7 +13,7 @@ import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { RUNS_PER_PAGE, runsQuery } from "./queries";
-import { elapsedOf, shareOf, toneOfRun } from "./run-state";
+import { elapsedOf, shareOf, shortTitle, toneOfRun } from "./run/run-state";
 import { Schedules } from "./schedules";
 import { SparkOffer } from "./spark-offer";
 import { TargetName } from "./target";
@@ -176,7 +176,7 @@ function History({
               header: "Analysis",
               cell: (run) => (
                 <Link to="/analyses/runs/$id" params={{ id: run.id }}>
-                  {run.title || run.analysis}
+                  {shortTitle(run)}
                 </Link>
               ),
             },

@@ -8,7 +8,9 @@ import { Table } from "../../ui/grid/table";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
+import styles from "./analyses.module.css";
 import { type Comparison, compareQuery, type Figure } from "./queries";
+import { shortTitle } from "./run/run-state";
 
 const RunResultView = lazy(() =>
   import("./run-result").then((module) => ({ default: module.RunResultView })),
@@ -27,7 +29,7 @@ export function ComparePage() {
   const { id, other } = route.useParams();
   const found = useQuery(compareQuery(id, other));
   const [first] = found.data?.runs ?? [];
-  const title = first ? `${first.title || first.analysis}, compared` : "Compared runs";
+  const title = first ? `${shortTitle(first)}, compared` : "Compared runs";
   useTitle(title);
   return (
     <Page>
@@ -72,8 +74,8 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
           empty={<Empty title="The runs have no parameters" />}
           columns={[
             { key: "name", header: "Parameter", cell: ({ name }) => <span className="mono">{name}</span> },
-            { key: "first", header: head(0), grow: true, cell: ({ values }) => textOf(values[0]) },
-            { key: "second", header: head(1), grow: true, cell: ({ values }) => textOf(values[1]) },
+            { key: "first", header: head(0), cell: ({ values }) => <Value value={values[0]} /> },
+            { key: "second", header: head(1), cell: ({ values }) => <Value value={values[1]} /> },
             {
               key: "same",
               header: "Difference",
@@ -121,7 +123,7 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
             </h2>
             {run.result ? (
               <Suspense fallback={<Loading label="Loading the plots" rows={6} />}>
-                <RunResultView result={run.result} />
+                <RunResultView result={run.result} cluster={run.cluster} />
               </Suspense>
             ) : (
               <Empty title={`It has no result: ${run.state}`} />
@@ -131,6 +133,11 @@ function Compared({ comparison: { runs, parameters, figures } }: { comparison: C
       </div>
     </>
   );
+}
+
+/** A parameter, which may be a long query. */
+function Value({ value }: { value: unknown }) {
+  return <span className={styles.value}>{textOf(value)}</span>;
 }
 
 function textOf(value: unknown): string {

@@ -1,7 +1,7 @@
 import { NativeSelect, TextInput } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useDeferredValue, useMemo, useRef, useState } from "react";
+import { type FormEvent, type KeyboardEvent, useDeferredValue, useMemo, useRef, useState } from "react";
 import type { Analysis } from "../../api/types";
 import { ApiError, failureOf } from "../../lib/errors";
 import { useWhyNot } from "../../shared/access/may";
@@ -132,9 +132,13 @@ export function LaunchForm({ analysis, given }: { analysis: Analysis; given: Rec
     else if (!launch.isPending && why === null) launch.mutate();
   };
 
+  const startByKey = (event: KeyboardEvent<HTMLFormElement>) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+  };
+
   return (
     <Panel title="Parameters">
-      <form ref={form} onSubmit={submit} noValidate className={styles.form}>
+      <form ref={form} onSubmit={submit} onKeyDown={startByKey} noValidate className={styles.form}>
         <p className={styles.about}>{analysis.question}</p>
         {analysis.targets.length > 1 && (
           <NativeSelect

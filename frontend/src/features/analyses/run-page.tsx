@@ -19,7 +19,7 @@ import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { cancelRun, pinRun, runLogQuery, runQuery, runsQuery } from "./queries";
-import { elapsedOf, isOver, toneOfRun, useMonotonicShare } from "./run-state";
+import { elapsedOf, isOver, shortTitle, toneOfRun, useMonotonicShare } from "./run/run-state";
 import { placeOfTarget, TargetName } from "./target";
 
 const RunResultView = lazy(() =>
@@ -100,7 +100,7 @@ function Content({ run }: { run: Run }) {
     <>
       <PageHead
         crumbs={<AnalysesCrumb topic={parseTopicName(target) ? target : undefined} />}
-        title={(target ? run.title.replace(` of ${target}`, "") : run.title) || run.analysis}
+        title={shortTitle(run)}
         badges={
           <Badge tone={toneOfRun(run.state)} dot>
             {run.state}
@@ -171,7 +171,7 @@ function Content({ run }: { run: Run }) {
       )}
       {shown && (
         <Suspense fallback={<Loading label="Loading the plots" rows={6} />}>
-          <RunResultView result={shown} />
+          <RunResultView result={shown} cluster={run.cluster} />
         </Suspense>
       )}
       <About run={run} />
@@ -226,12 +226,14 @@ function About({ run }: { run: Run }) {
     <div className={styles.about2}>
       <Panel title="Parameters">
         <dl className={styles.facts}>
-          {Object.entries(run.parameters).map(([name, value]) => (
-            <div key={name}>
-              <dt className="mono">{name}</dt>
-              <dd className="mono">{typeof value === "string" ? value : JSON.stringify(value)}</dd>
-            </div>
-          ))}
+          {Object.entries(run.parameters)
+            .filter(([, value]) => value !== "")
+            .map(([name, value]) => (
+              <div key={name}>
+                <dt className="mono">{name}</dt>
+                <dd className="mono">{typeof value === "string" ? value : JSON.stringify(value)}</dd>
+              </div>
+            ))}
         </dl>
       </Panel>
       <Panel title="Run">
@@ -295,12 +297,11 @@ function More({ run }: { run: Run }) {
                 label: `${dateTime(each.created_at)} ${each.target}`,
               })),
             ]}
-            onChange={(event) =>
-              navigate({
-                to: "/analyses/runs/$id/compare/$other",
-                params: { id: run.id, other: event.currentTarget.value },
-              })
-            }
+            onChange={(event) => {
+              const other = event.currentTarget.value;
+              if (other)
+                void navigate({ to: "/analyses/runs/$id/compare/$other", params: { id: run.id, other } });
+            }}
           />
         )}
         <a href={`/api/v1/runs/${run.id}/script`} download={`${run.analysis}-${run.id}.py`}>

@@ -4,10 +4,18 @@ import { bytes, count, dateTime, plural, time, valueAndUnit, withUnit } from "..
 import { BarList } from "../../ui/charts/bar-list";
 import { Chart } from "../../ui/charts/chart";
 import { Stats } from "../../ui/charts/stats";
+import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
+import { PathLink } from "../../ui/path-link";
 import { Empty } from "../../ui/states";
 import styles from "./analyses.module.css";
+import { pathOf } from "./run/result-paths";
+
+/** A longer text is no figure, such as a folder or positions. */
+const FIGURE_CHARS = 24;
+/** A table of more columns has the width of the page. */
+const NARROW_COLUMNS = 4;
 
 /** The data that a run read, as far as its analysis counts it: an analysis of a tenant need not read ledgers. */
 export function amountsOf({ messages, entries, ledgers, bytes: size }: RunResult["input"]): string {
@@ -20,8 +28,8 @@ export function amountsOf({ messages, entries, ledgers, bytes: size }: RunResult
   return parts.filter(Boolean).join(", ");
 }
 
-/** A finished run's result: numbers, then plots, then tables, all from the fixed result schema. */
-export function RunResultView({ result }: { result: RunResult }) {
+/** A run's result: findings, then numbers, plots and tables, all from the fixed result schema. */
+export function RunResultView({ result, cluster }: { result: RunResult; cluster: string }) {
   if (result.schema_version !== 1)
     return (
       <Panel title="Result">
@@ -31,6 +39,9 @@ export function RunResultView({ result }: { result: RunResult }) {
       </Panel>
     );
   const amounts = amountsOf(result.input);
+  const isText = ({ value }: { value: Cell }) => typeof value === "string" && value.length > FIGURE_CHARS;
+  const figures = result.summary.filter((item) => !isText(item));
+  const texts = result.summary.filter(isText);
   return (
     <>
       {amounts && <p className={styles.input}>Read {amounts}</p>}
@@ -41,17 +52,39 @@ export function RunResultView({ result }: { result: RunResult }) {
               <li key={sentence}>{sentence}</li>
             ))}
           </ul>
+          {result.links && result.links.length > 0 && (
+            <ul className={styles.links} aria-label="Pages of what is named">
+              {result.links.map(({ text, path }) => (
+                <li key={path}>
+                  <PathLink path={`/c/${encodeURIComponent(cluster)}${path}`}>{text}</PathLink>
+                </li>
+              ))}
+            </ul>
+          )}
         </Panel>
       )}
-      {result.summary.length > 0 && (
+      {figures.length > 0 && (
         <Stats
           label="Summary of the result"
-          stats={result.summary.map(({ label, value, unit }) => ({
+          stats={figures.map(({ label, value, unit }) => ({
             label,
             ...valueAndUnit(value, unit),
             long: unit === "ms" && typeof value === "number",
           }))}
         />
+      )}
+      {texts.length > 0 && (
+        <dl className={styles.facts}>
+          {texts.map(({ key, label, value }) => (
+            <div key={key}>
+              <dt>{label}</dt>
+              <dd className="mono">
+                {String(value)}
+                <Copy value={String(value)} what={label} />
+              </dd>
+            </div>
+          ))}
+        </dl>
       )}
       <div className={styles.plots}>
         {result.series.map((series) => (
@@ -60,9 +93,11 @@ export function RunResultView({ result }: { result: RunResult }) {
           </Panel>
         ))}
         {result.tables.map((table) => (
-          <Panel key={table.key} title={table.title} note={plural(table.rows.length, "row")} flush>
-            <ResultRows table={table} />
-          </Panel>
+          <div key={table.key} className={table.columns.length > NARROW_COLUMNS ? styles.whole : undefined}>
+            <Panel title={table.title} note={plural(table.rows.length, "row")} flush>
+              <ResultRows table={table} cluster={cluster} />
+            </Panel>
+          </div>
         ))}
       </div>
     </>
@@ -168,8 +203,23 @@ function binText(low: number, unit: string | null | undefined): string {
   return `${same ? from.slice(0, space) : from}–${to}`;
 }
 
-function ResultRows({ table }: { table: ResultTable }) {
-  const rows = table.rows;
+function ResultRows({ table, cluster }: { table: ResultTable; cluster: string }) {
+  const { rows } = table;
+  const keys = table.columns.map(({ key }) => key);
+  const [only] = rows;
+  if (only && rows.length === 1 && only.some(isLong))
+    return (
+      <dl className={`${styles.facts} ${styles.pad}`}>
+        {table.columns.map(({ key, label, type }, index) => (
+          <div key={key}>
+            <dt>{label}</dt>
+            <dd>
+              <CellText value={only[index] ?? null} type={type} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    );
   return (
     <Table<Cell[]>
       caption={table.title}
@@ -181,10 +231,27 @@ function ResultRows({ table }: { table: ResultTable }) {
         key: column.key,
         header: column.label,
         numeric: isNumeric(column.type),
-        cell: (row) => <CellText value={row[index] ?? null} type={column.type} />,
+        cell: (row) => {
+          const value = row[index] ?? null;
+          const path = pathOf(column.key, (key) => row[keys.indexOf(key)] ?? null);
+          if (path === null) return <CellText value={value} type={column.type} />;
+          return (
+            <PathLink path={`/c/${encodeURIComponent(cluster)}${path}`}>{shortened(String(value))}</PathLink>
+          );
+        },
       }))}
     />
   );
+}
+
+/** A topic's name without its domain, which all topics with pages share. */
+function shortened(name: string): string {
+  return name.replace(/^persistent:\/\//, "");
+}
+
+/** A text that one line of a table cannot show. */
+function isLong(value: Cell): boolean {
+  return typeof value === "string" && (value.includes("\n") || value.length > 200);
 }
 
 function isNumeric(type: string): boolean {
@@ -192,6 +259,7 @@ function isNumeric(type: string): boolean {
 }
 
 function CellText({ value, type }: { value: Cell; type: string }) {
+  if (typeof value === "string" && value.includes("\n")) return <pre className={styles.lines}>{value}</pre>;
   if (typeof value === "string")
     return <span className={type === "id" || type === "key" ? "mono" : undefined}>{value}</span>;
   if (typeof value === "number" && (type === "time" || type === "epoch_ms")) return dateTime(value);

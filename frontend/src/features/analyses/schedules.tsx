@@ -10,6 +10,7 @@ import { Panel } from "../../ui/panel";
 import { ErrorNotice } from "../../ui/states";
 import styles from "./analyses.module.css";
 import { deleteSchedule, type Schedule, schedulesQuery } from "./queries";
+import { shortTitle } from "./run/run-state";
 import { placeOfTarget, TargetName } from "./target";
 
 /** The analyses that start at set times; nothing without any. They are read once their place is in view. */
@@ -38,10 +39,11 @@ function ScheduleList({ rows }: { rows: Schedule[] }) {
         rows={rows}
         rowKey={({ id }) => id}
         columns={[
-          { key: "title", header: "Analysis", grow: true, cell: ({ title, analysis }) => title || analysis },
+          { key: "title", header: "Analysis", cell: shortTitle },
           {
             key: "target",
             header: "Target",
+            grow: true,
             wide: true,
             cell: ({ kind, target }) => <TargetName kind={kind} name={target} />,
           },

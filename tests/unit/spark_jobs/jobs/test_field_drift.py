@@ -69,7 +69,7 @@ def test_optional_nullable_and_whole_numbers_are_no_drift() -> None:
         ]
     )
     assert rows(given, "changes") == []
-    assert given["conclusions"] == ["All 100 documents agree in their 4 fields."]
+    assert given["conclusions"] == ["All documents, 100, have the same 4 fields."]
 
 
 def test_a_change_inside_of_a_batch_and_of_a_nested_field_is_placed() -> None:
@@ -90,7 +90,7 @@ def test_values_that_are_not_json_are_drift_among_those_that_are() -> None:
     ]
     none = result([single(b"\xff")])
     assert none["conclusions"] == [
-        "None of 1 messages is JSON or has a schema by which it can be decoded."
+        "None of 1 message is JSON or has a schema by which it can be decoded."
     ]
 
 

@@ -241,7 +241,7 @@ def test_the_result_counts_what_was_scanned_and_what_could_not_be(
     result = result_of(search, DEFAULTS | {"topic": "t"}, 9)
     facts = {item["key"]: item["value"] for item in result["summary"]}
     assert (facts["hits"], facts["complete"], facts["after"]) == (6, "yes", None)
-    assert result["conclusions"][-1] == "4 entries could not be searched."
+    assert result["conclusions"][-1] == ("Not searched, since unreadable or deleted: 4 entries.")
 
 
 def test_positions_are_read_as_they_are_written() -> None:

@@ -142,7 +142,7 @@ def test_names_of_fields_are_hints() -> None:
 def test_a_topic_without_personal_data_says_so_and_hostile_entries_break_nothing() -> None:
     plain = result([single(b'{"id": 1}')])
     assert plain["conclusions"] == [
-        "Nothing looks like personal data in 1 fields, keys and properties of 1 messages."
+        "Nothing looks like personal data in 1 field, keys and properties of 1 message."
     ]
     hostile = result(HOSTILE)
     facts = {row["key"]: row["value"] for row in hostile["summary"]}

@@ -184,7 +184,7 @@ def test_a_subscription_that_cannot_be_read_is_named_and_not_counted_as_up_to_da
         "The state of subscription lost of t cannot be read: its ledger is lost."
     ]
     assert analysed(topic(ok=CursorState(Position(9, 10))))["conclusions"] == [
-        "None of 1 subscriptions is behind."
+        "No subscription of 1 is behind."
     ]
 
 

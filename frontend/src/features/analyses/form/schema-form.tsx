@@ -106,7 +106,9 @@ function Control({ field, value, problem, suggestions, disabled, onChange }: Con
           <TextInput
             {...common}
             {...(suggestions.length > 0 ? { list: listId } : {})}
-            {...(field.kind === "text" ? {} : { inputMode: "decimal" as const, style: { maxWidth: 240 } })}
+            {...(field.kind === "text"
+              ? {}
+              : { inputMode: "decimal" as const, styles: { wrapper: { maxWidth: 240 } } })}
             spellCheck={false}
             autoComplete="off"
             value={text}
@@ -134,13 +136,15 @@ function describe(field: Field): string | undefined {
         ? `at least ${minimum.toLocaleString("en")}`
         : maximum !== undefined
           ? `at most ${maximum.toLocaleString("en")}`
-          : field.kind === "list"
-            ? "one per line"
-            : field.kind === "json"
-              ? "as JSON"
-              : field.kind === "time"
-                ? "in this browser's time zone"
-                : null;
+          : field.kind === "lines"
+            ? "Ctrl Enter starts"
+            : field.kind === "list"
+              ? "one per line"
+              : field.kind === "json"
+                ? "as JSON"
+                : field.kind === "time"
+                  ? "in this browser's time zone"
+                  : null;
   const parts = [field.description?.replace(/\.$/, ""), limits].filter(Boolean);
   const text = parts.join("; ");
   return text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : undefined;

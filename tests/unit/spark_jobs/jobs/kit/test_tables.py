@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs.jobs.kit.cells import cells
-from spark_jobs.jobs.kit.tables import ratio, short, summary, top_table
+from spark_jobs.jobs.kit.tables import plural, ratio, short, summary, top_table
 
 
 def test_a_table_of_names_has_those_with_most_messages() -> None:
@@ -25,3 +25,10 @@ def test_a_ratio_of_unknown_parts_is_unknown() -> None:
 @pytest.mark.parametrize(("value", "text"), [(1234.6, "1,235"), (9.94, "9.9"), (0.123, "0.12")])
 def test_numbers_in_sentences_have_two_digits(value: float, text: str) -> None:
     assert short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 entries"), (1, "1 entry"), (1234, "1,234 entries")]
+)
+def test_a_noun_follows_its_number(count: int, text: str) -> None:
+    assert plural(count, "entry", "entries") == text

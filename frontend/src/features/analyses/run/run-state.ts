@@ -1,6 +1,11 @@
 import { useRef } from "react";
-import type { Run } from "../../api/types";
-import type { Tone } from "../../ui/badge";
+import type { Run } from "../../../api/types";
+import type { Tone } from "../../../ui/badge";
+
+/** The title without the target, which pages show beside it. */
+export function shortTitle({ title, target, analysis }: { title: string; target: string; analysis: string }) {
+  return (target ? title.replace(` of ${target}`, "") : title) || analysis;
+}
 
 export function isOver(run: Run): boolean {
   return run.finished_at !== null || ["succeeded", "failed", "cancelled"].includes(run.state);

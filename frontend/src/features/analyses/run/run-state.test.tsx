@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { renderHook } from "@testing-library/react";
 import { expect, test } from "vitest";
-import type { Run } from "../../api/types";
+import type { Run } from "../../../api/types";
 import { shareOf, useMonotonicShare } from "./run-state";
 
 function run(about: Partial<Run>): Run {

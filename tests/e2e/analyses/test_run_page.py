@@ -1,0 +1,118 @@
+"""A run from a topic's page to its result, in the browser."""
+
+import csv
+import re
+import time
+
+import pulsar
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.axe import violations
+from tests.support.analyses.topics_with_answers import hot_keys, publish
+from tests.support.instance import Instance
+
+KEYS = "persistent://public/default/page-keys"
+FOLLOWED = "persistent://public/default/page-followed"
+CANCEL_S = 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _answers(client: pulsar.Client) -> None:
+    hot_keys(client, KEYS)
+    publish(client, FOLLOWED, [(b"%d" % i, {}) for i in range(10)])
+
+
+def launched_from_the_topic(page: Page, topic: str, title: str) -> None:
+    page.goto(f"/c/standalone/t/public/default/{topic.rsplit('/', 1)[1]}/overview")
+    page.get_by_role("button", name="Analyse", exact=True).click()
+    page.get_by_role("button", name=f"Choose {title}").click()
+    expect(page.locator("input[name=topic]")).to_have_value(topic)
+
+
+def succeeded(page: Page) -> str:
+    """Wait until the run of the page has succeeded; return its id."""
+    page.wait_for_url(re.compile(r"/analyses/runs/[0-9a-f]{16}$"))
+    expect(page.get_by_text("succeeded", exact=True).first).to_be_visible(timeout=150_000)
+    return page.url.rsplit("/", 1)[1]
+
+
+@pytest.mark.timeout(400)
+def test_a_run_is_launched_read_downloaded_pinned_shared_repeated_and_compared(
+    page: Page, instance: Instance, axe_source: str
+) -> None:
+    launched_from_the_topic(page, KEYS, "Hot keys")
+    page.get_by_role("button", name="Start").click()
+    first = succeeded(page)
+
+    findings = page.get_by_role("region", name="In short")
+    expect(findings).to_contain_text("hot")
+    parts = page.locator("main section h2").all_inner_texts()
+    assert parts[0] == "In short"
+    expect(findings.get_by_role("link", name="Topic public/default/page-keys")).to_have_attribute(
+        "href", "/c/standalone/t/public/default/page-keys/overview"
+    )
+    plot = page.get_by_role("region", name="Speed-up by number of consumers")
+    plot.get_by_role("button", name="Show as table").click()
+    expect(plot.get_by_role("table").locator("tbody tr").first).to_be_visible()
+    page.evaluate(axe_source)
+    assert violations(page, "result", "main") == []
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="hot_keys.csv").click()
+    with open(download.value.path(), newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert (rows[0]["key"], rows[0]["messages"]) == ("hot", "500")
+
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.get_by_role("button", name="Unpin", exact=True)).to_be_visible()
+    assert instance.rest("GET", f"/api/v1/runs/{first}")[1]["pinned"]
+
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy the link to this run").click()
+    shared = page.evaluate("navigator.clipboard.readText()")
+    page.goto("/")
+    page.goto(shared)
+    expect(page.get_by_role("region", name="In short")).to_be_visible()
+
+    page.get_by_role("button", name="Run again…").click()
+    page.locator("input[name=consumers_max]").fill("4")
+    page.locator("input[name=consumers_max]").press("Control+Enter")
+    page.wait_for_url(lambda url: "/analyses/runs/" in url and first not in url)
+    second = succeeded(page)
+    page.get_by_label("Compare with").select_option(first)
+    page.wait_for_url(f"**/analyses/runs/{second}/compare/{first}")
+    changed = page.get_by_role("row", name=re.compile("^consumers_max"))
+    expect(changed).to_contain_text("changed")
+    expect(page.get_by_role("row", name=re.compile("^Messages 1,000 1,000 0.0 %"))).to_be_visible()
+    page.evaluate(axe_source)
+    assert violations(page, "comparison", "main") == []
+
+
+@pytest.mark.timeout(400)
+def test_a_query_is_written_in_lines_and_its_plan_is_shown(page: Page) -> None:
+    launched_from_the_topic(page, KEYS, "SQL")
+    query = page.locator("textarea[name=query]")
+    query.fill("SELECT key, count(*) AS n\nFROM topic\nGROUP BY key\nORDER BY n DESC")
+    query.press("Control+Enter")
+    succeeded(page)
+    expect(page.get_by_role("region", name="In short")).to_contain_text("It was run by DuckDB")
+    expect(page.get_by_role("cell", name="hot", exact=True)).to_be_visible()
+    plan = page.get_by_role("region", name="Plan")
+    expect(plan).to_contain_text("HASH_GROUP_BY")
+    expect(plan).to_contain_text("key")
+
+
+@pytest.mark.timeout(400)
+def test_a_followed_export_shows_what_it_has_and_is_cancelled_soon(page: Page) -> None:
+    launched_from_the_topic(page, FOLLOWED, "Export as a table")
+    page.locator("input[name=follow_s]").fill("600")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_url(re.compile(r"/analyses/runs/[0-9a-f]{16}$"))
+    expect(page.get_by_text("waiting for new messages")).to_be_visible(timeout=150_000)
+    expect(page.get_by_role("region", name="In short")).to_contain_text("10 rows added")
+    expect(page.get_by_text("So far: the result below is incomplete.")).to_be_visible()
+    asked_at = time.monotonic()
+    page.get_by_role("button", name="Cancel run").click()
+    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible()
+    assert time.monotonic() - asked_at < CANCEL_S
