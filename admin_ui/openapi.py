@@ -28,6 +28,8 @@ from admin_ui.topics.shapes import CHANGES, PROBLEM_CAUSES
 from engine.admin.lag import LagCause
 from engine.schema.kinds import SchemaKind
 from gateway import sign_in
+from gateway.alerts.definitions import SEVERITIES, RuleKind
+from gateway.alerts.models import ChannelKind, DeliveryKind
 from gateway.jobs.rights import TargetKind
 from gateway.services.browsing.opening import Kind as MessageKind
 
@@ -110,6 +112,10 @@ SPECTACULAR = {
         "ProblemCauseEnum": PROBLEM_CAUSES,
         "BrokerStateEnum": BROKER_STATES,
         "PolicyLevelEnum": LEVELS,
+        "AlertChannelKindEnum": ChannelKind.values,
+        "AlertDeliveryKindEnum": DeliveryKind.values,
+        "AlertRuleKindEnum": [kind.value for kind in RuleKind],
+        "AlertSeverityEnum": SEVERITIES,
         "ActingLevelEnum": sign_in.LEVELS,
     },
     "PREPROCESSING_HOOKS": ["admin_ui.openapi.console_endpoints_only"],

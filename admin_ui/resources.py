@@ -1,6 +1,7 @@
 """All resources of the console: a page is a folder here and a line in this list."""
 
 from admin_ui.access import ACCESS
+from admin_ui.alerts import ALERTS
 from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
 from admin_ui.broker_settings import BROKER_SETTINGS
@@ -32,6 +33,7 @@ RESOURCES = (
     HEALTH,
     HISTORY,
     OVERVIEW,
+    ALERTS,
     TOPICS,
     SUBSCRIPTIONS,
     MESSAGES,

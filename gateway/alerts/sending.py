@@ -56,6 +56,12 @@ def send(channel: AlertChannel, message: Notification) -> None:
             _post(channel.secret_url, message.id, message.document())
 
 
+def console_url() -> str:
+    """Return the address of the console in notifications; empty: not known."""
+    url: str = settings.ALERTS.alert_console_url
+    return url
+
+
 def message_of(delivery: AlertDelivery) -> Notification:
     """Return the message of a delivery."""
     firings = list(firings_of(delivery))
@@ -68,7 +74,7 @@ def message_of(delivery: AlertDelivery) -> Notification:
         first.severity if first else "info",
         firings,
         delivery.left_out,
-        settings.ALERTS.alert_console_url,
+        console_url(),
     )
 
 

@@ -144,6 +144,215 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/alerts/channels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The channels. */
+        get: operations["listAlertChannels"];
+        put?: never;
+        /** @description The channels. */
+        post: operations["createAlertChannel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/channels/{row_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description A channel. */
+        put: operations["changeAlertChannel"];
+        post?: never;
+        /** @description A channel. */
+        delete: operations["deleteAlertChannel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/channels/{row_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description A real notification to a channel, with its result. */
+        post: operations["testAlertChannel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/dashboard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A Grafana dashboard of the figures that rules compare. */
+        get: operations["getAlertDashboard"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/firings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The firings, the newest first. */
+        get: operations["listAlertFirings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/firings/{row_id}/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description The acknowledgement of a firing, which ends its escalation. */
+        post: operations["acknowledgeAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description The effect that a rule would have. */
+        post: operations["previewAlertRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/prometheus-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The rules as a rule file for Prometheus. */
+        get: operations["getPrometheusRules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The rules. */
+        get: operations["listAlertRules"];
+        put?: never;
+        /** @description The rules. */
+        post: operations["createAlertRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/rules/{row_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description A rule. */
+        put: operations["changeAlertRule"];
+        post?: never;
+        /** @description A rule. */
+        delete: operations["deleteAlertRule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/silences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The silences that apply now, the newest first. */
+        get: operations["listAlertSilences"];
+        put?: never;
+        /** @description The silences that apply now, the newest first. */
+        post: operations["silenceAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/alerts/silences/{row_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** @description A silence, which is ended early. */
+        delete: operations["endAlertSilence"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/bookies": {
         parameters: {
             query?: never;
@@ -1817,6 +2026,10 @@ export interface components {
             gained: components["schemas"]["RightActionEnum"][];
             lost: components["schemas"]["RightActionEnum"][];
         };
+        AcknowledgeBodyRequest: {
+            /** @default  */
+            note: string;
+        };
         /**
          * @description * `full` - full
          *     * `operate` - operate
@@ -1862,6 +2075,36 @@ export interface components {
             key: string | null;
         };
         /**
+         * @description * `webhook` - webhook
+         *     * `slack` - slack
+         *     * `email` - email
+         * @enum {string}
+         */
+        AlertChannelKindEnum: "webhook" | "slack" | "email";
+        /**
+         * @description * `begin` - begin
+         *     * `escalation` - escalation
+         *     * `end` - end
+         * @enum {string}
+         */
+        AlertDeliveryKindEnum: "begin" | "escalation" | "end";
+        /**
+         * @description * `attention` - attention
+         *     * `totals` - totals
+         *     * `topic` - topic
+         *     * `subscription` - subscription
+         *     * `link` - link
+         * @enum {string}
+         */
+        AlertRuleKindEnum: "attention" | "totals" | "topic" | "subscription" | "link";
+        /**
+         * @description * `error` - error
+         *     * `warning` - warning
+         *     * `info` - info
+         * @enum {string}
+         */
+        AlertSeverityEnum: "error" | "warning" | "info";
+        /**
          * @description * `equally` - equally
          *     * `topics` - topics
          *     * `flow` - flow
@@ -1902,7 +2145,7 @@ export interface components {
         AttentionItem: {
             /** @description identifies the item as long as it exists */
             key: string;
-            severity: components["schemas"]["SeverityEnum"];
+            severity: components["schemas"]["AlertSeverityEnum"];
             /** @description code, as in the filter of the topic list */
             cause: string;
             /** @description moments in all texts are ISO 8601 in UTC */
@@ -2325,6 +2568,38 @@ export interface components {
         };
         ChangeRackAnswer: components["schemas"]["RackPreview"] | components["schemas"]["RackReceipt"];
         ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
+        ChannelBodyRequest: {
+            name: string;
+            kind: components["schemas"]["AlertChannelKindEnum"];
+            /**
+             * @description of a webhook or Slack; it is answered nowhere. Empty in a change: as before
+             * @default
+             */
+            secret_url: string;
+            recipients?: string[];
+        };
+        ChannelRow: {
+            id: number;
+            tenant: string;
+            name: string;
+            kind: components["schemas"]["AlertChannelKindEnum"];
+            /** @description host of the URL, whose rest is secret; empty: e-mail */
+            host: string;
+            recipients: string[];
+            created_at: number;
+            created_by: string;
+            /** @description notifications that are not sent yet */
+            waiting: number;
+            /** @description last accepted notification */
+            sent_at: number | null;
+            /** @description why the last notification was not accepted; empty: it was */
+            error: string;
+        };
+        ChannelsAnswer: {
+            rows: components["schemas"]["ChannelRow"][];
+            /** @description whether the gateway has a mail server */
+            mail: boolean;
+        };
         ChunkPlace: {
             index: number;
             /** @description chunks of the message */
@@ -2355,6 +2630,76 @@ export interface components {
             runs: components["schemas"]["RunShape"][];
             parameters: components["schemas"]["ComparedParameter"][];
             figures: components["schemas"]["FigureShape"][];
+        };
+        Condition: {
+            kind: components["schemas"]["AlertRuleKindEnum"];
+            /**
+             * @description a tenant, tenant/namespace or full topic name; empty: the cluster
+             * @default
+             */
+            scope: string;
+            /** @default  */
+            subscription: string;
+            /** @description codes of what needs attention; empty: all */
+            causes?: string[];
+            /**
+             * @description least severity of what needs attention
+             *
+             *     * `info` - info
+             *     * `warning` - warning
+             *     * `error` - error
+             * @default warning
+             */
+            severity: components["schemas"]["AlertSeverityEnum"];
+            /** @default  */
+            figure: string;
+            /** @default above */
+            op: components["schemas"]["OpEnum"];
+            /**
+             * Format: double
+             * @default 0
+             */
+            threshold: number;
+            /**
+             * @description another cluster, of rules about links
+             * @default
+             */
+            remote: string;
+        };
+        ConditionRequest: {
+            kind: components["schemas"]["AlertRuleKindEnum"];
+            /**
+             * @description a tenant, tenant/namespace or full topic name; empty: the cluster
+             * @default
+             */
+            scope: string;
+            /** @default  */
+            subscription: string;
+            /** @description codes of what needs attention; empty: all */
+            causes?: string[];
+            /**
+             * @description least severity of what needs attention
+             *
+             *     * `info` - info
+             *     * `warning` - warning
+             *     * `error` - error
+             * @default warning
+             */
+            severity: components["schemas"]["AlertSeverityEnum"];
+            /** @default  */
+            figure: string;
+            /** @default above */
+            op: components["schemas"]["OpEnum"];
+            /**
+             * Format: double
+             * @default 0
+             */
+            threshold: number;
+            /**
+             * @description another cluster, of rules about links
+             * @default
+             */
+            remote: string;
         };
         ConnectedConsumer: {
             name: string;
@@ -2483,6 +2828,24 @@ export interface components {
             /** @description stored */
             bytes: number;
         };
+        DeliveryShape: {
+            channel: string;
+            kind: components["schemas"]["AlertDeliveryKindEnum"];
+            state: components["schemas"]["DeliveryShapeStateEnum"];
+            attempts: number;
+            created_at: number;
+            sent_at: number | null;
+            /** @description next attempt; null: none */
+            next_at: number | null;
+            error: string;
+        };
+        /**
+         * @description * `due` - due
+         *     * `sent` - sent
+         *     * `failed` - failed
+         * @enum {string}
+         */
+        DeliveryShapeStateEnum: "due" | "sent" | "failed";
         /** @description A disconnection. A preview is of ``name`` and ``address`` as in the topic's consumers. */
         DisconnectBodyRequest: {
             /** @default false */
@@ -2683,6 +3046,49 @@ export interface components {
              */
             ratio: number | null;
         };
+        FiringRow: {
+            id: number;
+            tenant: string;
+            rule_id: number;
+            rule: string;
+            severity: components["schemas"]["AlertSeverityEnum"];
+            /** @description the rule itself could not be evaluated */
+            unevaluated: boolean;
+            title: string;
+            detail: string;
+            topic: string;
+            subscription: string;
+            /** @description path within the console; empty: none */
+            link: string;
+            /** Format: double */
+            value: number | null;
+            state: components["schemas"]["FiringRowStateEnum"];
+            since: number;
+            /** @description null: it is pending */
+            began_at: number | null;
+            ended_at: number | null;
+            end_reason: string;
+            acked_at: number | null;
+            acked_by: string;
+            note: string;
+            /** @description reason of the silence that covers it; empty: none */
+            silenced: string;
+            escalated_at: number | null;
+            deliveries: components["schemas"]["DeliveryShape"][];
+        };
+        /**
+         * @description * `pending` - pending
+         *     * `firing` - firing
+         *     * `ended` - ended
+         * @enum {string}
+         */
+        FiringRowStateEnum: "pending" | "firing" | "ended";
+        FiringsAnswer: {
+            total: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["FiringRow"][];
+        };
         /** @description A cluster that the topics are not sent to any more. It keeps what it has received. */
         FlowEnd: {
             cluster: string;
@@ -2882,7 +3288,7 @@ export interface components {
         LagCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed";
         LagShape: {
             cause: components["schemas"]["LagCauseEnum"];
-            severity: components["schemas"]["SeverityEnum"];
+            severity: components["schemas"]["AlertSeverityEnum"];
             /** @description continues a sentence that begins with the subscription's name */
             title: string;
             /** @description the numbers that show it */
@@ -3439,6 +3845,12 @@ export interface components {
             /** @description for the next sign-in, which sets another */
             one_time_password: string;
         };
+        /**
+         * @description * `above` - above
+         *     * `below` - below
+         * @enum {string}
+         */
+        OpEnum: "above" | "below";
         OtherSetting: {
             name: string;
             stored: string;
@@ -3827,6 +4239,32 @@ export interface components {
             /** @description entries */
             backlog: number;
         };
+        PreviewAnswer: {
+            /** @description objects that meet the condition now, at least */
+            now: number;
+            examples: string[];
+            /** @description why some objects are not known now; empty: all are */
+            problem: string;
+            /** @description how often it would have fired; null: no history tells */
+            times: number | null;
+            /** @description seconds of recorded history that were searched */
+            recorded_s: number;
+            /** @description when that history begins */
+            since: number | null;
+            /** @description objects whose history was searched */
+            subjects: number;
+            /** @description objects that the rule is about */
+            of: number;
+            /** @description what limits the answer; empty: nothing */
+            note: string;
+            /** @description the condition as a text */
+            words: string;
+        };
+        PreviewBodyRequest: {
+            definition: components["schemas"]["ConditionRequest"];
+            /** @default 60 */
+            for_s: number;
+        };
         /** @description A move of a cursor. ``from`` and ``to``: the next entry to be delivered before and after it. */
         PreviewPart: {
             /** @description messages lost or delivered again */
@@ -3873,7 +4311,7 @@ export interface components {
          */
         ProblemCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed" | "unwritable" | "producers-left";
         ProblemShape: {
-            severity: components["schemas"]["SeverityEnum"];
+            severity: components["schemas"]["AlertSeverityEnum"];
             cause: components["schemas"]["ProblemCauseEnum"];
         };
         /** @description A producer as a client opened it: on a partitioned topic it is connected to each partition. */
@@ -4172,6 +4610,59 @@ export interface components {
             judged: boolean;
             rows: components["schemas"]["RoleRow"][];
         };
+        RuleBodyRequest: {
+            name: string;
+            /** @default true */
+            enabled: boolean;
+            /** @default warning */
+            severity: components["schemas"]["AlertSeverityEnum"];
+            definition: components["schemas"]["ConditionRequest"];
+            /**
+             * @description seconds that it has to last
+             * @default 60
+             */
+            for_s: number;
+            channels?: number[];
+            /** @description seconds after which a firing that is not acknowledged is escalated; null: never */
+            escalate_s?: number | null;
+            escalate_to?: number[];
+        };
+        RuleRow: {
+            name: string;
+            /** @default true */
+            enabled: boolean;
+            /** @default warning */
+            severity: components["schemas"]["AlertSeverityEnum"];
+            definition: components["schemas"]["Condition"];
+            /**
+             * @description seconds that it has to last
+             * @default 60
+             */
+            for_s: number;
+            channels?: number[];
+            /** @description seconds after which a firing that is not acknowledged is escalated; null: never */
+            escalate_s?: number | null;
+            escalate_to?: number[];
+            id: number;
+            /** @description whose rule it is; empty: of the cluster */
+            tenant: string;
+            /** @description the condition as a text */
+            words: string;
+            created_at: number;
+            created_by: string;
+            /** @description firings now */
+            firing: number;
+            /** @description null: it is evaluated */
+            unknown_since: number | null;
+            unknown_why: string;
+            /** @description objects that meet it beside those with firings, at least; they are counted only */
+            left_out: number;
+        };
+        RulesAnswer: {
+            rows: components["schemas"]["RuleRow"][];
+            /** @description when rules were evaluated last, up to 5 s late; null: never */
+            evaluated_at: number | null;
+        };
         RunLog: {
             lines: components["schemas"]["LogLine"][];
             /** @description Spark's own pages; null where it has none */
@@ -4414,13 +4905,6 @@ export interface components {
             /** @description stored, but known by none of the brokers */
             others: components["schemas"]["OtherSetting"][];
         };
-        /**
-         * @description * `error` - error
-         *     * `warning` - warning
-         *     * `info` - info
-         * @enum {string}
-         */
-        SeverityEnum: "error" | "warning" | "info";
         SignInBodyRequest: {
             name: string;
             password: string;
@@ -4467,6 +4951,34 @@ export interface components {
             may_change_password: boolean;
             /** @description when the session or the token ends */
             ends_at: number | null;
+        };
+        SilenceBodyRequest: {
+            rule_id?: number | null;
+            /** @description instead: the rule and object of this firing */
+            firing_id?: number | null;
+            /** @default  */
+            scope: string;
+            /** @default  */
+            subscription: string;
+            /** @description ms since the epoch */
+            until: number;
+            reason: string;
+        };
+        SilenceRow: {
+            id: number;
+            tenant: string;
+            rule_id: number | null;
+            /** @description name of the rule; empty: every rule, or one that is deleted */
+            rule: string;
+            scope: string;
+            subscription: string;
+            until: number;
+            reason: string;
+            created_at: number;
+            created_by: string;
+        };
+        SilencesAnswer: {
+            rows: components["schemas"]["SilenceRow"][];
         };
         SkipAllAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
@@ -4697,6 +5209,11 @@ export interface components {
             rows: components["schemas"]["ListedTenant"][];
         };
         TerminateTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
+        TestAnswer: {
+            accepted: boolean;
+            /** @description why it was not accepted; empty: it was */
+            error: string;
+        };
         Times: {
             to: number;
             from: number;
@@ -4975,7 +5492,7 @@ export interface components {
         };
         /** @description A problem of a topic itself. */
         TroubleShape: {
-            severity: components["schemas"]["SeverityEnum"];
+            severity: components["schemas"]["AlertSeverityEnum"];
             cause: components["schemas"]["ProblemCauseEnum"];
             title: string;
         };
@@ -5622,6 +6139,1124 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listAlertChannels: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelsAnswer"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    createAlertChannel: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChannelBodyRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    changeAlertChannel: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                row_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChannelBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deleteAlertChannel: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                row_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    testAlertChannel: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                row_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestAnswer"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getAlertDashboard: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listAlertFirings: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                state?: "ended" | "open";
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FiringsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    acknowledgeAlert: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                row_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AcknowledgeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FiringRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    previewAlertRule: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getPrometheusRules: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/yaml": string;
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listAlertRules: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulesAnswer"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    createAlertRule: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleBodyRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    changeAlertRule: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                row_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deleteAlertRule: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                row_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listAlertSilences: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SilencesAnswer"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    silenceAlerts: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SilenceBodyRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SilenceRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    endAlertSilence: {
+        parameters: {
+            query?: {
+                /** @description whose rows; without it all of the cluster, for superusers */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                row_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -167,12 +167,17 @@ class History:
 
         Raises NotReady when the file cannot be read.
         """
+        return await self.slots([Subject(name) for name in names], minutes)
+
+    async def slots(
+        self, subjects: Sequence[Subject], minutes: int
+    ) -> tuple[int, list[list[Point]]]:
+        """Return the slots of any subjects, as ``recent`` does."""
         last = (now_ms() - LATE_MS) // SLOT_MS - 1
         first = last - minutes * MINUTE_SLOTS + 1
-        subjects = [Subject(name) for name in names]
         points = await self._query(lambda file: file.points(subjects, first, last))
         nothing = [NOT_KNOWN] * (last - first + 1)
-        return (last + 1) * SLOT_MS, points or [nothing for _ in names]
+        return (last + 1) * SLOT_MS, points or [nothing for _ in subjects]
 
     async def last_figures(self) -> dict[str, tuple[int, Values]]:
         """Return by full topic name the last complete recorded figures, with their time in ms."""

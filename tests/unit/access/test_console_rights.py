@@ -60,6 +60,20 @@ CALLS = {
     "POST support-bundle": "superuser",
     "GET health": "authenticated",
     "GET history": "lookup of topic, superuser of cluster",
+    **dict.fromkeys(
+        (
+            *("GET alerts/rules", "POST alerts/rules", "POST alerts/preview"),
+            *("PUT alerts/rules/<number:row_id>", "DELETE alerts/rules/<number:row_id>"),
+            *("GET alerts/channels", "POST alerts/channels"),
+            *("PUT alerts/channels/<number:row_id>", "DELETE alerts/channels/<number:row_id>"),
+            "POST alerts/channels/<number:row_id>/test",
+            *("GET alerts/firings", "POST alerts/firings/<number:row_id>/acknowledge"),
+            *("GET alerts/silences", "POST alerts/silences"),
+            "DELETE alerts/silences/<number:row_id>",
+            *("GET alerts/prometheus-rules", "GET alerts/dashboard"),
+        ),
+        "tenant admin of tenant, superuser of cluster",
+    ),
     "GET overview": "authenticated",
     "GET topics": "authenticated",
     # Of the new topic, and of the source that it may be a shadow of.

@@ -45,6 +45,8 @@ OPERATOR_CALLS = {
     "POST runs",
     "POST runs/<str:run_id>/cancel",
     *("PUT runs/<str:run_id>/pin", "DELETE runs/<str:run_id>/pin"),
+    "POST alerts/firings/<number:row_id>/acknowledge",
+    *("POST alerts/silences", "DELETE alerts/silences/<number:row_id>"),
     *("POST schedules", "DELETE schedules/<str:schedule_id>"),
 }
 """Changes of the console that the level operate allows."""

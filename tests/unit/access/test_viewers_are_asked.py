@@ -93,6 +93,11 @@ VIEWS_OF_ALL = {
         "runs, each judged by what it reads",
     ),
     "SchedulesView": "schedules, each judged by what it reads",
+    **dict.fromkeys(
+        ("RulesView", "ChannelsView", "FiringsView", "SilencesView"),
+        "alerts of the tenant that the query names, which is judged, or of all for superusers",
+    ),
+    **dict.fromkeys(("PrometheusRulesView", "DashboardView"), "rules, as RulesView"),
     "MayView": "the caller's own rights",
     "OwnTokensView": "the caller's own tokens",
     "GrantsView": "the grants of the place that the query names, which is judged",

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { ACCESS_COMMANDS } from "./access-commands";
+import { ALERT_COMMANDS } from "./alert-commands";
 import { COMMANDS, QUESTIONS } from "./commands";
 import { OF_A_SESSION, PEOPLE_COMMANDS } from "./people-commands";
 import type { PolicyCalls } from "./policy-commands";
@@ -17,6 +18,7 @@ const changing = methods
 
 const at = { domain: "persistent", tenant: "shop", namespace: "orders", topic: "100% it's" };
 const tenant = { admin_roles: ["ops", "dev"], allowed_clusters: ["here"] };
+const alerts = { cluster: "here", tenant: "shop" };
 const bundle = { tenant: "shop", namespace: "orders", bundle: "0x00000000_0x40000000" };
 const calls: PolicyCalls = {
   rest: { path: "messageTTL", method: "POST", value_query: "", removal: null },
@@ -63,11 +65,21 @@ const ARGUMENTS: Record<string, unknown[]> = {
   issueToken: [{ name: "job", role: "app", level: "full", expires_in_s: 3600 }],
   revokeToken: ["7"],
   setPayloadRules: [{ rules: [], expected: [] }],
+  createAlertRule: [alerts, { name: "r" }],
+  changeAlertRule: [alerts, 7, { name: "r" }],
+  deleteAlertRule: [alerts, 7],
+  createAlertChannel: [alerts, { name: "c", secret_url: "https://x.example/CANARY" }],
+  changeAlertChannel: [alerts, 7, { name: "c" }],
+  deleteAlertChannel: [alerts, 7],
+  testAlertChannel: [alerts, 7],
+  acknowledgeAlert: [alerts, 7, { note: "" }],
+  silenceAlerts: [alerts, { reason: "r", until: 1 }],
+  endAlertSilence: [alerts, 7],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 
 test("each changing operation has three lines, or a reason why a tool has none", () => {
-  const all = { ...COMMANDS, ...PEOPLE_COMMANDS, ...ACCESS_COMMANDS };
+  const all = { ...COMMANDS, ...PEOPLE_COMMANDS, ...ACCESS_COMMANDS, ...ALERT_COMMANDS };
   const known = [...Object.keys(all), ...QUESTIONS, ...OF_A_SESSION];
   expect([...known].sort()).toEqual([...changing].sort());
   for (const [operation, make] of Object.entries(all)) {
@@ -80,6 +92,13 @@ test("each changing operation has three lines, or a reason why a tool has none",
       else expect(line.why, `${operation} ${tool}`).toMatch(/\.$/);
     }
   }
+});
+
+test("a command about a channel has no URL of it", () => {
+  const body = { name: "c", kind: "webhook" as const, secret_url: "https://x.example/CANARY" };
+  const made = ALERT_COMMANDS.createAlertChannel(alerts, { ...body, recipients: [] });
+  expect(made.curl).not.toContain("CANARY");
+  expect(made.curl).toContain("/api/v1/clusters/here/alerts/channels?tenant=shop");
 });
 
 test("hostile names are encoded once in a path and quoted for the shell", () => {

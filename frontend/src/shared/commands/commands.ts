@@ -430,4 +430,9 @@ export const COMMANDS = {
 } satisfies Partial<Record<keyof operations, unknown>>;
 
 /** Calls with a body that change nothing: they are questions. */
-export const QUESTIONS: (keyof operations)[] = ["judgeSchema", "rehearseSchema", "estimateRun"];
+export const QUESTIONS: (keyof operations)[] = [
+  "judgeSchema",
+  "rehearseSchema",
+  "estimateRun",
+  "previewAlertRule",
+];

@@ -1,0 +1,188 @@
+"""The rules as a Prometheus rule file, and a Grafana dashboard of their figures. Pure.
+
+Prometheus reads what brokers serve at ``/metrics``: backlogs are in entries there, and what needs attention has no
+metric. A rule without an expression is a comment with the reason.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gateway.alerts.definitions import FIGURES, Definition, RuleKind
+from gateway.alerts.models import AlertRule
+
+METRICS = {
+    "topics": "pulsar_topics_count",
+    "producers": "pulsar_producers_count",
+    "consumers": "pulsar_consumers_count",
+    "subscriptions": "pulsar_subscriptions_count",
+    "msg_rate_in": "pulsar_rate_in",
+    "msg_rate_out": "pulsar_rate_out",
+    "bytes_rate_in": "pulsar_throughput_in",
+    "bytes_rate_out": "pulsar_throughput_out",
+    "backlog": "pulsar_msg_backlog",
+    "storage_bytes": "pulsar_storage_logical_size",
+    "oldest_age": "pulsar_storage_backlog_age_seconds",
+}
+"""Metrics of topics by figure."""
+OF_SUBSCRIPTIONS = {
+    "backlog": "pulsar_subscription_back_log",
+    "msg_rate_out": "pulsar_subscription_msg_rate_out",
+}
+OF_LINKS = {
+    "backlog": "pulsar_replication_backlog",
+    "oldest_age": "pulsar_replication_delay_in_seconds",
+    "messages": "pulsar_replication_rate_out",
+    "bytes": "pulsar_replication_throughput_out",
+    "received_messages": "pulsar_replication_rate_in",
+    "received_bytes": "pulsar_replication_throughput_in",
+    "stopped": "pulsar_replication_disconnected_count",
+}
+GROUP = "magnetar-alerts"
+
+
+class NoMetricError(ValueError):
+    """A rule that Prometheus cannot evaluate; the text has the reason."""
+
+
+def expression(rule: Definition, cluster: str) -> str:
+    """Return the expression that has a sample for each object that meets a rule. Raises NoMetricError."""
+    order = ">" if rule.above else "<"
+    return f"{series(rule, cluster)} {order} {rule.threshold:g}"
+
+
+def series(rule: Definition, cluster: str) -> str:
+    """Return the expression of the figure that a rule compares. Raises NoMetricError."""
+    labels = [("cluster", "=", cluster)]
+    scope = rule.scope
+    if scope.topic:
+        # A partitioned topic is the sum of its partitions.
+        labels.append(("topic", "=~", f"{_quoted(scope.topic)}(-partition-[0-9]+)?"))
+    elif scope.namespace:
+        labels.append(("namespace", "=", scope.namespace))
+    elif scope.tenant:
+        labels.append(("namespace", "=~", f"{_quoted(scope.tenant)}/.*"))
+    metric, by = _metric(rule)
+    if rule.subscription:
+        labels.append(("subscription", "=", rule.subscription))
+    if rule.remote:
+        labels.append(("remote_cluster", "=", rule.remote))
+    chosen = ",".join(f"{name}{test}{json.dumps(value)}" for name, test, value in labels)
+    how = "max" if rule.figure == "oldest_age" else "sum"
+    inner = f"{metric}{{{chosen}}}"
+    if "topic" in by:
+        inner = f'label_replace({inner}, "topic", "$1", "topic", "(.*)-partition-[0-9]+")'
+    return f"{how} by ({', '.join(by)}) ({inner})"
+
+
+def _metric(rule: Definition) -> tuple[str, tuple[str, ...]]:
+    match rule.kind:
+        case RuleKind.ATTENTION:
+            raise NoMetricError("what needs attention has no metric: the console derives it")
+        case RuleKind.TOTALS:
+            return METRICS[rule.figure], ("cluster",)
+        case RuleKind.TOPIC:
+            return METRICS[rule.figure], ("cluster", "namespace", "topic")
+        case RuleKind.SUBSCRIPTION:
+            labels = ("cluster", "namespace", "topic", "subscription")
+            return OF_SUBSCRIPTIONS[rule.figure], labels
+        case RuleKind.LINK:
+            return OF_LINKS[rule.figure], ("cluster", "remote_cluster")
+
+
+def prometheus_rules(rules: Iterable[AlertRule], cluster: str) -> str:
+    """Return a rule file for Prometheus, YAML."""
+    lines = ["# Made from the alert rules of the console.", "groups:"]
+    lines += [f"  - name: {json.dumps(f'{GROUP}-{cluster}')}", "    rules:"]
+    count = 0
+    for record in rules:
+        rule = Definition.checked(record.definition, record.tenant)
+        try:
+            text = expression(rule, cluster)
+        except NoMetricError as error:
+            lines.append(f"      # {_one_line(record.name)}: {error}")
+            continue
+        count += 1
+        lines += [
+            f"      - alert: {json.dumps(record.name)}",
+            f"        expr: {json.dumps(text)}",
+            f"        for: {record.for_s}s",
+            "        labels:",
+            f"          severity: {json.dumps(record.severity)}",
+            "        annotations:",
+            f"          summary: {json.dumps(_plain(rule.words))}",
+            '          description: "{{ $labels }}: {{ $value }}"',
+        ]
+    if not count:
+        lines[3] = "    rules: []"
+    return "\n".join(lines) + "\n"
+
+
+def dashboard(rules: Sequence[AlertRule], cluster: str) -> dict[str, Any]:
+    """Return a Grafana dashboard with the figures of the rules and their thresholds."""
+    panels: list[dict[str, Any]] = []
+    for record in rules:
+        rule = Definition.checked(record.definition, record.tenant)
+        try:
+            text = series(rule, cluster)
+        except NoMetricError:
+            continue
+        panels.append(_panel(len(panels), record.name, rule, text))
+    return {
+        "title": f"Alerts of {cluster}",
+        "uid": None,
+        "schemaVersion": 39,
+        "tags": ["magnetar"],
+        "time": {"from": "now-3h", "to": "now"},
+        "refresh": "30s",
+        "templating": {
+            "list": [
+                {
+                    "name": "datasource",
+                    "label": "Data source",
+                    "type": "datasource",
+                    "query": "prometheus",
+                }
+            ]
+        },
+        "panels": panels,
+    }
+
+
+def _panel(index: int, name: str, rule: Definition, text: str) -> dict[str, Any]:
+    figure = FIGURES[rule.kind][rule.figure]
+    beyond, other = ("red", "green") if rule.above else ("green", "red")
+    steps = [{"color": other, "value": None}, {"color": beyond, "value": rule.threshold}]
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    unit = {"s": "s", "B": "bytes", "B/s": "Bps", "messages/s": "mps"}.get(figure.unit, "short")
+    return {
+        "id": index + 1,
+        "type": "timeseries",
+        "title": name,
+        "description": rule.words,
+        "datasource": source,
+        "gridPos": {"h": 8, "w": 12, "x": index % 2 * 12, "y": index // 2 * 8},
+        "targets": [{"refId": "A", "datasource": source, "expr": f"topk(20, {text})"}],
+        "fieldConfig": {
+            "defaults": {
+                "unit": unit,
+                "thresholds": {"mode": "absolute", "steps": steps},
+                "custom": {"thresholdsStyle": {"mode": "line"}},
+            },
+            "overrides": [],
+        },
+    }
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a regular expression of RE2 that matches it alone."""
+    return "".join(sign if sign.isalnum() or sign in "/:_-" else f"\\{sign}" for sign in text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _plain(text: str) -> str:
+    """Return a text that Prometheus does not take for a template."""
+    return text.replace("{{", "{ {")

@@ -1,0 +1,56 @@
+"""The rule file and the dashboard, against the metrics that an instance serves."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.alerts.definitions import FIGURES, Definition, RuleKind
+from gateway.alerts.exports import dashboard, expression, prometheus_rules
+from gateway.alerts.models import AlertRule
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "metrics.md"
+SERVED = frozenset(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
+
+
+def rule(name: str = "deep", **given: Any) -> AlertRule:
+    definition = Definition.checked(given, "").stored()
+    return AlertRule(name=name, tenant="", severity="error", definition=definition, for_s=90)
+
+
+@pytest.mark.parametrize(
+    ("kind", "figure"),
+    [(kind, figure) for kind, figures in FIGURES.items() for figure in figures],
+)
+def test_each_figure_is_a_metric_that_is_served(kind: RuleKind, figure: str) -> None:
+    definition = Definition.checked({"kind": kind, "figure": figure, "threshold": 5}, "")
+    names = set(re.findall(r"pulsar_\w+", expression(definition, "c")))
+    assert names
+    assert names <= SERVED
+
+
+def test_a_scope_becomes_labels() -> None:
+    topic = Definition.checked(
+        {"kind": "topic", "figure": "backlog", "scope": "persistent://t/n/a.b", "op": "below"}, ""
+    )
+    text = expression(topic, "c")
+    assert r'topic=~"persistent://t/n/a\\.b(-partition-[0-9]+)?"' in text
+    assert text.endswith(" < 0")
+    tenant = Definition.checked({"kind": "topic", "figure": "backlog", "scope": "t"}, "")
+    assert 'namespace=~"t/.*"' in expression(tenant, "c")
+
+
+def test_a_rule_without_a_metric_is_a_comment_with_the_reason() -> None:
+    text = prometheus_rules([rule("a\nb", kind="attention")], "c")
+    assert "# a b: what needs attention has no metric" in text
+    assert "    rules: []" in text
+
+
+def test_the_rule_file_and_the_dashboard_have_a_rule_each() -> None:
+    rules = [rule(kind="totals", figure="backlog", threshold=10), rule("x", kind="attention")]
+    text = prometheus_rules(rules, "c")
+    assert "        for: 90s" in text
+    assert '          severity: "error"' in text
+    (panel,) = dashboard(rules, "c")["panels"]
+    assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1]["value"] == 10
