@@ -35,6 +35,7 @@ TABS = (
     "/access",
 )
 PATHS = {
+    "/alerts": "/alerts",
     "/": "/",
     "/connect": "/connect",
     "/c/$cluster": "/c/{cluster}",

@@ -3,6 +3,7 @@ import { cluster, root } from "../shared/roots";
 import { topicPage } from "../shared/topic/route";
 import { accessTab, roleRoutes, roles } from "./access";
 import { accountRoute } from "./account";
+import { alerts, alertsRoute } from "./alerts";
 import { analyses, analysesRoute, compareRoute, launchRoute, runRoute } from "./analyses";
 import { audit, auditRoutes } from "./audit";
 import { clusterParts, clusterRoutes } from "./cluster";
@@ -44,6 +45,7 @@ export const routeTree = root.addChildren([
     ...geoRoutes,
     ...roleRoutes,
   ]),
+  alertsRoute,
   analysesRoute,
   launchRoute,
   runRoute,
@@ -61,6 +63,7 @@ export const places: Place[] = [
   tenants,
   clusterParts,
   geo,
+  alerts,
   analyses,
   connect,
   people,

@@ -139,7 +139,7 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
       )}
       <span className={styles.detail}>{detail}</span>
       <span className={styles.advice}>{item.advice}</span>
-      {(step || analysis || item.count > 1) && (
+      {
         <span className={styles.all} style={LINKS}>
           {step &&
             ("path" in step ? (
@@ -155,8 +155,14 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
           {item.count > 1 && (
             <PathLink path={listPath(cluster, item.cause)}>Show all {count(item.count)}</PathLink>
           )}
+          <PathLink path={alertPath(item, "rules")} label={`Alert about: ${title}`}>
+            Alert…
+          </PathLink>
+          <PathLink path={alertPath(item, "silences")} label={`Silence: ${title}`}>
+            Silence…
+          </PathLink>
         </span>
-      )}
+      }
     </li>
   );
 }
@@ -166,6 +172,12 @@ function stepOf(item: AttentionItem, cluster: string): Step | null {
   if (item.command) return { label: "Copy the command that starts it", command: item.command };
   const topic = item.count > 1 ? null : parseTopicName(item.topic);
   return topic && nextStep(item, cluster, topic, item.subscription);
+}
+
+/** The page of alerts with a rule or a silence begun about an item. */
+function alertPath({ cause, topic, subscription, count }: AttentionItem, tab: "rules" | "silences"): string {
+  const place = count > 1 ? {} : { scope: topic, subscription };
+  return `/alerts${stringifySearch({ tab, cause, ...place })}`;
 }
 
 function listPath(cluster: string, cause: string): string {

@@ -1,0 +1,94 @@
+import { queryOptions } from "@tanstack/react-query";
+import { answerOf, api, given } from "../../api/client";
+import type { components } from "../../api/schema";
+import type { AlertPlace } from "../../shared/commands/alert-commands";
+
+type Schemas = components["schemas"];
+export type Firing = Schemas["FiringRow"];
+export type Rule = Schemas["RuleRow"];
+export type RuleBody = Schemas["RuleBodyRequest"];
+export type Condition = Schemas["ConditionRequest"];
+export type Channel = Schemas["ChannelRow"];
+export type ChannelBody = Schemas["ChannelBodyRequest"];
+export type Silence = Schemas["SilenceRow"];
+export type SilenceBody = Schemas["SilenceBodyRequest"];
+export type RulePreview = Schemas["PreviewAnswer"];
+
+const REFRESH_MS = 3_000;
+const BASE = "/api/v1/clusters/{cluster}/alerts";
+export const LISTED_MAX = 200;
+
+/** The parameters of a call: the cluster, and the tenant if the rows are of one. */
+export const paramsOf = ({ cluster, tenant }: AlertPlace) => ({
+  path: { cluster },
+  query: given({ tenant: tenant || undefined }),
+});
+export const paramsOfRow = (place: AlertPlace, row_id: number) => {
+  const { path, query } = paramsOf(place);
+  return { path: { ...path, row_id }, query };
+};
+
+export const firingsQuery = (place: AlertPlace, state: "open" | "ended") =>
+  queryOptions({
+    queryKey: ["alerts", place, "firings", state],
+    queryFn: ({ signal }) => {
+      const { path, query } = paramsOf(place);
+      const params = { path, query: { ...query, state, limit: LISTED_MAX } };
+      return answerOf(api.GET(`${BASE}/firings`, { params, signal }));
+    },
+    refetchInterval: REFRESH_MS,
+  });
+
+export const rulesQuery = (place: AlertPlace) =>
+  queryOptions({
+    queryKey: ["alerts", place, "rules"],
+    queryFn: ({ signal }) => answerOf(api.GET(`${BASE}/rules`, { params: paramsOf(place), signal })),
+    refetchInterval: REFRESH_MS,
+  });
+
+export const channelsQuery = (place: AlertPlace) =>
+  queryOptions({
+    queryKey: ["alerts", place, "channels"],
+    queryFn: ({ signal }) => answerOf(api.GET(`${BASE}/channels`, { params: paramsOf(place), signal })),
+    refetchInterval: REFRESH_MS,
+  });
+
+export const silencesQuery = (place: AlertPlace) =>
+  queryOptions({
+    queryKey: ["alerts", place, "silences"],
+    queryFn: ({ signal }) => answerOf(api.GET(`${BASE}/silences`, { params: paramsOf(place), signal })),
+    refetchInterval: REFRESH_MS,
+  });
+
+export const previewRule = (place: AlertPlace, body: { definition: Condition; for_s: number }) =>
+  answerOf(api.POST(`${BASE}/preview`, { params: paramsOf(place), body }));
+
+export const saveRule = (place: AlertPlace, id: number | null, body: RuleBody) =>
+  id === null
+    ? answerOf(api.POST(`${BASE}/rules`, { params: paramsOf(place), body }))
+    : answerOf(api.PUT(`${BASE}/rules/{row_id}`, { params: paramsOfRow(place, id), body }));
+
+export const deleteRule = (place: AlertPlace, id: number) =>
+  answerOf(api.DELETE(`${BASE}/rules/{row_id}`, { params: paramsOfRow(place, id) }));
+
+export const saveChannel = (place: AlertPlace, id: number | null, body: ChannelBody) =>
+  id === null
+    ? answerOf(api.POST(`${BASE}/channels`, { params: paramsOf(place), body }))
+    : answerOf(api.PUT(`${BASE}/channels/{row_id}`, { params: paramsOfRow(place, id), body }));
+
+export const deleteChannel = (place: AlertPlace, id: number) =>
+  answerOf(api.DELETE(`${BASE}/channels/{row_id}`, { params: paramsOfRow(place, id) }));
+
+export const testChannel = (place: AlertPlace, id: number) =>
+  answerOf(api.POST(`${BASE}/channels/{row_id}/test`, { params: paramsOfRow(place, id) }));
+
+export const acknowledge = (place: AlertPlace, id: number, note: string) =>
+  answerOf(
+    api.POST(`${BASE}/firings/{row_id}/acknowledge`, { params: paramsOfRow(place, id), body: { note } }),
+  );
+
+export const silence = (place: AlertPlace, body: SilenceBody) =>
+  answerOf(api.POST(`${BASE}/silences`, { params: paramsOf(place), body }));
+
+export const endSilence = (place: AlertPlace, id: number) =>
+  answerOf(api.DELETE(`${BASE}/silences/{row_id}`, { params: paramsOfRow(place, id) }));
