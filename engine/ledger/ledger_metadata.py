@@ -87,8 +87,12 @@ class LedgerMetadata:
             firsts = [segment.first for segment in before.segments]
             if not same or [segment.first for segment in self.segments] != firsts:
                 raise MetadataFormatError("lastEntryId: a closed ledger's end and segments stay")
-        elif before.segments[:-1] != self.segments[: len(before.segments) - 1]:
-            raise MetadataFormatError("segment: only the last one of an open ledger may change")
+        else:
+            firsts = [segment.first for segment in before.segments[:-1]]
+            if [segment.first for segment in self.segments[: len(firsts)]] != firsts:
+                raise MetadataFormatError(
+                    "segment: only the last one of an open ledger may begin elsewhere"
+                )
         fixed = ("ensemble_size", "write_quorum", "ack_quorum", "digest", "password")
         for name in fixed:
             if getattr(self, name) != getattr(before, name):
@@ -112,6 +116,14 @@ class LedgerMetadata:
         return replace(
             self, state=LedgerState.CLOSED, last_entry=last_entry, length=length, ctoken=0
         )
+
+    def with_members(self, first: int, bookies: tuple[str, ...]) -> "LedgerMetadata":
+        """Return metadata whose segment that starts at ``first`` lies on ``bookies``."""
+        segments = tuple(
+            Segment(first, bookies) if segment.first == first else segment
+            for segment in self.segments
+        )
+        return replace(self, segments=segments, ctoken=0).check()
 
     def with_ensemble(self, first: int, bookies: tuple[str, ...]) -> "LedgerMetadata":
         """Return metadata whose entries from ``first`` on lie on ``bookies``. The last segment is replaced when it

@@ -1,11 +1,11 @@
-"""Compare-and-set changes of ledger metadata: replace bookies, start a recovery, close.
+"""Compare-and-set changes of ledger metadata: replace bookies, of a writer or a repair, start a recovery, close.
 
 Metadata of an existing ledger is written in no other way (I14). When the answer to a write is lost, the metadata is
 read again until the store answers, within a deadline, so that every outcome is certain.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from engine.ledger.errors import (
@@ -110,6 +110,38 @@ async def change_ensemble(
         if len(changed.segments) > SEGMENTS_MAX:
             raise WriteError(f"ledger {ledger_id} has had {SEGMENTS_MAX} ensembles of bookies")
         return changed
+
+    return await change(store, ledger_id, decide, timeout_s, known)
+
+
+async def replace_members(
+    store: MetadataStore,
+    ledger_id: int,
+    known: LedgerMetadata,
+    first: int,
+    replaced: Mapping[str, str],
+    timeout_s: float,
+) -> LedgerMetadata:
+    """Store that bookies have taken over the copies of others in the segment that starts at ``first``, for a repair.
+
+    ``replaced``: the new bookie by the old one, which may be the same. An old one that is no member any more is left
+    out, because another repair has replaced it. Raises LedgerError when the segment is gone, the last one of a ledger
+    that is not closed, or has a new bookie at another position.
+    """
+
+    def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
+        segments = stored.segments
+        if stored.state is not LedgerState.CLOSED:
+            segments = segments[:-1]
+        for segment in segments:
+            if segment.first == first:
+                members = tuple(replaced.get(bookie, bookie) for bookie in segment.bookies)
+                if members == segment.bookies:
+                    return None
+                if len(set(members)) != len(members):
+                    raise LedgerError(f"ledger {ledger_id}: a bookie would have two positions")
+                return stored.with_members(first, members)
+        raise LedgerError(f"ledger {ledger_id} has no segment to repair at {first}")
 
     return await change(store, ledger_id, decide, timeout_s, known)
 

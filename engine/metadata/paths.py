@@ -45,6 +45,19 @@ ID_GENERATOR = "/ledgers/idgen"
 ID_GENERATOR_PREFIX = "/ledgers/idgen/ID-"
 LONG_ID_GENERATOR = "/ledgers/idgen-long"
 DISABLE_HEALTH_CHECK = "/ledgers/disableHealthCheck"
+UNDERREPLICATION = "/ledgers/underreplication"
+UNDERREPLICATION_LAYOUT = "/ledgers/underreplication/LAYOUT"
+MARKED_LEDGERS = "/ledgers/underreplication/ledgers"
+REPAIR_LOCKS = "/ledgers/underreplication/locks"
+REPAIR_DISABLED = "/ledgers/underreplication/disable"
+LOST_BOOKIE_DELAY = "/ledgers/underreplication/lostBookieRecoveryDelay"
+AUDITOR_VOTES = "/ledgers/underreplication/auditorelection"
+AUDITOR_LEADER = "/ledgers/underreplication/leader"
+CHECKED_LEDGERS = "/ledgers/underreplication/checkallledgersctime"
+CHECKED_PLACEMENT = "/ledgers/underreplication/placementpolicycheckctime"
+CHECKED_REPLICAS = "/ledgers/underreplication/replicascheckctime"
+KNOWN_COOKIES = "/magnetar/known-cookies"
+"""The creations of bookies' cookies that an auditor has seen; a node of Magnetar's own."""
 
 LONG_LEDGER_ID = (1 << 31) - 1
 """The smallest ledger id that is stored in the five-level layout."""
@@ -177,6 +190,17 @@ def ledger_id(path: str) -> int | None:
     if [len(part) for part in parts] not in shapes or not digits.isdigit():
         return None
     return int(digits)
+
+
+def marked_ledger(ledger_id: int) -> str:
+    """Return the path of the mark of an under-replicated ledger."""
+    digits = f"{ledger_id:016x}"
+    levels = "/".join(digits[i : i + 4] for i in range(0, 16, 4))
+    return f"{MARKED_LEDGERS}/{levels}/urL{ledger_id:010d}"
+
+
+def repair_lock(ledger_id: int) -> str:
+    return f"{REPAIR_LOCKS}/urL{ledger_id:010d}"
 
 
 def long_id_directory(high: int) -> str:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from engine.base.entropy import Entropy
 from engine.ledger.cluster.health import BookieHealth
@@ -15,6 +16,7 @@ from engine.ledger.cluster.placement import (
     region_of,
 )
 from engine.ledger.cluster.registrations import Registrations
+from engine.ledger.quorum import write_set
 from engine.ledger.settings import LedgerSettings
 
 log = logging.getLogger(__name__)
@@ -50,11 +52,18 @@ class BookieChoice:
         return self._placement.ensemble(size, write_quorum, self._candidates())
 
     def replacements(
-        self, positions: Sequence[int], ensemble: Sequence[str], write_quorum: int
+        self,
+        positions: Sequence[int],
+        ensemble: Sequence[str],
+        write_quorum: int,
+        excluded: Collection[str] = (),
     ) -> dict[int, str]:
         """Choose bookies for as many of ``positions`` of an ensemble as possible: no other members, none that failed
-        recently. The member at one of ``positions`` may return to its own position."""
+        recently, none of ``excluded``. The member at one of ``positions`` may return to its own position."""
         candidates = self._candidates()
+        if excluded:
+            allowed = [bookie for bookie in candidates.writable if bookie not in excluded]
+            candidates = replace(candidates, writable=allowed)
         chosen = self._placement.replacements(positions, ensemble, write_quorum, candidates)
         return own_positions(chosen, ensemble)
 
@@ -89,6 +98,25 @@ class BookieChoice:
         """Return the present regions of bookies."""
         racks = self._registrations.racks
         return [region_of(racks.get(bookie, DEFAULT_RACK)) for bookie in bookies]
+
+    def adheres(self, ensemble: Sequence[str], write_quorum: int) -> bool:
+        """Return whether every write set of an ensemble touches as many racks, or regions, as it should and could."""
+        registrations, settings = self._registrations, self._settings
+        everyone = [*registrations.writable, *registrations.read_only]
+        if settings.region_aware:
+            places, most = self.regions(ensemble), len(set(self.regions(everyone)))
+            needed = settings.regions_min
+        else:
+            racks = registrations.racks
+            places = [racks.get(bookie, DEFAULT_RACK) for bookie in ensemble]
+            most = len({racks.get(bookie, DEFAULT_RACK) for bookie in everyone})
+            needed = settings.min_racks_per_write_quorum
+        size = len(ensemble)
+        return all(
+            len({places[p] for p in write_set(entry, size, write_quorum)})
+            >= min(needed, write_quorum, most)
+            for entry in range(size)
+        )
 
     def failed(self, bookie_id: str) -> None:
         """Avoid a bookie for a while."""

@@ -50,6 +50,7 @@ class BookieLinks:
         self._v3: dict[str, V3Channel] = {}
         self._no_batches: dict[str, float] = {}
         self._no_v3: dict[str, None] = {}
+        self._no_lists: dict[str, float] = {}
         self._batches_known: dict[str, None] = {}
         self._backoff: dict[str, tuple[float, float]] = {}  # pause, end of the pause in loop time
         registrations.on_back(self._forget_bookie)
@@ -60,6 +61,7 @@ class BookieLinks:
         self._no_batches.pop(bookie_id, None)
         self._batches_known.pop(bookie_id, None)
         self._no_v3.pop(bookie_id, None)
+        self._no_lists.pop(bookie_id, None)
 
     async def close(self) -> None:
         await self._tasks.close()
@@ -105,6 +107,14 @@ class BookieLinks:
         if self.supports_batches(bookie_id):
             log.info("bookie does not support batch reads bookie=%s", bookie_id)
         self._no_batches[bookie_id] = self._loop.time() + BATCH_RETRY_S
+
+    def supports_lists(self, bookie_id: str) -> bool:
+        """Return whether to ask a bookie for the list of a ledger's entries; False for ``BATCH_RETRY_S`` after it did
+        not answer, as Apache's with its default storage, or until it registers again."""
+        return self._no_lists.get(bookie_id, 0.0) <= self._loop.time()
+
+    def mark_lists_unanswered(self, bookie_id: str) -> None:
+        self._no_lists[bookie_id] = self._loop.time() + BATCH_RETRY_S
 
     def _get_or_connect(
         self, channels: dict[str, C], bookie_id: str, make: Callable[[str, int], C]
