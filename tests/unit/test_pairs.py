@@ -43,6 +43,8 @@ THROUGH = {
     "engine/metadata/server/serving/status_pages.py": "unit/metadata/server/test_status_pages.py",
     "engine/proxy/pages.py": "unit/access/test_proxy_matrix.py",
     "engine/proxy/proxy_metrics.py": "unit/proxy/test_lookups.py",
+    "engine/repair/auditor.py": "unit/repair/test_repair.py",
+    "engine/repair/worker.py": "unit/repair/test_repair.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_logical.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_writing.py": "unit/schema/test_encoding.py",

@@ -1,0 +1,404 @@
+"""The auditor: notices bookies that are away or were replaced, and marks the ledgers that they held. It also checks all
+ledgers from time to time. It only ever marks; workers decide by what they find.
+
+Bookies that leave are waited for, ``lostBookieRecoveryDelay`` seconds, as BookKeeper does: the ledgers of one that is
+back before are not marked; when a second one is away as well, both are lost at once. The delay is a node that may be
+changed; writing it again, unchanged, asks for an audit at once. Those that are away when an auditor begins are waited
+for, however many: they may be starting as well.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Collection
+
+from engine.base.clock import Clock
+from engine.base.errors import MagnetarError
+from engine.ledger.access import LedgerAccess
+from engine.ledger.client import LedgerClient
+from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
+from engine.ledger.quorum import write_set
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NoNodeError
+from engine.repair.checking import check, holdings
+from engine.repair.election import Election
+from engine.repair.ledger_listing import ledgers
+from engine.repair.marks import RepairRecords
+from engine.repair.settings import RepairSettings
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 1.0
+LOOK_S = 30.0
+"""Seconds after which everything watched is read again, should a notification have been lost."""
+AT_ONCE = 16
+"""Ledgers that a check asks about at the same time."""
+
+
+class NotAuditorError(MagnetarError):
+    """The candidate is not the auditor any more, or auto-recovery was turned off; the work under way ends."""
+
+
+class AuditCounts:
+    """Results of the auditor of this process; gauges are of the last check."""
+
+    def __init__(self) -> None:
+        self.elections = 0
+        self.audits = 0
+        self.audits_delayed = 0
+        self.audits_cancelled = 0
+        self.ledgers_marked = 0
+        self.ledgers_checked = 0
+        self.marked_now = 0
+        self.oldest_mark_ms = 0
+        self.not_adhering = 0
+        self.without_copy = 0
+        self.below_ack_quorum = 0
+        self.below_write_quorum = 0
+        self.audit_seconds = 0.0
+        self.check_seconds = 0.0
+
+
+class Auditor:
+    """A candidate for the auditor. ``run`` stands for election and audits while elected, until cancelled."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        clock: Clock,
+        records: RepairRecords,
+        client: LedgerClient,
+        settings: RepairSettings,
+        candidate: str,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._records = records
+        self._client = client
+        self._settings = settings
+        self.election = Election(store, candidate)
+        self.counts = AuditCounts()
+        self._wake = asyncio.Event()
+        self._triggered = False
+        self._delay: tuple[bytes, int] | None = None
+        """Value and version of the delay's node."""
+        self._away: dict[str, float] = {}
+        """Bookies that are waited for, with the time since when they are away."""
+        self._lost: dict[str, None] = {}
+        """Bookies that are away and whose ledgers were marked."""
+        self._absent: dict[str, float] | None = None
+        """Bookies that were away at the begin; they may be starting, like this process."""
+        self._bookies_checked = 0.0
+        self._known: dict[str, None] = {}
+
+    async def run(self) -> None:
+        watched = [
+            *Election.watched,
+            *(paths.AVAILABLE, paths.READ_ONLY, paths.COOKIES),
+            *(paths.LOST_BOOKIE_DELAY, paths.REPAIR_DISABLED),
+        ]
+        stops = [self._store.watch(path, lambda _: self._wake.set()) for path in watched]
+        stops.append(self._store.on_state(lambda _: self._wake.set()))
+        try:
+            while True:
+                self._wake.clear()
+                pause = LOOK_S
+                try:
+                    if not self.election.leads:
+                        await self._records.prepare()
+                        if await self.election.stand():
+                            await self._begin()
+                    if self.election.leads and await self._records.enabled():
+                        pause = await self._look()
+                except MagnetarError as error:
+                    log.info("audit is interrupted reason=%s", error)
+                    pause = RETRY_S
+                try:
+                    async with asyncio.timeout(min(pause, LOOK_S)):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            for stop in stops:
+                stop()
+
+    @property
+    def waits_for(self) -> dict[str, float]:
+        """Bookies that are away, with the monotonic time since when, before their ledgers are marked."""
+        return dict(self._away)
+
+    def _continue(self) -> None:
+        """Raise NotAuditorError unless this candidate still is the auditor."""
+        if not self.election.leads:
+            raise NotAuditorError("another candidate may be the auditor now")
+
+    async def _begin(self) -> None:
+        log.info("this process is the auditor")
+        self.counts.elections += 1
+        await self._records.delay_s(self._settings.lost_bookie_recovery_delay)
+        self._delay = await self._delay_node()
+        self._away.clear()
+        self._absent = None
+        self._lost.clear()
+        self._triggered = False
+        self._known = dict.fromkeys(await self._children(paths.COOKIES))
+        self._bookies_checked = -1e18
+
+    async def _delay_node(self) -> tuple[bytes, int]:
+        value, stat = await self._store.get(paths.LOST_BOOKIE_DELAY)
+        return value, stat.version
+
+    async def _children(self, path: str) -> list[str]:
+        try:
+            return await self._store.children(path)
+        except NoNodeError:
+            return []
+
+    async def _available(self) -> list[str]:
+        writable = await self._children(paths.AVAILABLE)
+        return [
+            *(name for name in writable if name != "readonly"),
+            *await self._children(paths.READ_ONLY),
+        ]
+
+    async def _look(self) -> float:
+        """Do what is due, and return the seconds until something is due again. Raises the store's errors."""
+        now = self._clock.monotonic_s()
+        try:
+            node = await self._delay_node()
+        except NoNodeError:
+            await self._records.delay_s(self._settings.lost_bookie_recovery_delay)
+            node = await self._delay_node()
+        if self._delay is not None and node != self._delay:
+            # The same value in a new version asks for an audit; so does 0.
+            self._triggered = node[0] == self._delay[0] or node[0].strip() == b"0"
+            self._delay = node
+        delay = await self._records.delay_s()
+        available = dict.fromkeys(await self._available())
+        await self._look_at_cookies()
+        returned = [bookie for bookie in self._away if bookie in available]
+        for bookie in returned:
+            del self._away[bookie]
+            self.counts.audits_cancelled += 1
+        self._lost = {bookie: None for bookie in self._lost if bookie not in available}
+        for bookie in self._known:
+            if bookie not in available and bookie not in self._lost and bookie not in self._away:
+                self._away[bookie] = now
+                self.counts.audits_delayed += 1
+        self._known |= available
+        if self._absent is None:
+            self._absent = dict(self._away)
+        until = min(self._away.values(), default=now) + delay
+        together = [bookie for bookie in self._away if bookie not in self._absent]
+        if self._away and (self._triggered or len(together) > 1 or until <= now):
+            await self._audit(self._away)
+        elif self._triggered:
+            await self._audit_all()
+        self._triggered = False
+        await self._count_marks()
+        pauses = [LOOK_S]
+        if self._away:
+            pauses.append(max(until - now, 0.05))
+        else:
+            pauses.append(await self._periodic(now))
+        return min(pauses)
+
+    async def _audit(self, lost: Collection[str]) -> None:
+        """Mark the ledgers of ``lost``."""
+        gone = list(lost)
+        log.warning("bookies are lost, their ledgers are marked bookies=%s", ",".join(gone))
+        marked = await self._mark_ledgers_of(gone)
+        for bookie in gone:
+            self._away.pop(bookie, None)
+            self._lost[bookie] = None
+        log.info("ledgers of lost bookies are marked ledgers=%d", marked)
+
+    async def _audit_all(self) -> None:
+        """Mark the ledgers of all bookies that are named by metadata and not registered."""
+        await self._mark_ledgers_of(None)
+
+    async def _mark_ledgers_of(self, lost: Collection[str] | None) -> int:
+        """Mark the ledgers that name a bookie in ``lost``, or with None any that is not registered and not waited
+        for. Return their number."""
+        began = self._clock.monotonic_s()
+        available = dict.fromkeys(await self._available())
+        marked = 0
+        async for batch in ledgers(self._store):
+            self._continue()
+            for ledger_id, metadata in batch:
+                members = {b: None for segment in metadata.segments for b in segment.bookies}
+                if lost is None:
+                    named = [b for b in members if b not in available and b not in self._away]
+                else:
+                    named = [b for b in members if b in lost]
+                if named:
+                    await self._mark(ledger_id, named)
+                    marked += 1
+        self.counts.audits += 1
+        self.counts.audit_seconds += self._clock.monotonic_s() - began
+        return marked
+
+    async def _mark(self, ledger_id: int, bookies: Collection[str]) -> None:
+        self._continue()
+        if not await self._records.enabled():
+            raise NotAuditorError("auto-recovery was turned off")
+        await self._records.mark(ledger_id, bookies)
+        self.counts.ledgers_marked += 1
+
+    # Replaced bookies
+
+    async def _look_at_cookies(self) -> None:
+        """Mark the ledgers of bookies whose cookies are new: their disks are empty, whatever they held before."""
+        creations: dict[str, int] = {}
+        for bookie in await self._children(paths.COOKIES):
+            stat = await self._store.exists(paths.cookie(bookie))
+            if stat is not None:
+                creations[bookie] = stat.creation
+        try:
+            value, stat = await self._store.get(paths.KNOWN_COOKIES)
+            known = json.loads(value)
+        except NoNodeError:
+            await self._store.create(
+                paths.KNOWN_COOKIES, json.dumps(creations).encode(), make_parents=True
+            )
+            return
+        new = [bookie for bookie, creation in creations.items() if known.get(bookie) != creation]
+        if not new and creations.keys() == known.keys():
+            return
+        if new:
+            log.info("cookies are new, ledgers that name them are marked bookies=%s", ",".join(new))
+            await self._mark_ledgers_of(new)
+        await self._store.put(
+            paths.KNOWN_COOKIES, json.dumps({**known, **creations}).encode(), stat.version
+        )
+
+    # Periodic checks
+
+    async def _count_marks(self) -> None:
+        count, oldest = 0, 0
+        async for ledger_id in self._records.marked():
+            count += 1
+            if count == 1:
+                mark = await self._records.read(ledger_id)
+                oldest = 0 if mark is None else mark.since_ms
+        self.counts.marked_now, self.counts.oldest_mark_ms = count, oldest
+
+    async def _periodic(self, now: float) -> float:
+        """Run the checks that are due, and return the seconds until the next is. None runs while bookies are waited
+        for."""
+        settings = self._settings
+        every = settings.auditor_periodic_bookie_check_interval
+        if self._bookies_checked < 0 or (every and now - self._bookies_checked >= every):
+            self._bookies_checked = now
+            await self._audit_all()
+        waits = [LOOK_S]
+        for path, interval, work in (
+            (paths.CHECKED_LEDGERS, settings.auditor_periodic_check_interval, self.check_ledgers),
+            (
+                paths.CHECKED_PLACEMENT,
+                settings.auditor_periodic_placement_policy_check_interval,
+                self.check_placement,
+            ),
+            (paths.CHECKED_REPLICAS, settings.auditor_replicas_check_interval, self.count_replicas),
+        ):
+            if not interval:
+                continue
+            last = await self._records.checked_ms(path)
+            if not last:
+                await self._records.set_checked(path)  # the first check is after an interval
+                continue
+            left = last / 1000 + interval - self._clock.wall_ms() / 1000
+            if 0 < left <= interval:
+                waits.append(left)
+                continue
+            await work()
+            await self._records.set_checked(path)
+        return min(waits)
+
+    async def check_ledgers(self) -> None:
+        """Ask every bookie which entries of each ledger it has, and mark the ledgers whose copies are not complete."""
+        began = self._clock.monotonic_s()
+        async for batch in ledgers(self._store):
+            for i in range(0, len(batch), AT_ONCE):
+                self._continue()
+                part = batch[i : i + AT_ONCE]
+                started = self._clock.monotonic_s()
+                await self._client.bookies.registrations.load()
+                results = await asyncio.gather(
+                    *(check(self._access(n, metadata), metadata, ()) for n, metadata in part)
+                )
+                for (ledger_id, metadata), findings in zip(part, results, strict=True):
+                    lost = {
+                        segment.bookies[position]: None
+                        for segment in metadata.segments
+                        for position in findings.lost.get(segment.first, ())
+                    }
+                    if lost or findings.open_lost:
+                        await self._mark(ledger_id, lost)
+                self.counts.ledgers_checked += len(part)
+                await self._keep_pace(len(part), started)
+        self.counts.check_seconds += self._clock.monotonic_s() - began
+
+    async def check_placement(self) -> None:
+        """Count the closed ledgers whose copies share racks although there are others."""
+        self._client.bookies.start()
+        await self._client.bookies.registrations.load()
+        count = 0
+        async for batch in ledgers(self._store):
+            self._continue()
+            count += sum(
+                metadata.state is LedgerState.CLOSED and not self._adheres(metadata)
+                for _, metadata in batch
+            )
+        self.counts.not_adhering = count
+
+    def _adheres(self, metadata: LedgerMetadata) -> bool:
+        choice = self._client.bookies.choice
+        return all(
+            choice.adheres(segment.bookies, metadata.write_quorum) for segment in metadata.segments
+        )
+
+    async def count_replicas(self) -> None:
+        """Count the closed ledgers that have an entry without a copy, below its ack quorum, below its write quorum."""
+        none = below_ack = below_write = 0
+        async for batch in ledgers(self._store):
+            for ledger_id, metadata in batch:
+                if metadata.state is not LedgerState.CLOSED or metadata.last_entry < 0:
+                    continue
+                self._continue()
+                started = self._clock.monotonic_s()
+                fewest = await self._fewest_copies(ledger_id, metadata)
+                none += fewest == 0
+                below_ack += fewest < metadata.ack_quorum
+                below_write += fewest < metadata.write_quorum
+                await self._keep_pace(1, started)
+        counts = self.counts
+        counts.without_copy, counts.below_ack_quorum = none, below_ack
+        counts.below_write_quorum = below_write
+
+    async def _fewest_copies(self, ledger_id: int, metadata: LedgerMetadata) -> int:
+        """Return the copies of the entry with the fewest, as bookies list them; one that does not answer has none."""
+        members = {b: None for segment in metadata.segments for b in segment.bookies}
+        held = await holdings(self._access(ledger_id, metadata), metadata, list(members))
+        sets = {
+            bookie: [range(low, high + 1) for low, high in ranges or ()]
+            for bookie, ranges in held.items()
+        }
+        fewest = metadata.write_quorum
+        for entry in range(metadata.last_entry + 1):
+            ensemble = metadata.bookies(entry)
+            places = write_set(entry, metadata.ensemble_size, metadata.write_quorum)
+            copies = sum(any(entry in run for run in sets[ensemble[place]]) for place in places)
+            fewest = min(fewest, copies)
+        return fewest
+
+    async def _keep_pace(self, count: int, started: float) -> None:
+        """Wait until ``count`` ledgers took the time that they should."""
+        due = started + count / self._settings.auditor_ledgers_per_second
+        await asyncio.sleep(max(due - self._clock.monotonic_s(), 0.0))
+
+    def _access(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerAccess:
+        client = self._client
+        return LedgerAccess(
+            ledger_id, metadata.password or b"", self._store, client.bookies, client.settings
+        )

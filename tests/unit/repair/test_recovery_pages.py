@@ -1,0 +1,92 @@
+"""The pages of auto-recovery on a bookie's status port: BookKeeper's paths and texts, changes only where allowed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bookie.repairing import Repairing
+from bookie.settings import PROGRAM
+from engine.base.entropy import RandomEntropy
+from engine.net.http import Request, Response
+from engine.repair.recovery_pages import PREFIX
+from tests.unit.repair.conftest import RepairedCluster, Start
+
+pytestmark = pytest.mark.virtual_time
+
+
+def repairing(cluster: RepairedCluster, folder: Path, **variables: str) -> Repairing:
+    environment = {"MAGNETAR_BOOKIE_DATA_DIR": "/b0", "MAGNETAR_METADATA_URL": "zk:unused:1"}
+    return Repairing(
+        PROGRAM.load(environment | variables, folder),
+        "b0",
+        store=cluster.server.session(10.0),
+        network=cluster.network,
+        clock=cluster.clock,
+        entropy=RandomEntropy(),
+    )
+
+
+async def ask(pages: Repairing, method: str, page: str, body: object = None) -> tuple[int, str]:
+    path, _, query = page.partition("?")
+    raw = b"" if body is None else json.dumps(body).encode()
+    response = await pages.pages.answer(Request(method, PREFIX + path, query, {}, raw))
+    assert isinstance(response, Response)
+    return response.status, response.body.decode()
+
+
+async def test_pages_have_bookkeepers_texts(start_cluster: Start, tmp_path: Path) -> None:
+    cluster = await start_cluster(1)
+    own = repairing(cluster, tmp_path, MAGNETAR_HTTP_SERVER_CHANGES_ENABLED="true")
+    own.join(cluster.bookies["b0"])
+    records = own.recovery.records
+    assert await ask(own, "GET", "who_is_auditor") == (404, "No auditor elected")
+    assert (await ask(own, "PUT", "trigger_audit"))[0] == 404
+    assert (await ask(own, "GET", "lost_bookie_recovery_delay"))[0] == 404
+    none = (404, "No under replicated ledgers found")
+    assert await ask(own, "GET", "list_under_replicated_ledger") == none
+    await own.recovery.auditor.election.stand()
+    assert await ask(own, "GET", "who_is_auditor") == (200, "Auditor: b0")
+    assert await ask(own, "PUT", "lost_bookie_recovery_delay", {"delay_seconds": 7}) == (
+        200,
+        "Success set lostBookieRecoveryDelay to 7",
+    )
+    assert (await ask(own, "PUT", "lost_bookie_recovery_delay", {"delay_seconds": -7}))[0] == 400
+    assert (await ask(own, "PUT", "lost_bookie_recovery_delay", {}))[0] == 400
+    assert await ask(own, "GET", "lost_bookie_recovery_delay") == (
+        200,
+        "lostBookieRecoveryDelay value: 7",
+    )
+    assert await ask(own, "PUT", "trigger_audit") == (200, "Success trigger audit.")
+    assert await ask(own, "PUT", "status?enabled=false") == (200, '{"enabled":false}')
+    assert (await ask(own, "PUT", "status"))[0] == 400
+    await records.mark(4, ["b7"])
+    await records.mark(3, ["b8"])
+    assert await ask(own, "GET", "list_under_replicated_ledger") == (200, "[3,4]")
+    listed = await ask(own, "GET", "list_under_replicated_ledger?printmissingreplica=true")
+    assert listed == (200, '{"3":["b8"],"4":["b7"]}')
+    listed = await ask(own, "GET", "list_under_replicated_ledger?missingreplica=b7")
+    assert listed == (200, "[4]")
+    assert (await ask(own, "GET", "else"))[0] == 404
+    await own.stop()
+
+
+async def test_changes_are_refused_by_default(start_cluster: Start, tmp_path: Path) -> None:
+    cluster = await start_cluster(1)
+    own = repairing(cluster, tmp_path)
+    for page in (
+        *("status?enabled=false", "trigger_audit", "lost_bookie_recovery_delay"),
+        *("decommission", "bookie"),
+    ):
+        status, text = await ask(own, "PUT", page, {"bookie_src": "b1", "delay_seconds": 1})
+        assert (status, "http_server_changes_enabled" in text) == (403, True)
+    assert await own.recovery.records.enabled()
+    await own.stop()
+
+
+async def test_a_silent_worker_is_not_ready(start_cluster: Start, tmp_path: Path) -> None:
+    own = repairing(await start_cluster(1), tmp_path)
+    assert own.why_not_ready() is None
+    own.recovery.worker.looked_at -= 1000
+    assert "has not looked" in (own.why_not_ready() or "")
+    await own.stop()
