@@ -18,6 +18,7 @@ from tests.sim.moving.workload import Moving
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
 from tests.sim.regions.workload import Regions
+from tests.sim.repairing.workload import LOSE_BOOKIE, Repairing
 from tests.sim.rights.workload import Rights
 from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
@@ -285,6 +286,28 @@ def ledger(rng: random.Random) -> Scenario:
     )
 
 
+def repair(rng: random.Random) -> Scenario:
+    """Draw bookies that are lost for good, one after the other, and auto-recovery in their processes."""
+    quorum = rng.choice(((3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2)))
+    left_out = ("lag_follower", "rot", "lose_disk")
+    faults = draw_faults(rng, [name for name in FAULTS if name not in left_out])
+    if rng.random() < 0.2:
+        faults = {}
+    return Scenario(
+        shape=replace(
+            Shape.draw(rng),
+            brokers=0,
+            bookies=quorum[0] + rng.choice((0, 1, 2)),
+            quorum=quorum,
+            session_s=rng.choice((2.0, 4.0)),
+            repair=True,
+        ),
+        workloads=(Repairing.draw(rng),),
+        faults={**faults, LOSE_BOOKIE: rng.choice((0.2, 0.5, 1.0))},
+        duration_s=rng.choice((10.0, 20.0, 40.0)),
+    )
+
+
 def managed(rng: random.Random) -> Scenario:
     """Draw bookies and processes that use managed ledgers."""
     shape = _bookies(rng)
@@ -332,6 +355,7 @@ def _bookies(rng: random.Random) -> Shape:
 SCENARIOS: dict[str, Draw] = {
     "topics": topics,
     "ledger": ledger,
+    "repair": repair,
     "managed": managed,
     "light": light,
     "keys": keys,
@@ -357,6 +381,7 @@ SCENARIOS: dict[str, Draw] = {
 TURNS = (
     "topics",
     "ledger",
+    "repair",
     "keys",
     "delays",
     "topics",

@@ -28,6 +28,8 @@ from engine.metadata.memory import MemoryStore
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.metadata.tree import Tree
 from engine.programs.broker import build_broker
+from engine.repair.auto_recovery import AutoRecovery
+from engine.repair.settings import RepairSettings
 from engine.settings import Settings
 from engine.tenancy.policies.values import WHEN_NO_SUBSCRIPTIONS
 from engine.tenancy.settings import PolicySettings
@@ -54,6 +56,18 @@ FAST = LedgerSettings(
 """Time-outs that fire within a run; time is virtual, so no load of the machine makes them fire."""
 OF_REGIONS = replace(FAST, region_aware=True)
 """The same with placement by regions."""
+
+REPAIR = RepairSettings(
+    lost_bookie_recovery_delay=2,
+    auditor_periodic_bookie_check_interval=10,
+    auditor_periodic_check_interval=5,
+    auditor_ledgers_per_second=10_000,
+    open_ledger_rereplication_grace_period_s=1.5,
+    lock_release_of_failed_ledger_grace_period_s=3.0,
+    rw_rereplicate_backoff_s=0.5,
+    rereplication_batch_bytes=4096,
+)
+"""Auto-recovery in fast motion."""
 
 SECRET = bytes(range(32))
 SUPERUSER = "root"
@@ -128,6 +142,8 @@ class Shape:
     """Set when the configuration store is a metadata service of its own."""
     regions: bool = False
     """Set when brokers place copies over the regions of bookies."""
+    repair: bool = False
+    """Set when each bookie's process takes part in auto-recovery."""
     rights: bool = False
     """Set when brokers identify clients by tokens (``token_of``) and judge their rights."""
 
@@ -177,6 +193,8 @@ class Machine:
         self.bookie: Bookie | None = None
         self.broker: BrokerService | None = None
         self.stop: asyncio.Event | None = None
+        self.retired = False
+        """Set when the machine is gone for good, with its disk."""
         self.clock = LoopClock(epoch_ms)
         self.excuses: tuple[type[Exception], ...] = ()
         """Errors that its process may end with after damage to its disk."""
@@ -245,7 +263,7 @@ class Cluster:
 
     @property
     def bookies(self) -> list[Machine]:
-        return [m for m in self.machines.values() if m.kind == "bookie"]
+        return [m for m in self.machines.values() if m.kind == "bookie" and not m.retired]
 
     def count(self, what: str, n: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + n
@@ -253,8 +271,8 @@ class Cluster:
     # -- processes
 
     def start(self, machine: Machine) -> None:
-        """Start the machine's process again; do nothing when it runs."""
-        if machine.node is not None:
+        """Start the machine's process again; do nothing when it runs, or is gone for good."""
+        if machine.node is not None or machine.retired:
             return
         machine.starts += 1
         machine.ready = False
@@ -312,8 +330,8 @@ class Cluster:
 
     def add_bookie(self) -> Machine:
         """Start a new machine with an empty disk."""
-        name = f"{self._prefix}bookie-{len(self.bookies) + 1}"
-        machine = Machine(name, "bookie", EPOCH_MS, 0.001)
+        number = 1 + sum(m.kind == "bookie" for m in self.machines.values())
+        machine = Machine(f"{self._prefix}bookie-{number}", "bookie", EPOCH_MS, 0.001)
         self.machines[machine.name] = machine
         self.start(machine)
         return machine
@@ -373,18 +391,35 @@ class Cluster:
             lanes=lambda name: self._lane(machine),
         )
         stop = machine.stop = asyncio.Event()
+        recovery: AutoRecovery | None = None
         try:
             await bookie.start()
+            if self.shape.repair:
+                recovery = self._recovery(machine, bookie, store)
+                recovery.start()
             machine.ready = True
             waiting = [asyncio.ensure_future(event.wait()) for event in (bookie.over, stop)]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in waiting:
                 task.cancel()
         finally:
+            if recovery is not None:
+                await recovery.stop()
             await bookie.stop()
             await store.close()
         if bookie.failed is not None:
             raise bookie.failed
+
+    def _recovery(self, machine: Machine, bookie: Bookie, store: MetadataStore) -> AutoRecovery:
+        return AutoRecovery(
+            REPAIR,
+            FAST,
+            bookie.bookie_id,
+            store=store,
+            network=SimNetwork(self.world),
+            clock=machine.clock,
+            entropy=self.entropy(machine),
+        )
 
     async def _broker(self, machine: Machine) -> None:
         machine.store = self.metadata.session(self.shape.session_s)

@@ -105,7 +105,11 @@ class Hosts:
             work.result()
 
     def _ready(self) -> bool:
-        machines = [m for m in self.cluster.machines.values() if m is not self.cluster.lost]
+        machines = [
+            m
+            for m in self.cluster.machines.values()
+            if m is not self.cluster.lost and not m.retired
+        ]
         full = any(m.bookie is not None and m.ready and m.bookie.read_only for m in machines)
         return all(m.ready for m in machines) and self._listed(machines) and not full
 

@@ -6,6 +6,7 @@ struck, as long as not more than AQ - 1 bookies lost data; only ``copies_suffice
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
@@ -156,10 +157,20 @@ def metadata_moves_forward(history: h.LedgerHistory) -> list[str]:
             violations.append(f"C6 {name}: metadata was written without compare-and-set")
         if new.state < old.state:
             violations.append(f"C6 {name} went from {old.state.name} back to {new.state.name}")
+        if history.repaired:
+            old = _repaired(old, new)
         if old.state is LedgerState.CLOSED and new != old:
             violations.append(f"C8 {name} was changed after it was closed at {old.last_entry}")
         violations += _segments(name, old, new, below.get(event.ledger))
     return violations
+
+
+def _repaired(old: LedgerMetadata, new: LedgerMetadata) -> LedgerMetadata:
+    """Return ``old`` with the members that a repair gave its settled segments."""
+    settled = len(old.segments) - (old.state is not LedgerState.CLOSED)
+    now = {segment.first: segment for segment in new.segments}
+    segments = [now.get(segment.first, segment) for segment in old.segments[:settled]]
+    return replace(old, segments=(*segments, *old.segments[settled:]))
 
 
 def _segments(name: str, old: LedgerMetadata, new: LedgerMetadata, below: int | None) -> list[str]:
@@ -267,7 +278,7 @@ def copies_suffice(history: h.LedgerHistory) -> list[str]:
     for ledger, metadata in _final(history).items():
         if metadata is None or metadata.state is not LedgerState.CLOSED or ledger in deleted:
             continue
-        needed = metadata.ack_quorum - history.lost
+        needed = metadata.write_quorum if history.repaired else metadata.ack_quorum - history.lost
         for entry in range(metadata.last_entry + 1):
             ensemble = metadata.bookies(entry)
             positions = write_set(entry, metadata.ensemble_size, metadata.write_quorum)

@@ -156,6 +156,9 @@ class LedgerHistory:
 
     quorum: tuple[int, int, int] = (3, 3, 2)
     lost: int = 0
+    repaired: bool = False
+    """Set when lost copies are made again: the members of settled segments may change, and in the end every copy is
+    there."""
     events: list[Event] = field(default_factory=list)
     audited: bool = False
     """Set when every replica of every closed ledger was read at the end and is in a Copy."""

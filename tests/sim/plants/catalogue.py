@@ -20,7 +20,7 @@ from tests.sim.plants import (
 )
 from tests.sim.plants.bundles import balance, splits, transfers
 from tests.sim.plants.planting import Plant, applied
-from tests.sim.plants.storage import bookie, ledger, managed, metadata
+from tests.sim.plants.storage import bookie, ledger, managed, metadata, repair
 
 _MISTAKES = {
     "ledger": (
@@ -36,6 +36,22 @@ _MISTAKES = {
         *(ledger.ensemble_change_at_the_wrong_entry, ledger.last_confirmed_too_high),
         ledger.set_without_compare,
         *(found.failed_member_sits_twice, found.collected_log_is_missed),
+    ),
+    "repair": (
+        repair.ledger_that_cannot_be_repaired_is_deleted,
+        *(repair.named_before_it_is_copied, repair.named_before_the_copy_is_durable),
+        *(repair.copy_ends_before_the_last_entry, repair.copy_begins_behind_the_first_entry),
+        repair.unreadable_entries_are_left_out,
+        repair.stripes_of_another_position_are_copied,
+        *(repair.mark_is_removed_without_a_second_look, repair.silence_counts_as_possession),
+        *(repair.bookies_away_are_not_asked_about, repair.only_the_first_segment_is_repaired),
+        *(repair.open_ledger_is_left_to_its_writer, repair.recovered_ledger_counts_as_whole),
+        repair.open_segment_is_repaired_without_recovery,
+        *(repair.members_are_set_without_compare, repair.copies_go_to_any_rack),
+        *(repair.lock_outlives_its_worker, repair.lock_of_a_failure_is_kept),
+        *(repair.worker_waits_for_the_watch_alone, repair.absence_begins_anew_at_each_look),
+        *(repair.copies_are_adds_of_a_writer, repair.mark_of_a_later_audit_is_removed),
+        repair.every_segment_may_begin_elsewhere,
     ),
     "managed": (
         managed.lost_race_for_the_list_taken_for_won,

@@ -1,0 +1,290 @@
+"""The workload of ``ledger`` on bookies that are lost for good, one after the other, while auto-recovery makes their
+copies again. In the end every entry of every ledger must be on its whole write set."""
+
+import random
+from dataclasses import dataclass
+
+from engine.ledger.client import LedgerClient
+from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, decode
+from engine.ledger.quorum import write_set
+from engine.metadata import paths
+from engine.metadata.records import BookieRacks
+from engine.repair import auditor, worker
+from engine.repair.checking import ends, lacks
+from engine.wire.availability import merged
+from tests.sim.kit.cluster import BOOKIE_PORT, EPOCH_MS, Machine
+from tests.sim.kit.damage import _swap_disk
+from tests.sim.kit.nemesis import Nemesis
+from tests.sim.kit.scenario import Run
+from tests.sim.ledgers import history as h
+from tests.sim.ledgers.hosts import Habits, marker
+from tests.sim.ledgers.workload import Ledgers, LedgerWorkload
+
+LOSE_BOOKIE = "lose_bookie"
+WHOLE_S = 60.0
+"""Bound within which all copies are there again after the last fault (simulated seconds)."""
+BOOKIES_MAX = 14
+RACKS = 2
+SETTLED_MS = 3000
+RECENT_S = 12.0
+"""Time after a loss in which the lost bookie may still be registered, and so be taken for one that serves."""
+LOOKED_AT = 8
+"""Entries of a copied segment whose durability is checked at the moment that metadata names the copy."""
+
+
+def _rack(bookie: str) -> int:
+    return int(bookie.partition(":")[0].rpartition("-")[2]) % RACKS
+
+
+@dataclass(frozen=True)
+class Repairing(Ledgers):
+    """``racks``: the bookies are in two racks, and every write set must touch both."""
+
+    racks: bool = False
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> "Repairing":
+        return cls(
+            hosts=2,
+            habits=Habits(
+                hands=rng.choice((1, 2)),
+                run_entries=rng.choice((1, 4, 12)),
+                entry_bytes=rng.choice((80, 400, 3000)),
+            ),
+            racks=rng.random() < 0.5,
+        )
+
+    def setup(self, run: Run) -> "RepairWorkload":
+        return RepairWorkload(run, self)
+
+
+class RepairWorkload(LedgerWorkload):
+    def __init__(self, run: Run, plan: Repairing) -> None:
+        super().__init__(run, plan)
+        self.record.history.repaired = True
+        self._racks = plan.racks
+        self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE}
+        self._versions: dict[int, LedgerMetadata] = {}
+        self._writers: dict[int, str] = {}
+        self._gone_at = -1e9
+        cluster = run.cluster
+        run.faults[LOSE_BOOKIE] = self._lose_bookie
+        run.limits += [(auditor, "LOOK_S", 2.0), (worker, "HOPELESS", 10**6)]
+        if plan.racks:
+            racks = {
+                f"{name}:{BOOKIE_PORT}": {"rack": f"/region/rack-{_rack(name)}"}
+                for name in (f"bookie-{i}" for i in range(1, BOOKIES_MAX + 9))
+            }
+            cluster.tree.create(
+                paths.BOOKIE_RACKS, BookieRacks({"default": racks}).encode(), 0, False, 0
+            )
+        cluster.tree.taps.append(self._stored)
+
+    # -- faults
+
+    def _lose_bookie(self, n: Nemesis) -> None:
+        """Lose a bookie with its disk for good, when everything is whole; another one joins, at once or later."""
+        cluster = self.run.cluster
+        machine = n.machine("bookie")
+        if machine is None or not self._budget() or len(cluster.machines) > BOOKIES_MAX:
+            return
+        cluster.kill(machine, power=True)
+        machine.retired = True
+        cluster.loop.call_soon(_swap_disk, machine)
+        self._gone_at = cluster.loop.now
+        cluster.count("bookies lost for good")
+        n.later(n.rng.choice((0.1, 3.0)), lambda: (cluster.add_bookie(), None)[1])
+
+    def _budget(self) -> bool:
+        """Return whether one more bookie may be lost: all copies are there, and all bookies."""
+        cluster = self.run.cluster
+        up = all(m.ready and m.node and not m.node.paused for m in cluster.bookies)
+        # New ledgers are placed on a lost bookie while its session lasts.
+        listed = [
+            f"bookie-{i}:{BOOKIE_PORT}"
+            for i in range(1, BOOKIES_MAX + 9)
+            if self._is_gone(f"bookie-{i}")
+        ]
+        return (
+            up
+            and not any(cluster.tree.exists(paths.available_bookie(b)) for b in listed)
+            and not self._missing()
+        )
+
+    # -- the truth
+
+    def _held(self, name: str, ledger: int) -> list[tuple[int, int]] | None:
+        """Return the entries that a bookie has; None while it is down."""
+        machine = self.run.cluster.machines.get(name.partition(":")[0])
+        if machine is None or machine.retired:
+            return []
+        serving = machine.bookie._serving if machine.bookie is not None else None
+        if serving is None or not machine.ready:
+            return None
+        storage = serving.storage
+        return merged(
+            [
+                *storage.ledgers.cache.ranges(ledger),
+                *((f, f + p.entries - 1) for f, p in storage.entries.blocks(ledger)),
+            ]
+        )
+
+    def _stored_ledgers(self) -> dict[int, LedgerMetadata]:
+        listed = {}
+        for ledger in self.record.born:
+            stat = self.run.cluster.tree.exists(paths.ledger(ledger))
+            if stat is not None and ledger not in self.record.deleted:
+                listed[ledger] = decode(self.run.cluster.tree.get(paths.ledger(ledger))[0])
+        return listed
+
+    def _lacking(self, ledger: int, metadata: LedgerMetadata) -> list[str]:
+        """Return what lacks in the settled segments of a ledger; bookies that are down are not looked at."""
+        lacking = []
+        for (first, last), segment in zip(ends(metadata), metadata.segments, strict=False):
+            for position, bookie in enumerate(segment.bookies):
+                ranges = self._held(bookie, ledger)
+                gone = ranges == [] and self._is_gone(bookie)
+                if gone or (
+                    ranges is not None
+                    and last >= first
+                    and lacks(
+                        ranges, first, last, position, metadata.ensemble_size, metadata.write_quorum
+                    )
+                ):
+                    lacking.append(f"ledger {ledger} from {first} to {last} at {bookie}")
+        return lacking
+
+    def _is_gone(self, bookie: str) -> bool:
+        machine = self.run.cluster.machines.get(bookie.partition(":")[0])
+        return machine is None or machine.retired
+
+    def _missing(self) -> list[str]:
+        """Return the copies that are not there."""
+        missing = []
+        for ledger, metadata in self._stored_ledgers().items():
+            missing += self._lacking(ledger, metadata)
+            if metadata.state is not LedgerState.CLOSED:
+                missing += [
+                    f"open ledger {ledger} at {bookie}"
+                    for bookie in metadata.segments[-1].bookies
+                    if self._is_gone(bookie)
+                ]
+        return missing
+
+    def _marks(self) -> list[str]:
+        """Return the marks that are stored now."""
+        listed, parents = [], [paths.MARKED_LEDGERS]
+        tree = self.run.cluster.tree
+        while parents:
+            path = parents.pop()
+            names = tree.children(path) if tree.exists(path) else []
+            listed += [name for name in names if name.startswith("urL")]
+            parents += [f"{path}/{name}" for name in names if not name.startswith("urL")]
+        return listed
+
+    # -- what is seen as it happens
+
+    def _stored(self, path: str, value: bytes | None, conditional: bool) -> None:
+        ledger = paths.ledger_id(path)
+        if ledger is not None:
+            before = self._versions.pop(ledger, None)
+            if value is not None:
+                self._versions[ledger] = after = decode(value)
+                if before is not None:
+                    self._members_changed(ledger, before, after)
+            elif ledger not in self.record.deleted:
+                self.record.anomaly(f"I45 ledger {ledger} was deleted, and nobody asked for it")
+        elif value is None and path.startswith(paths.MARKED_LEDGERS) and "/urL" in path:
+            self._unmarked(int(path.rpartition("urL")[2]))
+
+    def _members_changed(self, ledger: int, before: LedgerMetadata, after: LedgerMetadata) -> None:
+        """Check that a repair names a bookie only when it holds the copies durably, and as placement asks."""
+        settled = {segment.first: segment for segment in before.segments}
+        if before.state is not LedgerState.CLOSED:
+            settled.pop(before.segments[-1].first)
+        spans, size = dict(ends(before)), after.ensemble_size
+        for segment in after.segments:
+            old = settled.get(segment.first)
+            if old is None or old.bookies == segment.bookies:
+                continue
+            self.run.cluster.count("segments repaired")
+            for position, bookie in enumerate(segment.bookies):
+                if old.bookies[position] != bookie:
+                    span = (segment.first, spans[segment.first])
+                    self._copy_named(ledger, after, span, position, bookie)
+            # For a ledger that is not closed, some bookies are not chosen.
+            settles = before.state is LedgerState.CLOSED
+            if self._racks and self._calm and settles and size == after.write_quorum:
+                self._look_at_racks(ledger, segment.bookies)
+
+    def _copy_named(
+        self,
+        ledger: int,
+        metadata: LedgerMetadata,
+        span: tuple[int, int],
+        position: int,
+        bookie: str,
+    ) -> None:
+        first, last = span
+        size, quorum = metadata.ensemble_size, metadata.write_quorum
+        entries = [e for e in range(first, last + 1) if position in write_set(e, size, quorum)]
+        step = max(len(entries) // LOOKED_AT, 1)
+        writer = self._writer(ledger)
+        machine = self.run.cluster.machines[bookie.partition(":")[0]]
+        for entry in {*entries[::step], *entries[-1:]}:
+            if writer and not machine.disk.holds_durably(marker(ledger, entry, writer)):
+                self.record.anomaly(
+                    f"I33 ledger {ledger}: {bookie} was named for entry {entry} before it held it"
+                )
+                return
+
+    def _writer(self, ledger: int) -> str:
+        if ledger not in self._writers:
+            for event in self.record.history.events:
+                if isinstance(event, h.Created):
+                    self._writers[event.ledger] = event.who
+        return self._writers.get(ledger, "")
+
+    def _look_at_racks(self, ledger: int, bookies: tuple[str, ...]) -> None:
+        """Check that copies on all members of an ensemble are in both racks, if a bookie of each is known for long."""
+        tree, now_ms = self.run.cluster.tree, EPOCH_MS + int(self.run.loop.now * 1000)
+        known = []
+        for machine in self.run.cluster.bookies:
+            stat = tree.exists(paths.available_bookie(f"{machine.name}:{BOOKIE_PORT}"))
+            if stat is not None and stat.ctime_ms < now_ms - SETTLED_MS:
+                known.append(machine.name)
+        racks = {_rack(name) for name in known}
+        if len({_rack(bookie) for bookie in bookies}) < len(racks):
+            self.record.anomaly(f"I46 ledger {ledger}: {bookies} are in one rack")
+
+    def _unmarked(self, ledger: int) -> None:
+        """Check that a ledger is whole when its mark is removed."""
+        self.run.cluster.count("marks removed")
+        now = self.run.cluster.loop.now
+        stat = self.run.cluster.tree.exists(paths.ledger(ledger))
+        if stat is None or ledger in self.record.deleted or now - self._gone_at < RECENT_S:
+            return
+        metadata = decode(self.run.cluster.tree.get(paths.ledger(ledger))[0])
+        lacking = self._lacking(ledger, metadata)
+        if lacking:
+            self.record.anomaly(f"I35 the mark was removed, but this lacks: {lacking[0]}")
+
+    # -- the end
+
+    async def quiet(self) -> None:
+        await self.hosts.quiet()
+        await self.hosts.audit(self._settle_all)
+        whole = await self.run.reach(
+            "repair every ledger",
+            lambda: not self._missing() and not self._marks(),
+            WHOLE_S,
+            lambda: [*self._missing()[:5], f"marks {self._marks()[:5]}"],
+        )
+        if whole:
+            await self.hosts.audit(self._audit)
+
+    async def _settle_all(self, machine: Machine, client: LedgerClient) -> None:
+        host = self._make(machine, client)
+        for ledger in list(self.record.born):
+            if ledger not in self.record.deleted:
+                await self._settle(host, ledger)
