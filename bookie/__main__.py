@@ -1,4 +1,5 @@
-"""``python -m bookie``: one bookie as a process.
+"""``python -m bookie``: one bookie as a process, with auto-recovery beside it; ``python -m bookie autorecovery``:
+auto-recovery alone.
 
 Stops cleanly on SIGTERM and SIGINT. Exit status 1 after a failure, 78 (EX_CONFIG) for invalid settings.
 """
@@ -14,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bookie.repairing import Repairing
 from bookie.server import Bookie
 from bookie.settings import PROGRAM, ProcessSettings
 from bookie.storage.logs.log_files import FULL_ERRORS
@@ -82,41 +84,89 @@ async def serve(settings: ProcessSettings) -> int:
         access=metadata.access,
         session_timeout_s=settings.bookie.zk_timeout_s,
     )
+    clock, entropy, network = SystemClock(), RandomEntropy(), LoopNetwork()
     bookie = Bookie(
         settings.bookie,
-        clock=SystemClock(),
-        entropy=RandomEntropy(),
-        network=LoopNetwork(),
+        clock=clock,
+        entropy=entropy,
+        network=network,
         store=store,
         disk=SystemIndexDisk(),
         lanes=lambda name: ThreadLane(f"bookie-{name}"),
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, bookie.request_stop)
+    repairing: Repairing | None = None
     try:
         await bookie.start()
+        if settings.repair.auto_recovery_daemon_enabled:
+            repairing = Repairing(
+                settings,
+                bookie.bookie_id,
+                store=store,
+                network=network,
+                clock=clock,
+                entropy=entropy,
+            )
+            repairing.join(bookie)
+            repairing.start()
         shorten_collections()
         notices.ready()
         await bookie.over.wait()
     finally:
         notices.stopping()
+        if repairing is not None:
+            await repairing.stop()
         await bookie.stop()
         await store.close()
     return 1 if bookie.failed is not None else 0
 
 
+async def serve_recovery(settings: ProcessSettings) -> int:
+    """Run auto-recovery alone until a signal and return the exit status."""
+    store = await connect(
+        settings.metadata.stores.of_bookies,
+        access=settings.metadata.access,
+        session_timeout_s=settings.bookie.zk_timeout_s,
+    )
+    over = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, over.set)
+    host = settings.bookie.bookie_id or os.uname().nodename
+    repairing = Repairing(
+        settings,
+        f"{host}-autorecovery",
+        store=store,
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+    )
+    try:
+        await repairing.listen()
+        repairing.start()
+        notices.ready()
+        await over.wait()
+    finally:
+        notices.stopping()
+        await repairing.stop()
+        await store.close()
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    alone = given[:1] == ["autorecovery"]
+    arguments = parse_arguments(given[1:] if alone else given)
     logs.keep_private()
     logs.configure()
     raise_socket_limit()
     roots: list[str] = []
     try:
         settings = load_settings(arguments, os.environ, Path.cwd())
-        roots = [settings.bookie.journal_root, *settings.bookie.ledger_roots]
+        roots = [] if alone else [settings.bookie.journal_root, *settings.bookie.ledger_roots]
         logs.configure(settings.log)
         with asyncio.Runner(loop_factory=EventLoop) as runner:
-            return runner.run(serve(settings))
+            return runner.run(serve_recovery(settings) if alone else serve(settings))
     except SettingsError as error:
         log.critical("cannot start: %s", error)
         return os.EX_CONFIG  # a restart will not help

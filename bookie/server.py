@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -24,7 +24,7 @@ from engine.base.disk.index_disk import IndexDisk
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore
-from engine.net.http import HttpServer, Response, metrics_page, pages, ready_page
+from engine.net.http import HttpServer, Request, Response, metrics_page, pages, ready_page
 from engine.net.listener import Listener
 from engine.net.network import Network
 from engine.net.tls import ServerFiles
@@ -34,8 +34,11 @@ log = logging.getLogger(__name__)
 CLOSE_DEADLINE_S = 10.0
 STATUS_CONNECTIONS_MAX = 64
 STATUS_CONNECTIONS_PER_ADDRESS_MAX = 32
+STATUS_BODY_BYTES_MAX = 4096
 REASON_MAX = 500
 """Characters of a reason on the status page."""
+
+MorePages = Callable[[Request], Awaitable[Response | None]]
 
 
 class Bookie:
@@ -83,19 +86,24 @@ class Bookie:
         self._registry = CollectorRegistry()
         self._registry.register(self.metrics)
         ProcessCollector(registry=self._registry)
+        self.more_pages: MorePages | None = None
+        """Answers requests of the status port that are not the bookie's own; None for a page that it has not."""
+        self.more_metrics: Callable[[], Iterator[str]] = lambda: iter(())
+        """Yields further families of metrics."""
+        self._own_pages = pages(
+            {
+                "/metrics": metrics_page(self._metrics_page),
+                "/ready": ready_page(self.why_not_ready),
+                "/live": ready_page(lambda: None),
+                "/api/v1/bookie/info": self._space_page,
+            }
+        )
         self._status = HttpServer(
             network,
-            pages(
-                {
-                    "/metrics": metrics_page(self._metrics_page),
-                    "/ready": ready_page(self.why_not_ready),
-                    "/live": ready_page(lambda: None),
-                    "/api/v1/bookie/info": self._space_page,
-                }
-            ),
+            self._answer,
             connections_max=STATUS_CONNECTIONS_MAX,
             per_address_max=STATUS_CONNECTIONS_PER_ADDRESS_MAX,
-            body_bytes_max=0,
+            body_bytes_max=STATUS_BODY_BYTES_MAX,
         )
         self._serving: Serving | None = None
         self._presence: Presence | None = None
@@ -258,6 +266,10 @@ class Bookie:
             connection.abort()
         self.over.set()
 
+    async def _answer(self, request: Request) -> Response:
+        response = None if self.more_pages is None else await self.more_pages(request)
+        return await self._own_pages(request) if response is None else response
+
     async def _space_page(self) -> Response:
         """Return BookKeeper's page about ledger disk space, in bytes at the last check.
 
@@ -282,7 +294,7 @@ class Bookie:
     async def _metrics_page(self) -> AsyncIterator[bytes]:
         yield generate_latest(self._registry)
         aliases = bookkeeper_families(self.metrics, ledger_dirs=len(self.settings.ledger_roots))
-        yield "".join(aliases).encode()
+        yield "".join([*aliases, *self.more_metrics()]).encode()
 
 
 def _tls(settings: BookieSettings) -> ssl.SSLContext | None:

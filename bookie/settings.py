@@ -18,8 +18,10 @@ from engine.base.settings import (
     size,
     text,
 )
+from engine.ledger.settings import LedgerSettings
 from engine.metadata.settings import MetadataSettings
 from engine.net.tls import ROLES_FACTORY, TLS_FACTORY
+from engine.repair.settings import RepairSettings
 
 MIB = 1 << 20
 
@@ -371,6 +373,8 @@ class ProcessSettings:
     bookie: BookieSettings = field(metadata=PRIVATE)
     metadata: MetadataSettings
     log: LogSettings
+    ledger: LedgerSettings
+    repair: RepairSettings
     reach: ReachSettings = field(default_factory=ReachSettings)
 
     def __post_init__(self) -> None:

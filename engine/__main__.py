@@ -9,6 +9,7 @@ COMMANDS = (
     *("initialize-transaction-coordinator-metadata", "delete-cluster-metadata"),
 )
 KEY_COMMANDS = ("tokens", "certificates")
+BOOKIE_COMMANDS = ("bookies",)
 
 
 def main(arguments: list[str]) -> int:
@@ -37,6 +38,10 @@ def main(arguments: list[str]) -> int:
         from engine.programs.commands.token_commands import main as tokens
 
         return tokens(arguments[1:])
+    if arguments[:1] == ["bookies"]:
+        from engine.programs.commands.bookies import main as bookies
+
+        return bookies(arguments[1:])
     if arguments[:1] == ["certificates"]:
         from engine.programs.commands.certificates import main as certificates
 
@@ -45,7 +50,7 @@ def main(arguments: list[str]) -> int:
         from engine.programs.commands import cluster_metadata
 
         return cluster_metadata.COMMANDS[arguments[0]](arguments[1:])
-    names = f"programs: {', '.join(PROGRAMS)}; commands: {', '.join((*COMMANDS, *KEY_COMMANDS))}"
+    names = f"programs: {', '.join(PROGRAMS)}; commands: {', '.join((*COMMANDS, *KEY_COMMANDS, *BOOKIE_COMMANDS))}"
     print(f"usage: python -m engine <program>; {names}", file=sys.stderr)
     return 2
 

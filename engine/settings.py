@@ -139,9 +139,16 @@ ELSEWHERE = frozenset(
         *("broker_http_tls_port", "broker_tls_port", "https_port"),
         *("proxy_port", "proxy_tls_port", "proxy_http_port"),
         *("redis_port", "spark_port"),
+        *("auto_recovery_daemon_enabled", "http_server_changes_enabled"),
+        *("lost_bookie_recovery_delay", "auditor_ledgers_per_second"),
+        *("auditor_periodic_bookie_check_interval", "auditor_periodic_check_interval"),
+        "auditor_periodic_placement_policy_check_interval",
+        *("auditor_replicas_check_interval", "open_ledger_rereplication_grace_period_s"),
+        *("lock_release_of_failed_ledger_grace_period_s", "rw_rereplicate_backoff_s"),
+        *("rereplication_batch_bytes", "replication_rate_by_bytes"),
     }
 )
-"""Settings at the top of the file that only the gateway and the supervisor read."""
+"""Settings at the top of the file that only the gateway, the supervisor and auto-recovery read."""
 
 PROGRAM = Program("broker", Settings, ELSEWHERE)
 

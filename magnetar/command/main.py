@@ -39,6 +39,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "bench": CommandEntry("cluster.bench", "Measure rates and latencies of a cluster."),
     "broker": CommandEntry("programs", "Run a broker.", "broker"),
     "bookie": CommandEntry("programs", "Run a bookie.", "bookie"),
+    "bookies": CommandEntry("programs", "Repair and decommission bookies.", "bookies"),
     "metadata": CommandEntry("programs", "Run a metadata server, or copy a store.", "metadata"),
     "gateway": CommandEntry(
         "programs", "Run a gateway: console, REST and WebSocket endpoints.", "gateway"

@@ -156,6 +156,11 @@ tokens = program(
     "Make keys and tokens, and check tokens. `--help` lists the options.",
     _engine("tokens"),
 )
+bookies = program(
+    "bookies",
+    "Examine and change auto-recovery, decommission bookies. `--help` lists the commands.",
+    _engine("bookies"),
+)
 manage = program(
     "manage",
     "Run a command of the gateway's Django, such as `audit_verify`. `manage help` lists them.",

@@ -1,0 +1,101 @@
+"""Auto-recovery beside a bookie, in its process, or in a process of its own: ``python -m bookie autorecovery``."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+from bookie.server import STATUS_BODY_BYTES_MAX, STATUS_CONNECTIONS_MAX, Bookie
+from bookie.settings import ProcessSettings
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.tasks import TaskScope
+from engine.metadata.store import MetadataStore
+from engine.net.http import HttpServer, Request, Response, metrics_page, pages, ready_page
+from engine.net.network import Network
+from engine.repair.auto_recovery import AutoRecovery
+from engine.repair.recovery_pages import AutoRecoveryPages
+
+log = logging.getLogger(__name__)
+
+SILENT_S = 600.0
+"""A worker that has not looked for marked ledgers for this long is reported as not ready."""
+
+
+class Repairing:
+    """Auto-recovery with its pages. ``identity`` names the process in votes and locks."""
+
+    def __init__(
+        self,
+        settings: ProcessSettings,
+        identity: str,
+        *,
+        store: MetadataStore,
+        network: Network,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._settings = settings
+        self._network = network
+        self.recovery = AutoRecovery(
+            settings.repair,
+            settings.ledger,
+            identity,
+            store=store,
+            network=network,
+            clock=clock,
+            entropy=entropy,
+        )
+        self._tasks = TaskScope("requests for repair")
+        self.pages = AutoRecoveryPages(
+            store,
+            self.recovery,
+            self._tasks.spawn,
+            changes=settings.repair.http_server_changes_enabled,
+        )
+        self._status: HttpServer | None = None
+
+    def join(self, bookie: Bookie) -> None:
+        """Serve pages and metrics on a bookie's status port."""
+        bookie.more_pages = self.pages.answer
+        bookie.more_metrics = self.recovery.families
+
+    def start(self) -> None:
+        self.recovery.start()
+
+    async def listen(self) -> None:
+        """Serve the pages on a status port of its own, if there is one. Raises OSError."""
+        bookie = self._settings.bookie
+        if bookie.http_server_port is None:
+            return
+        own = pages(
+            {
+                "/metrics": metrics_page(self._metrics),
+                "/ready": ready_page(self.why_not_ready),
+                "/live": ready_page(lambda: None),
+            }
+        )
+
+        async def answer(request: Request) -> Response:
+            return await self.pages.answer(request) or await own(request)
+
+        self._status = HttpServer(
+            self._network,
+            answer,
+            connections_max=STATUS_CONNECTIONS_MAX,
+            body_bytes_max=STATUS_BODY_BYTES_MAX,
+        )
+        await self._status.listen(bookie.listening_host, bookie.http_server_port)
+
+    def why_not_ready(self) -> str | None:
+        """Return why the worker does not work; None when it does."""
+        silent_s = asyncio.get_running_loop().time() - self.recovery.worker.looked_at
+        return f"the worker has not looked for {silent_s:.0f} s" if silent_s > SILENT_S else None
+
+    async def _metrics(self) -> AsyncIterator[bytes]:
+        yield "".join(self.recovery.families()).encode()
+
+    async def stop(self) -> None:
+        await self._tasks.close()
+        await self.recovery.stop()
+        if self._status is not None:
+            await self._status.close()

@@ -1,0 +1,253 @@
+"""``bookies``: look at and change auto-recovery and the bookies of a cluster, as the commands of the same names in
+BookKeeper's shell do."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from engine.base import log as logs
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
+from engine.base.loop import EventLoop
+from engine.base.settings import ProgramParser, SettingsError
+from engine.base.slices import Slice
+from engine.ledger.client import LedgerClient
+from engine.ledger.cluster.placement import Candidates
+from engine.metadata import paths
+from engine.metadata.connect import connect
+from engine.metadata.store import MetadataStore, NoNodeError
+from engine.net.network import LoopNetwork
+from engine.programs.commands.cluster_metadata import PROGRAM, CommandSettings
+from engine.repair.auto_recovery import AutoRecovery
+from engine.repair.bookie_changes import decommission, held_by, is_registered, recover_bookies
+from engine.repair.election import auditor
+from engine.repair.settings import RepairSettings
+
+SESSION_S = 30.0
+SANITY_ENTRIES = 10
+SANITY_S = 30.0
+
+
+class BookieTool:
+    """The means of a command."""
+
+    def __init__(self, store: MetadataStore, settings: CommandSettings) -> None:
+        self.store = store
+        self.settings = settings
+        self.recovery = AutoRecovery(
+            RepairSettings(),
+            settings.ledger,
+            f"{os.uname().nodename}-command",
+            store=store,
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+        )
+
+    async def close(self) -> None:
+        await self.recovery.client.close()
+
+
+Command = Callable[[BookieTool, argparse.Namespace], Awaitable[int]]
+
+
+async def who_is_auditor(tool: BookieTool, given: argparse.Namespace) -> int:
+    elected = await auditor(tool.store)
+    print("No auditor elected" if elected is None else f"Auditor: {elected}")
+    return int(elected is None)
+
+
+async def trigger_audit(tool: BookieTool, given: argparse.Namespace) -> int:
+    await tool.recovery.records.trigger_audit()
+    print("The auditor was asked for an audit")
+    return 0
+
+
+async def delay(tool: BookieTool, given: argparse.Namespace) -> int:
+    records = tool.recovery.records
+    if given.set is not None:
+        await records.set_delay(given.set)
+    print(f"lostBookieRecoveryDelay: {await records.delay_s():.0f} s")
+    return 0
+
+
+async def switch(tool: BookieTool, given: argparse.Namespace) -> int:
+    records = tool.recovery.records
+    if given.enable or given.disable:
+        await records.enable(given.enable)
+    print(f"auto-recovery is {'enabled' if await records.enabled() else 'disabled'}")
+    return 0
+
+
+async def list_marked(tool: BookieTool, given: argparse.Namespace) -> int:
+    records, count = tool.recovery.records, 0
+    async for ledger_id in records.marked():
+        mark = await records.read(ledger_id)
+        bookies = () if mark is None else mark.bookies
+        if given.missing_replica and given.missing_replica not in bookies:
+            continue
+        worker = await records.worker(ledger_id)
+        print(f"{ledger_id} lost={','.join(bookies)}{f' repaired-by={worker}' if worker else ''}")
+        count += 1
+    print(f"{count} ledgers are marked", file=sys.stderr)
+    return 0
+
+
+async def decommission_bookie(tool: BookieTool, given: argparse.Namespace) -> int:
+    held = await held_by(tool.store, given.bookie)
+    print(f"{given.bookie} holds {held.ledgers} ledgers, {held.open} open, about {held.size} bytes")
+    if given.preview:
+        return 0
+    await decommission(
+        tool.store,
+        tool.recovery.records,
+        given.bookie,
+        timeout_s=given.timeout,
+        delete_cookie=not given.keep_cookie,
+        progress=lambda left, first: print(f"{left} of {first} ledgers left", flush=True),
+    )
+    print(f"{given.bookie} is decommissioned")
+    return 0
+
+
+async def recover(tool: BookieTool, given: argparse.Namespace) -> int:
+    done = await recover_bookies(
+        tool.store,
+        tool.recovery.repair,
+        given.bookies,
+        ledger=given.ledger,
+        skip_open=given.skip_open_ledgers,
+        dry_run=given.dry_run,
+    )
+    for ledger_id, reason in done.failed.items():
+        print(f"{ledger_id} failed: {reason}", file=sys.stderr)
+    verb = "would be copied" if given.dry_run else "copied"
+    print(f"{len(done.copied)} ledgers {verb}, {len(done.failed)} failed")
+    return int(bool(done.failed))
+
+
+class _OneBookie:
+    """The placement of a ledger on a named bookie."""
+
+    def __init__(self, bookie: str) -> None:
+        self._bookie = bookie
+
+    def ensemble(self, size: int, write_quorum: int, candidates: Candidates) -> list[str]:
+        return [self._bookie]
+
+    def replacements(
+        self,
+        positions: Sequence[int],
+        ensemble: Sequence[str],
+        write_quorum: int,
+        candidates: Candidates,
+    ) -> dict[int, str]:
+        return {}
+
+
+async def sanity(tool: BookieTool, given: argparse.Namespace) -> int:
+    """Write a ledger to one bookie, read it, delete it."""
+    if not await is_registered(tool.store, given.bookie):
+        raise NoNodeError(f"{paths.available_bookie(given.bookie)}: the bookie is not registered")
+    client = LedgerClient(
+        store=tool.store,
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        settings=tool.settings.ledger,
+        placement=_OneBookie(given.bookie),
+    )
+    payload = b"sanity"
+    try:
+        async with asyncio.timeout(SANITY_S):
+            writer = await client.create(1, 1, 1)
+            try:
+                spans = [n for i in range(SANITY_ENTRIES) for n in (6 * i, 6 * i + 6)]
+                writer.append(Slice(payload * SANITY_ENTRIES, spans, 6 * SANITY_ENTRIES))
+                await writer.close()
+                reader = await client.open(writer.ledger_id, recover=False)
+                read = await reader.read(0, SANITY_ENTRIES - 1, 1 << 20)
+            finally:
+                await client.delete(writer.ledger_id)
+    finally:
+        await client.close()
+    intact = [run.entry(i) for run in read for i in range(run.count)] == [payload] * SANITY_ENTRIES
+    print("Bookie sanity test succeeded" if intact else "Bookie sanity test failed")
+    return int(not intact)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = ProgramParser(prog="magnetar bookies", description=__doc__)
+    verbs = made.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+
+    def verb(name: str, work: Command, text: str) -> argparse.ArgumentParser:
+        command = verbs.add_parser(name, help=text, description=text)
+        command.set_defaults(work=work)
+        return command
+
+    verb("whoisauditor", who_is_auditor, "print the auditor's id")
+    verb("triggeraudit", trigger_audit, "ask the auditor for an audit at once")
+    command = verb(
+        "lostbookierecoverydelay", delay, "print or set how long a lost bookie is waited for"
+    )
+    command.add_argument("--set", type=int, metavar="SECONDS")
+    command = verb("autorecovery", switch, "print or set whether ledgers are repaired")
+    either = command.add_mutually_exclusive_group()
+    either.add_argument("--enable", action="store_true")
+    either.add_argument("--disable", action="store_true")
+    command = verb("listunderreplicated", list_marked, "list the marked ledgers")
+    command.add_argument(
+        "--missing-replica", metavar="BOOKIE", help="only those that lack this one"
+    )
+    command = verb(
+        "decommission", decommission_bookie, "copy what a stopped bookie held, then forget it"
+    )
+    command.add_argument("bookie")
+    command.add_argument("--preview", action="store_true", help="only count what it holds")
+    command.add_argument("--timeout", type=float, default=86400.0, metavar="SECONDS")
+    command.add_argument("--keep-cookie", action="store_true")
+    command = verb("recover", recover, "copy what bookies hold, in this process")
+    command.add_argument("bookies", nargs="+", metavar="BOOKIE")
+    command.add_argument("--ledger", type=int, metavar="ID")
+    command.add_argument("--skip-open-ledgers", action="store_true")
+    command.add_argument("--dry-run", action="store_true")
+    command = verb("bookiesanity", sanity, "write some entries to a bookie and read them")
+    command.add_argument("bookie")
+    return made
+
+
+async def _run(settings: CommandSettings, given: argparse.Namespace) -> int:
+    metadata = settings.metadata
+    store = await connect(
+        metadata.stores.of_bookies, access=metadata.access, session_timeout_s=SESSION_S
+    )
+    try:
+        tool = BookieTool(store, settings)
+        try:
+            status: int = await given.work(tool, given)
+            return status
+        finally:
+            await tool.close()
+    finally:
+        await store.close()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command and return its exit status: 1 after a failure, 2 for wrong usage, 78 for wrong settings."""
+    given = parser().parse_args(argv)
+    logs.keep_private()
+    try:
+        settings = PROGRAM.load(os.environ, Path.cwd())
+        logs.configure(settings.log)
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
+            return runner.run(_run(settings, given))
+    except SettingsError as error:
+        print(f"bookies: {error}", file=sys.stderr)
+        return os.EX_CONFIG
+    except (MagnetarError, OSError, TimeoutError) as error:
+        print(f"bookies: {error or type(error).__name__}", file=sys.stderr)
+        return 1
