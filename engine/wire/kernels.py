@@ -60,6 +60,7 @@ __all__ = [
     "build_sends",
     "entry_stamp",
     "following",
+    "following_places",
     "head_sequences",
     "messages_in",
     "metadata_span",
@@ -180,26 +181,44 @@ def following(heads: list[bytes]) -> tuple[int, int] | None:
     first, highest = _sequences(heads[0])
     if len(heads) == 1:
         return first, max(first, highest)
-    start, sequence, count = 0, first, len(heads)
+    return (first, first + len(heads) - 1) if _follow(heads, 0) else None
+
+
+def following_places(heads: list[bytes]) -> tuple[int, int, int] | None:
+    """Return (sequence id, first, last highest one) of heads with one sequence id whose highest ones follow without a
+    gap, else None; None as well when that is not quickly visible. A replicator's heads name ledger and entry so."""
+    sequence, first = _sequences(heads[0])
+    return (sequence, first, first + len(heads) - 1) if _follow(heads, 1) else None
+
+
+def _follow(heads: list[bytes], field: int) -> bool:
+    """Return whether the sequence ids (``field`` 0) or the highest ones (1) visibly follow one another, and all other
+    bytes are the same. The highest ones are present."""
+    ids = _sequences(heads[0])
+    start, sequence, count = 0, ids[field], len(heads)
     while start < count:
         # Ids that share all but their lowest seven bits differ in one byte, at the same place.
         stop = min(count, start + 128 - (sequence & 127))
         head = heads[start]
         size, n = len(head), stop - start
         at = read_varint(head, 1, size)[1] + 1
+        if field:
+            at = read_varint(head, at, size)[1] + 1
         rows = b"".join(heads[start:stop])
         low = sequence & 127
         column = _LOW7 if sequence < 128 else _LOW7_CONTINUED
         if len(rows) != size * n or rows[at::size] != column[low : low + n]:
-            return None
+            return False
         for i in range(size):
             if i != at and rows[i::size] != head[i : i + 1] * n:
-                return None
+                return False
         start = stop
         sequence += n
-        if start < count and _sequences(heads[start])[0] != sequence:
-            return None
-    return first, sequence - 1
+        if start < count:
+            following_ids = _sequences(heads[start])
+            if following_ids[field] != sequence or (field and following_ids[0] != ids[0]):
+                return False
+    return True
 
 
 # For a sequence id of n bytes: its continuation bits, and their required values (set in all bytes but the last).

@@ -25,6 +25,17 @@ def varint(n: int) -> bytes:
     return out + SHORT14[n]
 
 
+def consecutive(first: int, count: int) -> list[bytes] | tuple[bytes, ...]:
+    """Return the varints of ``count`` numbers that follow one another, from ``first`` >= 0 on."""
+    low, high = first & 16383, first >> 14
+    if low + count > 16384:
+        return [varint(n) for n in range(first, first + count)]
+    if not high:
+        return SHORT14[low : low + count]
+    behind = varint(high)
+    return [number + behind for number in LOW14[low : low + count]]
+
+
 def read_varint(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
     """Return (value, position behind it); the position is -1 when the number is truncated by ``stop`` or longer than
     ten bytes.

@@ -175,14 +175,14 @@ def _special_of(run: Slice, wanted: int) -> dict[int, EntryFacts]:
         # One object for all of them. The clusters that such an entry may go to do not matter: it goes to none.
         special = dict.fromkeys(range(run.count), EntryFacts(replicated_from=readable(origin)))
         wanted &= ~ORIGIN
-    for i in _places_of(run, _TAGS_OF[wanted]) if wanted else ():
+    for i in places_of(run, _TAGS_OF[wanted]) if wanted else ():
         facts = _entry_facts(run, i)
         if facts != PLAIN:
             special[i] = facts
     return special
 
 
-def _places_of(run: Slice, tags: Sequence[bytes]) -> Collection[int]:
+def places_of(run: Slice, tags: Sequence[bytes]) -> Collection[int]:
     """Return the indexes of the entries in whose metadata the bytes of any of ``tags`` are."""
     buf, spans = run.buf, run.spans
     if run.size > _LARGE_ENTRY_BYTES * run.count:

@@ -47,7 +47,7 @@ from engine.wire.geo.source_positions import (
     replicator_name,
     source_position,
 )
-from engine.wire.kernels import following, head_sequences
+from engine.wire.kernels import following, following_places, head_sequences
 from engine.wire.varints import INT64_MAX
 
 log = logging.getLogger(__name__)
@@ -341,11 +341,9 @@ class Deduplication:
         if waiting is not None:
             waiting.append(publish)
             return False
-        if publish.producer.origin:
-            return self._judge(publish, name)
         # The common case, which needs one comparison: consecutive ids without chunks, all above the highest one.
-        ids = following(publish.heads)
-        if ids is not None and ids[0] > self._top(name) and not publish.chunk:
+        ids = _following(publish)
+        if ids is not None and ids[0] > self._top(name):
             self._count_pending(publish, name, ids[1])
             return True
         return self._judge(publish, name)
@@ -589,6 +587,15 @@ class Deduplication:
 def _size(names: Iterable[str]) -> int:
     """Return an upper bound of the bytes that ``names`` take in a snapshot."""
     return sum(len(name.encode()) + NAME_BYTES for name in names)
+
+
+def _following(publish: Publish) -> tuple[int, int] | None:
+    """Return the first and the last id of a run's entries if they visibly follow one another and can be judged
+    together, else None."""
+    if not publish.producer.origin:
+        return None if publish.chunk else following(publish.heads)
+    places = None if publish.marker else following_places(publish.heads)
+    return places and (place_of(*places[:2]), place_of(places[0], places[2]))
 
 
 def _ids(publish: Publish, start: int, stop: int) -> list[tuple[int, int]]:

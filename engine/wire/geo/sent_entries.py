@@ -9,9 +9,9 @@ from struct import Struct
 
 from engine.base.crc32c import crc32c
 from engine.base.slices import Slice
-from engine.wire.geo.source_positions import place_field
+from engine.wire.geo.source_positions import common_metadata_size, place_field
 from engine.wire.kernels import CHECKSUM_MAGIC, LARGE_ENTRY_BYTES, metadata_span
-from engine.wire.varints import LOW14, varint
+from engine.wire.varints import LOW14, consecutive, varint
 
 _HEAD = Struct(">IIHBB")
 """Front of a SEND: size of the frame and of the command, type, tag and size of its fields."""
@@ -19,6 +19,9 @@ _FRONT = Struct(">HI")
 _SIZE = Struct(">I")
 _PLAIN = Struct(">HII")
 """Front of an entry with a checksum and without broker metadata: magic, checksum, size of the metadata."""
+
+_ALIKE_MIN = 4
+"""Number of entries from which looking for their shape pays."""
 
 
 def sent_entry(run: Slice, i: int, origin: bytes, schema_version: bytes | None = None) -> bytes:
@@ -55,9 +58,13 @@ def sent_frames(
     The entries are those that ``sent_entry`` returns; ``versions``: schema versions by index. ``sequence``: sequence id
     of the first one. What entries of one shape have in common is computed once.
     """
+    producer = b"\x08" + varint(producer_id) + b"\x10"
+    if not versions:
+        alike = _alike_frames(run, indexes, origin, producer, sequence)
+        if alike is not None:
+            return alike
     buf, spans, first, counts = run.buf, run.spans, run.first, run.counts
     unpack, pack_front = _PLAIN.unpack_from, _FRONT.pack
-    producer = b"\x08" + varint(producer_id) + b"\x10"
     parts: list[bytes | memoryview] = []
     sizes: list[int] = []
     shape: tuple[int, ...] = ()
@@ -103,6 +110,48 @@ def sent_frames(
             parts += (prefix, number, behind_number, pack_front(magic, crc32c(body)), body)
         sizes.append(sent)
     return parts, sizes
+
+
+def _alike_frames(
+    run: Slice, indexes: range, origin: bytes, producer: bytes, sequence: int
+) -> tuple[list[bytes | memoryview], list[int]] | None:
+    """Return what ``sent_frames`` does for entries of one shape, most of which it computes once; None for others."""
+    count, start, stop = len(indexes), indexes.start, indexes.stop
+    if count < _ALIKE_MIN or indexes.step != 1 or run.ledger_id < 0:
+        return None
+    starts, stops = run.spans[2 * start : 2 * stop : 2], run.spans[2 * start + 1 : 2 * stop : 2]
+    buf, first, stored = run.buf, run.first + start, stops[0] - starts[0]
+    counts = (1,) if run.counts is None else run.counts[start:stop]
+    id_bytes, numbers = len(b"%d" % first), consecutive(sequence, count)
+    if (
+        stored >= LARGE_ENTRY_BYTES
+        or stops != [at + stored for at in starts]
+        or id_bytes != len(b"%d" % (first + count - 1))
+        or len(numbers[0]) != len(numbers[-1])
+        or counts.count(counts[0]) != len(counts)
+    ):
+        return None
+    size = common_metadata_size(run, start, stop)
+    if size is None:
+        return None
+    behind = _PLAIN.size + size
+    place = origin + place_field(run.ledger_id, id_bytes)
+    added = len(place) + id_bytes
+    whole, sent = _SIZE.pack(size + added), stored + added
+    bodies = [
+        b"".join((whole, buf[at + 10 : at + behind], place, b"%d" % entry, buf[at + behind : end]))
+        for at, end, entry in zip(starts, stops, range(first, first + count), strict=True)
+    ]
+    messages, pack = _messages_field(counts[0]), _FRONT.pack
+    head_bytes = len(producer) + len(numbers[0]) + len(messages)
+    prefix = _front_of_frame(head_bytes, sent) + producer
+    parts: list[bytes | memoryview] = [b""] * (2 * count)
+    parts[::2] = [
+        prefix + number + messages + pack(CHECKSUM_MAGIC, crc32c(body))
+        for number, body in zip(numbers, bodies, strict=True)
+    ]
+    parts[1::2] = bodies
+    return parts, [sent] * count
 
 
 def _messages_field(messages: int) -> bytes:

@@ -5,6 +5,7 @@ and the position there in their metadata.
 """
 
 import re
+from operator import sub
 from struct import Struct
 
 from engine.base.ids import Position
@@ -12,7 +13,7 @@ from engine.base.slices import Slice
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import CHECKSUM_MAGIC, SendRun, head_sequences, metadata_span, tagged
-from engine.wire.varints import INT64_MAX, UINT64_MAX, varint
+from engine.wire.varints import INT64_MAX, UINT64_MAX, consecutive, varint
 
 REPLICATOR = "pulsar.repl."
 """Prefix of the names of replicators, in front of the cluster that they read."""
@@ -63,6 +64,44 @@ def place_field(ledger_id: int, digits: int) -> bytes:
     return b"\x22" + varint(len(pair) + digits) + pair
 
 
+def common_metadata_size(run: Slice, start: int, stop: int) -> int | None:
+    """Return the size of the metadata of entries ``start`` to ``stop`` if it is one, and each has a checksum and no
+    metadata of a broker before it; else None."""
+    buf, starts, stops = (
+        run.buf,
+        run.spans[2 * start : 2 * stop : 2],
+        run.spans[2 * start + 1 : 2 * stop : 2],
+    )
+    front = buf[starts[0] : starts[0] + _PLAIN.size]
+    fronts = b"".join([buf[at : at + _PLAIN.size] for at in starts])
+    if len(fronts) != _PLAIN.size * len(starts):
+        return None
+    # The checksum, at 2 to 6, is each entry's own.
+    for i in (0, 1, 6, 7, 8, 9):
+        if fronts[i :: _PLAIN.size] != front[i : i + 1] * len(starts):
+            return None
+    magic, _, size = _PLAIN.unpack(front)
+    is_whole = min(map(sub, stops, starts)) >= _PLAIN.size + size
+    return size if magic == CHECKSUM_MAGIC and is_whole else None
+
+
+def _follow(run: Slice, front: bytes, entry_id: int) -> bool:
+    """Return whether the metadata of all entries of a run ends with ``front`` and the entry ids from this one on, found
+    without a look at each; False also where that is not certain."""
+    digits = len(b"%d" % entry_id)
+    size = common_metadata_size(run, 0, run.count)
+    if (
+        size is None
+        or size < len(front) + digits
+        or digits != len(b"%d" % (entry_id + run.count - 1))
+    ):
+        return False
+    buf, end = run.buf, _PLAIN.size + size
+    begin = end - len(front) - digits
+    ends = b"".join([buf[at + begin : at + end] for at in run.spans[::2]])
+    return ends == b"".join([front + b"%d" % n for n in range(entry_id, entry_id + run.count)])
+
+
 def common_origin(run: Slice) -> str:
     """Return the cluster that all entries come from if each ends as a replicator of ours adds it; else an empty name.
 
@@ -74,7 +113,13 @@ def common_origin(run: Slice) -> str:
     metadata = read_metadata(run.entry(0))
     if metadata is None or not metadata.replicated_from:
         return ""
-    origin = origin_field(metadata.replicated_from) + b"\x22"
+    field = origin_field(metadata.replicated_from)
+    place = source_position(metadata)
+    if place is not None:
+        digits = len(b"%d" % place.entry_id)
+        if _follow(run, field + place_field(place.ledger_id, digits), place.entry_id):
+            return metadata.replicated_from
+    origin = field + b"\x22"
     value_at = len(_KEY) + 1
     for i in range(0, len(spans), 2):
         start, stop = spans[i], spans[i + 1]
@@ -128,8 +173,15 @@ def _heads(run: SendRun, producer: bytes) -> list[bytes] | None:
         buf, spans, (_MARKER_TYPE,)
     ):
         return None
+    place = _place_in(run, 0)
+    if place is None:
+        return None
+    ledger_id, entry_id, digits = int(place[2]), int(place[3]), len(place[3])
+    front, head = place_field(ledger_id, digits), producer + varint(ledger_id) + b"\x20"
+    if _follow(run, front, entry_id):
+        return [head + number for number in consecutive(entry_id, run.count)]
     heads: list[bytes] = []
-    front, head, ledger_id, entry_id, digits = b"", b"", -1, -1, 0
+    entry_id -= 1
     unpack = _PLAIN.unpack_from
     for i in range(run.count):
         start, stop = spans[2 * i], spans[2 * i + 1]

@@ -96,6 +96,33 @@ def test_many_entries_are_as_single_ones(
     assert b"".join(parts) == b"".join(build_sends(300, sequences, entries, counts))
 
 
+@given(
+    st.integers(0, INT64_MAX - 40),
+    st.one_of(st.integers(0, 40_000), st.integers(0, INT64_MAX - 40)),
+    st.one_of(st.integers(0, 40_000), st.integers(0, INT64_MAX)),
+    st.lists(st.sampled_from([b"a" * 20] * 30 + [b"b" * 20, b"c" * 21]), min_size=1, max_size=20),
+    st.sampled_from([None, 7]),
+    st.integers(0, 3),
+)
+def test_entries_of_one_shape_are_as_single_ones(
+    ledger: int, first: int, sequence: int, values: list[bytes], messages: int | None, start: int
+) -> None:
+    entries = [pack_entry([Message(v)], producer_name="p", publish_ms=7) for v in values]
+    buf, spans = b"", []
+    for entry in entries:
+        spans += [len(buf), len(buf) + len(entry)]
+        buf += entry + b"between"
+    run = Slice(buf, spans, len(buf), [messages] * len(entries) if messages else None)
+    run.ledger_id, run.first = ledger, first
+    origin, chosen = origin_field("us"), range(min(start, len(entries) - 1), len(entries))
+    parts, sizes = sent_frames(run, chosen, origin, {}, 300, sequence)
+    sent = [sent_entry(run, i, origin) for i in chosen]
+    assert sizes == [len(entry) for entry in sent]
+    sequences = range(sequence, sequence + len(sent))
+    counts = [messages] * len(sent) if messages else None
+    assert b"".join(parts) == b"".join(build_sends(300, sequences, sent, counts))
+
+
 def test_a_large_payload_is_not_copied() -> None:
     entry = pack_entry([Message(bytes(range(256)) * 80)], producer_name="p", publish_ms=7)
     run, origin = run_of(entry, Position(3, 4)), origin_field("us")

@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.internal.decoder import _DecodeVarint as decode
 from google.protobuf.internal.encoder import _VarintBytes as encode
 
-from engine.wire.varints import UINT64_MAX, read_varint, skip_field, varint
+from engine.wire.varints import UINT64_MAX, consecutive, read_varint, skip_field, varint
 
 EDGES = [(1 << bits) + offset for bits in range(1, 64) for offset in (-1, 0, 1)] + [0, UINT64_MAX]
 
@@ -22,6 +22,11 @@ def test_numbers_are_written_and_read_as_protobuf_does() -> None:
         assert data == encode(n)
         assert read_varint(b"x" + data + b"y", 1, len(data) + 1) == (n, len(data) + 1)
         assert decode(data, 0)[0] == n
+
+
+@pytest.mark.parametrize("first", [0, 100, 16_380, 16_384, 32_760, 5_000_000, 1 << 60])
+def test_consecutive_numbers_are_written_as_single_ones(first: int) -> None:
+    assert list(consecutive(first, 9)) == [varint(n) for n in range(first, first + 9)]
 
 
 def test_negative_numbers_take_ten_bytes() -> None:

@@ -21,7 +21,14 @@ from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.control.rate_limit import RateLevel, RateLimit
-from engine.broker.dispatch.facts import MARKER, ORIGIN, TRANSACTION, EntryFacts, facts_of
+from engine.broker.dispatch.facts import (
+    MARKER,
+    ORIGIN,
+    TRANSACTION,
+    EntryFacts,
+    facts_of,
+    places_of,
+)
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import TopicPolicies
@@ -38,7 +45,6 @@ from engine.wire.batches import read_metadata
 from engine.wire.geo.markers import SENT
 from engine.wire.geo.sent_entries import sent_entry
 from engine.wire.geo.source_positions import origin_field
-from engine.wire.kernels import tagged
 
 log = logging.getLogger(__name__)
 
@@ -173,6 +179,8 @@ class Replicator:
         """Bytes that were sent and have no receipt."""
         self._progress_s = 0.0
         """Time at which entries were read last, or none waited."""
+        self._check: asyncio.TimerHandle | None = None
+        """The next check of progress, without which nothing may ever wake the replicator."""
         self._producer: ReplicatingProducer | None = None
         self._lost: Position | None = None
         """The last entry that was refused there although later ones were stored."""
@@ -348,6 +356,9 @@ class Replicator:
             await self._send_all(producer, backoff)
         finally:
             self._producer = None
+            if self._check is not None:
+                self._check.cancel()
+                self._check = None
             await self._close(producer)
             self._lost = producer.overtaken or self._lost
             host.touched()
@@ -408,10 +419,15 @@ class Replicator:
                 backoff.reset()
                 continue
             self._check_progress(producer)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STALL_S):
-                    await self._wake.wait()
+            if self._check is None:  # one timer for many waits
+                loop = asyncio.get_running_loop()
+                self._check = loop.call_later(STALL_S / 4, self._check_due)
+            await self._wake.wait()
         raise producer.error
+
+    def _check_due(self) -> None:
+        self._check = None
+        self._wake.set()
 
     def _check_progress(self, producer: ReplicatingProducer) -> None:
         """Raise ReplicationBlocked when what was sent has no receipt, or what waits is not read, for too long."""
@@ -523,7 +539,7 @@ class Replicator:
     def _versions_named(run: Slice, due: Sequence[range]) -> dict[int, bytes]:
         """Return the version here of the schema of each entry that names one, by its index."""
         named: dict[int, bytes] = {}
-        for i in tagged(run.buf, run.spans, _SCHEMA_VERSION):
+        for i in places_of(run, _SCHEMA_VERSION):
             if any(i in part for part in due):
                 metadata = read_metadata(run.entry(i))
                 if metadata is not None and metadata.HasField("schema_version"):
