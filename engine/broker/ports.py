@@ -149,6 +149,10 @@ class RemoteClusters(Protocol):
         """Ensure that the topic exists there with as many partitions as here, before a client creates another one."""
         ...
 
+    async def grow(self, cluster: str, topic: TopicName, partitions: int) -> None:
+        """Give a partitioned topic, if it exists there, as many partitions there, which get its subscriptions."""
+        ...
+
     async def prepare(
         self, target: MigrationTarget, topic: TopicName, subscriptions: Collection[str]
     ) -> None:

@@ -322,6 +322,7 @@ class Running:
                 settings=base.data_path,
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,
+                remotes=self.remotes,
                 brokers=self.brokers,
                 losses=self.revocation.losses,
             )

@@ -162,8 +162,10 @@ class PartitionsResource(TopicPathResource):
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         count, _ = partition_count(request)
-        name = self.name(**path)
-        await self.work(lambda engine: partitioned_topics.grow(engine, name, count))
+        name, only_here = self.name(**path), flag(request, "updateLocalTopicOnly")
+        await self.work(
+            lambda engine: partitioned_topics.grow(engine, name, count, only_here=only_here)
+        )
         return no_content()
 
     async def delete(self, request: HttpRequest, **path: str) -> HttpResponse:

@@ -48,6 +48,13 @@ class DeleteTopic(OnTopic):
     dry: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class GrowElsewhere(OnTopic):
+    """Growth of a partitioned topic to ``partitions`` in other clusters."""
+
+    partitions: int
+
+
 def _source(args: CreateTopic) -> tuple[TopicName, ...]:
     source = source_of(args.properties)
     return () if source is None else (source,)
@@ -89,6 +96,9 @@ COMPACTION_STATUS = Operation("compaction_status", OnTopic, JsonObject, ADMIN, r
 PARTITIONS_TO_USE = Operation("partitions_to_use", OnTopic, int, LOOKUP_TOPIC)
 """Number of partitions for a client that is about to use the topic; 0 for a plain topic. A partitioned topic is created
 where the namespace's policy requests it. Raises NotFound when the topic is missing and not created by its use."""
+GROW_ELSEWHERE = Operation("grow_elsewhere", GrowElsewhere, NoneType, ADMIN)
+"""Growth of a partitioned topic in the other clusters that it is replicated to, where it exists, with the subscriptions
+there. Raises NotReady with the reason of each cluster that has another number of partitions afterwards."""
 LOOKUP = Operation("lookup", OnTopic, JsonObject, LOOKUP_TOPIC, reads=True)
 """LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}`` of the owner, which is chosen now if there is none; with
 ``brokerUrlTls`` if it serves TLS."""

@@ -6,7 +6,7 @@ from typing import Any
 from engine.admin import partitions
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
-from engine.admin.api.topics import TERMINATE
+from engine.admin.api.topics import GROW_ELSEWHERE, TERMINATE, GrowElsewhere
 from engine.admin.fan_out import on_each
 from engine.base.errors import NotFound, Unprocessable, Unsupported
 from engine.base.names import TopicName
@@ -33,8 +33,9 @@ async def create(engine: Engine, name: TopicName, count: int, properties: dict[s
     await metadata.create_partitioned(engine.store, name, count, properties, is_loaded=is_loaded)
 
 
-async def grow(engine: Engine, name: TopicName, count: int) -> None:
-    """Increase the number of partitions to ``count``. Raises Unprocessable for fewer than there are."""
+async def grow(engine: Engine, name: TopicName, count: int, *, only_here: bool = False) -> None:
+    """Increase the number of partitions to ``count``, and unless ``only_here`` in the other clusters that the topic is
+    replicated to. Raises Unprocessable for fewer than there are, NotReady when another cluster does not follow."""
     if count <= 0:
         present = await existence.partitions_of(engine, name)
         if present:
@@ -42,6 +43,8 @@ async def grow(engine: Engine, name: TopicName, count: int) -> None:
                 f"Desired partitions {count} can't be less than the current partitions {present}.",
             )
     await partitions.grow(engine.store, engine, name, count)
+    if not only_here:
+        await engine.call(GROW_ELSEWHERE, GrowElsewhere(name, count))
 
 
 async def create_missed(engine: Engine, name: TopicName) -> None:

@@ -131,6 +131,31 @@ def _links(instance: Instance) -> dict[str, Any]:
     return links
 
 
+def test_added_partitions_have_the_subscriptions_of_each_cluster(instance: Instance) -> None:
+    make_namespace(instance, "public/grown", [BLUE, GREEN])
+    path, topic = "persistent/public/grown/t", "persistent://public/grown/t"
+    assert rest(instance, BLUE, "PUT", f"{path}/partitions", 1)[0] == 204
+    # A subscription without a consumer: nothing there attaches to the new partition before it is published to.
+    assert rest(instance, GREEN, "PUT", f"{path}/subscription/kept", {})[0] == 204
+    assert rest(instance, BLUE, "PUT", f"{path}/subscription/local", {})[0] == 204
+    assert rest(instance, BLUE, "POST", f"{path}/partitions", 2)[0] == 204
+    assert rest(instance, GREEN, "GET", f"{path}/partitions")[1]["partitions"] == 2
+    for cluster, expected in ((BLUE, ["local"]), (GREEN, ["kept"])):
+        answer = rest(instance, cluster, "GET", f"{path}-partition-1/subscriptions")
+        assert answer == (200, expected)
+    client = quiet_client(instance.url_of(BLUE))
+    try:
+        client.create_producer(f"{topic}-partition-1").send(b"x")
+    finally:
+        client.close()
+    there = quiet_client(instance.url_of(GREEN))
+    try:
+        consumer = there.subscribe(topic, "kept")
+        assert consumer.receive(PATIENCE_MS).data() == b"x"
+    finally:
+        there.close()
+
+
 def test_a_policy_of_a_topic_in_all_clusters_is_in_force_in_the_other_one(
     instance: Instance,
 ) -> None:

@@ -32,6 +32,7 @@ from engine.broker.control.load.reporting import LoadReporter
 from engine.broker.policies import (
     TopicPolicies,
 )
+from engine.broker.ports import RemoteClusters
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
@@ -71,6 +72,7 @@ class Collaborators:
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     forget: ForgetTopic
+    remotes: RemoteClusters
     brokers: AdminClient
     """Client of the other brokers' operations."""
     losses: Callable[[ChangedRecords], Awaitable[JsonObject]]
@@ -87,7 +89,7 @@ class AdminOperations:
         owned = OwnedTopics(registry, parts.assignment, store)
         self.topics = TopicOperations(
             *(owned, registry, parts.assignment, store, parts.catalog),
-            *(parts.resting, clock, parts.forget),
+            *(parts.resting, clock, parts.forget, parts.remotes),
         )
         self.statistics = StatisticsOperations(owned, store, parts.schemas, clock, parts.record)
         self.rows = RowOperations(

@@ -11,6 +11,7 @@ from engine.admin.api.topics import (
     CREATE_TOPIC,
     DELETE_TOPIC,
     FORGET_PARTITIONED,
+    GROW_ELSEWHERE,
     HOLDINGS,
     LOOKUP,
     PARTITIONS_TO_USE,
@@ -22,12 +23,14 @@ from engine.admin.api.topics import (
     ChangeProperties,
     CreateTopic,
     DeleteTopic,
+    GrowElsewhere,
 )
 from engine.admin.partitions import existing_partitions
 from engine.base.clock import Clock
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
+    MagnetarError,
     NotReady,
     PreconditionFailed,
     Unprocessable,
@@ -45,6 +48,7 @@ from engine.broker.errors import (
     TopicIsPartitioned,
     TopicNotFound,
 )
+from engine.broker.ports import RemoteClusters
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
@@ -78,6 +82,7 @@ class TopicOperations:
         resting: RestingLogs,
         clock: Clock,
         forget: ForgetTopic,
+        remotes: RemoteClusters,
     ) -> None:
         self._topics = topics
         self._registry = registry
@@ -87,6 +92,7 @@ class TopicOperations:
         self._resting = resting
         self._clock = clock
         self._forget = forget
+        self._remotes = remotes
 
     @property
     def handlers(self) -> Handlers:
@@ -106,6 +112,7 @@ class TopicOperations:
                 bind(COMPACT, self.compact),
                 bind(COMPACTION_STATUS, self.compaction_status),
                 bind(PARTITIONS_TO_USE, self.partitions_to_use),
+                bind(GROW_ELSEWHERE, self.grow_elsewhere),
                 bind(LOOKUP, self.lookup),
             ]
         )
@@ -275,6 +282,19 @@ class TopicOperations:
 
     async def partitions_to_use(self, args: OnTopic) -> int:
         return await self._catalog.partitions(args.topic, allow_create=True)
+
+    async def grow_elsewhere(self, args: GrowElsewhere) -> None:
+        catalog, topic = self._catalog, args.topic
+        failures: list[str] = []
+        for remote in (await catalog.policies(topic)).other_clusters(catalog.cluster):
+            try:
+                await self._remotes.grow(remote, topic, args.partitions)
+            except MagnetarError as error:
+                failures.append(f"{remote}: {error}")
+        if failures:
+            raise NotReady(
+                f"{topic} has {args.partitions} partitions here, but not in {'; '.join(failures)}. Repeat the call"
+            )
 
     async def lookup(self, args: OnTopic) -> JsonObject:
         place = await self._assignment.place(args.topic, authoritative=False)

@@ -136,6 +136,24 @@ class StoredClusters:
         and as ``PulsarClient.owner``."""
         await self._match(client, cluster, await self._record(cluster), topic)
 
+    async def grow(self, cluster: str, topic: TopicName, partitions: int) -> None:
+        """Give a partitioned topic, if it exists there, as many partitions there. Raises RemoteClusterError, the
+        store's errors, and as ``PulsarClient.partitions``.
+
+        The cluster does it itself, and so adds its subscriptions to the new ones. With one configuration store the
+        number is the same before.
+        """
+        record = await self._record(cluster)
+        client = await self._client_of(cluster, record)
+        path = f"{_partitions_path(topic)}?updateLocalTopicOnly=true"
+        status, text = await self._ask(cluster, record, "POST", path, topic, partitions)
+        there = await client.partitions(topic.full)
+        if there and (there != partitions or status in NO_RIGHTS):
+            raise RemoteClusterError(
+                f"{there} partitions, {status} {text}",
+                LinkCause.RIGHTS if status in NO_RIGHTS else LinkCause.PARTITIONS,
+            )
+
     async def prepare(
         self, target: MigrationTarget, topic: TopicName, subscriptions: Collection[str]
     ) -> None:
@@ -186,37 +204,49 @@ class StoredClusters:
     async def _create(
         self, cluster: str, record: Document, topic: TopicName, partitions: int
     ) -> None:
+        path = _partitions_path(topic)
+        status, text = await self._ask(cluster, record, "PUT", path, topic, partitions)
+        if status not in CREATED:
+            raise RemoteClusterError(
+                f"{topic} cannot be created in {cluster}: {status} {text}",
+                LinkCause.RIGHTS if status in NO_RIGHTS else LinkCause.TOPIC_MISSING,
+            )
+
+    async def _ask(
+        self,
+        cluster: str,
+        record: Document,
+        method: str,
+        path: str,
+        topic: TopicName,
+        partitions: int,
+    ) -> tuple[int, str]:
+        """Send a number of partitions to the administration of a cluster; return the status and the answer's text.
+
+        Raises RemoteClusterError.
+        """
         settings = client_settings(self._own, record)
         url = record.get("serviceUrlTls" if settings.broker_client_tls_enabled else "serviceUrl")
         if not url:
             raise RemoteClusterError(
-                f"{topic} does not exist in {cluster}, whose record has no address of its administration"
+                f"{topic} is not as large in {cluster}, whose record has no address of its administration"
             )
         http = HttpClient(self._network, timeout_s=HTTP_TIMEOUT_S, tls=settings.tls())
-        path = "/".join(
-            quote(part, safe="")
-            for part in (topic.tenant, topic.namespace.below_tenant, topic.local)
-        )
-        target = f"{str(url).split(',')[0].rstrip('/')}/admin/v2/{topic.domain}/{path}/partitions"
         try:
             answer = await http.request(
-                "PUT",
-                target,
+                method,
+                f"{str(url).split(',')[0].rstrip('/')}/admin/v2/{path}",
                 headers=[("Content-Type", "application/json"), *_authorization(settings)],
                 body=json.dumps(partitions).encode(),
             )
         except HttpError as error:
             raise RemoteClusterError(
-                f"{topic} cannot be created in {cluster}: {error}", LinkCause.UNREACHABLE
+                f"the administration of {cluster} is not reached for {topic}: {error}",
+                LinkCause.UNREACHABLE,
             ) from error
         finally:
             http.close()
-        if answer.status not in CREATED:
-            text = answer.body[:200].decode(errors="replace")
-            raise RemoteClusterError(
-                f"{topic} cannot be created in {cluster}: {answer.status} {text}",
-                LinkCause.RIGHTS if answer.status in NO_RIGHTS else LinkCause.TOPIC_MISSING,
-            )
+        return answer.status, answer.body[:200].decode(errors="replace")
 
     async def register_schema(self, link: BrokerLink, topic: TopicName, version: bytes) -> bytes:
         """Register the schema of a version here with the topic there; return its version there.
@@ -240,6 +270,12 @@ class StoredClusters:
         """Close all connections."""
         for known in self._known.values():
             await known.client.close()
+
+
+def _partitions_path(topic: TopicName) -> str:
+    """Return the path below the administration's of a topic's number of partitions."""
+    parts = (topic.domain, topic.tenant, topic.namespace.below_tenant, topic.local)
+    return "/".join((*(quote(part, safe="") for part in parts), "partitions"))
 
 
 def client_settings(own: BrokerClientSettings, record: Mapping[str, Any]) -> BrokerClientSettings:

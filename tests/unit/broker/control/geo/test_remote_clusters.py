@@ -19,6 +19,7 @@ from engine.client.settings import BrokerClientSettings
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
+from engine.net.http_client import Answer, HttpClient
 from tests.support.net.pipe_network import PipeNetwork
 
 pytestmark = pytest.mark.virtual_time
@@ -117,6 +118,46 @@ async def test_a_topic_with_another_number_of_partitions_is_refused(
     with pytest.raises(RemoteClusterError, match="no address of its administration"):
         await clusters.check_shape(there, "eu", TOPIC.partition_at(0))
     await clusters.check_shape(there, "eu", TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("there", "status", "words"),
+    [
+        (4, 204, ""),
+        (0, 404, ""),  # it is made with as many when replication begins
+        (2, 204, "2 partitions"),
+        (4, 409, ""),  # Apache's answer where the number is the same already
+        (4, 403, "403 no right"),
+    ],
+)
+async def test_a_topic_grows_where_it_is_replicated_to(
+    store: MetadataStore,
+    clusters: StoredClusters,
+    monkeypatch: pytest.MonkeyPatch,
+    there: int,
+    status: int,
+    words: str,
+) -> None:
+    record = {"brokerServiceUrl": "pulsar://eu:6650", "serviceUrl": "http://eu:8080/clusters/eu/"}
+    await put(store, paths.cluster("eu"), record)
+    asked: list[tuple[Any, ...]] = []
+
+    async def request(http: HttpClient, method: str, url: str, **rest: Any) -> Answer:
+        asked.append((method, url, rest["body"]))
+        return Answer(status, b"no right")
+
+    async def client_of(*_: Any) -> Shaped:
+        return Shaped(there)
+
+    monkeypatch.setattr(HttpClient, "request", request)
+    monkeypatch.setattr(clusters, "_client_of", client_of)
+    if words:
+        with pytest.raises(RemoteClusterError, match=words):
+            await clusters.grow("eu", TOPIC, 4)
+    else:
+        await clusters.grow("eu", TOPIC, 4)
+    path = "persistent/public/default/t/partitions?updateLocalTopicOnly=true"
+    assert asked == [("POST", f"http://eu:8080/clusters/eu/admin/v2/{path}", b"4")]
 
 
 def test_the_record_of_a_cluster_has_its_own_credentials() -> None:
