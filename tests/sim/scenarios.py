@@ -14,6 +14,8 @@ from tests.sim.kit.nemesis import METADATA_CALLS, draw_faults
 from tests.sim.kit.scenario import Draw, Scenario
 from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers
+from tests.sim.migrating.workload import ACTS as MIGRATING_ACTS
+from tests.sim.migrating.workload import Migrating
 from tests.sim.moving.workload import Moving
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
@@ -153,6 +155,16 @@ def moving(rng: random.Random) -> Scenario:
         workloads=(Moving.draw(rng),),
         faults=draw_faults(rng, ACTS),
         duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def migrating(rng: random.Random) -> Scenario:
+    """Draw a topic that is migrated from one cluster to another."""
+    return Scenario(
+        shape=replace(Shape.draw(rng), deduplication=rng.choice((False, True))),
+        workloads=(Migrating.draw(rng),),
+        faults=draw_faults(rng, MIGRATING_ACTS),
+        duration_s=rng.choice((15.0, 25.0)),
     )
 
 
@@ -370,6 +382,7 @@ SCENARIOS: dict[str, Draw] = {
     "regions": regions,
     "geo": geo,
     "moving": moving,
+    "migrating": migrating,
     "rivals": rivals,
     "rights": rights,
     "schemas": schemas,
@@ -391,6 +404,7 @@ TURNS = (
     "regions",
     "geo",
     "moving",
+    "migrating",
     "doors",
     "schemas",
     "compacting",

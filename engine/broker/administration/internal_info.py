@@ -89,7 +89,10 @@ def internal_stats(topic: Topic, schemas: Sequence[tuple[int, int, int]] = ()) -
     if not topic.name.persistent:
         return out | {"waitingCursorsCount": 0, "cursors": _without_log(topic)}
     return out | {
-        "lastLedgerCreatedTimestamp": iso(stats.last_ledger_created_ms),
+        # Ledgers are created when they are written to: since the topic was loaded there may have been none.
+        "lastLedgerCreatedTimestamp": iso(stats.last_ledger_created_ms)
+        if stats.last_ledger_created_ms
+        else None,
         "lastConfirmedEntry": str(stats.last_confirmed),
         "state": stats.state,
         "ledgers": [

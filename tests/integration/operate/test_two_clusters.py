@@ -136,8 +136,8 @@ def test_added_partitions_have_the_subscriptions_of_each_cluster(instance: Insta
     path, topic = "persistent/public/grown/t", "persistent://public/grown/t"
     assert rest(instance, BLUE, "PUT", f"{path}/partitions", 1)[0] == 204
     # A subscription without a consumer: nothing there attaches to the new partition before it is published to.
-    assert rest(instance, GREEN, "PUT", f"{path}/subscription/kept", {})[0] == 204
-    assert rest(instance, BLUE, "PUT", f"{path}/subscription/local", {})[0] == 204
+    assert rest(instance, GREEN, "PUT", f"{path}/subscription/kept")[0] == 204
+    assert rest(instance, BLUE, "PUT", f"{path}/subscription/local")[0] == 204
     assert rest(instance, BLUE, "POST", f"{path}/partitions", 2)[0] == 204
     assert rest(instance, GREEN, "GET", f"{path}/partitions")[1]["partitions"] == 2
     for cluster, expected in ((BLUE, ["local"]), (GREEN, ["kept"])):

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
+from tests.sim.migrating import mistakes as migrating
 from tests.sim.moving import mistakes
 from tests.sim.plants import (
     compacting,
@@ -120,6 +121,10 @@ _MISTAKES = {
         mistakes.snapshot_is_where_it_was_requested,
         mistakes.missing_subscription_stays_missing,
         mistakes.snapshots_of_others_change_nothing,
+    ),
+    "migrating": (
+        migrating.consumers_follow_before_all_is_acknowledged,
+        migrating.migrated_subscriptions_are_not_made_there,
     ),
     "rivals": (
         *(rivals.epoch_is_told_and_not_stored, rivals.fenced_producer_publishes_on),

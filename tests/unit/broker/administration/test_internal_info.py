@@ -2,13 +2,16 @@
 
 import uuid
 
+import pytest
+
 from engine.base.ids import Position
-from engine.broker.administration.internal_info import internal_info
+from engine.broker.administration.internal_info import internal_info, internal_stats
 from engine.broker.administration.reports import iso
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.managed.stored.survey import StoredLog
 from engine.metadata.store import Stat
 from engine.wire import mledger_pb2 as pb
+from tests.support.broker_bench import NAME, opened
 
 CREATED_MS, CHANGED_MS, NOW_MS = 1_795_367_786_092, 1_795_367_786_097, 1_795_367_789_233
 NODE = {
@@ -92,3 +95,13 @@ def test_times_have_no_zeros_at_their_end() -> None:
 def test_dates_are_left_out_when_the_store_has_no_times() -> None:
     stored = StoredLog(LogRecord.decode(b""), STAT._replace(ctime_ms=0, mtime_ms=0), {})
     assert internal_info(stored, NOW_MS) == {"version": 1, "ledgers": [], "cursors": {}}
+
+
+@pytest.mark.virtual_time
+async def test_without_a_ledger_made_since_the_load_there_is_no_time_of_one() -> None:
+    async with opened() as bench:
+        await bench.publish(1)
+        assert str(internal_stats(bench.topic)["lastLedgerCreatedTimestamp"]) > "1971"
+        await bench.topic.log.terminate()
+        await bench.registry.unload(NAME)
+        assert internal_stats(await bench.load())["lastLedgerCreatedTimestamp"] is None
