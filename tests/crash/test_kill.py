@@ -149,3 +149,45 @@ def entries_of(instance: Instance, topic: str) -> int:
     status, stats = instance.rest("GET", f"{path_of(topic)}/internalStats")
     assert status == 200
     return int(stats["numberOfEntries"])
+
+
+def test_a_shadow_topic_has_each_confirmed_message_of_its_source_after_kills(
+    instance: Instance,
+) -> None:
+    path = "/admin/v2/persistent/public/default"
+    source, shadow = (f"persistent://public/default/crash-{name}" for name in ("source", "shadow"))
+    assert instance.rest("PUT", f"{path}/crash-source")[0] == 204
+    properties = {"PULSAR.SHADOW_SOURCE": source}
+    assert instance.rest("PUT", f"{path}/crash-shadow", properties)[0] == 204
+    assert instance.rest("PUT", f"{path}/crash-source/shadowTopics", [shadow])[0] == 204
+    client = quiet_client(instance.url)
+    earliest = pulsar.InitialPosition.Earliest
+    try:
+        # A kill closes ledgers, which the source deletes unless one of its own subscriptions needs them.
+        client.subscribe(source, "kept", initial_position=earliest).close()
+        consumer = client.subscribe(shadow, "s", initial_position=earliest)
+        load = Load(instance.url, source, rate_max=500)
+        try:
+            for _ in range(2):
+                load.wait_confirmed(200, 60)
+                kill(instance, "broker-1")
+                instance.wait_running("broker-1")
+            load.wait_confirmed(200, 60)
+            load.stop_sending()
+            assert not load.drain(60)
+        finally:
+            load.close()
+        seen: list[int] = []
+        until = time.monotonic() + 60
+        while missing := set(load.confirmed) - set(seen):
+            assert time.monotonic() < until, f"{len(missing)} are missing, {min(missing)} first"
+            try:
+                message = consumer.receive(5000)
+            except pulsar.Timeout:
+                continue
+            seen.append(int(message.data().split(b".", 1)[0]))
+            consumer.acknowledge(message)
+        firsts = list(dict.fromkeys(seen))
+        assert firsts == sorted(firsts)
+    finally:
+        client.close()

@@ -567,7 +567,8 @@ class Deduplication:
             self.take_snapshot()
         producers = self._host.producers
         for name in self._stored:
-            if name not in producers:
+            # A replicator goes on where it was, however long its link was cut: what it sends again is stored already.
+            if name not in producers and not origin_of(name):
                 self._absent.setdefault(name, now_ms)
         for name in [name for name in self._absent if name in producers]:
             del self._absent[name]

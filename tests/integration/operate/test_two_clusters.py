@@ -1,12 +1,24 @@
 """Two clusters: clients move from one to the other, and a namespace that one of them leaves."""
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pulsar
 import pytest
 
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.client.client import PulsarClient
+from engine.client.raw_producer import RawProducer
+from engine.client.raw_reader import RawReader
+from engine.net.network import LoopNetwork
+from gateway.standalone.plan import CONFIGURATION
+from spark_jobs.analysis import OTHER
+from spark_jobs.catalogue import ANALYSES
 from tests.crash.load import quiet_client
+from tests.support.analyses.runs import Answer, Shown
 from tests.support.instance import Instance, running_instance
 from tests.support.waiting import until_blocking
 
@@ -191,3 +203,99 @@ def test_a_peer_is_named_to_clients_and_by_http(instance: Instance) -> None:
         assert (status, answer["brokerUrl"]) == (200, instance.url_of(BLUE))
     finally:
         assert rest(instance, GREEN, "POST", "clusters/green/peers", [])[0] == 204
+
+
+@pytest.mark.timeout(400)
+def test_an_audit_finds_what_the_other_cluster_lacks_and_has_twice(
+    instance: Instance, tmp_path: Path
+) -> None:
+    from pyspark.sql import SparkSession
+
+    namespace, topic = "public/audited", "persistent://public/audited/t"
+    make_namespace(instance, namespace, [BLUE, GREEN])
+    both = [BLUE, GREEN]
+    client = quiet_client(instance.url_of(BLUE))
+    try:
+        producer = client.create_producer(topic, producer_name="till")
+
+        def links() -> Any:
+            return rest(instance, BLUE, "GET", "persistent/public/audited/t/stats")[1][
+                "replication"
+            ]
+
+        def publish(first: int, count: int) -> None:
+            for number in range(first, first + count):
+                producer.send(b"%d" % number)
+
+        until_blocking(lambda: links().get(GREEN, {}).get("connected"), instance.logs)
+        publish(0, 20)
+        until_blocking(lambda: not links()[GREEN]["replicationBacklog"], instance.logs)
+        assert rest(instance, BLUE, "POST", f"namespaces/{namespace}/replication", [BLUE])[0] == 200
+        until_blocking(lambda: links() == {}, instance.logs)
+        publish(20, 3)  # lost in green: nothing is sent while it is not in the list
+        assert rest(instance, BLUE, "POST", f"namespaces/{namespace}/replication", both)[0] == 200
+        until_blocking(lambda: links().get(GREEN, {}).get("connected"), instance.logs)
+        publish(23, 20)
+        until_blocking(lambda: not links()[GREEN]["replicationBacklog"], instance.logs)
+    finally:
+        client.close()
+    asyncio.run(_store_again(instance.url_of(GREEN), topic, 7))
+
+    instance.control("start", "spark")
+    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{instance.ports['SPARK']}").create()
+    try:
+        stores = stores_of(instance, BLUE) | stores_of(instance, GREEN, OTHER)
+        compared = _audit(spark, tmp_path / "compared", topic, GREEN, stores)
+        assert {kind: compared.figure(kind) for kind in ("missing", "doubled", "reordered")} == {
+            "missing": 3,
+            "doubled": 1,
+            "reordered": 0,
+        }
+        assert compared.figure("compared") == 43
+        alone = _audit(spark, tmp_path / "alone", topic, "", stores_of(instance, GREEN))
+        assert alone.figure("arrived") == 41
+        faults = {row["kind"]: (row["first"], row["last"]) for row in alone.rows("faults")}
+        assert faults == {"lost": (20, 22), "doubled": (7, 7)}
+    finally:
+        spark.stop()
+
+
+def stores_of(instance: Instance, cluster: str, prefix: str = "") -> dict[str, str]:
+    """Return the options by which an analysis reads a cluster, each with ``prefix`` before its name."""
+    server = f"zk:127.0.0.1:{instance.ports['ZOOKEEPER']}"
+    return {
+        f"{prefix}metadata.url": f"{server}/clusters/{cluster}",
+        f"{prefix}configuration.metadata.url": f"{server}{CONFIGURATION}",
+    }
+
+
+async def _store_again(url: str, topic: str, number: int) -> None:
+    """Store an entry of a topic, counted from 0, once more as it is."""
+
+    async def brokers() -> list[str]:
+        return [url]
+
+    client = PulsarClient(
+        network=LoopNetwork(), clock=SystemClock(), entropy=RandomEntropy(), brokers=brokers
+    )
+    try:
+        link = await client.owner(topic)
+        reader = await RawReader.open(link, topic, name="copier")
+        entries = list(await reader.rest())
+        producer = await RawProducer.open(link, topic)
+        producer.send([0], [entries[number].entry])
+        await producer.drained()
+    finally:
+        await client.close()
+
+
+def _audit(spark: Any, folder: Path, topic: str, other: str, context: dict[str, str]) -> Answer:
+    folder.mkdir()
+    result = ANALYSES["replication-audit"].load()(
+        spark,
+        {"topic": topic, "other_cluster": other, "samples": 5, "settle_ms": 0, "last_entries": 0},
+        context,
+        progress=Shown(),
+        output_dir=folder,
+    )
+    return Answer(result, Shown(), folder)

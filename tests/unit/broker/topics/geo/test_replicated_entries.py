@@ -1,6 +1,7 @@
 """Entries that another cluster's replicator sends: stored once, in their order, by their positions in that cluster."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -145,6 +146,24 @@ async def test_g1_positions_are_known_after_a_restart(bench: Bench, graceful: bo
     rows = await again.answered(3)
     assert [row[2] >= 0 for row in rows] == [False, False, True]
     assert await stored(bench) == [(3, 0), (3, 1), (3, 2)]
+
+
+async def test_g1_the_place_of_an_absent_replicator_is_kept(bench: Bench) -> None:
+    us = await Replicator(bench).join()
+    us.sends("3:0", "3:1")
+    await us.answered(2)
+    for producer in list(bench.topic.producers.values()):
+        producer.leave()
+    settings = replace(
+        bench.context.settings,
+        deduplication_producer_inactivity_timeout_minutes=0,
+        deduplication_max_number_of_producers=0,
+    )
+    bench.topic.context = replace(bench.context, settings=settings)
+    bench.topic.deduplication.check()
+    again = await Replicator(bench).join()
+    again.sends("3:1", "3:2")
+    assert await again.answered(2) == [(3, 1, -1), (3, 2, 2)]
 
 
 async def test_g1_nothing_behind_an_entry_without_a_position_is_stored(bench: Bench) -> None:
