@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from engine.base.errors import UnusableField
@@ -53,6 +54,16 @@ class AlsoReads:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageNeed:
+    """A package that an analysis needs where a parameter has a value, and the extra of ours that has it."""
+
+    parameter: str
+    value: str
+    package: str
+    extra: str
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """An analysis that can be launched.
 
@@ -61,6 +72,7 @@ class Analysis:
     ``parameters``: JSON Schema (draft 2020-12) of an object, with a property for each kind of target but the cluster.
     ``job``: name of the module whose function ``run`` is the analysis.
     ``also_reads``: further topics, to which the launcher needs the right too; all of one cluster.
+    ``needs``: packages that only some values of parameters need.
     """
 
     name: str
@@ -70,11 +82,27 @@ class Analysis:
     parameters: dict[str, Any]
     job: str
     also_reads: tuple[AlsoReads, ...] = ()
+    needs: tuple[PackageNeed, ...] = ()
 
     def load(self) -> Job:
         """Import the job, which takes seconds, and return it."""
         job: Job = import_module(self.job).run
         return job
+
+    def check_packages(self, parameters: Mapping[str, Any]) -> None:
+        """Raise UnusableField when this machine has Spark, and not the package that a parameter's value needs.
+
+        Without Spark, runs are of workers on other machines, whose packages are not known here.
+        """
+        for need in self.needs:
+            if parameters.get(need.parameter) != need.value or find_spec(need.package):
+                continue
+            if find_spec("pyspark"):
+                raise UnusableField(
+                    f"parameters.{need.parameter}",
+                    f"{need.value} needs the package {need.package}, which is not installed; install it by"
+                    f' pip install "magnetar[{need.extra}]"',
+                )
 
     def target_of(self, parameters: Mapping[str, Any]) -> tuple[AnalysisTarget, str]:
         """Return kind and name of what ``parameters`` select; the cluster has no name.

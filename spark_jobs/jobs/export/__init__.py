@@ -1,6 +1,6 @@
-"""Export: a topic as a table of Parquet files, partitioned by day, continued by later runs."""
+"""Export: a topic as a table of Parquet files or a Delta table, partitioned by day, continued by later runs."""
 
-from spark_jobs.analysis import Analysis, AnalysisTarget
+from spark_jobs.analysis import Analysis, AnalysisTarget, PackageNeed
 from spark_jobs.jobs.kit.declared import TOPIC, parameters_of, whole
 
 EXPORT = Analysis(
@@ -19,6 +19,13 @@ EXPORT = Analysis(
                 "maxLength": 64,
                 "default": "table",
             },
+            "format": {
+                "type": "string",
+                "title": "Format",
+                "description": "parquet: files in folders by day; delta: the same with the log of a Delta table",
+                "enum": ["parquet", "delta"],
+                "default": "parquet",
+            },
             "decode": {
                 "type": "boolean",
                 "title": "Decode values",
@@ -35,4 +42,5 @@ EXPORT = Analysis(
         }
     ),
     job=f"{__name__}.job",
+    needs=(PackageNeed("format", "delta", "deltalake", "delta"),),
 )

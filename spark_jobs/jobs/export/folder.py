@@ -15,6 +15,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
+
+from spark_jobs.jobs.export.delta import add_files
+from spark_jobs.jobs.kit.messages import arrow_schema
 from spark_jobs.pulsar_source.options import OptionError
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
@@ -27,7 +31,8 @@ Positions = dict[str, tuple[int, int]]
 
 @dataclass
 class ExportState:
-    """The committed state. ``columns``: of the table, which do not change. ``moving``: files of the last batch."""
+    """The committed state. ``columns`` and ``format``: of the table, which do not change. ``moving``: files of the last
+    batch. ``batches``: how many were committed."""
 
     topic: str
     columns: list[str]
@@ -37,7 +42,14 @@ class ExportState:
     unreadable: int = 0
     trimmed: int = 0
     moving: list[str] = field(default_factory=list)
+    format: str = "parquet"
+    batches: int = 0
     version: int = VERSION
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the files."""
+        return arrow_schema(self.columns)
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,9 @@ class WrittenFiles:
 
 
 @contextmanager
-def opened(folder: Path, topic: str, columns: Sequence[str]) -> Iterator[ExportState]:
+def opened(
+    folder: Path, topic: str, columns: Sequence[str], table_format: str = "parquet"
+) -> Iterator[ExportState]:
     """Lock the folder, finish or undo what an interrupted run left, and yield its state.
 
     Raises OptionError when another run writes it, or when it holds another topic or other columns.
@@ -62,25 +76,25 @@ def opened(folder: Path, topic: str, columns: Sequence[str]) -> Iterator[ExportS
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OptionError(f"another run is exporting to {folder}") from error
-        state = _read(folder, topic, columns)
-        _move(folder, state.moving)
+        state = _read(folder, topic, columns, table_format)
+        _finish(folder, state)
         shutil.rmtree(folder / STAGED, ignore_errors=True)
         yield state
 
 
-def _read(folder: Path, topic: str, columns: Sequence[str]) -> ExportState:
+def _read(folder: Path, topic: str, columns: Sequence[str], table_format: str) -> ExportState:
     path = folder / STATE
     if not path.exists():
-        return ExportState(topic, list(columns))
+        return ExportState(topic, list(columns), format=table_format)
     document = json.loads(path.read_text())
     if document.get("version") != VERSION:
         raise OptionError(f"{path} has version {document.get('version')}, not {VERSION}")
     state = ExportState(**document)
     state.positions = {name: (place[0], place[1]) for name, place in state.positions.items()}
-    if (state.topic, state.columns) != (topic, list(columns)):
+    if (state.topic, state.columns, state.format) != (topic, list(columns), table_format):
         raise OptionError(
-            f"parameter name: {folder.name} holds {state.topic} with the columns {', '.join(state.columns)};"
-            " choose another name"
+            f"parameter name: {folder.name} holds {state.topic} as {state.format} with the columns"
+            f" {', '.join(state.columns)}; choose another name"
         )
     return state
 
@@ -95,6 +109,7 @@ def commit(
     state.positions |= positions
     state.moving = [file for part in written for file in part.files]
     state.files += len(state.moving)
+    state.batches += 1
     state.rows += sum(part.rows for part in written)
     state.unreadable += sum(part.unreadable for part in written)
     state.trimmed += sum(part.trimmed for part in written)
@@ -105,7 +120,14 @@ def commit(
         os.fsync(file.fileno())
     temporary.replace(folder / STATE)
     _sync(folder)
+    _finish(folder, state)
+
+
+def _finish(folder: Path, state: ExportState) -> None:
+    """Let the files of the last batch appear, as far as that was not done."""
     _move(folder, state.moving)
+    if state.format == "delta":
+        add_files(folder, state.schema, state.moving, state.batches)
 
 
 def _move(folder: Path, files: Sequence[str]) -> None:

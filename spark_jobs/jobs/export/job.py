@@ -48,7 +48,7 @@ def run(
     folder = folder_of(output_dir, topic, parameters["name"])
     columns = TABLE_COLUMNS + (DECODED_COLUMNS if parameters["decode"] else ())
     until_s = time.monotonic() + int(parameters["follow_s"])
-    with opened(folder, topic, columns) as state:
+    with opened(folder, topic, columns, parameters["format"]) as state:
         before = ExportState(**asdict(state))
         gone: list[str] = []
         done = 0

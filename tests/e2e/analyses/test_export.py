@@ -7,6 +7,7 @@ from pathlib import Path
 import pulsar
 import pyarrow.dataset as ds
 import pytest
+from deltalake import DeltaTable
 
 from tests.support.analyses.runs import Answer
 from tests.support.analyses.topics_with_answers import hostile, publish
@@ -27,6 +28,21 @@ def test_later_exports_add_what_is_new(
     table = ds.dataset(last.figure("folder"), partitioning="hive").to_table()
     assert Counter(table["value"].to_pylist()) == Counter(b"%d" % i for i in range(700))
     assert set(table.column_names) >= {"day", "key", "properties", "topic"}
+
+
+@pytest.mark.timeout(300)
+def test_a_delta_table_is_read_by_others(run: Callable[..., Answer], client: pulsar.Client) -> None:
+    topic = "persistent://public/default/exported-delta"
+    for first in (0, 300):
+        publish(client, topic, [(b"%d" % i, {"properties": {"n": "1"}}) for i in range(first, 500)])
+        added = run("export", topic=topic, format="delta")
+    table = DeltaTable(added.figure("folder"))
+    read = table.to_pyarrow_dataset().to_table()
+    assert Counter(read["value"].to_pylist()) == Counter(
+        b"%d" % i for i in (*range(500), *range(300, 500))
+    )
+    assert table.metadata().partition_columns == ["day"]
+    assert read["properties"][0].as_py() == [("n", "1")]
 
 
 @pytest.mark.timeout(300)

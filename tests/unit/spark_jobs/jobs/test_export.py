@@ -9,8 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
-from spark_jobs.jobs.export import job, writing
+from engine.base.errors import UnusableField
+from spark_jobs import analysis
+from spark_jobs.jobs.export import EXPORT, delta, job, writing
+from spark_jobs.jobs.export import folder as folder_module
 from spark_jobs.jobs.export.folder import (
     STAGED,
     ExportState,
@@ -217,7 +221,13 @@ def test_a_run_adds_what_is_new_since_the_last_one(
         monkeypatch.setattr(job, "plan_topics", lambda _, size=entries: planned(size, 3))
         output_dir = tmp_path / "runs" / f"{run}.1"
         output_dir.mkdir(parents=True)
-        parameters = {"topic": TOPIC, "name": "table", "decode": False, "follow_s": 0}
+        parameters = {
+            "topic": TOPIC,
+            "name": "table",
+            "format": "parquet",
+            "decode": False,
+            "follow_s": 0,
+        }
         context = {"metadata.url": "zk:nowhere:1"}
         result = job.run(SparkHere(), parameters, context, progress=Shown(), output_dir=output_dir)
         added.append(next(s["value"] for s in result["summary"] if s["key"] == "added_rows"))
@@ -230,3 +240,67 @@ def test_a_run_adds_what_is_new_since_the_last_one(
     ]
     sizes = {1: 10, 2: 10, 3: 12, 4: 12}
     assert sorted(places) == [(ledger, e) for ledger in sizes for e in range(sizes[ledger])]
+
+
+# Delta
+
+
+def added_to_delta(folder: Path, first: int, last: int) -> None:
+    """Export a batch of entries of one ledger as a Delta table."""
+    ledger_range = LedgerRange(7, first, last, -1, TOPIC)
+    with opened(folder, TOPIC, COLUMNS, "delta") as state:
+        for item in left([ledger_range], state.positions):
+            name = f"day=2026-01-01/0-7-{item.first}-{item.last}.parquet"
+            path = folder / STAGED / name
+            path.parent.mkdir(parents=True)
+            entries = [
+                {"entry_id": entry, "publish_time": datetime(2026, 1, 1, tzinfo=UTC)}
+                for entry in range(item.first, item.last + 1)
+            ]
+            pq.write_table(pa.Table.from_pylist(entries, arrow_schema(COLUMNS)), path)
+            part = WrittenFiles([name], len(entries), 0, 0)
+            commit(folder, state, {TOPIC: (7, item.last)}, [part])
+
+
+def test_a_delta_table_has_each_row_once_wherever_runs_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added_to_delta(tmp_path, 0, 4)
+    add = delta.add_files
+
+    def killed(*_: Any) -> None:
+        raise KilledError
+
+    def killed_behind(*given: Any) -> None:
+        add(*given)
+        raise KilledError
+
+    for last, step in ((7, killed), (9, killed_behind)):
+        with monkeypatch.context() as patch, pytest.raises(KilledError):
+            patch.setattr(folder_module, "add_files", step)
+            added_to_delta(tmp_path, 0, last)
+        added_to_delta(tmp_path, 0, last)
+    table = DeltaTable(str(tmp_path))
+    read = table.to_pyarrow_dataset().to_table()
+    assert sorted(read["entry_id"].to_pylist()) == list(range(10))
+    assert set(read["day"].to_pylist()) == {"2026-01-01"}
+    assert table.transaction_version(delta.APP) == 3
+    with (
+        pytest.raises(OptionError, match="as delta"),
+        opened(tmp_path, TOPIC, COLUMNS),
+    ):
+        pass
+
+
+def test_a_format_whose_package_is_missing_is_refused_with_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    EXPORT.check_packages({"format": "delta"})
+    monkeypatch.setattr(analysis, "find_spec", lambda name: None if name == "deltalake" else name)
+    EXPORT.check_packages({"format": "parquet"})
+    with pytest.raises(UnusableField, match=r'pip install "magnetar\[delta\]"') as refusal:
+        EXPORT.check_packages({"format": "delta"})
+    assert refusal.value.field == "parameters.format"
+    # Without Spark the workers are elsewhere.
+    monkeypatch.setattr(analysis, "find_spec", lambda _: None)
+    EXPORT.check_packages({"format": "delta"})
