@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.datasource import EqualTo
 
 from spark_jobs.jobs.find import FIND
 from spark_jobs.jobs.find.matching import Filters, filters_of
@@ -25,6 +27,8 @@ from spark_jobs.jobs.kit.selection import input_of, options_of
 from spark_jobs.jobs.kit.tables import plural, summary, table
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
+from spark_jobs.pulsar_source.planning import plan_topics
+from spark_jobs.pulsar_source.pushdown import RowFilter, narrowed
 
 
 def run(
@@ -39,11 +43,8 @@ def run(
     filters, limit = filters_of(parameters), int(parameters["limit"])
     newest = parameters["order"] == "newest"
     options = options_of(FIND, parameters, context)
-    planned = planned_of(options, progress)
-    if filters.ledger_id is not None:
-        planned = [
-            ledger_range for ledger_range in planned if ledger_range.ledger_id == filters.ledger_id
-        ]
+    planned = _planned(options, filters, progress)
+    options = replace(options, published_ms=filters.published_ms)
     after = positions_of(parameters["after"], [ledger_range.topic for ledger_range in planned])
     search = MessageSearch.begin(planned, limit, newest, after)
     entries = sum(ledger_range.entries for ledger_range in planned)
@@ -52,9 +53,20 @@ def run(
         part = search.next_part()
         results = _scan_part(spark, options, part, filters, limit, newest, after)
         search.scanned(part, results)
-        progress(READING, min(search.counts.entries + search.counts.trimmed, entries), entries)
+        progress(READING, entries - search.entries_left, entries)
         progress.partial(result_of(search, parameters, entries))
     return written(result_of(search, parameters, entries), output_dir)
+
+
+def _planned(options: Options, filters: Filters, progress: Progress) -> list[LedgerRange]:
+    """Return the ranges in which messages can match. Raises OptionError when the selection has no messages."""
+    planned = planned_of(options, progress)
+    if filters.published_ms is not None:
+        planned = plan_topics(replace(options, published_ms=filters.published_ms))
+    if filters.ledger_id is None:
+        return planned
+    ids = (("ledger_id", filters.ledger_id), ("entry_id", filters.entry_id))
+    return narrowed(planned, [RowFilter(column, EqualTo, value) for column, value in ids])
 
 
 def _scan_part(

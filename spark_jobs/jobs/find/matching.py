@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.pulsar_source.options import OptionError
+from spark_jobs.pulsar_source.pushdown import NUMBER_MAX
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]|\['([^']*)'\]")
 _MISSING = object()
@@ -35,6 +36,14 @@ class Filters:
     batch_index: int = -1
     since_ms: int | None = None
     until_ms: int | None = None
+
+    @property
+    def published_ms(self) -> tuple[int, int] | None:
+        """The first and last time of publication that can match; None for all."""
+        if self.since_ms is None and self.until_ms is None:
+            return None
+        until_ms = NUMBER_MAX if self.until_ms is None else self.until_ms
+        return self.since_ms or 0, until_ms - 1
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -201,6 +201,10 @@ class SearchedTopic:
     def finished(self) -> bool:
         return not self._left
 
+    @property
+    def entries_left(self) -> int:
+        return sum(ledger_range.entries for ledger_range in self._left)
+
     def take(self, count: int) -> list[LedgerRange]:
         """Return the next ``count`` ranges in scan order, small ones first."""
         taken: list[LedgerRange] = []
@@ -282,6 +286,11 @@ class MessageSearch:
     @property
     def finished(self) -> bool:
         return all(topic.finished for topic in self.topics)
+
+    @property
+    def entries_left(self) -> int:
+        """Entries that were not scanned yet."""
+        return sum(topic.entries_left for topic in self.topics)
 
     @property
     def full(self) -> bool:

@@ -33,8 +33,16 @@ def test_a_search_finds_its_messages_and_continues_where_it_stopped(
     [hit] = run("find", topic=topic, path="$.order.id", equals="1234").rows("hits")
     assert (hit["key"], hit["producer"]) == ("k4", "shop")
     assert hit["publish_time"] > 1_700_000_000_000
-    [same] = run("find", topic=topic, id=hit["position"]).rows("hits")
-    assert same == hit
+    by_id = run("find", topic=topic, id=hit["position"])
+    assert by_id.rows("hits") == [hit]
+    assert by_id.figure("scanned_entries") == 1
+
+    at = str(hit["publish_time"])
+    since, until = run("find", topic=topic, since=at), run("find", topic=topic, until=at)
+    sides = [side.figure("scanned_messages") for side in (since, until)]
+    assert 0 < sum(sides) <= 3000
+    long_ago = run("find", topic=topic, until="2020-01-01T00:00:00Z")
+    assert (long_ago.figure("scanned_messages"), long_ago.figure("complete")) == (0, "yes")
 
     filters = {"topic": topic, "key": "k7", "property": "batch=2", "order": "oldest"}
     first = run("find", **filters, limit=6)

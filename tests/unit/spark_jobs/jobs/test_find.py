@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.catalogue import ANALYSES
-from spark_jobs.jobs.find import scanning
-from spark_jobs.jobs.find.job import result_of
+from spark_jobs.jobs.find import job, scanning
+from spark_jobs.jobs.find.job import _planned, result_of
 from spark_jobs.jobs.find.matching import Filters, filters_of, matching, path_of, time_of, walk
 from spark_jobs.jobs.find.scanning import COLUMNS, HitPosition, MessageSearch, positions_of, scan
+from spark_jobs.jobs.kit import messages
 from spark_jobs.jobs.kit.messages import arrow_schema
-from spark_jobs.pulsar_source.options import OptionError, parse
+from spark_jobs.pulsar_source.options import OptionError, Options, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
+from tests.support.analyses.runs import Shown
 
 OPTIONS = parse({"topic": "t", "metadata.url": "zk:nowhere:1"})
 DEFAULTS = {
@@ -81,6 +84,29 @@ def test_each_filter_selects_its_messages(parameters: dict[str, str], expected: 
     ]
     rows[2]["value"] = b'\x00avro "id"'
     assert found(rows, **parameters) == expected
+
+
+def test_times_and_ids_narrow_what_is_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = [LedgerRange(ledger, 0, 9, -1, "t") for ledger in (1, 2, 3)]
+    asked: list[Options] = []
+
+    def plan_topics(options: Options) -> list[LedgerRange]:
+        asked.append(options)
+        # Ledgers that were closed before are left out.
+        return [] if options.published_ms == (0, 9) else planned
+
+    for module in (job, messages):
+        monkeypatch.setattr(module, "plan_topics", plan_topics)
+
+    def ranges(**parameters: str) -> list[LedgerRange]:
+        return _planned(OPTIONS, filters_of(DEFAULTS | parameters), Shown())
+
+    assert ranges() == planned
+    assert ranges(id="2:5:1") == [replace(planned[1], first=5, last=5)]
+    assert ranges(id="2:10") == ranges(id="4:0") == ranges(until="10") == []
+    assert asked[-1].published_ms == (0, 9)
+    ranges(since="5", until="20")
+    assert asked[-1].published_ms == (5, 19)
 
 
 def test_paths_and_times_that_cannot_be_read_name_their_parameter() -> None:
