@@ -172,13 +172,15 @@ def test_i5_i6_only_forward_steps_of_metadata_are_allowed() -> None:
     opened = LedgerMetadata(2, 2, 1, (Segment(0, ("a", "b")),))
     closed = opened.with_ensemble(5, ("a", "c")).closed(9, 90)
     changed = opened.with_ensemble(5, ("a", "c"))
+    grown = changed.with_ensemble(7, ("a", "d"))
+    elsewhere = (grown.segments[0], Segment(6, ("a", "c")), grown.segments[2])
     for after, before in (
         (opened, opened.recovering()),
         (closed.recovering(), closed),
         (replace(closed, last_entry=8), closed),
         (replace(closed, length=91), closed),
         (closed.with_ensemble(7, ("a", "d")), closed),
-        (replace(changed, segments=(Segment(0, ("x", "b")), changed.segments[1])), changed),
+        (replace(grown, segments=elsewhere), grown),
         (replace(opened, write_quorum=1), opened),
         (replace(opened, password=b"other"), opened),
     ):
@@ -187,7 +189,8 @@ def test_i5_i6_only_forward_steps_of_metadata_are_allowed() -> None:
     opened.recovering().check_follows(opened)
     closed.check_follows(opened)
     closed.check_follows(opened.recovering())
-    # repair puts another member into a closed ledger's segment
+    # A repair puts another member into a segment whose end is settled.
+    replace(changed, segments=(Segment(0, ("x", "b")), changed.segments[1])).check_follows(changed)
     replace(closed, segments=(Segment(0, ("x", "b")), closed.segments[1])).check_follows(closed)
 
 
