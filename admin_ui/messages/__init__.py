@@ -1,4 +1,4 @@
-"""The messages of a topic: browsed from any place, filtered, and one by its position. Nothing is changed."""
+"""The messages of a topic: browsed from any place, filtered, and one by its position; and messages published to it."""
 
 from admin_ui.calls import TOPIC
 from admin_ui.messages.api import MessagesView, MessageValueView, MessageView

@@ -1,11 +1,14 @@
 """REST of the messages of a topic."""
 
+from contextlib import closing
+
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, query
-from admin_ui.messages import selectors, shapes
-from admin_ui.rights import CONSUME
-from gateway.http.bodies import json_answer
+from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, PreviewedView, query
+from admin_ui.messages import publishing, selectors, shapes
+from admin_ui.rights import CONSUME, PRODUCE
+from gateway.http.auth.access import acting_role
+from gateway.http.bodies import json_answer, object_body
 
 OCTETS = "application/octet-stream"
 ONE_PATH = (*TOPIC_PATH, Parameter("message", "ledger:entry or ledger:entry:index", place="path"))
@@ -16,8 +19,12 @@ class _MessagesView(ClusterView):
     shows_payloads = frozenset({"GET"})
 
 
-class MessagesView(_MessagesView):
-    """Messages from a place of the topic on, over all its partitions by publish time."""
+class MessagesView(_MessagesView, PreviewedView):
+    """Messages from a place of the topic on, over all its partitions by publish time; and messages that are published,
+    or with ``preview`` only checked. The audit log does not keep the body, which holds payloads."""
+
+    write_rights = PRODUCE
+    keeps_body = False
 
     calls = {
         "get": Call(
@@ -46,7 +53,14 @@ class MessagesView(_MessagesView):
                 Parameter("equals", "what is at the path"),
             ),
             errors=(400, 412),
-        )
+        ),
+        "post": Call(
+            "publishMessages",
+            (shapes.PublishPreview, shapes.PublishReceipt),
+            TOPIC_PATH,
+            body=shapes.PublishBody,
+            errors=(400, 404, 409, 412),
+        ),
     }
 
     async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
@@ -55,6 +69,15 @@ class MessagesView(_MessagesView):
         return json_answer(
             await self.work(lambda engine: selectors.page(engine, name, params, properties))
         )
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, body = self.name(where), object_body(request) or {}
+        prepared = await self.work(lambda engine: publishing.prepare(engine, name, body))
+        if body.get("preview") is True:
+            return json_answer(prepared.answer)
+        acting = self.cluster.clients.use(acting_role(self.identity))
+        with closing(acting):
+            return json_answer(await publishing.publish(acting.publisher, prepared))
 
 
 class MessageView(_MessagesView):

@@ -78,3 +78,66 @@ class MessagesAnswer(s.Serializer[object]):
     partitions = s.IntegerField(help_text="0 of a plain topic")
     missing = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")
     after = s.CharField(help_text="the next page begins here, also when there is none yet")
+
+
+class GivenMessageShape(s.Serializer[object]):
+    value = s.JSONField(
+        required=False,
+        allow_null=True,
+        help_text="a text, JSON, which stands for its text, or null for none",
+    )
+    value_base64 = s.CharField(required=False, help_text="the value as bytes, instead")
+    key = s.CharField(required=False, allow_null=True, allow_blank=True)
+    key_is_base64 = s.BooleanField(required=False)
+    ordering_key = s.CharField(required=False, allow_null=True, help_text="base64")
+    properties = s.DictField(child=s.CharField(allow_blank=True), required=False)
+    event_time = s.IntegerField(required=False, help_text="epoch milliseconds")
+    deliver_at = s.IntegerField(required=False, help_text="not before, in epoch milliseconds")
+    deliver_after_ms = s.IntegerField(required=False, help_text="delay, instead of deliver_at")
+
+
+class PublishBody(s.Serializer[object]):
+    preview = s.BooleanField(default=False, help_text="true: check the messages, publish none")
+    messages = GivenMessageShape(many=True, required=False)
+    lines = s.ListField(
+        child=s.CharField(),
+        required=False,
+        help_text="messages as lines of JSON, instead: numbers keep their digits",
+    )
+    schema_version = s.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="version that encodes them; -1: bytes without a schema; without it the newest",
+    )
+
+
+class MessageProblem(s.Serializer[object]):
+    message = s.IntegerField(help_text="number in the request, from 0")
+    field = s.CharField(help_text="such as value.lines[0].price")
+    reason = s.CharField()
+
+
+class PublishPreview(s.Serializer[object]):
+    at = s.IntegerField()
+    messages = s.IntegerField()
+    bytes = s.IntegerField(help_text="of the values of those that are right")
+    partitions = s.IntegerField(help_text="0 of a plain topic")
+    schema_version = s.IntegerField(allow_null=True)
+    schema_type = s.CharField(allow_null=True)
+    wrong = s.IntegerField(help_text="messages that cannot be published")
+    problems = MessageProblem(many=True, help_text="the first of them")
+
+
+class PublishResult(s.Serializer[object]):
+    id = s.CharField(allow_null=True, help_text="null: not stored as far as known")
+    partition = s.IntegerField(help_text="-1: the topic has none")
+    problem = s.CharField(allow_null=True)
+    retriable = s.BooleanField(help_text="publishing it again may help")
+
+
+class PublishReceipt(s.Serializer[object]):
+    at = s.IntegerField()
+    messages = s.IntegerField()
+    stored = s.IntegerField()
+    schema_version = s.IntegerField(allow_null=True)
+    results = PublishResult(many=True, help_text="in the order of the messages")

@@ -974,10 +974,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Messages from a place of the topic on, over all its partitions by publish time. */
+        /**
+         * @description Messages from a place of the topic on, over all its partitions by publish time; and messages that are published,
+         *     or with ``preview`` only checked. The audit log does not keep the body, which holds payloads.
+         */
         get: operations["browseMessages"];
         put?: never;
-        post?: never;
+        /**
+         * @description Messages from a place of the topic on, over all its partitions by publish time; and messages that are published,
+         *     or with ``preview`` only checked. The audit log does not keep the body, which holds payloads.
+         */
+        post: operations["publishMessages"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3142,6 +3149,25 @@ export interface components {
          * @enum {string}
          */
         GivenByEnum: "superuser" | "tenant admin" | "grant";
+        GivenMessageShapeRequest: {
+            /** @description a text, JSON, which stands for its text, or null for none */
+            value?: unknown;
+            /** @description the value as bytes, instead */
+            value_base64?: string;
+            key?: string | null;
+            key_is_base64?: boolean;
+            /** @description base64 */
+            ordering_key?: string | null;
+            properties?: {
+                [key: string]: string;
+            };
+            /** @description epoch milliseconds */
+            event_time?: number;
+            /** @description not before, in epoch milliseconds */
+            deliver_at?: number;
+            /** @description delay, instead of deliver_at */
+            deliver_after_ms?: number;
+        };
         /** @description A change of what one role has at one place. A preview needs ``role`` and ``words``; no words remove the role. */
         GrantBodyRequest: {
             /** @default false */
@@ -3633,6 +3659,13 @@ export interface components {
          * @enum {string}
          */
         MessageKindEnum: "message" | "chunk" | "encrypted" | "marker" | "damaged";
+        MessageProblem: {
+            /** @description number in the request, from 0 */
+            message: number;
+            /** @description such as value.lines[0].price */
+            field: string;
+            reason: string;
+        };
         MessagesAnswer: {
             at: number;
             direction: components["schemas"]["MessagesAnswerDirectionEnum"];
@@ -4349,6 +4382,50 @@ export interface components {
             expected: {
                 [key: string]: string;
             };
+        };
+        PublishBodyRequest: {
+            /**
+             * @description true: check the messages, publish none
+             * @default false
+             */
+            preview: boolean;
+            messages?: components["schemas"]["GivenMessageShapeRequest"][];
+            /** @description messages as lines of JSON, instead: numbers keep their digits */
+            lines?: string[];
+            /** @description version that encodes them; -1: bytes without a schema; without it the newest */
+            schema_version?: number | null;
+        };
+        PublishMessagesAnswer: components["schemas"]["PublishPreview"] | components["schemas"]["PublishReceipt"];
+        PublishPreview: {
+            at: number;
+            messages: number;
+            /** @description of the values of those that are right */
+            bytes: number;
+            /** @description 0 of a plain topic */
+            partitions: number;
+            schema_version: number | null;
+            schema_type: string | null;
+            /** @description messages that cannot be published */
+            wrong: number;
+            /** @description the first of them */
+            problems: components["schemas"]["MessageProblem"][];
+        };
+        PublishReceipt: {
+            at: number;
+            messages: number;
+            stored: number;
+            schema_version: number | null;
+            /** @description in the order of the messages */
+            results: components["schemas"]["PublishResult"][];
+        };
+        PublishResult: {
+            /** @description null: not stored as far as known */
+            id: string | null;
+            /** @description -1: the topic has none */
+            partition: number;
+            problem: string | null;
+            /** @description publishing it again may help */
+            retriable: boolean;
         };
         /** @description A change of a rack. A preview needs ``rack``; null removes it. */
         RackBodyRequest: {
@@ -9926,6 +10003,77 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    publishMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PublishBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublishMessagesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -15,6 +15,7 @@ from engine.schema.compatibility import check
 from engine.schema.kinds import CLIENT_SIDE, InvalidSchemaError, Schema, SchemaKind, joined
 from gateway.http.bodies import kind_of, string_list, string_map, text_of, whole_number
 from gateway.http.json_bodies import decode_body
+from gateway.services.encoding import GivenMessage
 
 MESSAGES_MAX = 1_000
 """Messages in a request."""
@@ -28,24 +29,10 @@ _DEFAULT = Schema(SchemaKind.STRING, b"", {"__charset": "UTF-8"})
 
 
 @dataclass(frozen=True, slots=True)
-class GivenMessage:
-    """A message of a request. Times are milliseconds since the epoch, 0 for none.
-
-    ``sequence_id`` is None when it is missing, or 0, which clients send instead.
-    """
-
-    payload: str
-    key: str | None
-    properties: dict[str, str]
-    event_ms: int
-    deliver_at_ms: int
-    replicate_to: list[str]
-    sequence_id: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class ProduceRequest:
     """The messages of a request, their producer's name and schema.
+
+    A message's ``sequence_id`` is None when it is missing, or 0, which clients send instead.
 
     When ``schema_version`` is None, messages are encoded by ``schema``.
     """

@@ -4,7 +4,6 @@ They are not recorded in the audit log, as the messages of any other client: the
 """
 
 import asyncio
-from base64 import b64encode
 from contextlib import closing
 from typing import Any
 from urllib.parse import quote
@@ -16,28 +15,24 @@ from engine.base.errors import InvalidField, InvalidRequest, NotFound, Unprocess
 from engine.base.names import TopicName
 from engine.client.client import PulsarClient
 from engine.client.errors import RefusedError, ServerError
-from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import SendResult
-from engine.schema.encoding import Encode, UnencodableError, encoder
-from engine.schema.kinds import InvalidSchemaError, Schema, SchemaKind, version_bytes
+from engine.schema.encoding import UnencodableError
+from engine.schema.kinds import InvalidSchemaError, Schema, version_bytes
 from engine.schema.wire_form import from_wire
-from engine.wire import pulsar_pb2 as pb
 from gateway.http.auth.access import acting_role
 from gateway.http.bodies import json_answer, object_body
 from gateway.http.view import is_of_browser
 from gateway.rest.base import AdminResource
-from gateway.rest.produce.request import GivenMessage, ProduceRequest, parse_request
+from gateway.rest.produce.request import ProduceRequest, parse_request
 from gateway.rest.rights import PRODUCE
 from gateway.rest.topics import TopicPathResource
 from gateway.services.admin import existence
+from gateway.services.encoding import outgoing_encoder
 from gateway.services.engine_link import Engine
 from gateway.services.publishing import Outgoing, failure_of
 
 TURN_CHARS = 64 << 10
 """Characters of payloads that are encoded on the loop; more are encoded in a thread, so that other requests run."""
-PROPERTY_OVERHEAD_BYTES = 100
-"""Memory that a property takes besides its texts."""
-_KEY_IN_BASE64 = pb.MessageMetadata(partition_key_b64_encoded=True).SerializePartialToString()
 
 
 class ProduceResource(TopicPathResource):
@@ -139,7 +134,7 @@ async def _schema(client: PulsarClient, topic: TopicName, given: ProduceRequest)
 
 async def _messages(given: ProduceRequest, schema: Schema) -> list[Outgoing]:
     """Encode the messages, long ones in a thread. Raises as ``_encode`` does."""
-    if sum(len(message.payload) for message in given.messages) <= TURN_CHARS:
+    if sum(len(message.payload or "") for message in given.messages) <= TURN_CHARS:
         return _encode(given, schema)
     return await asyncio.to_thread(_encode, given, schema)
 
@@ -150,38 +145,16 @@ def _encode(given: ProduceRequest, schema: Schema) -> list[Outgoing]:
     Raises InvalidField for a message that the schema cannot encode, Unprocessable for a schema that cannot encode any.
     """
     try:
-        encode = encoder(schema)
+        encode = outgoing_encoder(schema)
     except InvalidSchemaError as error:
         raise Unprocessable(f"valueSchema: {error}") from error
-    is_pair = schema.kind is SchemaKind.KEY_VALUE
-    return [
-        Outgoing(_outgoing(message, encode, index, is_pair=is_pair), message.sequence_id)
-        for index, message in enumerate(given.messages)
-    ]
-
-
-def _outgoing(
-    message: GivenMessage, encode: Encode, index: int, *, is_pair: bool
-) -> OutgoingMessage:
-    try:
-        payload, key_bytes = encode(message.payload, message.key)
-    except UnencodableError as error:
-        raise InvalidField(f"messages[{index}].{error.path}", error.reason) from None
-    key, extra = message.key, b""
-    if is_pair:
-        key = None if key_bytes is None else b64encode(key_bytes).decode()
-        extra = b"" if key_bytes is None else _KEY_IN_BASE64
-    texts = sum(len(name) + len(value) for name, value in message.properties.items())
-    return OutgoingMessage(
-        payload,
-        key=key,
-        properties=message.properties,
-        event_ms=message.event_ms,
-        deliver_at_ms=message.deliver_at_ms,
-        replicate_to=message.replicate_to,
-        extra_metadata=extra,
-        beside_bytes=texts + len(key or "") + PROPERTY_OVERHEAD_BYTES * len(message.properties),
-    )
+    outgoing = []
+    for index, message in enumerate(given.messages):
+        try:
+            outgoing.append(encode(message))
+        except UnencodableError as error:
+            raise InvalidField(f"messages[{index}].{error.path}", error.reason) from None
+    return outgoing
 
 
 def _answer(result: SendResult, partition: int, version: int) -> dict[str, Any]:

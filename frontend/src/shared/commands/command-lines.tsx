@@ -21,8 +21,17 @@ export function CommandLines({ of, note }: { of: Commands; note?: string | undef
           </p>
         )}
         <OneLine label="curl" line={of.curl} isAsked={isAsked} />
-        <OneLine label="pulsarctl" line={of.pulsarctl} isAsked={isAsked} />
-        <OneLine label="pulsar-admin" line={of.pulsarAdmin} isAsked={isAsked} />
+        {of.client ? (
+          <>
+            <OneLine label="pulsar-client" line={of.client} isAsked={isAsked} />
+            {of.python && <OneLine label="Python" line={of.python} isAsked={isAsked} />}
+          </>
+        ) : (
+          <>
+            <OneLine label="pulsarctl" line={of.pulsarctl} isAsked={isAsked} />
+            <OneLine label="pulsar-admin" line={of.pulsarAdmin} isAsked={isAsked} />
+          </>
+        )}
       </div>
     </details>
   );

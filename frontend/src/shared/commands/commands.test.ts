@@ -24,6 +24,8 @@ const calls: PolicyCalls = {
   rest: { path: "messageTTL", method: "POST", value_query: "", removal: null },
   commands: [],
 };
+const TOOLS = ["curl", "pulsarAdmin", "pulsarctl"];
+const message = { value: "it's, two", key: "k", properties: { a: "1" } };
 const ARGUMENTS: Record<string, unknown[]> = {
   createTenant: [{ ...tenant, name: "shop" }],
   updateTenant: [{ ...tenant, tenant: "shop" }],
@@ -75,6 +77,7 @@ const ARGUMENTS: Record<string, unknown[]> = {
   acknowledgeAlert: [alerts, 7, { note: "" }],
   silenceAlerts: [alerts, { reason: "r", until: 1 }],
   endAlertSilence: [alerts, 7],
+  publishMessages: [at, { message, schema: null, brokerUrl: "pulsar://b:6650" }],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 
@@ -85,10 +88,13 @@ test("each changing operation has three lines, or a reason why a tool has none",
   for (const [operation, make] of Object.entries(all)) {
     const given = ARGUMENTS[operation] ?? [{ ...at, subscription: "s" }];
     const made = (make as unknown as (...args: unknown[]) => Commands)(...given);
-    expect(Object.keys(made).sort(), operation).toEqual(["curl", "pulsarAdmin", "pulsarctl"]);
+    const tools = made.client ? ["client", "curl", "pulsarAdmin", "pulsarctl", "python"] : TOOLS;
+    expect(Object.keys(made).sort(), operation).toEqual(tools);
     for (const [tool, line] of Object.entries(made) as [string, Line][]) {
       if (typeof line === "string")
-        expect(line, `${operation} ${tool}`).toMatch(/^(curl -f -X|pulsarctl|pulsar-admin) /);
+        expect(line, `${operation} ${tool}`).toMatch(
+          /^(curl -f -X|pulsarctl|pulsar-admin|pulsar-client|python3 -c) /,
+        );
       else expect(line.why, `${operation} ${tool}`).toMatch(/\.$/);
     }
   }
@@ -203,4 +209,19 @@ test("a grant is set with its words, and removed without any", () => {
   expect(ACCESS_COMMANDS.changeGrant({ tenant: "shop" }, { role: "app", words: [] }).curl).toHaveProperty(
     "why",
   );
+});
+
+test("a message is published by the tools that can", () => {
+  const made = COMMANDS.publishMessages(
+    { ...at, topic: "t" },
+    { message, schema: null, brokerUrl: "pulsar://b:6650" },
+  );
+  expect(made.client).toBe(
+    `pulsar-client --url pulsar://b:6650 produce -s '(?!)' -m 'it'"'"'s, two' -k k -p a=1 persistent://shop/orders/t`,
+  );
+  expect(made.python).toContain(`.send("it'"'"'s, two".encode(), partition_key="k", properties={"a":"1"})`);
+  expect(made.curl).toContain("/topics/persistent/shop/orders/t");
+  const encoded = COMMANDS.publishMessages(at, { message, schema: 3, brokerUrl: "" });
+  expect(encoded.curl).toContain('"schemaVersion":3');
+  expect([encoded.client, encoded.python].every((made) => typeof made === "object")).toBe(true);
 });

@@ -4,6 +4,7 @@
 import type { operations } from "../../api/schema";
 import { serverNow } from "../../lib/clock";
 import { type PolicyCalls, policyCommands } from "./policy-commands";
+import { publishCommands } from "./publish-commands";
 import { type Commands, curl, line, path } from "./shell";
 
 export type { Commands } from "./shell";
@@ -416,6 +417,7 @@ export const COMMANDS = {
     pulsarctl: line("pulsarctl", "schemas", "delete", nameOf(at)),
     pulsarAdmin: line("pulsar-admin", "schemas", "delete", nameOf(at)),
   }),
+  publishMessages: publishCommands,
   installSpark: onlyHere,
   collectSupportBundle: onlyHere,
   startRun: onlyHere,

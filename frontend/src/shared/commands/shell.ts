@@ -7,6 +7,9 @@ export interface Commands {
   curl: Line;
   pulsarctl: Line;
   pulsarAdmin: Line;
+  /** The command of pulsar-client, which only clients' operations have. */
+  client?: Line;
+  python?: Line;
 }
 
 export function quoted(word: string): string {
@@ -36,6 +39,8 @@ export function path(...segments: string[]): string {
 const CREDENTIALS = {
   curl: '-H "@$PULSAR_HEADER_FILE"',
   pulsarctl: '--token-file "$PULSAR_TOKEN_FILE"',
+  "pulsar-client":
+    '--auth-plugin org.apache.pulsar.client.impl.auth.AuthenticationToken --auth-params "file://$PULSAR_TOKEN_FILE"',
   "pulsar-admin":
     '--auth-plugin org.apache.pulsar.client.impl.auth.AuthenticationToken --auth-params "file://$PULSAR_TOKEN_FILE"',
 };
@@ -43,7 +48,7 @@ const CREDENTIALS = {
 /** The commands of a line with the credential that an instance asks for, by reference: a copied line holds no secret. */
 export function withCredential(text: string): string {
   return text.replace(
-    /(^|\n *|&& |\| |do )(curl|pulsarctl|pulsar-admin) /g,
+    /(^|\n *|&& |\| |do )(curl|pulsarctl|pulsar-admin|pulsar-client) /g,
     (_, before: string, tool: keyof typeof CREDENTIALS) => `${before}${tool} ${CREDENTIALS[tool]} `,
   );
 }
