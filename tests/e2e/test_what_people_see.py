@@ -47,6 +47,8 @@ PATHS = {
     "/c/$cluster/t/$tenant/$namespace/$topic/messages/$message": (
         "/c/{cluster}/t/{place}/{topic}/messages/0:0"
     ),
+    "/c/$cluster/t/$tenant/$namespace/$topic/publish": "/c/{cluster}/t/{place}/{topic}/publish",
+    "/c/$cluster/t/$tenant/$namespace/$topic/tail": "/c/{cluster}/t/{place}/{topic}/tail",
     "/c/$cluster/tenants": "/c/{cluster}/tenants",
     "/c/$cluster/tenants/$tenant": "/c/{cluster}/tenants/{tenant}",
     "/c/$cluster/tenants/$tenant/$namespace": "/c/{cluster}/tenants/{place}",

@@ -15,6 +15,7 @@ import { overview, overviewRoute } from "./overview";
 import { payloads, payloadsRoute } from "./payloads";
 import { people, peopleRoutes } from "./people";
 import { policiesTab } from "./policies";
+import { publishTab } from "./publishing";
 import { schemaTab } from "./schema";
 import { signInRoutes } from "./sign-in";
 import { tenantRoutes, tenants } from "./tenants";
@@ -25,6 +26,7 @@ import { tracesTab } from "./traces";
 const topicRoute = topicPage.addChildren([
   ...topicTabs,
   ...messageTabs,
+  publishTab,
   schemaTab,
   policiesTab,
   manageTab,

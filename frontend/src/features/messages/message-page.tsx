@@ -4,6 +4,8 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { failureOf } from "../../lib/errors";
 import { bytes, count, dateTime, known } from "../../lib/format";
+import { looks } from "../../shared/messages/looks";
+import { type Message, messageQuery, valueUrl } from "../../shared/messages/message";
 import { nameOf, useTopicId } from "../../shared/topic/use-topic";
 import { topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
@@ -15,8 +17,6 @@ import { DownloadIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { type JsonNode, jsonTree, textOf } from "./json-tree";
-import { looks } from "./looks";
-import { type Message, messageQuery, valueUrl } from "./queries";
 import { kindText } from "./words";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/messages/$message");
@@ -54,6 +54,15 @@ export function MessagePage() {
                 >
                   From here on
                 </Link>
+                {stored.kind === "message" && (
+                  <Link
+                    to="/c/$cluster/t/$tenant/$namespace/$topic/publish"
+                    params={place}
+                    search={{ ...topicSearchOf(id), from: stored.id }}
+                  >
+                    Edit and send again
+                  </Link>
+                )}
               </>
             }
           >

@@ -1,13 +1,12 @@
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions } from "@tanstack/react-query";
 import { answerOf, api } from "../../api/client";
 import type { components } from "../../api/schema";
+import { MESSAGES } from "../../shared/messages/message";
 import type { TopicId } from "../../shared/topic/queries";
 import type { MessagesSearch } from "./search";
 
-export type Message = components["schemas"]["MessageAnswer"];
 export type MessagesPage = components["schemas"]["MessagesAnswer"];
 
-const MESSAGES = "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages";
 export const PAGE_ROWS = 50;
 
 /** The pages of a list, each behind the one before. They are not read again by themselves: a page is a search. */
@@ -44,19 +43,4 @@ type Set<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 function set<T extends object>(values: T): Set<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Set<T>;
-}
-
-export function messageQuery(id: TopicId, message: string) {
-  return queryOptions({
-    queryKey: ["message", id.cluster, id.domain, id.tenant, id.namespace, id.topic, message],
-    queryFn: ({ signal }) =>
-      answerOf(api.GET(`${MESSAGES}/{message}`, { params: { path: { ...id, message } }, signal })),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
-}
-
-export function valueUrl(id: TopicId, message: string): string {
-  const parts = [id.domain, id.tenant, id.namespace, id.topic].map(encodeURIComponent).join("/");
-  const path = `clusters/${encodeURIComponent(id.cluster)}/topics/${parts}`;
-  return `/api/v1/${path}/messages/${encodeURIComponent(message)}/value`;
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { Message, MessagesPage } from "./queries";
+import type { Message } from "../../shared/messages/message";
+import type { MessagesPage } from "./queries";
 import { firstLine, kindText, stoppedText } from "./words";
 
 const message = (more: object) =>

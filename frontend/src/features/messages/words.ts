@@ -1,4 +1,5 @@
-import type { Message, MessagesPage } from "./queries";
+import type { Message } from "../../shared/messages/message";
+import type { MessagesPage } from "./queries";
 
 const LINE = 200;
 

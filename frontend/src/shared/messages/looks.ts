@@ -19,6 +19,8 @@ export const looks = {
     color: "var(--dim)",
     fontSize: 13,
   },
+  choices: { display: "flex", flexWrap: "wrap", gap: 8 },
+  file: { display: "block", maxWidth: "100%", minHeight: 32 },
   whole: { overflowWrap: "anywhere" },
   value: { ...mono, overflowWrap: "anywhere" },
   facts: { display: "grid", gridTemplateColumns: columns(220), gap: "10px 32px", overflowWrap: "anywhere" },
