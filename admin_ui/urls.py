@@ -7,6 +7,7 @@ from django.urls import include, path, re_path
 from admin_ui import views
 from admin_ui.calls import ClusterView
 from admin_ui.live import LiveFeed
+from admin_ui.messages.tail import LiveTail
 from admin_ui.resources import RESOURCES
 from admin_ui.session import redirects
 
@@ -37,4 +38,5 @@ urlpatterns = [
 
 # Channels' router accepts Django's patterns with ASGI callables; the types of Django do not allow them.
 _live: Any = LiveFeed.as_asgi()
-websocket_urlpatterns = [path("api/v1/live", _live)]
+_tail: Any = LiveTail.as_asgi()
+websocket_urlpatterns = [path("api/v1/live", _live), path("api/v1/tail", _tail)]

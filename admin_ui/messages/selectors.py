@@ -46,16 +46,14 @@ async def page(
         direction=direction,
         start=start,
         after=params.get("after", ""),
-        wanted=_filter(params, properties),
+        wanted=filter_of(params, properties),
         limit=number(params, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX),
         values=values,
     )
     return {
         "at": now_ms(),
         "direction": direction,
-        "rows": [
-            _row(name, part, message, values, ROW_CHARACTERS) for part, message in result.messages
-        ],
+        "rows": [row_of(name, part, message, values) for part, message in result.messages],
         "scanned": result.scanned,
         "entries": result.entries,
         "bytes": result.bytes,
@@ -72,7 +70,7 @@ async def one(engine: Engine, name: TopicName, position: str) -> Body:
     message = await _message(engine, name, position)
     values = TopicValues(name)
     await values.fetch(engine, [message])
-    return _row(name, -1, message, values, VALUE_CHARACTERS)
+    return row_of(name, -1, message, values, VALUE_CHARACTERS)
 
 
 async def value(engine: Engine, name: TopicName, position: str) -> bytes:
@@ -135,7 +133,8 @@ def _parsed(text: str, field: str) -> Place:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _filter(params: Params, properties: Sequence[str]) -> MessageFilter:
+def filter_of(params: Params, properties: Sequence[str]) -> MessageFilter:
+    """Return the conditions of a request. Raises InvalidField."""
     for name in ("key", "producer", "text", "equals"):
         if len(params.get(name, "")) > TEXT_MAX:
             raise InvalidField(name, f"at most {TEXT_MAX} characters")
@@ -155,13 +154,15 @@ def _filter(params: Params, properties: Sequence[str]) -> MessageFilter:
     )
 
 
-def _row(
+def row_of(
     topic: TopicName,
     partition: int,
     browsed: BrowsedMessage,
     values: TopicValues,
-    characters: int,
+    characters: int = ROW_CHARACTERS,
 ) -> Body:
+    """Return a message as it is shown, its value cut after ``characters``. ``partition`` -1: the topic is one itself,
+    or has none."""
     metadata, broker, message = browsed.metadata, browsed.broker, browsed.message
     name = topic.partition_at(partition) if partition >= 0 else topic
     has_number = broker is not None and broker.HasField("index")

@@ -31,6 +31,7 @@ ALLOWED = {
     "gateway/ws/values.py::_shared": "decoders, equal for equal schemas of any cluster",
     "admin_ui/openapi.py::_GENERATING": "the settings of the generator are those of the process",
     "admin_ui/urls.py::_live": "with ``websocket_urlpatterns``",
+    "admin_ui/urls.py::_tail": "with ``websocket_urlpatterns``",
     "admin_ui/urls.py::api_patterns": "with ``urlpatterns``",
     "admin_ui/urls.py::urlpatterns": "Django finds routes by this name",
     "admin_ui/urls.py::websocket_urlpatterns": "routes, as Django's",

@@ -62,3 +62,42 @@ def test_messages_are_found_opened_and_shown_as_they_are_stored(
     for partition in range(2):
         stats = instance.rest("GET", f"{ADMIN}/{TOPIC}-partition-{partition}/stats")[1]
         assert stats["subscriptions"] == {}
+
+
+def test_a_tail_shows_what_is_published_and_counts_the_rest(
+    instance: Instance, page: Page, axe_source: str
+) -> None:
+    page.add_init_script(axe_source)
+    instance.rest("PUT", f"{ADMIN}/followed")
+    page.goto("/c/standalone/t/public/default/followed/messages")
+    page.get_by_role("link", name="Live tail").click(timeout=WAIT_MS)
+    counts = page.locator("[data-tail-counts]")
+    expect(counts).to_contain_text("Shown 0 of 0 since", timeout=WAIT_MS)
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client(instance.url, logger=quiet)
+    try:
+        producer = client.create_producer("persistent://public/default/followed")
+        rows = page.get_by_role("table", name="Messages").locator("tbody tr")
+        for i in range(3):
+            producer.send(f"<b>{i}</b>".encode(), partition_key=f"k{i}")
+        expect(rows).to_have_count(3, timeout=WAIT_MS)
+        expect(rows.first).to_contain_text("<b>2</b>")
+        expect(counts).to_contain_text("Shown 3 of 3 since")
+        assert violations(page, "the tail", "main") == []
+        page.get_by_role("button", name="Pause").click()
+        expect(counts).to_contain_text("Paused", timeout=WAIT_MS)
+        for _ in range(200):
+            producer.send_async(b"burst", callback=lambda *_: None)
+        producer.flush()
+        expect(counts).to_contain_text("Shown 3 of 203 since", timeout=WAIT_MS)
+        expect(counts).to_contain_text("200 passed over")
+        page.goto("/c/standalone/t/public/default/followed/tail?key=b")
+        expect(counts).to_contain_text("Shown 0 of 0 since", timeout=WAIT_MS)
+        for key in ("a", "b", "c"):
+            producer.send(b"keyed", partition_key=key)
+        expect(counts).to_contain_text("Shown 1 of 3 since", timeout=WAIT_MS)
+        expect(counts).to_contain_text("2 did not match")
+    finally:
+        client.close()
+    stats = instance.rest("GET", f"{ADMIN}/followed/stats")[1]
+    assert stats["subscriptions"] == {}

@@ -31,6 +31,7 @@ ENDPOINTS = {
     "/ws/v3/consumer/s?topics=t,u": ["consume on subscription s of persistent://public/default/t"],
     "/ws/v3/consumer/s?topicsPattern=persistent://a/b/x.*": ["lookup on a/b"],
 }
+TAIL = "/api/v1/tail?topic=persistent://public/default/t"
 PARAMS = {"cluster": "standalone", "domain": "persistent", "tenant": "public", "topic": "t"}
 PARAMS |= {"namespace": "default", "id": "abc"}
 
@@ -77,7 +78,7 @@ async def test_a_dead_letter_topic_needs_the_right_to_produce_there(
     await pair.hang_up()
 
 
-@pytest.mark.parametrize("path", [*ENDPOINTS, "/api/v1/live"])
+@pytest.mark.parametrize("path", [*ENDPOINTS, "/api/v1/live", TAIL])
 async def test_with_authentication_on_no_socket_without_a_user_opens(
     path: str, call: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +92,7 @@ async def test_with_authentication_on_no_socket_without_a_user_opens(
 GOOD = {"authorization": f"Bearer {token('app')}"}
 
 
-@pytest.mark.parametrize("path", [*ENDPOINTS, "/api/v1/live"])
+@pytest.mark.parametrize("path", [*ENDPOINTS, "/api/v1/live", TAIL])
 @pytest.mark.parametrize(
     ("headers", "query"),
     [(GOOD, ""), ({}, f"token={token('app')}"), (GOOD, "token=bad")],

@@ -1,7 +1,7 @@
 import { createRoute } from "@tanstack/react-router";
 import { lazyPage } from "../../shared/lazy-page";
 import { topicPage } from "../../shared/topic/route";
-import { messagesSearch } from "./search";
+import { messagesSearch, tailSearch } from "./search";
 
 export const messageTabs = [
   createRoute({
@@ -14,5 +14,11 @@ export const messageTabs = [
     getParentRoute: () => topicPage,
     path: "/messages/$message",
     component: lazyPage(() => import("./message-page"), "MessagePage"),
+  }),
+  createRoute({
+    getParentRoute: () => topicPage,
+    path: "/tail",
+    validateSearch: tailSearch,
+    component: lazyPage(() => import("./tail-page"), "TailPage"),
   }),
 ];

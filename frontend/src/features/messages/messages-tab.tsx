@@ -3,19 +3,18 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { asApiError } from "../../lib/errors";
-import { bytes, count, dateTime, plural } from "../../lib/format";
+import { bytes, count, plural } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
-import { parseTopicName } from "../../lib/url-state";
+import { looks } from "../../shared/messages/looks";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { topicSearchOf } from "../../shared/topic-link";
-import { Badge } from "../../ui/badge";
-import { type Column, Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
-import { looks } from "./looks";
-import { type Message, type MessagesPage, messagesQuery } from "./queries";
+import { ConditionFields, conditionsOf } from "./conditions";
+import { MessageTable } from "./message-table";
+import { type MessagesPage, messagesQuery } from "./queries";
 import { BEGINNINGS, type Beginning, beginningOf, isFiltered, type MessagesSearch } from "./search";
-import { firstLine, kindText, stoppedText } from "./words";
+import { stoppedText } from "./words";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/messages");
 
@@ -25,7 +24,11 @@ export function MessagesTab() {
   const search = route.useSearch();
   const list = useInfiniteQuery({ ...messagesQuery(id, search), enabled: id.domain === "persistent" });
   if (id.domain !== "persistent")
-    return <Empty title="Nothing is stored">The topic is non-persistent.</Empty>;
+    return (
+      <Empty title="Nothing is stored">
+        The topic is non-persistent. <PublishLink />
+      </Empty>
+    );
   const pages = list.data?.pages ?? [];
   const last = pages.at(-1);
   const messages = pages.flatMap(({ rows }) => rows);
@@ -56,12 +59,7 @@ export function MessagesTab() {
       {last && (
         <Panel title="Messages" note={last.direction === "backward" ? "newest first" : "oldest first"} flush>
           {messages.length > 0 ? (
-            <Table<Message>
-              caption="Messages"
-              rows={messages}
-              rowKey={(message) => `${message.partition} ${message.id}`}
-              columns={columnsOf(last.partitions > 0)}
-            />
+            <MessageTable messages={messages} hasPartitions={last.partitions > 0} />
           ) : (
             <Empty title={isFiltered(search) ? "No message matches so far" : "No message here"} />
           )}
@@ -98,81 +96,23 @@ function scannedText(pages: MessagesPage[]): string {
   );
 }
 
-function columnsOf(hasPartitions: boolean): Column<Message>[] {
-  return [
-    {
-      key: "published",
-      header: "Published",
-      cell: (message) => <MessageLink message={message} />,
-    },
-    ...(hasPartitions
-      ? [
-          {
-            key: "partition",
-            header: "Partition",
-            numeric: true,
-            wide: true,
-            cell: ({ partition }: Message) => count(partition),
-          },
-        ]
-      : []),
-    {
-      key: "key",
-      header: "Key",
-      cell: ({ key }) => (key === null ? "—" : <span style={looks.whole}>{key}</span>),
-    },
-    {
-      key: "value",
-      header: "Value",
-      grow: true,
-      cell: (message) => (
-        <span style={looks.value}>
-          {message.kind !== "message" && <Badge tone="warn">{kindText(message)}</Badge>} {firstLine(message)}
-        </span>
-      ),
-    },
-    {
-      key: "size",
-      header: "Size",
-      numeric: true,
-      wide: true,
-      cell: ({ value }) => bytes(value.bytes),
-    },
-  ];
-}
-
-function MessageLink({ message }: { message: Message }) {
-  const { cluster } = useTopicId();
-  const name = parseTopicName(message.topic);
-  const when = message.published === null ? message.id : dateTime(message.published);
-  if (name === null) return when;
+function TailLink() {
+  const id = useTopicId();
   return (
-    <Link
-      to="/c/$cluster/t/$tenant/$namespace/$topic/messages/$message"
-      params={{
-        cluster,
-        tenant: name.tenant,
-        namespace: name.namespace,
-        topic: name.topic,
-        message: message.id,
-      }}
-      search={topicSearchOf(name)}
-      className="topic-link"
-      title={`Message ${message.id}`}
-    >
-      {when}
+    <Link to="/c/$cluster/t/$tenant/$namespace/$topic/tail" params={id} search={topicSearchOf(id)}>
+      Live tail
     </Link>
   );
 }
 
-const CONDITIONS = [
-  ["key", "Key", "the whole key"],
-  ["text", "Text in the value", "any part of it"],
-  ["property", "Property", "name=value or name"],
-  ["producer", "Producer", "its whole name"],
-  ["path", "JSON path", "$.lines[0].price"],
-  ["equals", "Value at the path", "any"],
-] as const;
+function PublishLink() {
+  const id = useTopicId();
+  return (
+    <Link to="/c/$cluster/t/$tenant/$namespace/$topic/publish" params={id} search={topicSearchOf(id)}>
+      Publish
+    </Link>
+  );
+}
 
 function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () => void }) {
   const id = useTopicId();
@@ -192,14 +132,23 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
       position: beginning === "position" ? field("position") : undefined,
       subscription: beginning === "subscription" ? field("subscription") : undefined,
       direction: field("direction") === "backward" ? "backward" : undefined,
-      ...Object.fromEntries(CONDITIONS.map(([name]) => [name, field(name)])),
+      ...conditionsOf(form),
     };
     if (JSON.stringify(next) === JSON.stringify(search)) onAgain();
     else void navigate({ search: (before) => ({ ...before, ...next }) });
   }
 
   return (
-    <Panel title="Read messages" note="No subscription is moved or created.">
+    <Panel
+      title="Read messages"
+      note="No subscription is moved or created."
+      actions={
+        <>
+          <TailLink />
+          <PublishLink />
+        </>
+      }
+    >
       <form style={looks.form} onSubmit={submit}>
         <div style={looks.fields}>
           <NativeSelect
@@ -252,17 +201,7 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
         </div>
         <details open={isFiltered(search)}>
           <summary style={looks.summary}>Conditions</summary>
-          <div style={looks.fields}>
-            {CONDITIONS.map(([name, label, hint]) => (
-              <TextInput
-                key={name}
-                label={label}
-                name={name}
-                placeholder={hint}
-                defaultValue={search[name] ?? ""}
-              />
-            ))}
-          </div>
+          <ConditionFields search={search} />
         </details>
         <div>
           <Button type="submit">Read</Button>

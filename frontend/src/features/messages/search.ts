@@ -13,18 +13,30 @@ export type Beginning = (typeof BEGINNINGS)[number]["value"];
 
 const moment = z.catch(z.optional(z.string().check(z.regex(/^\d{1,15}$/))), undefined);
 
-export const messagesSearch = z.object({
-  start: z.catch(z.optional(z.enum(["earliest", "latest"])), undefined),
-  time: moment,
-  position: searchText,
-  subscription: searchText,
-  direction: z.catch(z.optional(z.enum(["forward", "backward"])), undefined),
+const conditions = {
   key: searchText,
   producer: searchText,
   property: searchText,
   text: searchText,
   path: searchText,
   equals: searchText,
+};
+
+/** `rate`: messages shown a second. */
+export const tailSearch = z.object({
+  ...conditions,
+  rate: z.catch(z.optional(z.string().check(z.regex(/^([1-9]\d?|100)$/))), undefined),
+});
+export type TailSearch = z.infer<typeof tailSearch>;
+export type Conditions = Omit<TailSearch, "rate">;
+
+export const messagesSearch = z.object({
+  start: z.catch(z.optional(z.enum(["earliest", "latest"])), undefined),
+  time: moment,
+  position: searchText,
+  subscription: searchText,
+  direction: z.catch(z.optional(z.enum(["forward", "backward"])), undefined),
+  ...conditions,
 });
 export type MessagesSearch = z.infer<typeof messagesSearch>;
 

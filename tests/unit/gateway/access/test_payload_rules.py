@@ -256,6 +256,22 @@ def test_a_reader_at_a_lower_level_follows_the_rules_and_is_recorded(
     assert asyncio.run(handshake(door, "/ws/v2/consumer/persistent/t/n/p/s"))[0] == 403
 
 
+def test_a_live_tail_follows_the_rules_and_is_recorded(
+    door: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tail = "/api/v1/tail?topic=persistent://t/n/p"
+    monkeypatch.setattr("admin_ui.messages.tail.level_of_socket", lambda scope: AccessLevel.READ)
+    status, text = asyncio.run(handshake(door, tail))
+    assert (status, "Payloads of t/n are hidden" in text) == (403, True)
+    assert not AuditEntry.objects.exists()
+    PayloadRule.objects.create(position=0, role="billing", namespace="t/n", shown=True)
+    door.clusters.part(PayloadRules).renew()
+    asyncio.run(handshake(door, tail))
+    (entry,) = AuditEntry.objects.all()
+    about = (entry.actor, entry.operation, entry.topic, entry.status)
+    assert about == ("billing", "WebSocket", "persistent://t/n/p", 101)
+
+
 def test_an_operation_that_would_show_hidden_payloads_is_closed(
     browser: Browser, add: AddPerson
 ) -> None:
