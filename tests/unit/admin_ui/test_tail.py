@@ -10,8 +10,10 @@ from engine.tenancy import topics as metadata
 from gateway.http.auth import access
 from gateway.services.engine_link import EngineLink
 from tests.support.access.judges import REASON, DenyAll
-from tests.support.admin.gateway_client import Gateway
+from tests.support.admin.gateway_client import Gateway, cluster, engine, gateway
 from tests.support.net.socket_pair import SocketPair
+
+__all__ = ["cluster", "engine", "gateway"]
 
 TAIL = "/api/v1/tail?topic=persistent://public/default/t"
 
