@@ -1,7 +1,7 @@
 """Evaluation of the rules of a cluster, once a second over what the collector knows, and sending of notifications.
 
 Of several gateways the one with the lease evaluates and sends. Its firings and the deliveries about them are stored in
-one transaction, so that the gateway that takes over continues with both. There is no timer per rule, object or topic.
+one transaction, so that the gateway that takes over continues with both (J8). No rule, object or topic has a timer.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Alerts in the console's database, by compare-and-set among gateways. All functions block."""
+"""Alerts in the console's database, by compare-and-set among gateways (J8). All functions block."""
 
 import logging
 from collections.abc import Iterable

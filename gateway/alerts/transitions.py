@@ -1,7 +1,7 @@
 """Firings from one evaluation to the next: which begin, which end, and who is notified of it. Pure: it changes the
 records that it is given, and stores nothing.
 
-A figure that is not known neither begins nor ends a firing: ``Outcome.holds`` is None then, and the firing stays.
+A figure that is not known neither begins nor ends a firing: ``Outcome.holds`` is None then, and the firing stays (J9).
 """
 
 from collections.abc import Collection, Iterable, Sequence

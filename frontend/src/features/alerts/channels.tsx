@@ -139,7 +139,8 @@ function Row({
       {(test.error ?? removal.error) && (
         <ErrorNotice error={test.error ?? removal.error} title="It was not done" />
       )}
-      <CommandLines of={ALERT_COMMANDS.testAlertChannel(place, channel.id)} />
+      <CommandLines of={ALERT_COMMANDS.testAlertChannel(place, channel.id)} note="Sends a test." />
+      <CommandLines of={ALERT_COMMANDS.deleteAlertChannel(place, channel.id)} note="Deletes the channel." />
     </li>
   );
 }

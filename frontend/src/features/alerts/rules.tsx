@@ -4,7 +4,8 @@ import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, dateTime, duration, plural } from "../../lib/format";
 import type { WhyNot } from "../../shared/access/may";
-import type { AlertPlace } from "../../shared/commands/alert-commands";
+import { ALERT_COMMANDS, type AlertPlace } from "../../shared/commands/alert-commands";
+import { CommandLines } from "../../shared/commands/command-lines";
 import { ActionButton } from "../../ui/action-button";
 import { Badge } from "../../ui/badge";
 import { Panel } from "../../ui/panel";
@@ -133,6 +134,7 @@ function Row({
           Delete
         </ActionButton>
       </div>
+      <CommandLines of={ALERT_COMMANDS.deleteAlertRule(place, rule.id)} note="Deletes the rule." />
       {removal.error && <ErrorNotice error={removal.error} title="The rule was not deleted" />}
     </li>
   );

@@ -1,6 +1,7 @@
 """The rule file and the dashboard, against the metrics that an instance serves."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from gateway.alerts.definitions import FIGURES, Definition, RuleKind
 from gateway.alerts.exports import dashboard, expression, prometheus_rules
 from gateway.alerts.models import AlertRule
+from tests.support.net.promtool import tool
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "metrics.md"
 SERVED = frozenset(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
@@ -54,3 +56,19 @@ def test_the_rule_file_and_the_dashboard_have_a_rule_each() -> None:
     assert '          severity: "error"' in text
     (panel,) = dashboard(rules, "c")["panels"]
     assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][1]["value"] == 10
+
+
+def test_prometheus_accepts_the_rule_file(tmp_path: Path) -> None:
+    topic = 'persistent://t/n/a "b" (1)\\d'
+    rules = [
+        rule(f"{kind} {figure}\n{{{{ 1", kind=kind, figure=figure, threshold=1e9)
+        for kind, figures in FIGURES.items()
+        for figure in figures
+    ]
+    rules += [rule("topic", kind="topic", figure="backlog", scope=topic), rule(kind="attention")]
+    file = tmp_path / "alerts.yml"
+    file.write_text(prometheus_rules(rules, 'c"\\'))
+    command = [tool("promtool"), "check", "rules", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(rules) - 1} rules found" in done.stdout

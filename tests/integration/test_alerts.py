@@ -1,0 +1,172 @@
+"""Alerts of a running instance: a webhook and an e-mail are received, once each although the gateway is killed."""
+
+import json
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.support.instance import Instance, running_instance
+from tests.support.waiting import until_blocking
+
+A = "/api/v1/clusters/standalone/alerts"
+SECRET = "CANARY-7"
+
+
+class Webhook(ThreadingHTTPServer):
+    """Records documents; ``status``: its answer."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), WebhookRequest)
+        self.status = 200
+        self.received: list[Any] = []
+        self.refused: list[Any] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{SECRET}"
+
+
+class WebhookRequest(BaseHTTPRequestHandler):
+    server: Webhook
+
+    def do_POST(self) -> None:
+        document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        accepted = self.server.status == 200
+        (self.server.received if accepted else self.server.refused).append(document)
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *args: Any) -> None:
+        """Log nothing."""
+
+
+class MailSink(socketserver.ThreadingTCPServer):
+    """A mail server that accepts everything."""
+
+    allow_reuse_address = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), MailSession)
+        self.mails: list[str] = []
+
+
+class MailSession(socketserver.StreamRequestHandler):
+    server: MailSink
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 sink\r\n")
+        while line := self.rfile.readline():
+            verb = line[:4].upper()
+            if verb == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                lines = []
+                while (text := self.rfile.readline()) not in (b".\r\n", b""):
+                    lines.append(text.decode())
+                self.server.mails.append("".join(lines))
+            self.wfile.write(b"221 bye\r\n" if verb == b"QUIT" else b"250 ok\r\n")
+            if verb == b"QUIT":
+                return
+
+
+@pytest.fixture(scope="module")
+def webhook() -> Iterator[Webhook]:
+    yield from serving(Webhook())
+
+
+@pytest.fixture(scope="module")
+def sink() -> Iterator[MailSink]:
+    yield from serving(MailSink())
+
+
+def serving(server: Any) -> Iterator[Any]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def instance(
+    tmp_path_factory: pytest.TempPathFactory, webhook: Webhook, sink: MailSink
+) -> Iterator[Instance]:
+    settings = {
+        "MAGNETAR_ALERT_DESTINATIONS": "127.0.0.1",
+        "MAGNETAR_SMTP_HOST": "127.0.0.1",
+        "MAGNETAR_SMTP_PORT": str(sink.server_address[1]),
+        "MAGNETAR_SMTP_SECURITY": "none",
+        "MAGNETAR_MAIL_FROM": "alerts@instance.example",
+    }
+    with running_instance(tmp_path_factory.mktemp("alerts"), **settings) as running:
+        yield running
+
+
+def made(instance: Instance, path: str, body: Any) -> Any:
+    status, answer = instance.rest("POST", f"{A}/{path}", body)
+    assert status in (200, 201), answer
+    return answer
+
+
+def open_firings(instance: Instance) -> list[Any]:
+    status, answer = instance.rest("GET", f"{A}/firings?state=open")
+    return answer["rows"] if status == 200 else []
+
+
+def topics_rule(name: str, channels: list[int], above: int) -> dict[str, Any]:
+    definition = {"kind": "totals", "figure": "topics", "threshold": above}
+    return {"name": name, "definition": definition, "for_s": 0, "channels": channels}
+
+
+def test_a_firing_is_received_by_webhook_and_mail_and_ends(
+    instance: Instance, webhook: Webhook, sink: MailSink
+) -> None:
+    hook = made(instance, "channels", {"name": "h", "kind": "webhook", "secret_url": webhook.url})
+    mail = {"name": "m", "kind": "email", "recipients": ["ops@team.example"]}
+    mailed = made(instance, "channels", mail)
+    tested = made(instance, f"channels/{hook['id']}/test", {})
+    assert (tested, len(webhook.received)) == ({"accepted": True, "error": ""}, 1)
+    webhook.received.clear()
+    channels = [hook["id"], mailed["id"]]
+    topics = instance.rest("GET", "/api/v1/clusters/standalone/overview")[1]["totals"]["topics"]
+    rule = made(instance, "rules", topics_rule("many", channels, topics))
+    instance.rest("PUT", "/admin/v2/persistent/public/default/one-more")
+    until_blocking(lambda: len(webhook.received) == 1 and len(sink.mails) == 1, bound_s=60)
+    assert webhook.received[0]["event"] == "begin"
+    assert "Subject: [standalone] warning firing: many: standalone" in sink.mails[0]
+    (firing,) = open_firings(instance)
+    acknowledged = made(instance, f"firings/{firing['id']}/acknowledge", {"note": "seen"})
+    assert acknowledged["note"] == "seen"
+    instance.rest("DELETE", "/admin/v2/persistent/public/default/one-more")
+    until_blocking(lambda: len(webhook.received) == 2 and len(sink.mails) == 2, bound_s=60)
+    assert webhook.received[1]["event"] == "end"
+    assert SECRET not in instance.logs(1 << 20)
+    instance.rest("DELETE", f"{A}/rules/{rule['id']}")
+
+
+def test_a_firing_is_notified_although_the_gateway_is_killed_before_it_is_delivered(
+    instance: Instance, webhook: Webhook
+) -> None:
+    """Kill the gateway while the receiver refuses; the delivery arrives once after the restart, with its id."""
+    (hook,) = (
+        row for row in instance.rest("GET", f"{A}/channels")[1]["rows"] if row["kind"] == "webhook"
+    )
+    webhook.received.clear()
+    webhook.status = 503
+    made(instance, "rules", topics_rule("any", [hook["id"]], -1))
+    until_blocking(lambda: len(webhook.refused) > 0, bound_s=60)
+    (firing,) = open_firings(instance)
+    assert firing["deliveries"][0]["error"] == "127.0.0.1 answers HTTP 503"
+    instance.kill("gateway")
+    webhook.status = 200
+    instance.wait_running("gateway")
+    until_blocking(lambda: len(webhook.received) > 0, bound_s=120)
+    time.sleep(3)  # a second notification would arrive within some rounds
+    assert [document["id"] for document in webhook.received] == [webhook.refused[0]["id"]]
+    (after,) = open_firings(instance)
+    assert (after["id"], after["began_at"]) == (firing["id"], firing["began_at"])
