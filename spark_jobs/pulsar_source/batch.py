@@ -77,7 +77,8 @@ def _rows_of_range(options: Options, ledger_range: LedgerRange) -> Iterator[pa.R
     if {"decoded", "decode_error"} & columns:
         schemas = TopicSchemas(ledger_range.topic)
         columns |= schemas.wanted
-    for opened in open_range(options, ledger_range, columns, schemas):
+    of_entries = columns | ({"entry_id"} if "__messageId" in options.columns else set())
+    for opened in open_range(options, ledger_range, columns, schemas, of_entries):
         if opened.problem:
             raise BatchFormatError(
                 f"{ledger_range.topic}, ledger {ledger_range.ledger_id}, {opened.problem}"
@@ -94,8 +95,9 @@ def open_range(
     ledger_range: LedgerRange,
     wanted: Collection[str],
     schemas: TopicSchemas | None = None,
+    of_entries: Collection[str] = ENTRIES.names,
 ) -> Iterator[Opened]:
-    """Yield all entries of the range, with the ``wanted`` columns of messages.
+    """Yield all entries of the range with the columns ``of_entries``, and the ``wanted`` columns of messages.
 
     ``schemas`` are loaded with the versions of each item before it is yielded. Raises LedgerError when an entry cannot
     be read. When part of the range was trimmed, raises TrimmedError after the entries before that part. An entry that
@@ -103,7 +105,7 @@ def open_range(
     """
     link = link_to(options.stores)
     stored = StoredVersions(link.store, link.ledgers, Offloader())
-    columns = EntryColumns(wanted, options.published_ms)
+    columns = EntryColumns(wanted, options.published_ms, of_entries)
     entries = RangeEntries(link.store, link.ledgers, ledger_range, options.password)
     trimmed: TrimmedError | None = None
 
@@ -184,11 +186,11 @@ def rows(
 ) -> pa.RecordBatch:
     """Return one row per message: from ``start`` as many as are ``decoded``, or all. Each row repeats the
     values of the message's entry."""
-    positions, messages = opened.entry_of_message(), opened.messages
+    messages = opened.messages
+    of_message = pa.array(opened.entry_of_message())
     if decoded is not None:
-        stop = start + len(decoded.values)
-        positions, messages = positions[start:stop], messages.slice(start, stop - start)
-    of_message = pa.array(positions)
+        count = len(decoded.values)
+        of_message, messages = of_message.slice(start, count), messages.slice(start, count)
     count = len(of_message)
     builders = {
         "ledger_id": lambda: pa.repeat(pa.scalar(ledger_range.ledger_id, pa.int64()), count),

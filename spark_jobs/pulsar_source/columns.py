@@ -4,13 +4,14 @@ The layout of an entry is in ``engine.wire.batches``. Entries are opened without
 as the requested columns need: payloads are decompressed for batches and for values.
 """
 
-from collections.abc import Collection, Iterator
+from array import array
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import repeat
 from struct import Struct
 from struct import error as StructError
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from engine.wire.batches import MEMBER_BYTES_MIN, BatchFormatError, key_bytes
 from engine.wire.compression import UNCOMPRESSED_BYTES_MAX, CompressionError, codec_name, decompress
 from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC
 from engine.wire.texts import readable
+from spark_jobs.pulsar_source.opening.plain import intact, plain_entries
 
 ROWS_MAX = 20_000
 VALUE_BYTES_MAX = 16 << 20
@@ -75,6 +77,16 @@ ENTRIES = pa.schema(
 its rows' ``value_bytes``. ``broker_ms``: when the broker received it, null where brokers do not store that.
 ``replicated_from``: name of the cluster that it was copied from, empty for one published here.
 """
+ALWAYS = frozenset({"kind", "rows"})
+"""Columns of entries that are always filled."""
+CHEAP = ALWAYS | {"entry_id", "publish_ms", "entry_bytes"}
+"""Columns of entries that need no further decoding."""
+ALIKE_MIN = 16
+"""Messages from which on it pays to look at them together."""
+SINGLE = 64
+"""Entries that are opened one by one after fewer could be opened together."""
+TOGETHER_MIN, TOGETHER_MAX = 64, 4096
+"""Bounds of the entries that are decoded together."""
 MESSAGES = pa.schema(
     [
         ("key", pa.string()),
@@ -113,21 +125,89 @@ class Opened:
         return np.repeat(np.arange(len(rows)), rows)
 
 
+class _Member(NamedTuple):
+    """What the columns need of the metadata of a message in a batch; None for what they do not need."""
+
+    size: int
+    null: bool
+    key: str | None
+    event_ms: int | None
+    sequence_id: int | None
+    """None where the batch numbers its messages."""
+    properties: list[tuple[str, str]] | None
+    key_bytes: bytes | None
+    ordering_key: bytes | None
+
+
+class _Rest(NamedTuple):
+    """What the columns need of the metadata of a plain entry after its publish time."""
+
+    member: _Member
+    version: int | None
+    replicated_from: str
+
+
+class _Values:
+    """The column ``value``: payloads joined block by block, without an object for each of a batch."""
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._sizes = array("q")
+        self._nulls: list[int] = []
+        self.held = 0
+        """Bytes of all values."""
+
+    def add(self, value: bytes | None) -> None:
+        if value is None:
+            self._nulls.append(len(self._sizes))
+            self._sizes.append(0)
+            return
+        self._blocks.append(value)
+        self._sizes.append(len(value))
+        self.held += len(value)
+
+    def add_batch(self, joined: bytes, sizes: Iterable[int]) -> None:
+        """Add values that are adjacent in ``joined``."""
+        self._blocks.append(joined)
+        self._sizes.extend(sizes)
+        self.held += len(joined)
+
+    def taken(self) -> pa.Array:
+        count = len(self._sizes)
+        offsets = np.zeros(count + 1, np.int32)
+        np.cumsum(np.frombuffer(self._sizes, np.int64), out=offsets[1:])
+        validity = None
+        if self._nulls:
+            valid = np.ones(count, np.bool_)
+            valid[self._nulls] = False
+            validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(self._blocks))]
+        return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
 class EntryColumns:
-    """Columns filled entry by entry; ``wanted`` are names of MESSAGES."""
+    """Columns filled entry by entry; ``wanted`` are names of MESSAGES, ``of_entries`` of ENTRIES."""
 
     def __init__(
-        self, wanted: Collection[str], published_ms: tuple[int, int] | None = None
+        self,
+        wanted: Collection[str],
+        published_ms: tuple[int, int] | None = None,
+        of_entries: Collection[str] = ENTRIES.names,
     ) -> None:
         """``published_ms``: first and last time; entries published at others are not opened and have no rows."""
         self._published_ms = published_ms
         self._wanted = [name for name in MESSAGES.names if name in wanted]
+        self._of_entries = [name for name in ENTRIES.names if name in ALWAYS or name in of_entries]
+        self._detailed = not CHEAP.issuperset(self._of_entries)
         self._key = "key" in wanted
         self._index = "batch_index" in wanted
         self._value = "value" in wanted
+        self._size = "value_bytes" in wanted
         self._has_other = bool({"properties", "event_ms", "sequence_id"} & set(wanted))
         self._ordering = "ordering_key" in wanted
         self._schema = bool({"schema_version", "key_bytes"} & set(wanted))
+        self._together = TOGETHER_MIN
+        """Entries to decode together next, more as long as all of them are plain."""
         self._clear()
 
     def _clear(self) -> None:
@@ -135,8 +215,12 @@ class EntryColumns:
         self._ids, *added, self._stored = self._entries.values()
         self._appends = [column.append for column in added]
         self._columns: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-        self._sizes = self._columns["value_bytes"]
-        self._held = 0
+        self._values = _Values()
+        self._members_known: dict[bytes, _Member] = {}
+        self._rests_known: dict[bytes, _Rest] = {}
+        self._nulls_known = False
+        """True once one of these has no value."""
+        self._rows = 0
         self._problem = ""
 
     @property
@@ -145,21 +229,102 @@ class EntryColumns:
 
     def add(self, run: Slice) -> Iterator[Opened]:
         """Open the entries of ``run``; yield columns of at most about ROWS_MAX rows and VALUE_BYTES_MAX when full."""
-        buf, spans, view = run.buf, run.spans, memoryview(run.buf)
-        for i in range(run.count):
-            start, stop = spans[2 * i], spans[2 * i + 1]
-            try:
-                self._open(buf, view, start, stop)
-            except (BatchFormatError, CompressionError, DecodeError, StructError) as error:
-                text = str(error) if isinstance(error, ValueError) else "it does not parse"
-                self._problem = self._problem or f"entry {run.first + i}: {text}"
-                for append, value in zip(self._appends, _UNREADABLE, strict=True):
-                    append(value)
-            self._ids.append(run.first + i)
-            self._stored.append(stop - start)
-            rows = len(self._sizes)
-            if rows >= ROWS_MAX or len(self._ids) >= ROWS_MAX or self._held >= VALUE_BYTES_MAX:
+        view = memoryview(run.buf)
+        i = single_until = 0
+        while i < run.count:
+            together = 0
+            if i >= single_until:
+                together = self._open_plain(run, i)
+                if together < ALIKE_MIN:
+                    single_until = i + SINGLE
+            if not together:
+                self._open_one(run, view, i)
+            i += together or 1
+            full = self._rows >= ROWS_MAX or len(self._ids) >= ROWS_MAX
+            if full or self._values.held >= VALUE_BYTES_MAX:
                 yield self.take()
+
+    def _open_one(self, run: Slice, view: memoryview, i: int) -> None:
+        start, stop = run.spans[2 * i], run.spans[2 * i + 1]
+        try:
+            self._open(run.buf, view, start, stop)
+        except (BatchFormatError, CompressionError, DecodeError, StructError) as error:
+            text = str(error) if isinstance(error, ValueError) else "it does not parse"
+            self._problem = self._problem or f"entry {run.first + i}: {text}"
+            for append, value in zip(self._appends, _UNREADABLE, strict=True):
+                append(value)
+        self._ids.append(run.first + i)
+        self._stored.append(stop - start)
+
+    def _open_plain(self, run: Slice, first: int) -> int:
+        """Open the plain entries of ``run`` from index ``first`` on together, and return their number."""
+        if run.count - first < ALIKE_MIN or self._published_ms is not None:
+            return 0
+        buf, most = run.buf, self._together
+        found = plain_entries(run, first, most)
+        begins = found.rests.tolist()
+        bodies, stops = found.bodies.tolist(), found.stops.tolist()
+        rests: list[_Rest] = []
+        for begin, body, time_ms in zip(begins, bodies, found.publish_ms.tolist(), strict=True):
+            raw = buf[begin:body]
+            rest = self._rests_known.get(raw) or self._rest(raw)
+            if rest is None or not 0 < time_ms <= TIME_MS_MAX:
+                break
+            rests.append(rest)
+        count = intact(run, found, len(rests))
+        self._together = min(4 * most, TOGETHER_MAX) if count == most else TOGETHER_MIN
+        del rests[count:]
+        del bodies[count:], stops[count:]
+        members = [rest.member for rest in rests]
+        sizes = [stop - body for body, stop in zip(bodies, stops, strict=True)]
+        if self._value:
+            self._add_values(buf, members, bodies, sizes)
+        numbers = found.sequence_ids[:count].tolist()
+        self._add_members(members, sizes, repeat(-1, count), numbers)
+        if self._schema:
+            self._columns["schema_version"] += [rest.version for rest in rests]
+        columns = self._entries
+        columns["entry_id"] += range(run.first + first, run.first + first + count)
+        spans = run.spans[2 * first : 2 * (first + count)]
+        columns["entry_bytes"] += [b - a for a, b in zip(spans[::2], spans[1::2], strict=True)]
+        columns["kind"] += repeat(_MESSAGES, count)
+        columns["rows"] += repeat(1, count)
+        columns["publish_ms"] += found.publish_ms[:count].tolist()
+        if self._detailed:
+            names = zip(found.names[:count].tolist(), found.name_ends.tolist(), strict=False)
+            columns["batch_size"] += repeat(1, count)
+            columns["producer_name"] += [readable(buf[a:b]) for a, b in names]
+            columns["compression"] += repeat(0, count)
+            for name in ("payload_bytes", "packed_bytes", "values_bytes"):
+                columns[name] += sizes
+            columns["chunk_id"] += repeat(None, count)
+            columns["broker_ms"] += repeat(None, count)
+            columns["replicated_from"] += [rest.replicated_from for rest in rests]
+        return count
+
+    def _rest(self, raw: bytes) -> _Rest | None:
+        """Return what the columns need of the end ``raw`` of a metadata; None when the entry is not one uncompressed
+        message. Decoded once where messages have the same."""
+        metadata = pb.MessageMetadata()
+        try:
+            metadata.MergeFromString(raw)
+        except DecodeError:
+            return None
+        # Fields that are there twice count as what they are last.
+        again = map(metadata.HasField, ("producer_name", "sequence_id", "publish_time"))
+        if (
+            any(again)
+            or metadata.marker_type
+            or metadata.encryption_keys
+            or metadata.num_chunks_from_msg > 1
+            or metadata.compression
+            or metadata.HasField("num_messages_in_batch")
+        ):
+            return None
+        version = version_of(metadata.schema_version) if self._schema else None
+        rest = _Rest(self._needed(metadata, 0), version, metadata.replicated_from)
+        self._rests_known[raw] = rest
+        return rest
 
     def _open(self, buf: bytes, view: memoryview, pos: int, stop: int) -> None:
         if stop - pos < _HEAD_BYTES_MIN:
@@ -226,11 +391,13 @@ class EntryColumns:
         kinds, all_rows, counts, times, names, codecs, sizes, all_packed, sums, *others = (
             self._appends
         )
-        chunks, arrivals, origins = others
         kinds(kind)
         all_rows(rows)
-        counts(count)
         times(publish_ms if publish_ms <= TIME_MS_MAX else None)
+        if not self._detailed:
+            return
+        chunks, arrivals, origins = others
+        counts(count)
         names(metadata.producer_name)
         codecs(codec)
         sizes(size)
@@ -241,22 +408,48 @@ class EntryColumns:
         origins(metadata.replicated_from)
 
     def _single(self, metadata: pb.MessageMetadata, size: int | None, value: bytes | None) -> None:
-        self._sizes.append(size)
+        self._rows += 1
         columns = self._columns
+        if self._size:
+            columns["value_bytes"].append(size)
         if self._key:
             columns["key"].append(_key(metadata))
         if self._index:
             columns["batch_index"].append(-1)
         if self._value:
-            columns["value"].append(None if metadata.null_value else value)
-            self._held += len(value or b"")
+            self._values.add(None if metadata.null_value else value)
         if self._has_other:
-            self._add_other(metadata, metadata.sequence_id)
+            columns["event_ms"].append(_event_ms(metadata))
+            columns["sequence_id"].append(metadata.sequence_id)
+            columns["properties"].append(_properties(metadata))
         if self._schema:
             columns["schema_version"].append(version_of(metadata.schema_version))
             columns["key_bytes"].append(key_bytes(metadata))
         if self._ordering:
             columns["ordering_key"].append(_ordering_key(metadata))
+
+    def _member(self, raw: bytes) -> _Member:
+        """Return what the columns need of the metadata ``raw``, decoded once where messages have the same."""
+        known = self._members_known.get(raw)
+        if known is not None:
+            return known
+        member = pb.SingleMessageMetadata.FromString(raw)
+        known = self._members_known[raw] = self._needed(member, member.payload_size)
+        return known
+
+    def _needed(self, member: pb.MessageMetadata | pb.SingleMessageMetadata, size: int) -> _Member:
+        self._nulls_known |= member.null_value
+        other = self._has_other
+        return _Member(
+            size,
+            member.null_value,
+            _key(member) if self._key else None,
+            _event_ms(member) if other else None,
+            member.sequence_id if other and member.HasField("sequence_id") else None,
+            _properties(member) if other else None,
+            key_bytes(member) if self._schema else None,
+            _ordering_key(member) if self._ordering else None,
+        )
 
     def _members(self, metadata: pb.MessageMetadata, payload: bytes, pos: int, stop: int) -> int:
         """Open a batch at ``pos..stop`` of ``payload`` and return the bytes of its values. Adds all of it or
@@ -265,68 +458,130 @@ class EntryColumns:
         # Every member has at least its size and the one required field of its metadata.
         if not 0 < count <= (stop - pos) // MEMBER_BYTES_MIN:
             raise BatchFormatError(f"a batch of {count} messages in {stop - pos} bytes")
-        parse, size_at = pb.SingleMessageMetadata.FromString, _SIZE.unpack_from
-        members: list[Any] = []
+        if count >= ALIKE_MIN and (total := self._alike(metadata, payload, pos, stop)) is not None:
+            return total
+        size_at, known = _SIZE.unpack_from, self._members_known
+        members: list[_Member] = []
         bodies: list[int] = []
-        sizes: list[int] = []
-        for _ in range(count):
+        for index in range(count):
             head = pos + 4
             body = head + size_at(payload, pos)[0]
-            member = parse(payload[head:body])
-            size = member.payload_size
-            pos = body + size
-            if size < 0 or pos > stop:
-                raise BatchFormatError(f"message {len(sizes)} of its batch is cut off")
+            raw = payload[head:body]
+            member = known.get(raw) or self._member(raw)
+            pos = body + member.size
+            if pos > stop or pos < body:
+                raise BatchFormatError(f"message {index} of its batch is cut off")
             members.append(member)
             bodies.append(body)
-            sizes.append(size)
-        columns = self._columns
-        self._sizes += sizes
-        if self._key:
-            columns["key"] += map(_key, members)
-        if self._index:
-            columns["batch_index"] += range(count)
-        total = sum(sizes)
+        sizes = [member.size for member in members]
         if self._value:
-            self._held += total
-            for member, body, size in zip(members, bodies, sizes, strict=True):
-                value = None if member.null_value else payload[body : body + size]
-                columns["value"].append(value)
-        if self._has_other:
-            for index, member in enumerate(members):
-                own = member.HasField("sequence_id")
-                self._add_other(member, member.sequence_id if own else metadata.sequence_id + index)
-        if self._schema:
-            columns["schema_version"] += repeat(version_of(metadata.schema_version), count)
-            columns["key_bytes"] += map(key_bytes, members)
-        if self._ordering:
-            columns["ordering_key"] += map(_ordering_key, members)
-        return total
+            self._add_values(payload, members, bodies, sizes)
+        self._add_batch(metadata, members, sizes)
+        return sum(sizes)
 
-    def _add_other(
-        self, metadata: pb.MessageMetadata | pb.SingleMessageMetadata, sequence_id: int
+    def _alike(
+        self, metadata: pb.MessageMetadata, payload: bytes, pos: int, stop: int
+    ) -> int | None:
+        """Do as ``_members`` for a batch whose messages have the same metadata, and so the same size; return None,
+        and add nothing, for another."""
+        count = metadata.num_messages_in_batch
+        prefix = 4 + _SIZE.unpack_from(payload, pos)[0]
+        if pos + prefix > stop:
+            return None
+        member = self._member(payload[pos + 4 : pos + prefix])
+        size = member.size
+        if size < 0 or (prefix + size) * count != stop - pos or (self._value and member.null):
+            return None
+        table = np.frombuffer(payload, np.uint8, stop - pos, pos).reshape(count, prefix + size)
+        if (table[:, :prefix] != table[0, :prefix]).any():
+            return None
+        sizes = [size] * count
+        if self._value:
+            self._values.add_batch(table[:, prefix:].tobytes(), sizes)
+        self._add_batch(metadata, [member] * count, sizes)
+        return size * count
+
+    def _add_values(
+        self, buf: bytes, members: list[_Member], bodies: list[int], sizes: list[int]
     ) -> None:
+        values = [buf[body : body + size] for body, size in zip(bodies, sizes, strict=True)]
+        if self._nulls_known:
+            for member, value in zip(members, values, strict=True):
+                self._values.add(None if member.null else value)
+        else:
+            self._values.add_batch(b"".join(values), sizes)
+
+    def _add_batch(
+        self, metadata: pb.MessageMetadata, members: list[_Member], sizes: list[int]
+    ) -> None:
+        """Add messages of a batch to the columns but ``value``."""
+        count, first = len(members), metadata.sequence_id
+        self._add_members(members, sizes, range(count), range(first, first + count))
+        if self._schema:
+            version = version_of(metadata.schema_version)
+            self._columns["schema_version"] += repeat(version, count)
+
+    def _add_members(
+        self,
+        members: list[_Member],
+        sizes: list[int],
+        indexes: Iterable[int],
+        sequence_ids: Iterable[int],
+    ) -> None:
+        """Add messages to the columns but ``value`` and ``schema_version``; ``sequence_ids`` are of those that have
+        none of their own."""
+        self._rows += len(members)
         columns = self._columns
-        event_ms = metadata.event_time
-        columns["event_ms"].append(event_ms if 0 < event_ms <= TIME_MS_MAX else None)
-        columns["sequence_id"].append(sequence_id)
-        columns["properties"].append(
-            [(readable(pair.key), readable(pair.value)) for pair in metadata.properties]
-        )
+        if self._size:
+            columns["value_bytes"] += sizes
+        if self._key:
+            columns["key"] += [member.key for member in members]
+        if self._index:
+            columns["batch_index"] += indexes
+        if self._has_other:
+            columns["event_ms"] += [member.event_ms for member in members]
+            columns["sequence_id"] += [
+                number if member.sequence_id is None else member.sequence_id
+                for number, member in zip(sequence_ids, members, strict=True)
+            ]
+            columns["properties"] += [member.properties for member in members]
+        if self._schema:
+            columns["key_bytes"] += [member.key_bytes for member in members]
+        if self._ordering:
+            columns["ordering_key"] += [member.ordering_key for member in members]
 
     def take(self) -> Opened:
         """Return the filled columns and begin with empty ones."""
-        self._entries["compression"] = [CODECS.get(codec) for codec in self._entries["compression"]]
-        entries = [_array(self._entries[field.name], field.type) for field in ENTRIES]
+        of_entries = self._entries
+        if self._detailed:
+            of_entries["compression"] = [CODECS.get(codec) for codec in of_entries["compression"]]
+        arrays = [_array(of_entries[name], ENTRIES.field(name).type) for name in self._of_entries]
         fields = [MESSAGES.field(name) for name in self._wanted]
-        messages = [_array(self._columns[field.name], field.type) for field in fields]
+        messages = [
+            self._values.taken()
+            if field.name == "value"
+            else _array(self._columns[field.name], field.type)
+            for field in fields
+        ]
+        entries = pa.schema([ENTRIES.field(name) for name in self._of_entries])
         opened = Opened(
-            pa.RecordBatch.from_arrays(entries, schema=ENTRIES),
+            pa.RecordBatch.from_arrays(arrays, schema=entries),
             pa.RecordBatch.from_arrays(messages, schema=pa.schema(fields)),
             self._problem,
         )
         self._clear()
         return opened
+
+
+def _event_ms(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> int | None:
+    event_ms: int = metadata.event_time
+    return event_ms if 0 < event_ms <= TIME_MS_MAX else None
+
+
+def _properties(
+    metadata: pb.MessageMetadata | pb.SingleMessageMetadata,
+) -> list[tuple[str, str]]:
+    return [(readable(pair.key), readable(pair.value)) for pair in metadata.properties]
 
 
 def _key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> str | None:

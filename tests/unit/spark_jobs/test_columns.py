@@ -1,6 +1,6 @@
 """Entries decoded to columns: they agree with ``unpack_entry`` and cover entries that it refuses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -29,6 +29,15 @@ MESSAGE = st.builds(
     sequence_id=st.integers(0, 2**40),
     ordering_key=st.none() | st.binary(max_size=3),
 )
+
+
+@pytest.fixture(scope="module", params=[16, 1], autouse=True)
+def alike_min(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Open messages one by one, then together wherever their layout allows it: the columns must be the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "ALIKE_MIN", request.param)
+        patch.setattr(columns, "SINGLE", min(request.param, columns.SINGLE))
+        yield
 
 
 @st.composite
@@ -254,6 +263,7 @@ def test_text_that_is_not_utf_8_is_made_readable() -> None:
 def test_columns_are_handed_over_before_they_grow_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(columns, "ALIKE_MIN", 16)
     monkeypatch.setattr(columns, "ROWS_MAX", 10)
     monkeypatch.setattr(columns, "VALUE_BYTES_MAX", 100)
     small = pack_entry([Message(b"v")] * 4, producer_name="p", publish_ms=1)
