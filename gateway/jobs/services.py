@@ -434,6 +434,29 @@ def recover() -> list[str]:
     return changed
 
 
+def retry(*, run: JobRun, reason: str) -> bool:
+    """Queue a run again whose attempt failed without a fault of its own; return whether it is queued.
+
+    It is not after ATTEMPTS_MAX attempts, when its cancellation was requested, or when another attempt has it.
+    """
+    held = _held(run).filter(cancel_requested=False, attempt__lt=ATTEMPTS_MAX)
+    return _queue_again(run, held, f"{reason}, trying again")
+
+
+def _queue_again(run: JobRun, row: QuerySet[JobRun], stage: str) -> bool:
+    """Queue the run for its next attempt if ``row`` still has it; return whether it had."""
+    queued = row.update(
+        state=RunState.QUEUED,
+        attempt=run.attempt + 1,
+        # The new message may wait in the queue for QUEUE_PATIENCE_MS from now.
+        lease_until_ms=now_ms(),
+        stage=stage,
+    )
+    if queued:
+        enqueue(run_id=run.id, attempt=run.attempt + 1)
+    return bool(queued)
+
+
 def _as_read(run: JobRun) -> QuerySet[JobRun]:
     """Return the query of the run's row, empty when the row has changed since it was read.
 
@@ -456,13 +479,4 @@ def _worker_lost(run: JobRun) -> bool:
         error = f"the worker was lost {run.attempt} times; see the worker's log"
         failed = {"state": RunState.FAILED, "finished_at": now_ms()}
         return bool(_as_read(run).update(**failed, error=error))
-    queued = _as_read(run).update(
-        state=RunState.QUEUED,
-        attempt=run.attempt + 1,
-        # The new message may wait in the queue for QUEUE_PATIENCE_MS from now.
-        lease_until_ms=now_ms(),
-        stage="the worker was lost, trying again",
-    )
-    if queued:
-        enqueue(run_id=run.id, attempt=run.attempt + 1)
-    return bool(queued)
+    return _queue_again(run, _as_read(run), "the worker was lost, trying again")

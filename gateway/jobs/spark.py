@@ -23,7 +23,8 @@ STARTING_S = 20.0
 """Interval of the signs of life while Spark starts, shorter than ``gateway.jobs.tasks.SILENT_S``."""
 USER = "magnetar"
 STARTING = "starting Spark, which takes about ten seconds"
-RESTARTED = "Spark was stopped or restarted while the run was under way; start the run again"
+LOST = "Spark was stopped or restarted"
+RESTARTED = f"{LOST} while the run was under way; start the run again"
 _SESSION_LOST = re.compile(r"SESSION_NOT_FOUND|SESSION_CHANGED|SESSION_CLOSED|NO_ACTIVE_SESSION")
 _CAUSE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): .+")
 _lock = threading.Lock()
@@ -165,12 +166,17 @@ def interrupt(run: JobRun) -> None:
         _session.interruptTag(tag(run))
 
 
+def is_lost(error: BaseException) -> bool:
+    """Return whether the error is that Spark's server ended, or was started again, under a run."""
+    return _SESSION_LOST.search(str(error)) is not None
+
+
 def explain(error: BaseException) -> str:
     """Return one paragraph for users: the exception of a task's Python code, or the first lines of the message.
 
     Stack traces are left out.
     """
-    if _SESSION_LOST.search(str(error)):
+    if is_lost(error):
         return RESTARTED
     lines = [line for line in str(error).split("JVM stacktrace")[0].splitlines() if line.strip()]
     causes = [line for line in lines if _CAUSE.match(line)]

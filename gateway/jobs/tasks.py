@@ -81,6 +81,9 @@ def _attempt(run: JobRun, heartbeat: "_Heartbeat") -> None:
         raise
     except Exception as error:
         note(run, traceback.format_exc()[-services.ERROR_CHARACTERS_MAX // 2 :])
+        again = spark.is_lost(error) and not heartbeat.lost
+        if again and services.retry(run=run, reason=spark.LOST):
+            return
         if _close(run, heartbeat, RunState.FAILED, error=spark.explain(error)) is RunState.FAILED:
             log.warning("run failed id=%s analysis=%s", run.id, run.analysis, exc_info=True)
 

@@ -18,7 +18,7 @@ TOPIC = "persistent://public/default/read-while-killed"
 MESSAGES, SIZE = 200_000, 200
 OVER = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
 RUN_S = 300.0
-SUCCEED = {"redis": 1, "gateway": 1, "worker": 2}
+SUCCEED = {"redis": 1, "gateway": 1, "worker": 2, "spark": 2}
 """Parts without which a run succeeds, with the number of its attempts. Others may end it."""
 
 

@@ -1,8 +1,12 @@
 """Failures of a worker at every step of an attempt: a run shows one attempt's result and files, or none."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from gateway.jobs import outputs, services, tasks
+from gateway.jobs import outputs, services, spark, tasks
+from gateway.jobs.models import JobRun
 from tests.unit.gateway.jobs.bench import STEPS, Bench, Killed, Shown
 
 
@@ -145,3 +149,46 @@ def test_a_run_that_loses_every_worker_fails_in_the_end(bench: Bench) -> None:
         bench.recover()
     assert "lost 2 times" in Shown(run).body["error"]
     Shown(run).check_nothing()
+
+
+def spark_ends(*_: object) -> dict[str, object]:
+    raise RuntimeError("[INVALID_HANDLE.SESSION_NOT_FOUND] the handle is invalid")
+
+
+def test_a_run_whose_spark_ended_is_tried_again_once(bench: Bench) -> None:
+    run = bench.create()
+    whole = bench.analysis
+
+    def half(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        whole(run, directory, progress)
+        return spark_ends()
+
+    bench.analysis = half
+    bench.work()
+    assert (Shown(run).state, Shown(run).files) == ("queued", {})
+    assert Shown(run).body["stage"] == "Spark was stopped or restarted, trying again"
+    bench.analysis = whole
+    bench.work()
+    assert Shown(run).check_one_attempt() == "attempt 2 by worker 2.."
+    assert bench.messages == []
+
+
+def test_a_run_whose_spark_ends_each_time_fails(bench: Bench) -> None:
+    run = bench.create()
+    bench.analysis = spark_ends
+    bench.work()
+    bench.work()
+    assert bench.messages == []
+    assert (Shown(run).state, Shown(run).body["error"]) == ("failed", spark.RESTARTED)
+
+
+def test_a_cancelled_run_whose_spark_ends_is_not_tried_again(bench: Bench) -> None:
+    run = bench.create()
+
+    def cancelled(*given: object) -> dict[str, object]:
+        services.cancel(run_id=run.id)
+        return spark_ends()
+
+    bench.analysis = cancelled
+    bench.work()
+    assert (Shown(run).state, bench.messages) == ("cancelled", [])
