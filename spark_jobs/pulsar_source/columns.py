@@ -126,21 +126,21 @@ class Opened:
 
 
 class _Member(NamedTuple):
-    """What the columns need of the metadata of a message in a batch; None for what they do not need."""
+    """Parts of the metadata of a message in a batch that the columns need; the others are None."""
 
     size: int
     null: bool
     key: str | None
     event_ms: int | None
     sequence_id: int | None
-    """None where the batch numbers its messages."""
+    """Its own; None where the batch numbers its messages."""
     properties: list[tuple[str, str]] | None
     key_bytes: bytes | None
     ordering_key: bytes | None
 
 
 class _Rest(NamedTuple):
-    """What the columns need of the metadata of a plain entry after its publish time."""
+    """Parts of the metadata of a plain entry after its publish time that the columns need."""
 
     member: _Member
     version: int | None
@@ -261,17 +261,17 @@ class EntryColumns:
         if run.count - first < ALIKE_MIN or self._published_ms is not None:
             return 0
         buf, most = run.buf, self._together
-        found = plain_entries(run, first, most)
-        begins = found.rests.tolist()
-        bodies, stops = found.bodies.tolist(), found.stops.tolist()
+        plain = plain_entries(run, first, most)
+        begins = plain.rests.tolist()
+        bodies, stops = plain.bodies.tolist(), plain.stops.tolist()
         rests: list[_Rest] = []
-        for begin, body, time_ms in zip(begins, bodies, found.publish_ms.tolist(), strict=True):
+        for begin, body, time_ms in zip(begins, bodies, plain.publish_ms.tolist(), strict=True):
             raw = buf[begin:body]
             rest = self._rests_known.get(raw) or self._rest(raw)
             if rest is None or not 0 < time_ms <= TIME_MS_MAX:
                 break
             rests.append(rest)
-        count = intact(run, found, len(rests))
+        count = intact(run, plain, len(rests))
         self._together = min(4 * most, TOGETHER_MAX) if count == most else TOGETHER_MIN
         del rests[count:]
         del bodies[count:], stops[count:]
@@ -279,7 +279,7 @@ class EntryColumns:
         sizes = [stop - body for body, stop in zip(bodies, stops, strict=True)]
         if self._value:
             self._add_values(buf, members, bodies, sizes)
-        numbers = found.sequence_ids[:count].tolist()
+        numbers = plain.sequence_ids[:count].tolist()
         self._add_members(members, sizes, repeat(-1, count), numbers)
         if self._schema:
             self._columns["schema_version"] += [rest.version for rest in rests]
@@ -289,9 +289,9 @@ class EntryColumns:
         columns["entry_bytes"] += [b - a for a, b in zip(spans[::2], spans[1::2], strict=True)]
         columns["kind"] += repeat(_MESSAGES, count)
         columns["rows"] += repeat(1, count)
-        columns["publish_ms"] += found.publish_ms[:count].tolist()
+        columns["publish_ms"] += plain.publish_ms[:count].tolist()
         if self._detailed:
-            names = zip(found.names[:count].tolist(), found.name_ends.tolist(), strict=False)
+            names = zip(plain.names[:count].tolist(), plain.name_ends.tolist(), strict=False)
             columns["batch_size"] += repeat(1, count)
             columns["producer_name"] += [readable(buf[a:b]) for a, b in names]
             columns["compression"] += repeat(0, count)

@@ -31,28 +31,28 @@ OTHERS = (
     st.sampled_from(OTHERS),
 )
 def test_entries_are_decoded_up_to_the_first_that_is_not_plain(
-    given_: list[tuple[str, int, int]], other: bytes
+    messages: list[tuple[str, int, int]], other: bytes
 ) -> None:
     parts = [
         pack_entry([Message(b"v", sequence_id=number)], producer_name=name, publish_ms=time_ms)
-        for name, number, time_ms in given_
+        for name, number, time_ms in messages
     ]
     run = run_of([*parts, other, *parts])
-    found = plain_entries(run, 0, 100)
-    names = zip(found.names.tolist(), found.name_ends.tolist(), strict=True)
+    plain = plain_entries(run, 0, 100)
+    names = zip(plain.names.tolist(), plain.name_ends.tolist(), strict=True)
     assert (
         list(
             zip(
                 (run.buf[a:b].decode() for a, b in names),
-                found.sequence_ids.tolist(),
-                found.publish_ms.tolist(),
+                plain.sequence_ids.tolist(),
+                plain.publish_ms.tolist(),
                 strict=True,
             )
         )
-        == given_
+        == messages
     )
-    assert {run.buf[a:b] for a, b in zip(found.bodies, found.stops, strict=True)} == {b"v"}
-    assert intact(run, found, len(parts)) == len(parts)
+    assert {run.buf[a:b] for a, b in zip(plain.bodies, plain.stops, strict=True)} == {b"v"}
+    assert intact(run, plain, len(parts)) == len(parts)
     assert len(plain_entries(run, 0, len(parts) - 1).stops) == len(parts) - 1
 
 
