@@ -100,8 +100,8 @@ class Analysis:
             if find_spec("pyspark"):
                 raise UnusableField(
                     f"parameters.{need.parameter}",
-                    f"{need.value} needs the package {need.package}, which is not installed; install it by"
-                    f' pip install "magnetar[{need.extra}]"',
+                    f"{need.value} needs the package {need.package}, which is not installed: it is in the extra"
+                    f" {need.extra} of magnetar",
                 )
 
     def target_of(self, parameters: Mapping[str, Any]) -> tuple[AnalysisTarget, str]:

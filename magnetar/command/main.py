@@ -34,6 +34,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "subscriptions": CommandEntry(
         "cluster.subscriptions", "List, create, delete and move subscriptions."
     ),
+    "analyses": CommandEntry("cluster.analyses", "Run analyses of topics, and show their results."),
     "doctor": CommandEntry("cluster.doctor", "Check a cluster and this machine."),
     "demo": CommandEntry("cluster.demo", "Publish example messages, or traffic for a while."),
     "bench": CommandEntry("cluster.bench", "Measure rates and latencies of a cluster."),
