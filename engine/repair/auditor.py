@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 RETRY_S = 1.0
 LOOK_S = 30.0
 """Seconds after which everything watched is read again, should a notification have been lost."""
+COUNT_RESTS = 20
+"""The marks are counted again after COUNT_RESTS times the duration of the last count."""
 AT_ONCE = 16
 """Ledgers that a check asks about at the same time."""
 
@@ -89,6 +91,7 @@ class Auditor:
         self._absent: dict[str, float] | None = None
         """Bookies that were away at the begin; they may be starting, like this process."""
         self._bookies_checked = 0.0
+        self._count_at = 0.0
         self._known: dict[str, None] = {}
 
     async def run(self) -> None:
@@ -275,6 +278,9 @@ class Auditor:
     # Periodic checks
 
     async def _count_marks(self) -> None:
+        began = self._clock.monotonic_s()
+        if began < self._count_at:
+            return
         count, oldest = 0, 0
         async for ledger_id in self._records.marked():
             count += 1
@@ -282,6 +288,8 @@ class Auditor:
                 mark = await self._records.read(ledger_id)
                 oldest = 0 if mark is None else mark.since_ms
         self.counts.marked_now, self.counts.oldest_mark_ms = count, oldest
+        now = self._clock.monotonic_s()
+        self._count_at = now + COUNT_RESTS * (now - began)
 
     async def _periodic(self, now: float) -> float:
         """Run the checks that are due, and return the seconds until the next is. None runs while bookies are waited

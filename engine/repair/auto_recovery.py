@@ -41,7 +41,6 @@ class AutoRecovery:
     ) -> None:
         self.identity = identity
         self._clock = clock
-        self._store = store
         self.client = LedgerClient(
             store=store, network=network, clock=clock, entropy=entropy, settings=ledger_settings
         )

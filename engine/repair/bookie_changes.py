@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
 from engine.ledger.errors import LedgerError, NoSuchLedgerError
+from engine.ledger.ledger_metadata import LedgerState
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.repair.ledger_listing import ledgers
@@ -50,7 +51,7 @@ async def _ledgers_of(store: MetadataStore, bookie: str) -> AsyncIterator[tuple[
             if segments:
                 copies = metadata.length * metadata.write_quorum // metadata.ensemble_size
                 share = copies * segments // len(metadata.segments)
-                yield ledger_id, metadata.last_entry < 0 and not metadata.length, share
+                yield ledger_id, metadata.state is not LedgerState.CLOSED, share
 
 
 async def is_registered(store: MetadataStore, bookie: str) -> bool:

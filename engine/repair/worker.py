@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 HANDS = 4
 """Ledgers that a worker repairs at the same time: small ledgers cost mostly round trips."""
 PAUSE_MIN_S = 0.1
+RESTS = 2
+REST_MAX_S = 60.0
+"""A look for marked ledgers is followed by a pause of at least RESTS times its duration, at most this long."""
 STEPS = 5
 """The first pause after a failure is 1 / 2**STEPS of the longest."""
 HOPELESS = 10
@@ -36,7 +39,7 @@ class _Held(NamedTuple):
 
 
 class ReplicationWorker:
-    """One worker of a process. ``run`` works until it is cancelled; ``wake`` makes it look at once."""
+    """One worker of a process. ``run`` works until it is cancelled."""
 
     def __init__(
         self,
@@ -72,9 +75,6 @@ class ReplicationWorker:
         """Ledgers that could not be repaired many times."""
         return [ledger for ledger, count in self._failures.items() if count >= HOPELESS]
 
-    def wake(self) -> None:
-        self._wake.set()
-
     async def run(self) -> None:
         """Repair marked ledgers until cancelled."""
         stops = [
@@ -84,10 +84,14 @@ class ReplicationWorker:
         try:
             while True:
                 self._wake.clear()
-                until = self._loop.time() + self._settings.rw_rereplicate_backoff_s
+                began = self._loop.time()
+                until = began + self._settings.rw_rereplicate_backoff_s
                 try:
                     await self._round()
                     until = min([until, *(held.due for held in self._held.values())])
+                    # Listing many marks must not become the load of the store.
+                    rest = min(RESTS * (self._loop.time() - began), REST_MAX_S)
+                    until = max(until, self._loop.time() + rest)
                 except (StoreUnavailableError, SessionExpiredError) as error:
                     log.info("marked ledgers cannot be read yet reason=%s", error)
                 with suppress(TimeoutError):

@@ -144,6 +144,9 @@ class OurBookie(Ours):
         argv += ["--status-port", str(status), "--metadata", f"zk:{zk}"]
         all_settings = {"journal_file_bytes": 4 << 20, "write_cache_bytes": 8 << 20} | settings
         own = {f"MAGNETAR_BOOKIE_{key.upper()}": str(value) for key, value in all_settings.items()}
+        own["MAGNETAR_AUTO_RECOVERY_DAEMON_ENABLED"] = (
+            "false"  # tests stop bookies, and see what then is on each
+        )
         super().__init__(name, argv, own | (env or {}), status, work / f"{name}.log")
 
 

@@ -24,6 +24,8 @@ SEEN_SOON = (
     "fenced-writer-continues",
     "ensemble-change-at-the-wrong-entry",
     "set-without-compare",
+    "named-before-the-copy-is-durable",
+    "bookies-away-are-not-asked-about",
     "ack-confirmed-before-persisted",
     "trimmed-by-the-unpersisted-mark",
     "reset-answered-before-durable",

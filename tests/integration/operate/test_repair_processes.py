@@ -21,6 +21,7 @@ from tests.oracle.servers import OurBookie, OurMetadata
 from tests.support.ledger_cluster import Listener, payloads_of, run_of
 
 QUICK = {
+    "MAGNETAR_AUTO_RECOVERY_DAEMON_ENABLED": "true",
     "MAGNETAR_LOST_BOOKIE_RECOVERY_DELAY": "1",
     "MAGNETAR_OPEN_LEDGER_REREPLICATION_GRACE_PERIOD_S": "2",
     "MAGNETAR_RW_REREPLICATE_BACKOFF_S": "0.5",
