@@ -10,10 +10,11 @@ from engine.admin.api.arguments import LONG_MAX, MessagePosition
 from engine.admin.api.messages import NEXT_ENTRIES, NextEntries
 from engine.base.errors import InvalidField, NotFound, Unsupported
 from engine.base.names import TopicName, check_subscription
+from engine.schema.json_paths import parse_path
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.texts import readable
 from gateway.services import catalog
-from gateway.services.browsing.filters import MessageFilter, parse_path
+from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.opening import BrowsedMessage, Kind, open_entry
 from gateway.services.browsing.scan import Direction, Place, ScanStart, scan
 from gateway.services.browsing.values import TopicValues

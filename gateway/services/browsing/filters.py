@@ -1,20 +1,11 @@
-"""Filters of browsed messages, and paths into JSON values. Pure."""
+"""Filters of browsed messages. Pure."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from engine.base.errors import InvalidField
+from engine.schema.json_paths import ABSENT, Steps, at_path
 from gateway.services.browsing.opening import BrowsedMessage
-
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
-PATH_MAX = 1_000
-STEPS_MAX = 50
-
-Steps = tuple[str | int, ...]
-_ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +48,9 @@ class MessageFilter:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return False
-        for step in self.path or ():
-            value = _step(value, step)
-            if value is _ABSENT:
-                return False
+        value = at_path(value, self.path or ())
+        if value is ABSENT:
+            return False
         if self.equals is None:
             return True
         return self.equals == (value if isinstance(value, str) else json.dumps(value))
-
-
-def parse_path(text: str) -> Steps:
-    """Return the steps of a path such as ``$.order.lines[0]['unit price']``. Raises InvalidField."""
-    if len(text) > PATH_MAX:
-        raise InvalidField("path", f"at most {PATH_MAX} characters")
-    rest = text.removeprefix("$")
-    if rest and rest[0] not in ".[":
-        rest = f".{rest}"
-    steps: list[str | int] = []
-    at = 0
-    while at < len(rest):
-        step = _STEP.match(rest, at)
-        if step is None or len(steps) == STEPS_MAX:
-            raise InvalidField(
-                "path",
-                f"expected names and indexes such as $.lines[0].price, at most {STEPS_MAX},"
-                f" not {rest[at : at + 40]!r}",
-            )
-        name, index, *quoted = step.groups()
-        if index is not None:
-            steps.append(int(index))
-        else:
-            steps.append(next(part for part in (name, *quoted) if part is not None))
-        at = step.end()
-    return tuple(steps)
-
-
-def _step(value: Any, step: str | int) -> Any:
-    if isinstance(step, int):
-        inside = isinstance(value, list) and step < len(value)
-        return value[step] if inside else _ABSENT
-    return value.get(step, _ABSENT) if isinstance(value, dict) else _ABSENT

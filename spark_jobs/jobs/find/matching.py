@@ -1,7 +1,6 @@
 """The filters of a search, applied to rows of messages. Pure."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,12 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.base.errors import InvalidField
+from engine.schema.json_paths import ABSENT, Steps, at_path, parse_path
 from spark_jobs.pulsar_source.options import OptionError
 from spark_jobs.pulsar_source.pushdown import NUMBER_MAX
-
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]|\['([^']*)'\]")
-_MISSING = object()
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class Filters:
 
     key: str = ""
     text: bytes = b""
-    path: Path = ()
+    path: Steps = ()
     equals: str = ""
     of_property: tuple[str, str | None] = ("", None)
     producer: str = ""
@@ -87,18 +84,12 @@ def time_of(name: str, text: str) -> int | None:
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def path_of(text: str) -> Path:
-    """Return the steps of ``$.a.b[0]["c.d"]``; the ``$`` may be omitted. Raises OptionError."""
-    rest = text.removeprefix("$")
-    steps: list[str | int] = []
-    while rest:
-        step = _STEP.match(rest)
-        if step is None:
-            raise OptionError(f"parameter path is {text!r}, which cannot be read from {rest!r} on")
-        name, index, *quoted = step.groups()
-        steps.append(int(index) if index else name or quoted[0] or quoted[1] or "")
-        rest = rest[step.end() :]
-    return tuple(steps)
+def path_of(text: str) -> Steps:
+    """Return the steps of a path. Raises OptionError."""
+    try:
+        return parse_path(text)
+    except InvalidField as error:
+        raise OptionError(f"parameter path cannot be read: {error}") from error
 
 
 def matching(rows: pa.RecordBatch, filters: Filters) -> pa.RecordBatch:
@@ -152,24 +143,12 @@ def _at_path(decoded: str | None, value: Any, filters: Filters) -> bool:
     if text is None:
         return False
     try:
-        matches = walk(json.loads(text), filters.path)
+        matches = at_path(json.loads(text), filters.path)
     except (ValueError, RecursionError):  # no JSON
         return False
-    if matches is _MISSING:
+    if matches is ABSENT:
         return False
     return not filters.equals or as_text(matches) == filters.equals
-
-
-def walk(document: Any, path: Path) -> Any:
-    """Return what is at the path, or a value that equals nothing."""
-    for step in path:
-        if isinstance(document, dict) and str(step) in document:
-            document = document[str(step)]
-        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
-            document = document[step]
-        else:
-            return _MISSING
-    return document
 
 
 def as_text(value: Any) -> str:

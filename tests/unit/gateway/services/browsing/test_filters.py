@@ -1,11 +1,10 @@
-"""Conditions on messages, and paths into their values."""
+"""Conditions on messages."""
 
 import pytest
 
-from engine.base.errors import InvalidField
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message
-from gateway.services.browsing.filters import MessageFilter, Steps, parse_path
+from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.opening import BrowsedMessage, Kind
 
 VALUE = '{"order": {"lines": [{"unit price": 12.5, "sku": "A-1"}]}, "paid": true, "by": "Ann"}'
@@ -57,25 +56,3 @@ def test_a_marker_meets_no_condition() -> None:
     marker = BrowsedMessage(1, 2, Kind.MARKER, None, pb.MessageMetadata(), None, 10)
     assert MessageFilter().matches(marker, lambda _: "")
     assert not MessageFilter(text="a").matches(marker, lambda _: "a")
-
-
-@pytest.mark.parametrize(
-    ("text", "steps"),
-    [
-        ("$", ()),
-        ("a", ("a",)),
-        ("$.a.b", ("a", "b")),
-        ("$.a[0].b[12]", ("a", 0, "b", 12)),
-        ("$['unit price'][\"x.y\"]", ("unit price", "x.y")),
-    ],
-)
-def test_paths_are_parsed(text: str, steps: Steps) -> None:
-    assert parse_path(text) == steps
-
-
-@pytest.mark.parametrize(
-    "text", ["$.", "$..a", "$.a[", "$.a[-1]", "$.a[*]", "a" * 1001, "$" + ".a" * 51]
-)
-def test_other_paths_are_refused_by_name(text: str) -> None:
-    with pytest.raises(InvalidField, match="path"):
-        parse_path(text)
