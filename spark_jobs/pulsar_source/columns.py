@@ -133,7 +133,7 @@ class _Member(NamedTuple):
     key: str | None
     event_ms: int | None
     sequence_id: int | None
-    """Its own; None where the batch numbers its messages."""
+    """Set by the producer; None where the batch numbers its messages."""
     properties: list[tuple[str, str]] | None
     key_bytes: bytes | None
     ordering_key: bytes | None

@@ -27,8 +27,9 @@ CASES = ((100, 1000), (100, 1), (1000, 1000), (1000, 1))
 """Bytes of a message, and messages of a batch."""
 
 
-def cpu_of_tree(root: int) -> float:
-    """Return the CPU seconds of a process, its descendants, and those of them that ended."""
+def cpu_of_tree(root: int, without: int = 0) -> float:
+    """Return the CPU seconds of a process, its descendants, and those of them that ended; ``without`` one of them and
+    its descendants."""
     parents: dict[int, int] = {}
     used: dict[int, float] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -40,6 +41,7 @@ def cpu_of_tree(root: int) -> float:
         parents[pid] = int(fields[1])
         used[pid] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     tree = {root}
+    parents.pop(without, None)
     while new := {pid for pid, parent in parents.items() if parent in tree} - tree:
         tree |= new
     return sum(used.get(pid, 0.0) for pid in tree)
@@ -63,11 +65,13 @@ def published(instance: Instance, topic: str, rows: int, size: int, batch: int) 
     client.close()
 
 
-def measured(what: str, rows: int, read: Callable[[], Any], root: int) -> None:
+def measured(what: str, rows: int, read: Callable[[], Any], instance: Instance) -> None:
+    assert instance.process is not None
+    apart = os.getpid(), instance.process.pid
     read()
-    cpu, began = cpu_of_tree(root), time.monotonic()
+    cpu, began = cpu_of_tree(*apart), time.monotonic()
     read()
-    cpu, took = cpu_of_tree(root) - cpu, time.monotonic() - began
+    cpu, took = cpu_of_tree(*apart) - cpu, time.monotonic() - began
     print(
         f"{what:34} {rows / cpu:10,.0f} rows/s a core  {took:6.2f} s  {cpu:6.2f} s CPU", flush=True
     )
@@ -103,20 +107,20 @@ def batch_reads(spark: Any, instance: Instance, folder: Path, rows: int) -> None
         def noop(frame: Any) -> Callable[[], None]:
             return lambda: frame.write.format("noop").mode("overwrite").save()
 
-        measured(f"{name} value", count, noop(few), os.getpid())
-        measured(f"{name} key, value, time, id", count, noop(more), os.getpid())
+        measured(f"{name} value", count, noop(few), instance)
+        measured(f"{name} key, value, time, id", count, noop(more), instance)
         measured(
             f"{name} Parquet, value",
             count,
             noop(spark.read.parquet(table).select("value")),
-            os.getpid(),
+            instance,
         )
-        measured(f"{name} Parquet, all", count, noop(spark.read.parquet(table)), os.getpid())
+        measured(f"{name} Parquet, all", count, noop(spark.read.parquet(table)), instance)
         measured(
             f"{name} official reader",
             count,
             read_by_client(instance.url, topic, count),
-            os.getpid(),
+            instance,
         )
 
 
