@@ -15,6 +15,7 @@ from engine.metadata.cached import CachedStore
 from engine.tenancy.namespaces import bootstrap
 from engine.wire import pulsar_pb2 as pb
 from gateway.access.models import IssuedToken, PayloadRule
+from gateway.alerts.models import AlertChannel, AlertFiring, AlertRule, AlertSilence
 from gateway.jobs.models import JobRun, RunState
 from gateway.services.clock import now_ms
 from gateway.services.collection.collector import Collector
@@ -149,6 +150,7 @@ class TwoTenants:
         PayloadRule.objects.create(
             position=tenant, namespace=f"{text(tenant, 'tenant')}/*", shown=True
         )
+        _record_alerts(tenant)
         entry = AuditEntry.objects.filter(tenant=text(tenant, "tenant")).first()
         assert entry is not None
         self.ids[tenant] |= {
@@ -157,6 +159,42 @@ class TwoTenants:
             "run_id": run.pk,
             "entry_id": str(entry.pk),
         }
+
+
+def _record_alerts(tenant: int) -> None:
+    """Record alerts of a tenant. The URL of its channel is in no answer."""
+    owner = {"cluster": CLUSTER, "tenant": canary(tenant, "tenant")}
+    made = {"created_at": now_ms(), "created_by": ""}
+    AlertChannel.objects.create(
+        name=canary(tenant, "channel"),
+        kind="webhook",
+        secret_url=f"https://hooks.example/{canary(tenant, 'url')}",
+        **owner,
+        **made,
+    )
+    rule = AlertRule.objects.create(
+        name=canary(tenant, "rule"),
+        severity="error",
+        definition={"kind": "attention", "scope": canary(tenant, "tenant")},
+        for_s=0,
+        changed_at=0,
+        **owner,
+        **made,
+    )
+    AlertFiring.objects.create(
+        rule_id=rule.pk,
+        rule_name=rule.name,
+        severity="error",
+        object=canary(tenant, "object"),
+        object_hash=str(tenant),
+        title=canary(tenant, "firing"),
+        state="firing",
+        since=0,
+        **owner,
+    )
+    AlertSilence.objects.create(
+        reason=canary(tenant, "silence"), until=now_ms() + 86_400_000, **owner, **made
+    )
 
 
 def changes(tenant: int) -> Iterator[tuple[str, str, Any]]:

@@ -43,6 +43,7 @@ OF_A_TENANT = {
     *("property", "note", "doc", "annotation", "role", "writer", "reader", "admin"),
     *("payload", "header", "producer"),
     *("run", "parameter", "error", "result"),
+    *("channel", "rule", "firing", "silence"),
 }
 """Canary texts that the administrator of a tenant and a superuser are shown."""
 OF_A_PERSON = {"person", "view", "query", "token", "jti1", "browser"}
