@@ -32,7 +32,8 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with healthy_instance(tmp_path_factory.mktemp("e2e"), PROVOKED) as healthy:
+    local = {"MAGNETAR_ALERT_DESTINATIONS": "127.0.0.1"}
+    with healthy_instance(tmp_path_factory.mktemp("e2e"), PROVOKED, **local) as healthy:
         yield healthy
 
 

@@ -276,7 +276,9 @@ function Preview({ place, definition, forS }: { place: AlertPlace; definition: C
         <>
           <b>{preview.words}</b>
           <span>
-            {preview.now === 0 ? "Nothing meets it now" : `${plural(preview.now, "object")} meet it now`}
+            {preview.now === 0
+              ? "Nothing meets it now"
+              : `${plural(preview.now, "object meets", "objects meet")} it now`}
             {preview.examples.length > 0 && `: ${preview.examples.join("; ")}`}
             {preview.now > preview.examples.length && preview.examples.length > 0 && " …"}
           </span>
