@@ -2,16 +2,37 @@
 
 from contextlib import closing
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 
 from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, PreviewedView, query
-from admin_ui.messages import publishing, selectors, shapes
+from admin_ui.messages import exporting, publishing, selectors, shapes
 from admin_ui.rights import CONSUME, PRODUCE
 from gateway.http.auth.access import acting_role
 from gateway.http.bodies import json_answer, object_body
 
 OCTETS = "application/octet-stream"
 ONE_PATH = (*TOPIC_PATH, Parameter("message", "ledger:entry or ledger:entry:index", place="path"))
+
+BEGINNING = (
+    Parameter(
+        "start",
+        "where to begin; latest reads backwards unless the direction is given",
+        enum=selectors.STARTS,
+    ),
+    Parameter("time", "begin at this publish time, in epoch milliseconds", int),
+    Parameter("position", "begin at this message, ledger:entry or ledger:entry:index"),
+    Parameter("subscription", "begin where this subscription stands"),
+    Parameter("direction", enum=selectors.DIRECTIONS),
+)
+CONDITIONS = (
+    Parameter("key", "exact"),
+    Parameter("producer", "exact"),
+    Parameter("property", "name or name=value; several times for several"),
+    Parameter("text", "in the value, whatever its case"),
+    Parameter("path", "a path that the value has, such as $.lines[0].price"),
+    Parameter("equals", "what is at the path"),
+)
 
 
 class _MessagesView(ClusterView):
@@ -32,25 +53,12 @@ class MessagesView(_MessagesView, PreviewedView):
             shapes.MessagesAnswer,
             (
                 *TOPIC_PATH,
-                Parameter(
-                    "start",
-                    "where to begin; latest reads backwards unless the direction is given",
-                    enum=selectors.STARTS,
-                ),
-                Parameter("time", "begin at this publish time, in epoch milliseconds", int),
-                Parameter("position", "begin at this message, ledger:entry or ledger:entry:index"),
-                Parameter("subscription", "begin where this subscription stands"),
-                Parameter("direction", enum=selectors.DIRECTIONS),
+                *BEGINNING,
                 Parameter("after", "go on behind an earlier page: its after"),
                 Parameter(
                     "limit", f"1 to {selectors.LIMIT_MAX}", int, default=selectors.LIMIT_DEFAULT
                 ),
-                Parameter("key", "exact"),
-                Parameter("producer", "exact"),
-                Parameter("property", "name or name=value; several times for several"),
-                Parameter("text", "in the value, whatever its case"),
-                Parameter("path", "a path that the value has, such as $.lines[0].price"),
-                Parameter("equals", "what is at the path"),
+                *CONDITIONS,
             ),
             errors=(400, 412),
         ),
@@ -80,6 +88,44 @@ class MessagesView(_MessagesView, PreviewedView):
             return json_answer(await publishing.publish(acting.publisher, prepared))
 
 
+class MessagesExportView(_MessagesView):
+    """The messages of a query as a file, complete or none. Headers have how many it has, and why it ends."""
+
+    calls = {
+        "get": Call(
+            "exportMessages",
+            parameters=(
+                *TOPIC_PATH,
+                Parameter("format", "default jsonl", enum=tuple(exporting.FORMATS)),
+                *BEGINNING,
+                Parameter(
+                    "limit",
+                    f"1 to {exporting.MESSAGES_MAX}",
+                    int,
+                    default=exporting.MESSAGES_DEFAULT,
+                ),
+                *CONDITIONS,
+            ),
+            errors=(400, 412),
+            file=exporting.FORMATS["jsonl"],
+        )
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponseBase:
+        name, params = self.name(where), query(request)
+        result = await exporting.export(self.work, name, params, request.GET.getlist("property"))
+        kind = params.get("format", "jsonl")
+        answer = StreamingHttpResponse(
+            exporting.pieces(result.file), content_type=exporting.FORMATS[kind]
+        )
+        answer["Content-Length"] = str(result.size)
+        answer["Content-Disposition"] = f'attachment; filename="{_safe(name.local)}.{kind}"'
+        answer["X-Export-Messages"] = str(result.messages)
+        answer["X-Export-Scanned"] = str(result.scanned)
+        answer["X-Export-Stopped"] = result.stopped
+        return answer
+
+
 class MessageView(_MessagesView):
     """One message with all of its metadata, and up to a megabyte of its value."""
 
@@ -99,7 +145,11 @@ class MessageValueView(_MessagesView):
         name = self.name(where)
         value = await self.work(lambda engine: selectors.value(engine, name, message))
         answer = HttpResponse(value, content_type=OCTETS)
-        file = f"{name.local}-{message.replace(':', '-')}"
-        safe = "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "_" for c in file)
-        answer["Content-Disposition"] = f'attachment; filename="{safe}"'
+        file = _safe(f"{name.local}-{message.replace(':', '-')}")
+        answer["Content-Disposition"] = f'attachment; filename="{file}"'
         return answer
+
+
+def _safe(name: str) -> str:
+    """Return a name that a file may have."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "_" for c in name)

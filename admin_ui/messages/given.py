@@ -38,6 +38,8 @@ def given_message(given: Any, now_ms: int) -> GivenMessage:
         raise InvalidField("message", f"expected an object, got {kind_of(given)}")
     if unknown := sorted(given.keys() - FIELDS - OF_EXPORTS):
         raise InvalidField(unknown[0][:100], f"is none of {', '.join(sorted(FIELDS))}")
+    if given.get("kind", "message") != "message":
+        raise InvalidField("kind", "only a message is published again")
     if len(given.keys() & set(VALUES)) != 1:
         raise InvalidField("value", f"give one of {' and '.join(VALUES)}")
     after_ms = _moment(given, "deliver_after_ms", LONG_MAX - now_ms)

@@ -39,7 +39,7 @@ async def page(
     engine: Engine, name: TopicName, params: Params, properties: Sequence[str] = ()
 ) -> Body:
     """Return a page of messages. Raises InvalidField, Unsupported, NotFound."""
-    start, direction = _start(params)
+    start, direction = start_of(params)
     values = TopicValues(name)
     result = await scan(
         engine,
@@ -103,7 +103,8 @@ async def _message(engine: Engine, name: TopicName, position: str) -> BrowsedMes
     raise NotFound(f"The entry {ledger}:{entry} has no message {index}")
 
 
-def _start(params: Params) -> tuple[ScanStart, Direction]:
+def start_of(params: Params) -> tuple[ScanStart, Direction]:
+    """Return where a request begins, and its direction. Raises InvalidField."""
     given = [n for n in ("start", "time", "position", "subscription") if params.get(n)]
     if len(given) > 1:
         raise InvalidField(given[1], f"only one of {', '.join(given)} can be where to begin")

@@ -1025,6 +1025,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The messages of a query as a file, complete or none. Headers have how many it has, and why it ends. */
+        get: operations["exportMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/partitions": {
         parameters: {
             query?: never;
@@ -10185,6 +10202,91 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    exportMessages: {
+        parameters: {
+            query?: {
+                direction?: "backward" | "forward";
+                /** @description what is at the path */
+                equals?: string;
+                /** @description default jsonl */
+                format?: "csv" | "jsonl" | "parquet";
+                /** @description exact */
+                key?: string;
+                /** @description 1 to 100000 */
+                limit?: number;
+                /** @description a path that the value has, such as $.lines[0].price */
+                path?: string;
+                /** @description begin at this message, ledger:entry or ledger:entry:index */
+                position?: string;
+                /** @description exact */
+                producer?: string;
+                /** @description name or name=value; several times for several */
+                property?: string;
+                /** @description where to begin; latest reads backwards unless the direction is given */
+                start?: "earliest" | "latest";
+                /** @description begin where this subscription stands */
+                subscription?: string;
+                /** @description in the value, whatever its case */
+                text?: string;
+                /** @description begin at this publish time, in epoch milliseconds */
+                time?: number;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
                 };
             };
             400: {

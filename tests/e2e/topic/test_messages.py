@@ -59,6 +59,13 @@ def test_messages_are_found_opened_and_shown_as_they_are_stored(
     expect(rows).to_have_count(50, timeout=WAIT_MS)
     page.get_by_role("button", name="Go on").click()
     expect(rows).to_have_count(COUNT // 2, timeout=WAIT_MS)
+    with page.expect_download(timeout=WAIT_MS) as download:
+        page.get_by_role("button", name="Export").click()
+    lines = download.value.path().read_text().splitlines()
+    odd = {(f"k{i}", BIG + i) for i in range(1, COUNT, 2)}
+    assert {(row["key"], row["value"]["id"]) for row in map(json.loads, lines)} == odd
+    expect(page.get_by_text(f"{COUNT // 2} messages of {COUNT} looked at")).to_be_visible()
+    assert violations(page, "messages", "main") == []
     for partition in range(2):
         stats = instance.rest("GET", f"{ADMIN}/{TOPIC}-partition-{partition}/stats")[1]
         assert stats["subscriptions"] == {}

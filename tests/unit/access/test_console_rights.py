@@ -105,6 +105,7 @@ CALLS = {
     "POST TOPIC/schemas/rehearsal": "consume of topic",
     "GET TOPIC/messages": "consume of topic",
     "POST TOPIC/messages": "produce of topic",
+    "GET TOPIC/messages/export": "consume of topic",
     "GET TOPIC/messages/<seg:message>": "consume of topic",
     "GET TOPIC/messages/<seg:message>/value": "consume of topic",
     "GET TOPIC/schemas/<seg:version>": "lookup of topic",

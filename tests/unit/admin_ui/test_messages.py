@@ -1,15 +1,20 @@
 """The messages of a topic through the console's reads, as a broker stores them."""
 
+import csv
+import io
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
-from admin_ui.messages import selectors, shapes
-from engine.base.errors import InvalidField, NotFound
+from admin_ui.messages import exporting, selectors, shapes
+from admin_ui.messages.given import given_line
+from engine.base.errors import InvalidField, NotFound, NotReady
 from engine.base.names import TopicName
 from engine.wire.batches import Message, pack_entry
 from gateway.services.admin import topics
+from gateway.services.browsing.scan import MessageScan
 from tests.support.admin.bench import AdminBench
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import Sink
@@ -122,3 +127,52 @@ async def test_wrong_parameters_are_named(
 async def test_more_conditions_on_properties_than_allowed_are_refused(bench: AdminBench) -> None:
     with pytest.raises(InvalidField, match="property"):
         await page(bench, *["a"] * 21)
+
+
+async def exported(bench: AdminBench, **params: str) -> tuple[bytes, exporting.ExportedFile]:
+    async def run(work: Any) -> Any:
+        return await work(bench.engine)
+
+    result = await exporting.export(run, TOPIC, {"start": "earliest", **params})
+    return b"".join([piece async for piece in exporting.pieces(result.file)]), result
+
+
+async def test_an_exported_query_can_be_published_again_as_it_was(bench: AdminBench) -> None:
+    data, result = await exported(bench)
+    assert (result.messages, result.scanned, result.stopped) == (4, 4, "end")
+    assert result.size == len(data)
+    first, tombstone, binary, alone = [given_line(line, 0) for line in data.decode().splitlines()]
+    assert first.payload == f'{{"id": {BIG}}}', "all digits"
+    assert (first.key, first.properties, first.event_ms) == ("ann", {"region": "eu"}, 5)
+    assert (tombstone.payload, tombstone.key) == (None, "bob")
+    assert (binary.payload, alone.payload) == (b"\xff" * 10, "x" * 3_000)
+    data, result = await exported(bench, limit="1")
+    assert (result.messages, result.stopped, data.count(b"\n")) == (1, "limit", 1)
+
+
+async def test_a_query_is_exported_as_a_table(bench: AdminBench) -> None:
+    data, _ = await exported(bench, format="csv")
+    lines = list(csv.DictReader(io.StringIO(data.decode())))
+    assert [line["key"] for line in lines] == ["ann", "bob", "", ""]
+    assert lines[0]["value"] == f'{{"id": {BIG}}}'
+    data, _ = await exported(bench, format="parquet")
+    rows = parquet.read_table(io.BytesIO(data)).to_pylist()
+    assert [row["key"] for row in rows] == ["ann", "bob", None, None]
+    assert rows[0]["properties"] == [("region", "eu")]
+    assert rows[3]["value"] == "x" * 3_000
+    with pytest.raises(InvalidField, match=r"^format:"):
+        await exported(bench, format="xml")
+
+
+async def test_no_file_is_made_without_a_partition_that_does_not_answer() -> None:
+    async def run(work: Any) -> Any:
+        return MessageScan([], "end", 0, 0, 0, 0, 2, [1], "")
+
+    with pytest.raises(NotReady, match="partitions 1 do not answer"):
+        await exporting.export(run, TOPIC, {})
+
+
+def test_a_value_of_several_lines_is_a_text_in_one_line() -> None:
+    row = dict.fromkeys(exporting.COLUMNS) | {"value": '{\n"a": 1.10}', "is_json": True}
+    assert exporting.json_line(row).count("\n") == 1
+    assert given_line(exporting.json_line(row | {"id": "1:0"}), 0).payload == '{\n"a": 1.10}'

@@ -21,9 +21,9 @@ TAIL = "/api/v1/tail?topic=persistent://public/default/t"
 async def refusal(gateway: Gateway, path: str) -> tuple[int, str]:
     pair = await SocketPair(gateway.application, path).opened()
     assert pair.response is not None
-    found = pair.response.status_code, (pair.response.body or b"").decode()
+    refused = pair.response.status_code, (pair.response.body or b"").decode()
     await pair.hang_up()
-    return found
+    return refused
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ async def refusal(gateway: Gateway, path: str) -> tuple[int, str]:
 async def test_a_wrong_address_is_refused(
     path: str, status: int, word: str, gateway: Gateway
 ) -> None:
-    found = await refusal(gateway, path)
-    assert (found[0], word in found[1]) == (status, True)
+    refused = await refusal(gateway, path)
+    assert (refused[0], word in refused[1]) == (status, True)
 
 
 async def test_a_caller_who_may_not_consume_is_refused_before_anything_is_read(

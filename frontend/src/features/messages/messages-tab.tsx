@@ -11,6 +11,7 @@ import { topicSearchOf } from "../../shared/topic-link";
 import { Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { ConditionFields, conditionsOf } from "./conditions";
+import { ExportForm } from "./export-form";
 import { MessageTable } from "./message-table";
 import { type MessagesPage, messagesQuery } from "./queries";
 import { BEGINNINGS, type Beginning, beginningOf, isFiltered, type MessagesSearch } from "./search";
@@ -77,6 +78,7 @@ export function MessagesTab() {
           </div>
         </Panel>
       )}
+      {last && <ExportForm key={JSON.stringify(search)} id={id} search={search} />}
     </>
   );
 }

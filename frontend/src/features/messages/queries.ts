@@ -44,3 +44,10 @@ type Set<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 function set<T extends object>(values: T): Set<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Set<T>;
 }
+
+export function exportUrl(id: TopicId, search: MessagesSearch, format: string, limit: string): string {
+  const parts = [id.domain, id.tenant, id.namespace, id.topic].map(encodeURIComponent).join("/");
+  const path = `clusters/${encodeURIComponent(id.cluster)}/topics/${parts}`;
+  const query = new URLSearchParams({ ...set(search), format, limit });
+  return `/api/v1/${path}/messages/export?${query}`;
+}
