@@ -185,7 +185,8 @@ def _special_of(run: Slice, wanted: int) -> dict[int, EntryFacts]:
 def places_of(run: Slice, tags: Sequence[bytes]) -> Collection[int]:
     """Return the indexes of the entries in whose metadata the bytes of any of ``tags`` are."""
     buf, spans = run.buf, run.spans
-    if run.size > _LARGE_ENTRY_BYTES * run.count:
+    # What was read from bookies may lie in the order in which it arrived, where one search would miss entries.
+    if run.size > _LARGE_ENTRY_BYTES * run.count or spans != sorted(spans):
         return tagged(buf, spans, tags)
     # Where entries are small, one search of all their bytes costs less than one of the metadata of each, unless the
     # bytes of a tag are frequent.

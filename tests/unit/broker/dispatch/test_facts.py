@@ -167,3 +167,20 @@ def test_facts_of_a_part_are_those_of_its_entries(start: int, stop: int) -> None
     made = facts_of(run).part(start, stop)
     assert made.special == facts_of(part).special
     assert made._slots == {slot_of: facts_of(part).slots(part, slot_of)}
+
+
+def test_facts_of_entries_that_lie_in_another_order_are_found() -> None:
+    entries = [
+        entry_of(b"v", **fields)
+        for fields in ({"replicate_to": ["eu"]}, {"deliver_at_time": 9}, {})
+    ]
+    buf, spans = b"before", [0] * 6
+    for i in (2, 1, 0):
+        spans[2 * i], spans[2 * i + 1] = len(buf), len(buf) + len(entries[i])
+        buf += entries[i] + b"between"
+    run = Slice(buf, spans, sum(map(len, entries)))
+    special = facts_of(run, ORIGIN | DISPATCH).special
+    assert {i: (f.replicate_to, f.deliver_at_ms) for i, f in special.items()} == {
+        0: (("eu",), 0),
+        1: ((), 9),
+    }
