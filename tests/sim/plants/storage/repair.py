@@ -15,7 +15,7 @@ from engine.repair import checking, ledger_repair, segment_copy
 from engine.repair.auditor import Auditor
 from engine.repair.checking import LedgerFindings
 from engine.repair.ledger_repair import LedgerRepair
-from engine.repair.marks import LedgerMark, RepairRecords
+from engine.repair.marks import RepairRecords
 from engine.repair.segment_copy import SegmentCopy
 from engine.repair.worker import ReplicationWorker
 from engine.wire import bookie_commands as wire
@@ -112,17 +112,6 @@ def mark_is_removed_without_a_second_look() -> Patches:
             return metadata
 
     return [(LedgerRepair, "copy", copy), (LedgerFindings, "whole", property(lambda self: True))]
-
-
-def silence_counts_as_possession() -> Patches:
-    """Take a bookie that does not answer for one that has everything."""
-    real = checking.holdings
-
-    async def holdings(*args: Any) -> Any:
-        held = await real(*args)
-        return {b: [(0, 1 << 40)] if ranges is None else ranges for b, ranges in held.items()}
-
-    return [(checking, "holdings", holdings)]
 
 
 def bookies_away_are_not_asked_about() -> Patches:
@@ -265,17 +254,6 @@ def lock_outlives_its_worker() -> Patches:
     return [(RepairRecords, "lock", lock)]
 
 
-def lock_of_a_failure_is_kept() -> Patches:
-    """Keep the lock of a ledger that could not be repaired, until the process ends."""
-    real = ReplicationWorker._failed
-
-    def failed(self: ReplicationWorker, ledger_id: int, error: Exception | None) -> None:
-        real(self, ledger_id, error)
-        self._held[ledger_id] = self._held[ledger_id]._replace(due=1e12)
-
-    return [(ReplicationWorker, "_failed", failed)]
-
-
 def worker_waits_for_the_watch_alone() -> Patches:
     """Look for marked ledgers when the root of the marks changes, and not from time to time."""
     real = ReplicationWorker.run
@@ -305,28 +283,6 @@ def absence_begins_anew_at_each_look() -> Patches:
 def copies_are_adds_of_a_writer() -> Patches:
     """Copy with plain adds, which fenced bookies refuse."""
     return [(segment_copy, "_WORD", wire.header(wire.ADD, 0))]
-
-
-def mark_of_a_later_audit_is_removed() -> Patches:
-    """Remove a mark in whatever version it is, and judge by a check that was made before it was taken."""
-
-    real = RepairRecords.remove
-    checked: dict[int, LedgerFindings] = {}
-    examine = LedgerRepair.examine
-
-    async def remove(self: RepairRecords, mark: LedgerMark) -> bool:
-        checked.pop(mark.ledger_id, None)
-        return await real(self, mark._replace(version=ANY_VERSION))
-
-    async def first(self: LedgerRepair, ledger_id: int, lost: Any = ()) -> Any:
-        metadata, findings = await examine(self, ledger_id, lost)
-        if findings.lost and ledger_id in checked:
-            findings = checked[ledger_id]
-        elif findings.whole:
-            checked[ledger_id] = findings
-        return metadata, findings
-
-    return [(RepairRecords, "remove", remove), (LedgerRepair, "examine", first)]
 
 
 def every_segment_may_begin_elsewhere() -> Patches:
