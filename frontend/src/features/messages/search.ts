@@ -48,6 +48,6 @@ export function beginningOf(search: MessagesSearch): Beginning {
 }
 
 /** The conditions that are set: what a page without a match is about. */
-export function isFiltered({ key, producer, property, text, path }: MessagesSearch): boolean {
+export function isFiltered({ key, producer, property, text, path }: Conditions): boolean {
   return [key, producer, property, text, path].some(Boolean);
 }

@@ -9,7 +9,7 @@ import { Panel } from "../../ui/panel";
 import { Empty, Loading, Notice } from "../../ui/states";
 import { ConditionFields, conditionsOf } from "./conditions";
 import { MessageTable } from "./message-table";
-import type { TailSearch } from "./search";
+import { isFiltered, type TailSearch } from "./search";
 import { type Counts, NOTHING, TailSocket, tailUrl } from "./tail";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/tail");
@@ -46,7 +46,10 @@ function TailForm({ search }: { search: TailSearch }) {
   return (
     <Panel title="Follow messages" note="No subscription is moved or created.">
       <form style={looks.form} onSubmit={submit}>
-        <ConditionFields search={search} />
+        <details open={isFiltered(search)}>
+          <summary style={looks.summary}>Conditions</summary>
+          <ConditionFields search={search} />
+        </details>
         <div style={looks.fields}>
           <NativeSelect
             label="Show at most a second"
@@ -109,11 +112,6 @@ function LiveTail({ id, search }: { id: TopicId; search: TailSearch }) {
         </Notice>
       )}
       {state === "connecting" && <Loading label="Waiting for the end of the topic" rows={3} />}
-      {tail.rows.length > 0 ? (
-        <MessageTable messages={tail.rows} hasPartitions={tail.partitions > 0} />
-      ) : (
-        state === "open" && <Empty title="Nothing was published yet that matches" />
-      )}
       {counts && tail.since !== null && (
         <div style={looks.foot}>
           <p data-tail-counts>{countsText(counts, tail.since)}</p>
@@ -123,6 +121,11 @@ function LiveTail({ id, search }: { id: TopicId; search: TailSearch }) {
             </p>
           )}
         </div>
+      )}
+      {tail.rows.length > 0 ? (
+        <MessageTable messages={tail.rows} hasPartitions={tail.partitions > 0} />
+      ) : (
+        state === "open" && <Empty title="Nothing was published yet that matches" />
       )}
     </Panel>
   );
