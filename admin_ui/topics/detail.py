@@ -279,8 +279,8 @@ def _add_subscription(
             "backlog": backlog["backlog"],
         }
     )
+    oldest = int(sub.get("oldestUnacknowledgedAt", OLDEST_UNKNOWN))
     if backlog["backlog"] and row["oldest_at"] is not None:
-        oldest = int(sub.get("earliestMsgPublishTimeInBacklog", 0))
         row["oldest_at"] = min(oldest, row["oldest_at"] or oldest) if oldest > 0 else None
     row["consumers"].extend(
         {

@@ -10,7 +10,7 @@ from admin_ui.topics.row_texts import RowTexts
 from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
 from engine.admin.lag import LagCause
 from engine.auth.viewer import Viewer
-from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, NotReady, WorldError
+from engine.base.errors import InvalidField, MagnetarError, NotFound, NotReady, WorldError
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.listing import all_namespaces
 from engine.tenancy.tenants import list_tenants
@@ -20,7 +20,6 @@ from gateway.services import catalog
 from gateway.services.backlogs import Backlogs
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
-from gateway.services.health.hops import Kind
 from gateway.services.history.readings import Trend
 from gateway.services.index import rows
 from gateway.services.index.selection import Chosen, has_words, words_of
@@ -178,7 +177,7 @@ async def _count(cluster: Cluster, engine: Engine, name: TopicName) -> int:
 
 
 async def _plain(cluster: Cluster, engine: Engine, name: TopicName) -> detail.TopicPart:
-    stats, internal = await _stats(cluster, engine, name)
+    stats, internal = await _stats(engine, name)
     return detail.TopicPart(str(name), None, stats, internal, True, None)
 
 
@@ -192,7 +191,7 @@ async def _partitions(
         member = name.partition_at(index)
         try:
             async with asyncio.timeout(PARTITION_TIMEOUT_S):
-                stats, internal = await _stats(cluster, engine, member)
+                stats, internal = await _stats(engine, member)
             return detail.TopicPart(str(member), index, stats, internal, True, None)
         except NotFound:
             return detail.TopicPart(str(member), index, None, {}, False, None)
@@ -207,20 +206,8 @@ async def _partitions(
     return parts
 
 
-async def _stats(cluster: Cluster, engine: Engine, name: TopicName) -> tuple[Body, Body]:
+async def _stats(engine: Engine, name: TopicName) -> tuple[Body, Body]:
     return await asyncio.gather(
-        _topic_stats(cluster, engine, name),
+        engine.call(TOPIC_STATS, TopicStats(name, schema_versions=True)),
         engine.call(INTERNAL_STATS, InternalStats(name)),
     )
-
-
-async def _topic_stats(cluster: Cluster, engine: Engine, name: TopicName) -> Body:
-    """Return the statistics with the age of the backlog, or without it when it cannot be read: it is the only number
-    that needs a read from bookies."""
-    if not any(hop.kind is Kind.BOOKIE for hop in cluster.collector.health.hops.bad):
-        try:
-            args = TopicStats(name, earliest_time_in_backlog=True, schema_versions=True)
-            return await engine.call(TOPIC_STATS, args)
-        except Failed as error:
-            log.info("age of the backlog not read topic=%s error=%r", name, error)
-    return await engine.call(TOPIC_STATS, TopicStats(name, schema_versions=True))

@@ -297,6 +297,7 @@ class Running:
             changes=self._changes,
             counted=(topic_feed.count, subscription_feed.count, link_feed.count),
             inactivity=Inactivity(self.registry, base.clock),
+            find_ages=subscription_feed.find_ages,
         )
         self.dynamic = DynamicSettings(base.store, base.groups, self._apply_settings)
         self.operations = AdminOperations(

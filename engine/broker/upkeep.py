@@ -55,6 +55,7 @@ class Upkeep:
         changes: PolicyChanges | None = None,
         counted: Sequence[Callable[[list[Topic]], None]] = (),
         inactivity: Inactivity | None = None,
+        find_ages: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         """Create the jobs. Policies that are noted in ``changes`` are read and applied soon.
 
@@ -91,6 +92,8 @@ class Upkeep:
             ),
         )
 
+        if find_ages is not None:
+            self.jobs += (Job("ages", RATES_INTERVAL_S, find_ages),)
         if seconds := settings.cluster_migration_check_duration_seconds:
             self.jobs += (Job("migration", seconds, self._migrate),)
         if inactivity is not None:

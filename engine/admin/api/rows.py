@@ -1,6 +1,8 @@
 """Operations that list the topics of a broker with their figures. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from engine.admin.api.arguments import LONG_MAX, JsonObject, within
 from engine.auth.actions import Action
@@ -81,13 +83,47 @@ ROW_COLUMNS = (
 ``backlog_unmeasured``: those of unknown size, which are in ``backlog_messages`` as one message each. ``oldest_at``:
 when the first unacknowledged entry was published, ms; 0: nothing is unacknowledged, ``OLDEST_UNKNOWN``: not known."""
 OLDEST_UNKNOWN = -1
+AGE_TARGET = "magnetar.backlog-age-target-seconds"
+"""Property of a subscription: the age in seconds that its oldest unacknowledged message is not to exceed."""
+AGE_TARGET_MAX_S = 10 * 366 * 86_400
+
+
+def age_target_s(properties: Mapping[str, str]) -> int:
+    """Return the target for the age of a backlog in seconds; 0 where there is none, or none that can be read."""
+    text = properties.get(AGE_TARGET, "")
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(AGE_TARGET_MAX_S)):
+        return 0
+    return min(int(text), AGE_TARGET_MAX_S)
+
+
+class SubscriptionCell(NamedTuple):
+    """A subscription in a row of ``SUBSCRIPTION_ROWS``; its acknowledgements are unknown where ``backlog`` is None.
+
+    ``rate_out``: messages in thousandths per second; ``lag``: the fields of ``lag.Lag``, or None; the figures of the
+    backlog as in ROW_COLUMNS; ``unacked``: messages out unacknowledged; ``kind``: the type, empty before the
+    first consumer; ``target_s``: see ``age_target_s``.
+    """
+
+    name: str
+    backlog: int | None
+    rate_out: int
+    lag: Any = None
+    oldest_at: int = 0
+    messages: int | None = 0
+    estimated: int | None = 0
+    unmeasured: int | None = 0
+    consumers: int = 0
+    unacked: int = 0
+    kind: str = ""
+    target_s: int = 0
+
+
 TOPIC_ROWS = Operation("topic_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
 """Rows of the loaded topics, see RowsSince: ``[name, *ROW_COLUMNS]``. Rates are whole thousandths per second; null is
 unknown."""
 SUBSCRIPTION_ROWS = Operation("subscription_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
-"""Backlogs of the loaded topics and their causes, see RowsSince. A row is ``[topic, [subscription, backlog, messages
-out per second in thousandths, lag], …]`` with the subscriptions that have a backlog or a message rate; a topic without
-such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
+"""Subscriptions of the loaded topics, see RowsSince. A row is ``[topic, subscription, …]`` with the fields of a
+SubscriptionCell for each subscription; a topic that never had any has no row."""
 LINK_ROWS = Operation("link_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
 """Replication of the loaded topics, see RowsSince. A row is ``[topic, [cluster, sent, received], …]`` with the other
 clusters that the topic is sent to or received from; a topic without any has no row. ``sent`` is null or ``[backlog in

@@ -117,6 +117,10 @@ WRITTEN = (
 SUBSCRIPTION = (
     gauge("subscription_back_log", "Entries not acknowledged."),
     gauge("subscription_back_log_no_delayed", "Entries not acknowledged and not delayed."),
+    gauge(
+        "subscription_storage_backlog_age_seconds",
+        "Age of the first unacknowledged entry; 0: nothing is unacknowledged, no value: not known.",
+    ),
     gauge("subscription_delayed", "Entries that wait for their delivery time."),
     gauge(
         "subscription_delayed_message_index_size_bytes", "Bytes of the index of delayed messages."

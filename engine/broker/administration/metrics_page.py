@@ -342,17 +342,18 @@ class _Rows:
         self._evictions += _evicted(
             labels, topic.quotas.evicted_for_size, topic.quotas.evicted_for_age
         )
+        now_ms = topic.context.clock.wall_ms()
         for subscription in topic.subscriptions.values():
-            self._add_subscription(labels, subscription)
+            self._add_subscription(labels, subscription, now_ms)
         for producer in topic.producers.values() if self._levels.producers else ():
             about = labels_of(producer_name=producer.name, producer_id=str(producer.producer_id))
             traffic = producer.published
             rates = traffic.messages.per_second, traffic.bytes.per_second, traffic.average_size
             self._producers.append((f"{labels},{about}", rates))
 
-    def _add_subscription(self, topic: str, subscription: Subscription) -> None:
+    def _add_subscription(self, topic: str, subscription: Subscription, now_ms: int) -> None:
         labels = f"{topic},{labels_of(subscription=subscription.name)}"
-        self._subscriptions.append((labels, _subscription_values(subscription)))
+        self._subscriptions.append((labels, _subscription_values(subscription, now_ms)))
         self._outs.append((labels, subscription.counters.total_out))
         stops = subscription.dispatch.throttled
         for level in dict.fromkeys(level for level, _ in stops):
@@ -569,13 +570,21 @@ def _written_values(minute: Minute) -> Sequence[float]:
     )
 
 
-def _subscription_values(subscription: Subscription) -> Sequence[float]:
+def _age_s(subscription: Subscription, now_ms: int) -> float | None:
+    oldest_ms = subscription.oldest.publish_ms()
+    if not oldest_ms:
+        return oldest_ms
+    return max(now_ms - oldest_ms, 0) / 1000
+
+
+def _subscription_values(subscription: Subscription, now_ms: int) -> Sequence[Number]:
     """Return the values of the SUBSCRIPTION families."""
     state, consumers = subscription.dispatch.state, subscription.consumers
     messages_out, bytes_out = rate_out(subscription)
     return (
         subscription.cursor.backlog_entries(),
         backlog_without_delayed(subscription),
+        _age_s(subscription, now_ms),
         state.delayed,
         state.delayed_bytes,
         state.replaying,

@@ -365,6 +365,7 @@ def _subscription(
         "backlogMessages": waiting.messages,
         "backlogEstimated": waiting.estimated,
         "backlogUnmeasured": waiting.unmeasured,
+        "oldestUnacknowledgedAt": oldest_or_unknown(subscription.oldest.publish_ms()),
         "markDeletePosition": str(subscription.cursor.mark_delete),
         "readPosition": str(subscription.cursor.read_position),
         "pausedFor": state.paused_for,
@@ -407,6 +408,7 @@ def _unread(why: str, entries: int) -> JsonObject:
         "backlogMessages": entries,
         "backlogEstimated": 0,
         "backlogUnmeasured": entries,
+        "oldestUnacknowledgedAt": OLDEST_UNKNOWN,
         "backlogSize": -1,
         "blockedSubscriptionOnUnackedMsgs": False,
         "type": "None",
@@ -510,8 +512,12 @@ def topic_row(topic: Topic) -> list[object]:
 
 def _oldest_at(topic: Topic) -> int:
     """Return ``oldest_at`` of the topic's row."""
-    oldest_ms = None if topic.subscriptions.unread else topic.quotas.oldest_ms()
-    return OLDEST_UNKNOWN if oldest_ms is None else oldest_ms
+    return oldest_or_unknown(None if topic.subscriptions.unread else topic.quotas.oldest_ms())
+
+
+def oldest_or_unknown(publish_ms: int | None) -> int:
+    """Return the time of a first unacknowledged entry as rows have it."""
+    return OLDEST_UNKNOWN if publish_ms is None else publish_ms
 
 
 def at_rest(log: LogAtRest) -> tuple[int | None, int | None, int | None]:

@@ -1,19 +1,24 @@
-"""The feed of rows of subscriptions: those that are behind, with the cause, and those that deliver messages.
+"""The feed of rows of subscriptions, with the cause of those that are behind.
 
 Work is proportional to the number of touched topics, and of those whose causes may begin or end by now
 (``Watch.next_s``). Besides, each topic that is behind is read once in ``SWEEP_ROUNDS``, for changes that touch no
 topic.
 """
 
+import asyncio
+import logging
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from itertools import islice
 
 from engine.admin.api.arguments import JsonObject
+from engine.admin.api.rows import OLDEST_UNKNOWN, SubscriptionCell, age_target_s
 from engine.admin.lag import Lag, LagCause
+from engine.base.errors import MagnetarError
 from engine.broker.administration.backlog_messages import Measured, MessageMeans
 from engine.broker.administration.change_feed import ChangeFeed, Sweep
 from engine.broker.administration.lag_causes import Sighting, Watch
-from engine.broker.administration.reports import rate_out
+from engine.broker.administration.reports import oldest_or_unknown, rate_out
 from engine.broker.context import Context
 from engine.broker.control.row_log import Row, RowLog
 from engine.broker.dispatch.consumer import Consumer
@@ -21,13 +26,17 @@ from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
+log = logging.getLogger(__name__)
+
 SWEEP_ROUNDS = 30
 """Rounds in which every topic that is behind is read once."""
 STUCK_MS = 300_000
 """Time without an acknowledgement after which one consumer among others is stuck."""
+AGES_MAX = 20
+"""Entries that are read in a second for the age of a backlog."""
 NAME_MAX = 100
 """Characters after which names of consumers are cut."""
-ROW_BYTES = 60
+ROW_BYTES = 110
 LAG_BYTES = 300
 """Approximate bytes of a subscription in an answer beside its name, and of its cause in addition."""
 
@@ -36,7 +45,7 @@ Watched = dict[str, Watch]
 
 
 class SubscriptionFeed(ChangeFeed):
-    """The subscriptions of loaded topics that have a backlog or deliver messages."""
+    """The subscriptions of loaded topics."""
 
     def __init__(self, registry: TopicRegistry, context: Context, incarnation: str) -> None:
         super().__init__(RowLog(_row_bytes), context.clock, incarnation)
@@ -47,6 +56,8 @@ class SubscriptionFeed(ChangeFeed):
         self._next_s: dict[Topic, float] = {}
         self._turns = 0
         self._sweep = Sweep(lambda: list(self._watched))
+        self._to_find: dict[Subscription, Topic] = {}
+        """Subscriptions whose first unacknowledged entry is to be read for its age."""
 
     def count(self, touched: Iterable[Topic]) -> None:
         """Update the rows of touched topics, once a second; ``touched`` is what the registry's tick returned."""
@@ -73,6 +84,7 @@ class SubscriptionFeed(ChangeFeed):
         before = self._watched.pop(topic, {})
         watched: Watched = {}
         row: Row = [name]
+        means = MessageMeans(topic)
         for title, subscription in topic.subscriptions.items():
             backlog = subscription.cursor.backlog_entries()
             rate = rate_out(subscription)[0]
@@ -81,20 +93,53 @@ class SubscriptionFeed(ChangeFeed):
                 watch = _follow(watch, topic, subscription, backlog, rate, now_s, now_ms)
                 if watch is not None:
                     watched[title] = watch
-            if backlog or rate:
-                lag = (
-                    None if watch is None else self._lag(topic, subscription, watch, now_s, now_ms)
-                )
-                row.append([title, backlog, round(rate * 1000), lag])
+            lag = None if watch is None else self._lag(topic, subscription, watch, now_s, now_ms)
+            row.append(self._cell(topic, subscription, means, round(rate * 1000), lag))
         for title, why in topic.subscriptions.unread.items():
             seen = Sighting(now_s, 0, unread=True)
             watch = watched[title] = _watched_with(before.get(title), seen)
-            row.append([title, None, 0, _unread(topic, watch, why, now_s, now_ms)])
+            lag = _unread(topic, watch, why, now_s, now_ms)
+            row.append(SubscriptionCell(title, None, 0, lag, OLDEST_UNKNOWN, None, None, None))
         self._keep(topic, watched, now_s)
-        if len(row) > 1:
+        if len(row) > 1 or name in self._log:
             self._log.put(row)
-        elif name in self._log:
-            self._log.drop(name)
+
+    def _cell(
+        self,
+        topic: Topic,
+        subscription: Subscription,
+        means: MessageMeans,
+        rate: int,
+        lag: Lag | None,
+    ) -> SubscriptionCell:
+        waiting, kind = means.measure(subscription), subscription.dispatch.kind
+        oldest_ms = subscription.oldest.publish_ms()
+        if waiting.entries and subscription.oldest.at_hand() is None:
+            self._to_find[subscription] = topic
+        return SubscriptionCell(
+            subscription.name,
+            waiting.entries,
+            rate,
+            lag,
+            oldest_or_unknown(oldest_ms),
+            waiting.messages,
+            waiting.estimated,
+            waiting.unmeasured,
+            len(subscription.consumers),
+            subscription.unacked,
+            "" if kind is None else kind.title,
+            age_target_s(subscription.cursor.cursor_properties),
+        )
+
+    async def find_ages(self, elapsed_s: float) -> None:
+        """Read the first entries of backlogs whose age is not known, at most ``AGES_MAX``. Called once a second.
+
+        What cannot be read is tried again when its subscription is next looked at.
+        """
+        due = list(islice(self._to_find.items(), AGES_MAX))
+        for subscription, _ in due:
+            del self._to_find[subscription]
+        await asyncio.gather(*(_find_age(topic, subscription) for subscription, topic in due))
 
     def _keep(self, topic: Topic, watched: Watched, now_s: float) -> None:
         if watched:
@@ -282,8 +327,20 @@ def _unread(topic: Topic, watch: Watch, why: str, now_s: float, now_ms: int) -> 
     )
 
 
+async def _find_age(topic: Topic, subscription: Subscription) -> None:
+    if topic.closing or not subscription.cursor.backlog_entries():
+        return
+    try:
+        await subscription.oldest.find()
+    except MagnetarError as error:
+        name = subscription.name
+        log.debug("age of backlog not read topic=%s subscription=%s: %s", topic.name, name, error)
+    else:
+        topic.touched()
+
+
 def _row_bytes(row: Row) -> int:
-    cells = [cell for cell in row if isinstance(cell, list)]
+    cells = [cell for cell in row if isinstance(cell, SubscriptionCell)]
     return sum(
-        ROW_BYTES + len(cell[0]) + (LAG_BYTES if cell[3] is not None else 0) for cell in cells
+        ROW_BYTES + len(cell.name) + (LAG_BYTES if cell.lag is not None else 0) for cell in cells
     )

@@ -138,19 +138,16 @@ class BacklogQuotas:
         if slowest is None:
             self.oldest = None
             return False
-        position = self._host.log.next_position(slowest.cursor.mark_delete)
-        oldest = self.oldest
-        if oldest is None or oldest.position != position:
-            oldest = Oldest(slowest.name, position, *await self._host.log.entry_summary(position))
+        position, summary = await slowest.oldest.find()
+        if self.oldest is None or self.oldest.position != position:
             self._host.touched()
-        self.oldest = oldest._replace(subscription=slowest.name)
-        return 0 < limit_s * 1000 < now_ms - oldest.publish_ms
+        self.oldest = Oldest(slowest.name, position, *summary)
+        return 0 < limit_s * 1000 < now_ms - summary.publish_ms
 
     def oldest_ms(self) -> int | None:
         """Return the publish time of the first entry that a subscription has not acknowledged, epoch milliseconds.
 
-        0 when everything is acknowledged, None when it is not known. Nothing is read from storage: for an entry that is
-        not in memory the result of the last check is returned, which may be older than the entry, never younger.
+        0 when everything is acknowledged, None when it is not known. Nothing is read from storage, see ``OldestEntry``.
         """
         behind = [
             subscription
@@ -162,16 +159,10 @@ class BacklogQuotas:
         slowest = min(behind, key=lambda subscription: subscription.cursor.mark, default=None)
         if slowest is None:
             return 0
-        position, oldest = self._host.log.next_position(slowest.cursor.mark_delete), self.oldest
-        if oldest is not None and oldest.position == position:
-            return oldest.publish_ms
-        summary = self._host.log.entry_summary_at_hand(position)
-        if summary is not None:
-            if slowest.durable:
-                self.oldest = Oldest(slowest.name, position, *summary)
-            return summary.publish_ms
-        # A cursor that was moved back makes the last result younger than the entry: then the age is not known.
-        return oldest.publish_ms if oldest is not None and oldest.position < position else None
+        first = slowest.oldest.at_hand()
+        if first is not None and slowest.durable:
+            self.oldest = Oldest(slowest.name, first.position, *first.summary)
+        return slowest.oldest.publish_ms()
 
     def _check_size(self) -> bool:
         is_large = self.is_large(self._policies.size_quota.limit)

@@ -93,8 +93,9 @@ class Findings:
     def figures(self) -> Iterator[tuple[str, str, Figures]]:
         """Yield topic or partition, subscription and figures of each subscription with a backlog or traffic."""
         for topic in self._owner:
-            for name, backlog, rate, _ in self._row(topic):
-                yield topic, name, (backlog, rate)
+            for cell in self._row(topic):
+                if (figures := _figures(cell)) is not None:
+                    yield topic, cell[0], figures
 
     def figures_of(self, topic: str) -> dict[str, Figures]:
         """Return the figures of a topic's or partition's subscriptions that have a backlog or traffic, by name."""
@@ -114,12 +115,8 @@ class Findings:
     def _changed(self, topic: str, before: list[Any], after: list[Any]) -> None:
         old_rows = {row[0]: row for row in before}
         for row in after:
-            name, backlog, rate, lag = row
-            old = old_rows.pop(name, None)
-            if self.on_change is not None and (old is None or old[1:3] != row[1:3]):
-                self.on_change(
-                    topic, name, None if old is None else (old[1], old[2]), (backlog, rate)
-                )
+            name, backlog, _, lag = row[:4]
+            self._note(topic, name, old_rows.pop(name, None), row)
             if lag is not None:
                 cause, severity, since_ms, growth, evidence = lag
                 self.version += 1
@@ -131,5 +128,16 @@ class Findings:
         for name, old in old_rows.items():
             if self._findings.pop((topic, name), None) is not None:
                 self.version += 1
-            if self.on_change is not None:
-                self.on_change(topic, name, (old[1], old[2]), None)
+            self._note(topic, name, old, None)
+
+    def _note(self, topic: str, name: str, old: list[Any] | None, new: list[Any] | None) -> None:
+        """Report a change of figures."""
+        if self.on_change is not None and (before := _figures(old)) != (after := _figures(new)):
+            self.on_change(topic, name, before, after)
+
+
+def _figures(cell: list[Any] | None) -> Figures | None:
+    """Return the figures of a ``SubscriptionCell``."""
+    if cell is None or (cell[1] == 0 and cell[2] == 0):
+        return None
+    return cell[1], cell[2]

@@ -20,6 +20,7 @@ from engine.broker.ports import MigrationTarget
 from engine.broker.topics.geo.replicated_position import ReplicatedPosition
 from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
+from engine.broker.topics.subscriptions.oldest_entry import OldestEntry
 from engine.broker.topics.subscriptions.subscription_counters import SubscriptionCounters
 from engine.broker.topics.subscriptions.subscription_dispatch import (
     DispatchHost,
@@ -108,6 +109,7 @@ class Subscription:
         "durable",
         "moves",
         "name",
+        "oldest",
         "replication",
     )
 
@@ -131,6 +133,7 @@ class Subscription:
         self.counters = SubscriptionCounters(self.consumers)
         self.dispatch = self._make_dispatch()
         self.moves = self._make_moves()
+        self.oldest = OldestEntry(host.log, cursor)
 
     def _make_dispatch(self) -> SubscriptionDispatch:
         return SubscriptionDispatch(

@@ -259,6 +259,7 @@ class Subscriptions(dict[str, Subscription]):
                 raise SubscriptionNotFound("Subscription not found")
             try:
                 await subscription.cursor.update_cursor_properties(properties)
+                self._host.touched()
             except (LedgerError, WorldError, ManagedLedgerError) as error:
                 raise ServiceNotReady(f"Properties of {name} may not be stored: {error}") from error
 

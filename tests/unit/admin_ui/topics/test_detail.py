@@ -73,9 +73,9 @@ def test_the_oldest_message_is_unknown_while_one_partition_does_not_report_it() 
         oldest_at: int | None = row["oldest_at"]
         return oldest_at
 
-    late = measured(1, 1, earliestMsgPublishTimeInBacklog=50)
-    early = measured(1, 1, earliestMsgPublishTimeInBacklog=40)
-    none = measured(0, 0, earliestMsgPublishTimeInBacklog=-1)
+    late = measured(1, 1, oldestUnacknowledgedAt=50)
+    early = measured(1, 1, oldestUnacknowledgedAt=40)
+    none = measured(0, 0, oldestUnacknowledgedAt=-1)
     assert oldest(late, early, none) == oldest(early, late) == 40
     assert oldest(none) == 0
     assert oldest(late, subscription(3)) is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api.rows import RowsSince
+from engine.admin.api.rows import AGE_TARGET, OLDEST_UNKNOWN, RowsSince, age_target_s
 from engine.admin.lag import EVIDENCE, Lag, LagCause
 from engine.base.clock import LoopClock
 from engine.base.names import TopicName
@@ -22,6 +22,7 @@ from engine.broker.policies import (
     TopicPolicies,
 )
 from engine.managed.ledger import InitialPosition
+from engine.managed.settings import ManagedSettings
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 
 pytestmark = pytest.mark.virtual_time
@@ -75,9 +76,9 @@ class FeedReader:
         await self.receive()
 
     def lag(self, subscription: str = "s", topic: str = FULL) -> Lag | None:
-        for name, _, _, lag in self.rows.get(topic, ()):
-            if name == subscription:
-                known: Lag | None = lag
+        for cell in self.rows.get(topic, ()):
+            if cell.name == subscription:
+                known: Lag | None = cell.lag
                 return known
         return None
 
@@ -108,7 +109,9 @@ async def waiting(reader: FeedReader, count: int = 500, keys: Sequence[str] = ()
 async def test_a_subscription_without_consumers(reader: FeedReader) -> None:
     await waiting(reader)
     await reader.live(8)
-    assert reader.rows[FULL] == [["s", 500, 0, None]]
+    assert [(cell.name, cell.backlog, cell.rate_out, cell.lag) for cell in reader.rows[FULL]] == [
+        ("s", 500, 0, None)
+    ]
     await reader.live(4)
     lag = reader.expect(LagCause.NO_CONSUMER, left_ms=0)
     assert lag.severity == "warning"
@@ -122,7 +125,8 @@ async def test_a_subscription_without_consumers(reader: FeedReader) -> None:
     )
     await reader.bench.subscription.moves.clear()
     await reader.live(8)
-    assert FULL not in reader.rows, "no backlog and no traffic"
+    (cell,) = reader.rows[FULL]
+    assert (cell.backlog, cell.oldest_at, cell.lag) == (0, 0, None)
 
 
 async def test_a_consumer_without_permits(reader: FeedReader) -> None:
@@ -281,7 +285,7 @@ async def test_a_subscription_that_keeps_up_has_figures_and_no_cause(reader: Fee
         assert reader.lag() is None
         reader.bench.subscription.acknowledge(consumer, client.fresh)
         client.fresh.clear()
-    _, backlog, rate, lag = reader.rows[FULL][0]
+    _, backlog, rate, lag = reader.rows[FULL][0][:4]
     assert (backlog, lag) == (300, None)
     assert rate == pytest.approx(300_000, rel=0.2)
 
@@ -308,4 +312,45 @@ async def test_removed_topics_are_reported(reader: FeedReader) -> None:
     other = TopicName.parse("persistent://public/default/other")
     await reader.bench.registry.get(other, create=True)
     await reader.live(1)
-    assert reader.rows == {}, "a topic without anything to report has no row"
+    assert reader.rows == {}, "a topic that never had a subscription has no row"
+
+
+async def test_ages_of_backlogs_are_read_once_and_a_bounded_number_in_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(change_feed, "WAIT_MAX_S", 0.001)
+    monkeypatch.setattr(subscription_feed, "AGES_MAX", 2)
+    async with opened(settings=ManagedSettings(cache_bytes_max=1)) as bench:
+        reader = FeedReader(bench)
+        for name in ("a", "b", "c"):
+            await bench.topic.subscriptions.create(name, InitialPosition.EARLIEST, {})
+        await bench.publish(1, publish_ms=1_000)
+        await bench.publish(1, publish_ms=2_000)
+        await reader.live(1)
+        fetched = bench.topic.log.fetched[0]
+        assert [cell.oldest_at for cell in reader.rows[FULL]] == [OLDEST_UNKNOWN] * 3
+        await reader.feed.find_ages(1.0)
+        assert bench.topic.log.fetched[0] == fetched + 2
+        await reader.feed.find_ages(1.0)
+        await reader.live(3)
+        await reader.feed.find_ages(1.0)
+        assert [cell.oldest_at for cell in reader.rows[FULL]] == [1_000] * 3
+        assert bench.topic.log.fetched[0] == fetched + 3, "an entry is read once"
+        await bench.topic.subscriptions["b"].moves.skip(1)
+        await reader.live(1)
+        assert reader.rows[FULL][1].oldest_at == 1_000, "never later than the actual oldest"
+        await reader.feed.find_ages(1.0)
+        await reader.live(1)
+        assert [cell.oldest_at for cell in reader.rows[FULL]] == [1_000, 2_000, 1_000]
+
+
+async def test_a_target_for_the_age_is_reported_when_it_is_set(reader: FeedReader) -> None:
+    await waiting(reader, 1)
+    await reader.live(1)
+    assert reader.rows[FULL][0].target_s == 0
+    await reader.bench.topic.subscriptions.set_properties("s", {AGE_TARGET: "300"})
+    await reader.live(1)
+    assert reader.rows[FULL][0].target_s == 300
+    assert [age_target_s({AGE_TARGET: text}) for text in ("", "-1", "1.5", "9" * 30, "٣")] == [
+        0
+    ] * 5
