@@ -21,10 +21,10 @@ from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
 from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
 from admin_ui.rights import KINDS
-from admin_ui.shapes import BROKER_STATES, Reason
+from admin_ui.shapes import BROKER_STATES, PROBLEM_CAUSES, Reason
 from admin_ui.subscriptions.shapes import ACTIONS
 from admin_ui.tokens.shapes import TOKEN_KINDS
-from admin_ui.topics.shapes import CHANGES, PROBLEM_CAUSES
+from admin_ui.topics.shapes import CHANGES
 from engine.admin.lag import LagCause
 from engine.schema.kinds import SchemaKind
 from gateway import sign_in

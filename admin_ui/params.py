@@ -6,6 +6,7 @@ from engine.base.names import DOMAINS, NamespaceName, TopicName
 LIMIT_DEFAULT = 100
 LIMIT_MAX = 1_000
 OFFSET_MAX = 1 << 31
+OLDER_MAX_S = 10 * 366 * 86_400
 Params = dict[str, str]
 """Values by name; an empty value counts as absent."""
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from rest_framework import serializers as s
 
+from engine.admin.lag import LagCause, LagSeverity
 from engine.base.names import DOMAINS
+from gateway.services.attention.board import TopicCause
 from gateway.services.index.rows import KNOWN
 from gateway.sign_in import LEVELS
 
@@ -79,6 +81,21 @@ def oldest_at() -> s.IntegerField:
         allow_null=True,
         help_text="when the first unacknowledged entry was published, as its broker last reported; 0: nothing is "
         "unacknowledged, null: not known",
+    )
+
+
+PROBLEM_CAUSES = [cause.value for cause in (*LagCause, *TopicCause)]
+
+
+class ProblemShape(s.Serializer[object]):
+    severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
+    cause = s.ChoiceField(choices=PROBLEM_CAUSES)
+
+
+def age_target_s() -> s.IntegerField:
+    return s.IntegerField(
+        allow_null=True,
+        help_text="age in seconds that the oldest unacknowledged message is not to exceed; null: no target",
     )
 
 

@@ -5,7 +5,7 @@ from rest_framework import serializers as s
 
 class ViewBody(s.Serializer[object]):
     name = s.CharField(max_length=120)
-    resource = s.ChoiceField(choices=("topics", "runs", "audit"))
+    resource = s.ChoiceField(choices=("topics", "subscriptions", "runs", "audit"))
     query = s.DictField(child=s.CharField(max_length=1000, allow_blank=True))
 
 

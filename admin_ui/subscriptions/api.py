@@ -1,4 +1,4 @@
-"""REST of changes of subscriptions."""
+"""REST of subscriptions: the list of all, and changes of one."""
 
 from typing import ClassVar
 
@@ -6,21 +6,58 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import (
     TOPIC_PATH,
+    WINDOW,
     Body,
     Call,
     ClusterView,
     Parameter,
     PreviewedView,
     Shape,
+    SnapshotView,
     actor_of,
     checked,
 )
 from admin_ui.params import topic_name
 from admin_ui.rights import CONSUME, CONSUME_SUBSCRIPTION
-from admin_ui.subscriptions import deletion, disconnection, services, shapes, tokens
+from admin_ui.subscriptions import (
+    age_target,
+    all_subscriptions,
+    deletion,
+    disconnection,
+    services,
+    shapes,
+    tokens,
+)
 from engine.admin.api.cursors import CursorChange
-from engine.base.names import TopicName, check_subscription
+from engine.auth.rights import AUTHENTICATED
+from engine.base.names import DOMAINS, TopicName, check_subscription
 from gateway.http.bodies import json_answer
+
+FILTERS = (
+    Parameter("q", "words that the topic's and the subscription's names have, in any case"),
+    Parameter("tenant", "exact"),
+    Parameter("namespace", "name, or tenant/name"),
+    Parameter("domain", "persistent or non-persistent", enum=DOMAINS),
+    Parameter("attention", "only those with this problem", enum=all_subscriptions.CAUSES),
+    Parameter("older_s", "least age of the oldest unacknowledged message in seconds", kind=int),
+    Parameter("late", "true: only those whose oldest message is older than their target"),
+    Parameter("sort", "a field of the rows, '-' in front for descending; default -oldest_age"),
+)
+
+
+class SubscriptionsView(SnapshotView):
+    """A window of the filtered and sorted list of all subscriptions."""
+
+    read_rights = AUTHENTICATED
+    calls = {
+        "get": Call(
+            "listSubscriptions",
+            shapes.SubscriptionsAnswer,
+            parameters=(*FILTERS, *WINDOW),
+            errors=(400,),
+        )
+    }
+    selector = all_subscriptions.subscriptions
 
 
 def _changes(operation: str, body: Shape) -> dict[str, Call]:
@@ -158,6 +195,42 @@ class DeleteView(PreviewedView):
             lambda engine: deletion.apply(engine, name, subscription, user, token)
         )
         return json_answer(result.body, result.status)
+
+
+class AgeTargetView(ClusterView):
+    """The age that a subscription's oldest unacknowledged message is not to exceed."""
+
+    read_rights = write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"PUT"})
+    calls = {
+        "get": Call(
+            "getAgeTarget", shapes.AgeTarget, _SUBSCRIPTION_PATH, errors=(400, 403, 404, 412)
+        ),
+        "put": Call(
+            "setAgeTarget",
+            shapes.AgeTarget,
+            _SUBSCRIPTION_PATH,
+            body=shapes.AgeTargetBody,
+            errors=(400, 404, 412),
+        ),
+    }
+
+    async def get(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        check_subscription(subscription)
+        return json_answer(
+            await self.work(lambda engine: age_target.target(engine, name, subscription))
+        )
+
+    async def put(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        check_subscription(subscription)
+        seconds = checked(shapes.AgeTargetBody, request)["seconds"]
+        return json_answer(
+            await self.work(
+                lambda engine: age_target.set_target(engine, name, subscription, seconds)
+            )
+        )
 
 
 class DisconnectView(PreviewedView):

@@ -2,10 +2,63 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import ChangeBody
+from admin_ui.shapes import BacklogOrUnknown, ChangeBody, ProblemShape, age_target_s, oldest_at
+from engine.admin.api.rows import AGE_TARGET_MAX_S
+from engine.base.names import DOMAINS
+from gateway.services.index.rows import KNOWN
 
 ACTIONS = ("skip-all", "skip", "reset", "undo")
 COUNT_MAX = (1 << 53) - 1
+
+
+class ListedSubscriptionRow(BacklogOrUnknown):
+    """A subscription of the list; of a partitioned topic summed over its partitions."""
+
+    name = s.CharField(help_text="full name of the topic")
+    domain = s.ChoiceField(choices=DOMAINS)
+    tenant = s.CharField()
+    namespace = s.CharField(help_text="without the tenant")
+    topic = s.CharField()
+    subscription = s.CharField()
+    type = s.CharField(help_text="empty before the first consumer, and where it is not known")
+    loaded = s.BooleanField(allow_null=True, help_text="as in TopicRow, of the topic")
+    consumers = s.IntegerField()
+    unacked = s.IntegerField(help_text="messages delivered and not acknowledged")
+    msg_rate_out = s.FloatField()
+    oldest_at = oldest_at()
+    age_target_s = age_target_s()
+    known = s.ChoiceField(choices=KNOWN, help_text="as in TopicRow")
+    at = s.IntegerField(help_text="when these numbers were true")
+    attention = ProblemShape(
+        allow_null=True, help_text="its most harmful problem; null: none found"
+    )
+
+
+class SubscriptionsAnswer(s.Serializer[object]):
+    at = s.IntegerField()
+    total = s.IntegerField(help_text="subscriptions that pass the filter")
+    unread_topics = s.IntegerField(
+        help_text="topics whose subscriptions are not known yet, and are not in the list"
+    )
+    offset = s.IntegerField()
+    limit = s.IntegerField()
+    rows = ListedSubscriptionRow(many=True)
+
+
+class AgeTargetBody(s.Serializer[object]):
+    seconds = s.IntegerField(
+        min_value=1,
+        max_value=AGE_TARGET_MAX_S,
+        allow_null=True,
+        help_text="age that the oldest unacknowledged message is not to exceed; null: no target",
+    )
+
+
+class AgeTarget(s.Serializer[object]):
+    seconds = s.IntegerField(allow_null=True)
+    properties = s.DictField(
+        child=s.CharField(allow_blank=True), help_text="the subscription's properties"
+    )
 
 
 class SkipAllBody(ChangeBody):

@@ -38,6 +38,7 @@ FILTERS = (
     Parameter("namespace", "name, or tenant/name"),
     Parameter("domain", "persistent or non-persistent", enum=DOMAINS),
     Parameter("attention", "only topics with this problem", enum=selectors.CAUSES),
+    Parameter("older_s", "least age of the oldest unacknowledged message in seconds", kind=int),
     Parameter("sort", "a field of the rows, '-' in front for descending; default -backlog"),
 )
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS, age_target_s
 from gateway.services.index import rows
 from gateway.services.index.rows import KNOWN, Row
 
@@ -260,7 +260,8 @@ def _add_subscription(
     row = merged.get(title)
     if row is None:
         row = merged[title] = {
-            "name": title, "type": "", "durable": True, **_backlog({}), "oldest_at": 0, "msg_rate_out": 0.0,
+            "name": title, "type": "", "durable": True, **_backlog({}), "oldest_at": 0, "age_target_s": None,
+            "msg_rate_out": 0.0,
             "msg_rate_redeliver": 0.0, "unacked": 0, "consumers": [], "positions": [],
         }  # fmt: skip
     backlog = _backlog(sub)
@@ -279,6 +280,8 @@ def _add_subscription(
             "backlog": backlog["backlog"],
         }
     )
+    target_s = age_target_s(sub.get("subscriptionProperties") or {})
+    row["age_target_s"] = max(target_s, row["age_target_s"] or 0) or None
     oldest = int(sub.get("oldestUnacknowledgedAt", OLDEST_UNKNOWN))
     if backlog["backlog"] and row["oldest_at"] is not None:
         row["oldest_at"] = min(oldest, row["oldest_at"] or oldest) if oldest > 0 else None

@@ -30,7 +30,17 @@ TOPICS_CHANNEL = Channel(
     snapshot_body(_window),
     AUTHENTICATED,
     required=("cluster",),
-    optional=("q", "tenant", "namespace", "domain", "attention", "sort", "offset", "limit"),
+    optional=(
+        "q",
+        "tenant",
+        "namespace",
+        "domain",
+        "attention",
+        "older_s",
+        "sort",
+        "offset",
+        "limit",
+    ),
     basis=snapshot_basis,
 )
 TOPIC_CHANNEL = Channel("topic", _topic, WATCH_TOPIC, required=("cluster", *PLACE))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Any
 
-from admin_ui.params import LIMIT_MAX, Params, window
+from admin_ui.params import LIMIT_MAX, OLDER_MAX_S, Params, number, window
 from admin_ui.topics import detail
 from admin_ui.topics.row_texts import RowTexts
 from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
@@ -52,6 +52,7 @@ def chosen_of(params: Params) -> Chosen:
         domain=domain,
         sort=sort,
         attention=attention,
+        older_s=number(params, "older_s", 0, 0, OLDER_MAX_S),
     )
 
 

@@ -2,25 +2,23 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import BacklogShape, ChangeBody, TopicRow, oldest_at
+from admin_ui.shapes import (
+    BacklogShape,
+    ChangeBody,
+    ProblemShape,
+    TopicRow,
+    age_target_s,
+    oldest_at,
+)
 from engine.admin.api.traces import ENTRIES_MAX, SECONDS_MAX
 from engine.admin.lag import LagCause, LagSeverity
 from engine.base.names import DOMAINS
 from engine.tenancy.topics import PARTITIONS_MAX
-from gateway.services.attention.board import TopicCause
 
 SPAN_NAMES = ("publish", "admit", "append", "bookie", "dispatch", "process")
 """Steps of a traced entry."""
 CHANGES = ("delete", "terminate", "unload", "partitions")
 """Changes of a topic as a whole."""
-
-
-PROBLEM_CAUSES = [cause.value for cause in (*LagCause, *TopicCause)]
-
-
-class ProblemShape(s.Serializer[object]):
-    severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
-    cause = s.ChoiceField(choices=PROBLEM_CAUSES)
 
 
 class TroubleShape(ProblemShape):
@@ -135,6 +133,7 @@ class SubscriptionRow(BacklogShape):
     consumers = ConsumerRow(many=True)
     positions = PositionRow(many=True, help_text="one, or one for each partition that answered")
     oldest_at = oldest_at()
+    age_target_s = age_target_s()
     net_rate = s.FloatField(
         help_text="change of the backlog in entries per second; negative while it drains"
     )

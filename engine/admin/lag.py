@@ -30,6 +30,8 @@ class LagCause(StrEnum):
     """A dispatch rate limits what consumers have permits for."""
     SLOW = "slow"
     """Messages are acknowledged no faster than they arrive."""
+    LATE = "late"
+    """The oldest message is older than the subscription's target. Found by gateways, from what brokers report."""
     DELAYED = "delayed"
     """All pending messages have a delivery time in the future."""
 
@@ -76,4 +78,6 @@ EVIDENCE = {
     "messages": "messages in the backlog; not there when not known",
     "estimated": "whether they are an estimate, of two digits",
     "reason": "why it cannot be read",
+    "oldest_at": "when the oldest unacknowledged message was published, where it is older than the target",
+    "target_s": "age in seconds that it was not to exceed",
 }

@@ -40,6 +40,7 @@ PATHS = {
     "/connect": "/connect",
     "/c/$cluster": "/c/{cluster}",
     "/c/$cluster/topics": "/c/{cluster}/topics",
+    "/c/$cluster/subscriptions": "/c/{cluster}/subscriptions",
     **{
         f"/c/$cluster/t/$tenant/$namespace/$topic{tab}": f"/c/{{cluster}}/t/{{place}}/{{topic}}{tab}"
         for tab in TABS

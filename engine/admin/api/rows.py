@@ -123,7 +123,7 @@ TOPIC_ROWS = Operation("topic_rows", RowsSince, JsonObject, SUPERUSER, reads=Tru
 unknown."""
 SUBSCRIPTION_ROWS = Operation("subscription_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
 """Subscriptions of the loaded topics, see RowsSince. A row is ``[topic, subscription, …]`` with the fields of a
-SubscriptionCell for each subscription; a topic that never had any has no row."""
+SubscriptionCell for each subscription; a topic without any has one, too."""
 LINK_ROWS = Operation("link_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
 """Replication of the loaded topics, see RowsSince. A row is ``[topic, [cluster, sent, received], …]`` with the other
 clusters that the topic is sent to or received from; a topic without any has no row. ``sent`` is null or ``[backlog in
@@ -133,7 +133,7 @@ null while entries are sent, else a ``LinkCause``, which ``why`` explains, since
 without a producer of the cluster, else ``[messages per second, bytes per second]`` in thousandths."""
 TOPICS_AT_REST = Operation("topics_at_rest", TopicsAtRest, JsonObject, SUPERUSER, reads=True)
 """Stored figures of topics that no broker has loaded: ``{"at": ms, "rows": [[name, subscriptions, backlog,
-storage_bytes]], "missing": [name]}``; null is unknown now. The topics are not loaded for it; any broker answers,
-by the present figures of those that it has loaded itself."""
+storage_bytes, {subscription: backlog}]], "missing": [name]}``; null is unknown now. The topics are not loaded for it;
+any broker answers, by the present figures of those that it has loaded itself."""
 TOPICS = Operation("topics", LoadedTopics, list[str], (LIST_NAMESPACE, LIST_ALL), reads=True)
 """Names of the loaded topics, sorted."""

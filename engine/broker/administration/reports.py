@@ -520,17 +520,18 @@ def oldest_or_unknown(publish_ms: int | None) -> int:
     return OLDEST_UNKNOWN if publish_ms is None else publish_ms
 
 
-def at_rest(log: LogAtRest) -> tuple[int | None, int | None, int | None]:
-    """Return the number of subscriptions, the backlog and the stored bytes of a topic that is loaded nowhere; None
-    where unknown."""
+def at_rest(log: LogAtRest) -> tuple[object, ...]:
+    """Return the figures of a topic that is loaded nowhere, see ``TOPICS_AT_REST``."""
     if log.backlogs is None:
-        return None, None, log.storage_bytes
-    subscribed = [
-        entries for name, entries in log.backlogs.items() if not name.startswith(RESERVED_CURSORS)
-    ]
-    known = [entries for entries in subscribed if entries is not None]
+        return None, None, log.storage_bytes, None
+    subscribed = {
+        name: entries
+        for name, entries in log.backlogs.items()
+        if not name.startswith(RESERVED_CURSORS)
+    }
+    known = [entries for entries in subscribed.values() if entries is not None]
     backlog = sum(known) if len(known) == len(subscribed) else None
-    return len(subscribed), backlog, log.storage_bytes
+    return len(subscribed), backlog, log.storage_bytes, subscribed
 
 
 def _thousandths(rate: float) -> int:

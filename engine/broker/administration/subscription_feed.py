@@ -101,8 +101,7 @@ class SubscriptionFeed(ChangeFeed):
             lag = _unread(topic, watch, why, now_s, now_ms)
             row.append(SubscriptionCell(title, None, 0, lag, OLDEST_UNKNOWN, None, None, None))
         self._keep(topic, watched, now_s)
-        if len(row) > 1 or name in self._log:
-            self._log.put(row)
+        self._log.put(row)
 
     def _cell(
         self,

@@ -769,6 +769,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A window of the filtered and sorted list of all subscriptions. */
+        get: operations["listSubscriptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/tenants": {
         parameters: {
             query?: never;
@@ -1181,6 +1198,24 @@ export interface paths {
         put?: never;
         /** @description Check whether a candidate could be the next version; nothing is changed. */
         post: operations["judgeSchema"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/age-target": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The age that a subscription's oldest unacknowledged message is not to exceed. */
+        get: operations["getAgeTarget"];
+        /** @description The age that a subscription's oldest unacknowledged message is not to exceed. */
+        put: operations["setAgeTarget"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2097,6 +2132,17 @@ export interface components {
             id: string;
             publish_time: number | null;
             key: string | null;
+        };
+        AgeTarget: {
+            seconds: number | null;
+            /** @description the subscription's properties */
+            properties: {
+                [key: string]: string;
+            };
+        };
+        AgeTargetBodyRequest: {
+            /** @description age that the oldest unacknowledged message is not to exceed; null: no target */
+            seconds: number | null;
         };
         /**
          * @description * `webhook` - webhook
@@ -3325,10 +3371,11 @@ export interface components {
          *     * `hot-key` - hot-key
          *     * `rate-limit` - rate-limit
          *     * `slow` - slow
+         *     * `late` - late
          *     * `delayed` - delayed
          * @enum {string}
          */
-        LagCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed";
+        LagCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "late" | "delayed";
         LagShape: {
             cause: components["schemas"]["LagCauseEnum"];
             severity: components["schemas"]["AlertSeverityEnum"];
@@ -3546,6 +3593,51 @@ export interface components {
             attention: components["schemas"]["ProblemShape"] | null;
             /** @description backlog in entries of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
+        };
+        /** @description A subscription of the list; of a partitioned topic summed over its partitions. */
+        ListedSubscriptionRow: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number | null;
+            /** @description messages in them */
+            backlog_messages: number | null;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number | null;
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
+            backlog_unmeasured: number | null;
+            /** @description full name of the topic */
+            name: string;
+            domain: components["schemas"]["DomainEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            topic: string;
+            subscription: string;
+            /** @description empty before the first consumer, and where it is not known */
+            type: string;
+            /** @description as in TopicRow, of the topic */
+            loaded: boolean | null;
+            consumers: number;
+            /** @description messages delivered and not acknowledged */
+            unacked: number;
+            /** Format: double */
+            msg_rate_out: number;
+            /** @description when the first unacknowledged entry was published, as its broker last reported; 0: nothing is unacknowledged, null: not known */
+            oldest_at: number | null;
+            /** @description age in seconds that the oldest unacknowledged message is not to exceed; null: no target */
+            age_target_s: number | null;
+            /**
+             * @description as in TopicRow
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when these numbers were true */
+            at: number;
+            /** @description its most harmful problem; null: none found */
+            attention: components["schemas"]["ProblemShape"] | null;
         };
         ListedTenant: {
             name: string;
@@ -4354,12 +4446,13 @@ export interface components {
          *     * `hot-key` - hot-key
          *     * `rate-limit` - rate-limit
          *     * `slow` - slow
+         *     * `late` - late
          *     * `delayed` - delayed
          *     * `unwritable` - unwritable
          *     * `producers-left` - producers-left
          * @enum {string}
          */
-        ProblemCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed" | "unwritable" | "producers-left";
+        ProblemCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "late" | "delayed" | "unwritable" | "producers-left";
         ProblemShape: {
             severity: components["schemas"]["AlertSeverityEnum"];
             cause: components["schemas"]["ProblemCauseEnum"];
@@ -4643,11 +4736,12 @@ export interface components {
         };
         /**
          * @description * `topics` - topics
+         *     * `subscriptions` - subscriptions
          *     * `runs` - runs
          *     * `audit` - audit
          * @enum {string}
          */
-        ResourceEnum: "topics" | "runs" | "audit";
+        ResourceEnum: "topics" | "subscriptions" | "runs" | "audit";
         /**
          * @description * `superuser` - superuser
          *     * `tenant admin` - tenant admin
@@ -5242,6 +5336,8 @@ export interface components {
             positions: components["schemas"]["PositionRow"][];
             /** @description when the first unacknowledged entry was published, as its broker last reported; 0: nothing is unacknowledged, null: not known */
             oldest_at: number | null;
+            /** @description age in seconds that the oldest unacknowledged message is not to exceed; null: no target */
+            age_target_s: number | null;
             /**
              * Format: double
              * @description change of the backlog in entries per second; negative while it drains
@@ -5249,6 +5345,16 @@ export interface components {
             net_rate: number;
             /** @description why it does not drain; null: nothing prevents it */
             lag: components["schemas"]["LagShape"] | null;
+        };
+        SubscriptionsAnswer: {
+            at: number;
+            /** @description subscriptions that pass the filter */
+            total: number;
+            /** @description topics whose subscriptions are not known yet, and are not in the list */
+            unread_topics: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["ListedSubscriptionRow"][];
         };
         SupportBundleRequestRequest: {
             /**
@@ -8831,6 +8937,73 @@ export interface operations {
             };
         };
     };
+    listSubscriptions: {
+        parameters: {
+            query?: {
+                /** @description only those with this problem */
+                attention?: "any" | "delayed" | "held" | "hot-key" | "late" | "no-consumer" | "no-permits" | "not-acknowledged" | "rate-limit" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
+                /** @description persistent or non-persistent */
+                domain?: "non-persistent" | "persistent";
+                /** @description true: only those whose oldest message is older than their target */
+                late?: string;
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description name, or tenant/name */
+                namespace?: string;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description least age of the oldest unacknowledged message in seconds */
+                older_s?: number;
+                /** @description words that the topic's and the subscription's names have, in any case */
+                q?: string;
+                /** @description a field of the rows, '-' in front for descending; default -oldest_age */
+                sort?: string;
+                /** @description exact */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubscriptionsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     listTenants: {
         parameters: {
             query?: {
@@ -9598,7 +9771,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description only topics with this problem */
-                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "rate-limit" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
+                attention?: "any" | "delayed" | "held" | "hot-key" | "late" | "no-consumer" | "no-permits" | "not-acknowledged" | "rate-limit" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
                 /** @description persistent or non-persistent */
                 domain?: "non-persistent" | "persistent";
                 /** @description rows, 1 to 1000 */
@@ -9607,6 +9780,8 @@ export interface operations {
                 namespace?: string;
                 /** @description first row, from 0 */
                 offset?: number;
+                /** @description least age of the oldest unacknowledged message in seconds */
+                older_s?: number;
                 /** @description words that the full name has, in any case and order */
                 q?: string;
                 /** @description a field of the rows, '-' in front for descending; default -backlog */
@@ -11200,6 +11375,138 @@ export interface operations {
             };
         };
     };
+    getAgeTarget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgeTarget"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    setAgeTarget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgeTargetBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgeTarget"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     deleteSubscription: {
         parameters: {
             query?: never;
@@ -12162,12 +12469,14 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description only topics with this problem */
-                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "rate-limit" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
+                attention?: "any" | "delayed" | "held" | "hot-key" | "late" | "no-consumer" | "no-permits" | "not-acknowledged" | "rate-limit" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
                 /** @description persistent or non-persistent */
                 domain?: "non-persistent" | "persistent";
                 format?: "csv" | "json";
                 /** @description name, or tenant/name */
                 namespace?: string;
+                /** @description least age of the oldest unacknowledged message in seconds */
+                older_s?: number;
                 /** @description words that the full name has, in any case and order */
                 q?: string;
                 /** @description a field of the rows, '-' in front for descending; default -backlog */

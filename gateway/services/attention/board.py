@@ -3,7 +3,7 @@
 It is derived again when findings or topics changed, and after ``AGES_MS`` because problems grow older.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import TypedDict
 
@@ -22,6 +22,7 @@ from gateway.services.attention.link_items import (
 )
 from gateway.services.attention.memory import Memory, RecordedProblem
 from gateway.services.attention.outages import CLOCKS_MS, Outage, Outages
+from gateway.services.attention.overdue import Late, with_late
 from gateway.services.attention.part_items import (
     Instance,
     Item,
@@ -34,6 +35,7 @@ from gateway.services.attention.ranking import Line, Problem, Ranking, harm, mer
 from gateway.services.geo.link_figures import LinkFigures
 from gateway.services.index.figures import Values
 from gateway.services.index.topic_index import TopicIndex
+from gateway.services.subscriptions.subscription_index import key_of
 
 ITEMS_MAX = 5
 NO_FAULT = Instance()
@@ -108,7 +110,7 @@ class Board:
         self._lines: list[Line] = []
         self.broken_links: list[Broken] = []
         """Links to other clusters on which messages are not sent, of the last round."""
-        self._derived_from: tuple[int, int, bool] = (-1, -1, False)
+        self._derived_from: tuple[object, ...] = ()
         """Versions of the inputs that the problems were derived from."""
         self._now = 0
         """Time of the last round, ms."""
@@ -122,6 +124,11 @@ class Board:
         """Listed topics by cause, in insertion order."""
         self._worst: dict[str, tuple[str, str]] = {}
         """Severity and cause of the most harmful problem, by listed topic."""
+        self._subscriptions: dict[str, dict[str, None]] = {}
+        """Keys of subscriptions by cause."""
+        self._worst_of: dict[str, tuple[str, str]] = {}
+        """Severity and cause of the most harmful problem, by key of the subscription."""
+        self._late: Late = {}
         self._memory = Memory()
         self._without_broker = TopicsWithoutBroker(self._memory)
         self._outages = Outages()
@@ -138,6 +145,14 @@ class Board:
     def topics_of(self, cause: str) -> Collection[str]:
         """Return the listed topics with a subscription of this cause; for ANY, those with a cause above information."""
         return self._topics.get(cause, {}).keys()
+
+    def subscriptions_of(self, cause: str) -> Collection[str]:
+        """Return the keys of the subscriptions with this cause; for ANY, of those with a cause above information."""
+        return self._subscriptions.get(cause, {}).keys()
+
+    def cause_of_subscription(self, key: str) -> tuple[str, str] | None:
+        """Return severity and cause of a subscription's most harmful problem."""
+        return self._worst_of.get(key)
 
     def cause_of(self, topic: str) -> tuple[str, str] | None:
         """Return severity and cause of a listed topic's most harmful problem."""
@@ -175,7 +190,8 @@ class Board:
             if not self._belongs_to_outage(finding)
         ]
         worst: dict[str, tuple[float, Problem]] = {}
-        for problem in merged(findings, {finding.topic: topic for finding in findings}):
+        problems = merged(findings, {finding.topic: topic for finding in findings})
+        for problem in with_late(problems, self._late, [topic]):
             candidate = (harm(problem, now_ms), problem)
             if candidate[0] > worst.get(problem.subscription, (0.0, problem))[0]:
                 worst[problem.subscription] = candidate
@@ -284,6 +300,7 @@ class Board:
         whole: bool,
         instance: Instance = NO_FAULT,
         links: Sequence[LinkFigures] = (),
+        late: Late | None = None,
     ) -> None:
         """Update the state; called when findings changed, and once a round of the collector.
 
@@ -300,7 +317,11 @@ class Board:
             self._since = now_ms
         since = self._since if whole else None
         self.last_round = since, since is not None and now_ms - since >= SETTLED_MS
-        inputs = (self._findings.version, topics.version, self._outages.current is not None)
+        self._late = late or {}
+        inputs = (
+            *(self._findings.version, topics.version, self._outages.current is not None),
+            frozenset(self._late),
+        )
         # A topic at rest becomes a problem with time alone: no input changes then.
         is_pending = self._without_broker.is_pending(now_ms)
         if inputs == self._derived_from and not is_pending and now_ms - self._derived_at < AGES_MS:
@@ -318,6 +339,7 @@ class Board:
         if self._without_broker.were_loaded:
             # A broker that has just loaded a topic has not found its problems yet.
             self._since = None
+        self._problems = with_late(self._problems, self._late)
         self._lines = self._ranking.lines(self._problems, ITEMS_MAX, now_ms)
         self._index_topics(now_ms)
 
@@ -354,15 +376,29 @@ class Board:
 
     def _index_topics(self, now_ms: int) -> None:
         topics: dict[str, dict[str, None]] = {}
-        worst: dict[str, tuple[float, str, str]] = {}
+        subscriptions: dict[str, dict[str, None]] = {}
         for problem in self._problems:
-            topics.setdefault(problem.cause, {})[problem.topic] = None
-            if problem.severity != "info":
-                topics.setdefault(ANY, {})[problem.topic] = None
-            candidate = (harm(problem, now_ms), problem.severity, problem.cause)
-            if candidate > worst.get(problem.topic, (0.0, "", "")):
-                worst[problem.topic] = candidate
-        most_harmful = {topic: (severity, cause) for topic, (_, severity, cause) in worst.items()}
-        if topics != self._topics or most_harmful != self._worst:
-            self._topics, self._worst = topics, most_harmful
+            key = key_of(problem.topic, problem.subscription)
+            for cause in (problem.cause, *((ANY,) if problem.severity != "info" else ())):
+                topics.setdefault(cause, {})[problem.topic] = None
+                subscriptions.setdefault(cause, {})[key] = None
+        worst = _worst_by(self._problems, lambda problem: problem.topic, now_ms)
+        worst_of = _worst_by(
+            self._problems, lambda problem: key_of(problem.topic, problem.subscription), now_ms
+        )
+        after = topics, worst, subscriptions, worst_of
+        if after != (self._topics, self._worst, self._subscriptions, self._worst_of):
+            self._topics, self._worst, self._subscriptions, self._worst_of = after
             self.version += 1
+
+
+def _worst_by(
+    problems: Iterable[Problem], name: Callable[[Problem], str], now_ms: int
+) -> dict[str, tuple[str, str]]:
+    """Return severity and cause of the most harmful problem by ``name``."""
+    worst: dict[str, tuple[float, str, str]] = {}
+    for problem in problems:
+        candidate = (harm(problem, now_ms), problem.severity, problem.cause)
+        if candidate > worst.get(name(problem), (0.0, "", "")):
+            worst[name(problem)] = candidate
+    return {key: (severity, cause) for key, (_, severity, cause) in worst.items()}

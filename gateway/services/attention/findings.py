@@ -1,7 +1,7 @@
 """Lagging subscriptions and the figures of all of them, assembled from the brokers' incremental answers. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from gateway.services.feeds.row_list import RowChanges
 
@@ -10,6 +10,14 @@ Figures = tuple[int | None, int]
 OnChange = Callable[[str, str, Figures | None, Figures | None], None]
 """Callback for each change: topic or partition, subscription, figures before and after. None stands for figures without
 a backlog and without traffic."""
+
+
+class Followers(Protocol):
+    """An observer of the subscriptions of topics and partitions."""
+
+    def report(self, part: str, cells: Iterable[Iterable[Any]]) -> None: ...
+
+    def end(self, part: str) -> None: ...
 
 
 class Finding(NamedTuple):
@@ -46,6 +54,8 @@ class Findings:
         """Count of topics with findings that moved to another broker or to none. A new owner needs time to find again
         what its predecessor found."""
         self.on_change: OnChange | None = None
+        self.followers: Followers | None = None
+        """Notified of the rows that count."""
         self._rows: dict[str, dict[str, list[Any]]] = {}
         """Rows by broker and topic."""
         self._owner: dict[str, str] = {}
@@ -76,6 +86,8 @@ class Findings:
             rows[topic] = subscriptions
             self._owner[topic] = broker
             self._changed(topic, before, subscriptions)
+            if self.followers is not None:
+                self.followers.report(topic, subscriptions)
         for topic in changes.gone:
             self._remove(broker, topic)
 
@@ -111,6 +123,8 @@ class Findings:
             self.moves += any((topic, subscription[0]) in self._findings for subscription in row)
             del self._owner[topic]
             self._changed(topic, row, [])
+            if self.followers is not None:
+                self.followers.end(topic)
 
     def _changed(self, topic: str, before: list[Any], after: list[Any]) -> None:
         old_rows = {row[0]: row for row in before}

@@ -99,13 +99,18 @@ CAUSES: dict[str, Words] = {
         "are slower than arrivals, or no faster",
         "Add consumers (Shared, Key_Shared) or partitions, or speed up the consumers.",
     ),
+    LagCause.LATE: Words(
+        _fixed("is later than its target"),
+        "are later than their targets",
+        "Add consumers (Shared, Key_Shared) or partitions, or speed up the consumers.",
+    ),
     LagCause.DELAYED: Words(
         _fixed("has only delayed messages"),
         "have only delayed messages",
         "No action is needed: the messages are delivered when they are due.",
     ),
 }
-"""Texts by cause, as brokers report it."""
+"""Texts by cause."""
 
 
 def named(name: str, title: str) -> str:
@@ -163,10 +168,18 @@ def detail(problem: Problem, now_ms: int) -> str:
     parts = [waiting(problem)]
     if problem.growth >= GROWS and problem.cause not in (LagCause.SLOW, LagCause.RATE_LIMIT):
         parts[0] += f", growing by {_growth(problem)}"
-    parts += [text for text in (_about(problem, evidence, now_ms),) if text]
+    parts += [text for text in (_late(evidence, now_ms), _about(problem, evidence, now_ms)) if text]
     if problem.parts > 1:
         parts.append(f"in {problem.parts} partitions")
     return " · ".join(parts)
+
+
+def _late(evidence: dict[str, Any], now_ms: int) -> str:
+    """Return the age of the oldest message beside its target, where it is older."""
+    oldest_at, target_s = evidence.get("oldest_at"), evidence.get("target_s")
+    if not oldest_at or not target_s:
+        return ""
+    return f"oldest message {span(max(now_ms - oldest_at, 0) // 1000)}, target {span(target_s)}"
 
 
 def waiting(problem: Problem) -> str:
@@ -244,6 +257,8 @@ def _about(problem: Problem, evidence: dict[str, Any], now_ms: int) -> str:
             )
         case LagCause.SLOW | LagCause.RATE_LIMIT:
             return _rates(evidence)
+        case LagCause.LATE:
+            return ""
         case LagCause.DELAYED:
             return f"{number('delayed')} not due yet"
     return f"{unacknowledged}{_acked(evidence, now_ms)}"

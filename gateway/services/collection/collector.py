@@ -18,6 +18,7 @@ from engine.base.tasks import TaskScope
 from gateway.services.attention.board import Board
 from gateway.services.attention.findings import Findings
 from gateway.services.attention.memory import RecordedProblem
+from gateway.services.attention.overdue import late_findings
 from gateway.services.attention.part_items import Instance
 from gateway.services.bookies import Bookies
 from gateway.services.clock import now_ms
@@ -34,6 +35,7 @@ from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.index.figures import Values
 from gateway.services.index.topic_index import TopicIndex
+from gateway.services.subscriptions.subscription_index import SubscriptionIndex
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +78,8 @@ class Collector:
         self._tasks = TaskScope("collector")
         self.findings = Findings()
         """Subscriptions that fall behind."""
+        self.subscriptions = SubscriptionIndex()
+        self._topics.placed = self.findings.followers = self.subscriptions
         self.links = LinkIndex(self._topics.is_unloaded, now_ms)
         """Replication to and from other clusters."""
         self.attention = Board(self.findings)
@@ -88,7 +92,7 @@ class Collector:
         )
         self._brokers = FollowedBrokers(reports, self.health.hops, self._tasks)
         self._stored = StoredTopics(self._topics, self._tasks)
-        self._resting = RestingReads(self._topics, self._tasks)
+        self._resting = RestingReads(self._topics, self.subscriptions, self._tasks)
         self._findings_after = 0.0
         self._bookies: Bookies | None = None
         self._rounds = 0
@@ -118,6 +122,7 @@ class Collector:
         return (
             self._topics.version,
             self.findings.version,
+            self.subscriptions.version,
             self.links.version,
             self.attention.version,
             self.attention.last_round,
@@ -147,7 +152,11 @@ class Collector:
         bookies = self._bookies.rows if self._bookies is not None else []
         instance = Instance(self.health.hops.bad, (), bookies)
         self.attention.round(
-            self._topics, at, whole=whole, instance=instance, links=self.link_figures()
+            *(self._topics, at),
+            whole=whole,
+            instance=instance,
+            links=self.link_figures(),
+            late=late_findings(self.subscriptions, at),
         )
 
     @property
@@ -329,9 +338,11 @@ class Collector:
         self._rounds += 1
         if self._rounds % UNUSED_ROUNDS == 0:
             self._topics.drop_unused()
+            self.subscriptions.drop_unused()
         assert self._bookies is not None
         self._snapshot = Snapshot(
-            at, self._brokers.lines, self._bookies, self._topics, self.known_until, self.attention
+            *(at, self._brokers.lines, self._bookies, self._topics, self.subscriptions),
+            *(self.known_until, self.attention),
         )
         self._notify()
         if failed is not None:

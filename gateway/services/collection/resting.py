@@ -12,6 +12,7 @@ from engine.base.tasks import TaskScope
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import FAILURES, Engine
 from gateway.services.index.topic_index import TopicIndex
+from gateway.services.subscriptions.subscription_index import SubscriptionIndex
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,11 @@ TIMEOUT_S = 15.0
 class RestingReads:
     """The readings, one at a time, for the collector's rounds."""
 
-    def __init__(self, topics: TopicIndex, tasks: TaskScope) -> None:
+    def __init__(
+        self, topics: TopicIndex, subscriptions: SubscriptionIndex, tasks: TaskScope
+    ) -> None:
         self._topics = topics
+        self._subscriptions = subscriptions
         self._tasks = tasks
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
@@ -46,6 +50,12 @@ class RestingReads:
                 answer = await engine.call_on(broker, TOPICS_AT_REST, request)
             is_read = True
             self._topics.apply_at_rest(answer)
+            for name, *_, backlogs in answer["rows"]:
+                # A broker of an earlier version reports no backlogs by subscription.
+                if isinstance(backlogs, dict) and self._topics.is_unloaded(name):
+                    self._subscriptions.read_at_rest(name, backlogs)
+            for name in answer["missing"]:
+                self._subscriptions.read_at_rest(name, {})
         except FAILURES as error:
             log.debug("topics at rest not read broker=%s error=%r", broker.id, error)
         finally:

@@ -7,10 +7,13 @@ from typing import Any
 from engine.auth.viewer import Viewer
 from gateway.services.attention.board import Board
 from gateway.services.bookies import Bookies
+from gateway.services.clock import now_ms
 from gateway.services.index.rows import Row
 from gateway.services.index.seen_topics import SeenTopics
 from gateway.services.index.selection import Chosen, TopicSelection
 from gateway.services.index.topic_index import TopicIndex
+from gateway.services.subscriptions.subscription_index import SubscriptionIndex
+from gateway.services.subscriptions.subscription_selection import SubscriptionSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Snapshot:
     """See ``brokers``."""
     bookie_pages: Bookies
     topics: TopicIndex
+    subscriptions: SubscriptionIndex
     known_until: Callable[[], int | None]
     """The collector's method that returns the time up to which everything is known, ms."""
     attention: Board
@@ -45,7 +49,13 @@ class Snapshot:
 
     def select(self, viewer: Viewer, chosen: Chosen) -> TopicSelection | SeenTopics:
         """Return the chosen topics that are seen, in order."""
-        return self.topics.select(viewer, chosen, self.attention.topics_of(chosen.attention))
+        among = self.attention.topics_of(chosen.attention)
+        return self.topics.select(viewer, chosen, among, now_ms())
+
+    def select_subscriptions(self, viewer: Viewer, chosen: Chosen) -> SubscriptionSelection:
+        """Return the chosen subscriptions that are seen, in order."""
+        among = self.attention.subscriptions_of(chosen.attention)
+        return self.subscriptions.select(viewer, chosen, now_ms(), among)
 
     def rows(self, viewer: Viewer, chosen: Chosen, start: int, stop: int) -> tuple[int, list[Row]]:
         """Return the number of chosen topics that are seen, and their rows from ``start`` to ``stop``."""

@@ -125,24 +125,25 @@ class ListedTopics(ABC):
     # Queries
 
     def select(
-        self, viewer: Viewer, chosen: Chosen, among: Collection[str] = ()
+        self, viewer: Viewer, chosen: Chosen, among: Collection[str] = (), now_ms: int = 0
     ) -> TopicSelection | SeenTopics:
         """Return the up-to-date selection of the chosen topics that are seen, which is kept until it is unused
-        (``drop_unused``). ``among``: with ``Chosen.attention`` the topics that have its cause."""
+        (``drop_unused``). ``among``: with ``Chosen.attention`` the topics that have its cause; ``now_ms``: for
+        filters by age."""
         if not viewer.everything and not chosen.filters:
             return self._select_seen(viewer, chosen)
         key = viewer, chosen
         selection = self._selections.pop(key, None)
         if selection is None:
             others = self._selections.values()
-            selection = TopicSelection(viewer, chosen, self._shown, others, among)
+            selection = TopicSelection(viewer, chosen, self._shown, others, among, now_ms)
             if len(self._selections) >= SELECTIONS_MAX:
                 del self._selections[next(iter(self._selections))]
         # Inserted at the end, so that the least recently requested one is first.
         self._selections[key] = selection
         selection.is_used = True
         selection.limit(among)
-        selection.catch_up()
+        selection.catch_up(now_ms)
         return selection
 
     def _select_seen(self, viewer: Viewer, chosen: Chosen) -> SeenTopics:

@@ -2,14 +2,15 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
+from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from engine.admin.api.arguments import LONG_MAX
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.auth.viewer import Viewer
-from engine.base.names import split_topic
+from engine.base.names import TopicParts, split_topic
 from gateway.services.backlogs import STILL
 
 NARROW_SHARE = 4
@@ -48,7 +49,9 @@ class Chosen(NamedTuple):
     ``q``: words that the full name contains, in any case and order. ``namespace``: as ``split_topic`` returns it, or
     ``tenant/ns`` where ``tenant`` is empty. ``sort``: one of ``rows.FIELDS``, with ``-`` before it for descending;
     equals are sorted by name, unknown ones last. ``standing``: only topics with a backlog that no consumer reduces.
-    ``attention``: only topics that need attention for this cause, which are given to ``limit``.
+    ``attention``: only topics that need attention for this cause, which are given to ``limit``. ``older_s``: only those
+    whose first unacknowledged message is at least so old; ``late``: only subscriptions whose message is older than
+    their target.
     """
 
     q: str = ""
@@ -58,6 +61,8 @@ class Chosen(NamedTuple):
     sort: str = "name"
     standing: bool = False
     attention: str = ""
+    older_s: int = 0
+    late: bool = False
 
     @property
     def filters(self) -> bool:
@@ -69,8 +74,10 @@ class Listed(Protocol):
     """A topic of the list."""
 
     name: str
-    partitions: int
     values: tuple[int | None, ...]
+
+    @property
+    def partitions(self) -> int: ...
 
     @property
     def namespace(self) -> str: ...
@@ -93,11 +100,16 @@ def _age_rank(oldest_at: int | None) -> int | None:
 
 
 class TopicSelection:
-    """The sorted topics of one ``Chosen`` that a viewer sees (A6).
+    """The sorted topics of one ``Chosen`` that a viewer sees (A6), as of ``catch_up``.
 
     ``listed`` has all topics by name; ``touch`` is called after each change of one. ``others`` are selections of the
     same list. When a short one of them holds all of this, as while a filter is typed, only that is searched.
     """
+
+    column_of: ClassVar[Mapping[str, int]] = _COLUMN_OF
+    backlog_column = BACKLOG
+    rate_out_column = RATE_OUT
+    oldest_column = OLDEST
 
     def __init__(
         self,
@@ -106,6 +118,7 @@ class TopicSelection:
         listed: Mapping[str, Listed],
         others: Iterable["TopicSelection"] = (),
         among: Collection[str] = (),
+        now_ms: int = 0,
     ) -> None:
         self.is_used = True
         self._viewer = viewer
@@ -116,17 +129,24 @@ class TopicSelection:
         self._words = words_of(chosen.q)
         scope = self._chosen.tenant or self._chosen.namespace
         self._scope = f"/{scope}/" if scope else ""
-        self._is_scoped = bool(scope or chosen.domain or chosen.standing or chosen.attention)
+        self._is_timed = bool(chosen.older_s or chosen.late)
+        self._is_scoped = self._is_timed or bool(
+            scope or chosen.domain or chosen.standing or chosen.attention
+        )
         self._field = chosen.sort.removeprefix("-")
         self._falls = chosen.sort.startswith("-")
-        self._column = _COLUMN_OF.get(self._field)
-        watched = {BACKLOG, RATE_OUT} if chosen.standing else set()
+        self._column = self.column_of.get(self._field)
+        watched = {self.backlog_column, self.rate_out_column} if chosen.standing else set()
+        watched |= self._timed_columns if self._is_timed else set()
         self._watched = sorted(watched | ({self._column} if self._column is not None else set()))
         self._listed = listed
         self._keys: dict[str, Key] = {}
         self._order: list[Key] = []
         self._touched: dict[str, None] = {}
         self._among = frozenset(among)
+        self._now_ms = now_ms
+        self._coming: list[tuple[int, str]] = []
+        """A heap of the times from which topics pass that do not yet; of several entries of a topic the last counts."""
         bound = len(listed) // NARROW_SHARE
         wider = [selection for selection in others if selection._holds(self)]
         alike = [selection for selection in wider if selection._chosen.sort == chosen.sort]
@@ -134,11 +154,11 @@ class TopicSelection:
         if short or not alike:
             base = min(short, key=len, default=None)
             if base is not None:
-                base.catch_up()
+                base.catch_up(now_ms)
             self._build(listed if base is None else base._keys)
         else:
             base = min(alike, key=len)
-            base.catch_up()
+            base.catch_up(now_ms)
             self._filter(base)
 
     def __len__(self) -> int:
@@ -171,8 +191,11 @@ class TopicSelection:
         """Mark a topic that was added, removed or changed."""
         self._touched[name] = None
 
-    def catch_up(self) -> None:
-        """Apply the changes of all touched topics."""
+    def catch_up(self, now_ms: int = 0) -> None:
+        """Apply the changes of all touched topics, and the passing of time."""
+        self._now_ms = max(self._now_ms, now_ms)
+        while self._coming and self._coming[0][0] <= self._now_ms:
+            self._touched[heappop(self._coming)[1]] = None
         touched, self._touched = self._touched, {}
         is_merged = len(touched) > len(self._order) // MERGE_SHARE
         if is_merged:
@@ -220,7 +243,7 @@ class TopicSelection:
     def _keys_of(self, topics: list[Listed]) -> list[Key]:
         """Return ``_key`` of each topic, without a call per topic where a column is the rank."""
         column = self._column
-        if column is None or column == OLDEST:
+        if column is None or column == self.oldest_column:
             return [self._key(topic) for topic in topics]
         sign = -1 if self._falls else 1
         return [
@@ -235,6 +258,8 @@ class TopicSelection:
             (self._viewer.everything or self._viewer == other._viewer)
             and own.standing in (False, wanted.standing)
             and own.attention in ("", wanted.attention)
+            and own.older_s <= wanted.older_s
+            and own.late in (False, wanted.late)
             and own.tenant in ("", wanted.tenant)
             and own.namespace in ("", wanted.namespace)
             and own.domain in ("", wanted.domain)
@@ -246,18 +271,44 @@ class TopicSelection:
         if self._field == "name":
             return (_Falling(topic.name) if self._falls else "", topic.name)
         number: int | None
-        if self._column == OLDEST:
-            number = _age_rank(topic.values[OLDEST])
+        if self._column is not None and self._column == self.oldest_column:
+            number = _age_rank(topic.values[self._column])
         elif self._column is not None:
             number = topic.values[self._column]
         elif self._field == "partitions":
             number = topic.partitions
         else:
-            text = getattr(split_topic(topic.name), self._field)
+            text = self._text_of(topic)
             return (_Falling(text) if self._falls else text, topic.name)
         if number is None:
             return (inf, topic.name)
         return (-number if self._falls else number, topic.name)
+
+    @property
+    def _timed_columns(self) -> set[int]:
+        """The columns that ``_due_ms`` depends on."""
+        return {self.oldest_column}
+
+    def _parts_of(self, topic: Listed) -> TopicParts:
+        return split_topic(topic.name)
+
+    def _text_of(self, topic: Listed) -> str:
+        """Return the text that the topic is sorted by."""
+        return str(getattr(self._parts_of(topic), self._field))
+
+    def _due_ms(self, topic: Listed) -> int | None:
+        """Return the time from which the topic passes by its age; None: it does not."""
+        oldest_at = topic.values[self.oldest_column]
+        if oldest_at is None or oldest_at <= 0:
+            return None
+        return oldest_at + self._chosen.older_s * 1000
+
+    def _is_due(self, topic: Listed) -> bool:
+        due_ms = self._due_ms(topic)
+        if due_ms is not None and due_ms > self._now_ms:
+            heappush(self._coming, (due_ms, topic.name))
+            return False
+        return due_ms is not None
 
     def _passes(self, topic: Listed) -> bool:
         return (
@@ -271,16 +322,19 @@ class TopicSelection:
         if chosen.attention and topic.name not in self._among:
             return False
         if chosen.standing:
-            backlog, out = topic.values[BACKLOG], topic.values[RATE_OUT]
+            backlog = topic.values[self.backlog_column]
+            out = topic.values[self.rate_out_column]
             if not backlog or (out or 0) >= STILL * 1000:
                 return False
-        if not (chosen.tenant or chosen.namespace or chosen.domain):
-            return True
-        if self._scope not in topic.name:  # excludes most topics without splitting their names
-            return False
-        parts = split_topic(topic.name)
-        return (
-            chosen.tenant in ("", parts.tenant)
-            and chosen.namespace in ("", parts.namespace)
-            and chosen.domain in ("", parts.domain)
-        )
+        if chosen.tenant or chosen.namespace or chosen.domain:
+            if self._scope not in topic.name:  # excludes most topics without splitting their names
+                return False
+            parts = self._parts_of(topic)
+            if (
+                chosen.tenant not in ("", parts.tenant)
+                or chosen.namespace not in ("", parts.namespace)
+                or chosen.domain not in ("", parts.domain)
+            ):
+                return False
+        # Last, because it remembers when the topic will pass.
+        return not self._is_timed or self._is_due(topic)

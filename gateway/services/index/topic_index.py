@@ -7,7 +7,7 @@ loaded keeps the figures that are stored.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from engine.base.names import PARTITION_SUFFIX, split_partition
 from gateway.services.feeds.row_list import STEP, RowChanges
@@ -37,6 +37,14 @@ Known = tuple[str, int, Values, bool | None, int]
 """The arguments of ``rows.row_of``, without the time."""
 
 
+class PlacementObserver(Protocol):
+    """An observer of which parts are listed, and under which topic."""
+
+    def place(self, part: str, topic: str) -> None: ...
+
+    def remove(self, part: str) -> None: ...
+
+
 class TopicIndex(ListedTopics):
     """The list of all topics with the parts that they consist of, and who reports these."""
 
@@ -51,6 +59,8 @@ class TopicIndex(ListedTopics):
         self._parts: dict[str, Part] = {}
         self._complete = True
         self._due = Due()
+        self.placed: PlacementObserver | None = None
+        """Notified of the listed topic that each part belongs to."""
 
     # Reports of brokers
 
@@ -264,7 +274,7 @@ class TopicIndex(ListedTopics):
         """Apply an answer to ``TOPICS_AT_REST``."""
         at = int(answer["at"])
         for name, *stored in answer["rows"]:
-            self._read(name, at_rest(*stored, last=self._last_at_rest(name)), at)
+            self._read(name, at_rest(*stored[:3], last=self._last_at_rest(name)), at)
         for name in answer["missing"]:
             self._read(name, NOTHING, at)
 
@@ -345,6 +355,8 @@ class TopicIndex(ListedTopics):
             self._show(part.shown_in)
             if base:
                 self._strays.setdefault(base, {})[part.name] = None
+        if self.placed is not None:
+            self.placed.place(part.name, part.shown_in.name)
 
     def _remove(self, part: Part) -> None:
         del self._parts[part.name]
@@ -362,6 +374,8 @@ class TopicIndex(ListedTopics):
             del shown.fold.parts[part.name]
             shown.fold.replace(part.figures, None)
             self._reshow(shown)
+        if self.placed is not None:
+            self.placed.remove(part.name)
         # Without the reference cycle the part is freed at once, not by the garbage collector.
         del part.shown_in
 

@@ -79,6 +79,7 @@ CALLS = {
     # Of the new topic, and of the source that it may be a shadow of.
     "POST topics": "tenant admin of topic, tenant admin of topic",
     "GET topics/export": "authenticated",
+    "GET subscriptions": "authenticated",
     "GET scopes": "authenticated",
     "GET TOPIC": "lookup of topic",
     "POST TOPIC/delete": "tenant admin of topic",
@@ -97,6 +98,8 @@ CALLS = {
     "POST TOPIC/subscriptions/<seg:subscription>/undo": "consume of subscription",
     "POST TOPIC/subscriptions/<seg:subscription>/delete": "consume of subscription",
     "POST TOPIC/subscriptions/<seg:subscription>/disconnect": "consume of subscription",
+    "GET TOPIC/subscriptions/<seg:subscription>/age-target": "consume of subscription",
+    "PUT TOPIC/subscriptions/<seg:subscription>/age-target": "consume of subscription",
     "GET TOPIC/changes": "consume of topic",
     "GET TOPIC/schemas": "lookup of topic",
     "POST TOPIC/schemas": "produce of topic",
@@ -181,6 +184,7 @@ for their paths."""
 CHANNELS_TABLE = {
     "overview": "authenticated",
     "topics": "authenticated",
+    "subscriptions": "authenticated",
     "topic": "lookup of topic",
     "schemas": "lookup of topic",
     "geo": "superuser",

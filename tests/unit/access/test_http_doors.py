@@ -168,7 +168,7 @@ def test_every_url_states_rights_and_open_urls_are_listed() -> None:
 OF_A_SESSION = ("sign-out", "acting-role", "view-as", "password")
 """Changes of the caller's own session."""
 OF_A_VIEWER = (
-    *("overview", "topics", "topics/export", "scopes", "bundles", "tenants"),
+    *("overview", "topics", "topics/export", "subscriptions", "scopes", "bundles", "tenants"),
     *("roles", "roles/<seg:role>", "may", "addresses", "geo/links/<seg:remote>"),
 )
 """Lists that contain what the caller may see, its own rights, and the addresses of brokers."""

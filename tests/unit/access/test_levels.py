@@ -35,6 +35,7 @@ OPERATOR_CALLS = {
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("skip-all", "skip")),
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("reset", "undo")),
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("delete", "disconnect")),
+    "PUT TOPIC/subscriptions/<seg:subscription>/age-target",
     "POST TOPIC/unload",
     "POST NAMESPACE/unload",
     "POST brokers/<seg:broker>/unload",

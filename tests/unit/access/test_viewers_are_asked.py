@@ -25,6 +25,7 @@ from gateway.services.attention.board import Board
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.index.listed_topics import ListedTopics
 from gateway.services.index.sums import IndexSums
+from gateway.services.subscriptions.subscription_index import SubscriptionIndex
 
 JUDGED = (TopicName, NamespaceName, SubscriptionName, BundleName, GivenSchema)
 """Types of what a caller names: it is judged before, and the answer is about that alone."""
@@ -131,9 +132,12 @@ INDEX = {
     Snapshot: set(),
     Board: {
         *("topics_of", "cause_of", "trouble_of", "lags", "recorded", "recall"),
-        *("clients_changed", "round"),
+        *("clients_changed", "round", "subscriptions_of", "cause_of_subscription"),
         # of rules, which have those of their scope alone
         *("items_of_parts", "problem_item"),
+    },
+    SubscriptionIndex: {
+        *("report", "end", "read_at_rest", "place", "remove", "drop_unused", "get", "late"),
     },
 }
 """Doors to the numbers of all topics, with methods that change them, or that are about topics which the caller names or

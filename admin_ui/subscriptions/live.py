@@ -1,0 +1,29 @@
+"""The channel of the list of subscriptions: the window that is on screen."""
+
+from typing import Any
+
+from admin_ui.feeds import Channel, snapshot_basis, snapshot_body
+from admin_ui.params import Params
+from admin_ui.subscriptions import all_subscriptions
+from engine.auth.rights import AUTHENTICATED
+from engine.auth.viewer import Viewer
+from gateway.clusters.cluster import Cluster
+
+ROWS_MAX = 200
+
+
+async def _window(viewer: Viewer, cluster: Cluster, params: Params) -> dict[str, Any]:
+    return await all_subscriptions.subscriptions(viewer, cluster, params, limit_max=ROWS_MAX)
+
+
+SUBSCRIPTIONS_CHANNEL = Channel(
+    "subscriptions",
+    snapshot_body(_window),
+    AUTHENTICATED,
+    required=("cluster",),
+    optional=(
+        *("q", "tenant", "namespace", "domain", "attention", "older_s", "late", "sort"),
+        *("offset", "limit"),
+    ),
+    basis=snapshot_basis,
+)
