@@ -43,11 +43,12 @@ export default defineConfig({
             {
               name: "shared",
               // Without the parts that only people who sign in need, or few pages: of rights, all pages ask `may.ts`.
-              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|access(?![\\/]may\.ts)))|ui(?![\\/]code))[\\/]/,
+              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|lists|properties|commands[\\/]subscription|access(?![\\/]may\.ts)))|ui(?![\\/]code))[\\/]/,
               minShareCount: 2,
               priority: 2,
             },
             { name: "persons", test: /[\\/]shared[\\/]people[\\/]/, priority: 1.5 },
+            { name: "lists", test: /[\\/]shared[\\/]lists[\\/]/, priority: 1.5 },
             { name: (id) => /[\\/]features[\\/]([^\\/]+)[\\/]/.exec(id)?.[1] ?? null, priority: 1 },
           ],
         },

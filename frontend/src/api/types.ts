@@ -14,6 +14,8 @@ export type AttentionItem = Schemas["AttentionItem"];
 export type TopicRow = Schemas["TopicRow"];
 export type ListedRow = Schemas["ListedRow"];
 export type TopicPage = Schemas["TopicsAnswer"];
+export type ListedSubscription = Schemas["ListedSubscriptionRow"];
+export type SubscriptionPage = Schemas["SubscriptionsAnswer"];
 export type TopicDetail = Schemas["TopicAnswer"];
 export type PartitionRow = Schemas["PartitionRow"];
 /** Whether figures are true now: live, stored and nowhere loaded, as last known, or not known at all. */

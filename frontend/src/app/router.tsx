@@ -20,8 +20,8 @@ export function createAppRouter(queries: QueryClient) {
     defaultPendingComponent: RoutePending,
     defaultErrorComponent: RouteError,
     defaultNotFoundComponent: NotFound,
-    // The topic list places itself: it starts at its top whenever it becomes another list.
-    scrollRestoration: ({ location }) => !location.pathname.endsWith("/topics"),
+    // The long lists place themselves: they start at their top whenever they become another list.
+    scrollRestoration: ({ location }) => !/^\/c\/[^/]+\/(topics|subscriptions)$/.test(location.pathname),
   });
 }
 

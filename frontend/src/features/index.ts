@@ -18,6 +18,7 @@ import { policiesTab } from "./policies";
 import { publishTab } from "./publishing";
 import { schemaTab } from "./schema";
 import { signInRoutes } from "./sign-in";
+import { subscriptions, subscriptionsRoute } from "./subscriptions";
 import { tenantRoutes, tenants } from "./tenants";
 import { topicTabs } from "./topic";
 import { clusterIndexRoute, topics, topicsRoute } from "./topics";
@@ -41,6 +42,7 @@ export const routeTree = root.addChildren([
   cluster.addChildren([
     clusterIndexRoute,
     topicsRoute,
+    subscriptionsRoute,
     topicRoute,
     ...tenantRoutes,
     ...clusterRoutes,
@@ -62,6 +64,7 @@ export const routeTree = root.addChildren([
 export const places: Place[] = [
   overview,
   topics,
+  subscriptions,
   tenants,
   clusterParts,
   geo,

@@ -41,6 +41,7 @@ export function nextStep(
     case "rate-limit":
       return { label: "Policies", path: `${topic}/policies${search}` };
     case "slow":
+    case "late":
       return { label: "Partitions", path: `${topic}/manage${search}` };
     case "storage":
       return { label: "Bookies", path: `/c/${encodeURIComponent(cluster)}/bookies` };

@@ -27,6 +27,7 @@ export const PROBLEMS: Record<Problem["cause"], [string, string]> = {
   "hot-key": ["Hot key", "Messages wait for the one consumer of their key"],
   "rate-limit": ["Rate limit", "A dispatch rate limits what consumers receive"],
   slow: ["Too slow", "Messages are acknowledged no faster than they arrive"],
+  late: ["Late", "The oldest message is older than the subscription's target"],
   delayed: ["Delayed", "All remaining messages have a delivery time in the future"],
   unwritable: ["Not writable", "Too few bookies are writable: nothing can be published"],
   "producers-left": [

@@ -3,7 +3,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
 import type { CursorAction, LastChange, SubscriptionRow, TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
-import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
+import { age, count, dateTime, duration, plural, rate, signedRate } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { backlogWords, oldestText, oldestTitle } from "../../shared/backlog/backlog-words";
@@ -33,6 +33,9 @@ const DeleteSubscriptionDialog = lazy(() =>
   import("./endings/delete-subscription-dialog").then((module) => ({
     default: module.DeleteSubscriptionDialog,
   })),
+);
+const AgeTargetDialog = lazy(() =>
+  import("./age-target-dialog").then((module) => ({ default: module.AgeTargetDialog })),
 );
 const DisconnectDialog = lazy(() =>
   import("./endings/disconnect-dialog").then((module) => ({ default: module.DisconnectDialog })),
@@ -199,6 +202,7 @@ function Subscription({
 }) {
   const now = useServerNow();
   const [isApproached, setApproached] = useState(false);
+  const [isTargeting, setTargeting] = useState(false);
   const approach = () => setApproached(true);
   const place = { topic: nameOf(topic), subscription: subscription.name };
   const whyNot = useWhyNot(topic.cluster, place, isJudged || isApproached);
@@ -243,6 +247,15 @@ function Subscription({
               {label}
             </ActionButton>
           ))}
+          <ActionButton
+            variant="default"
+            size="compact-xs"
+            aria-label={`Target age of ${subscription.name}`}
+            why={whyNot("setAgeTarget")}
+            onClick={() => setTargeting(true)}
+          >
+            Target age
+          </ActionButton>
           {topic.domain === "persistent" && (
             <AnalyseLink
               place={place}
@@ -276,7 +289,12 @@ function Subscription({
         <Fact label="Out" value={`${rate(subscription.msg_rate_out)}/s`} />
         <Fact label="Redelivered" value={`${rate(subscription.msg_rate_redeliver)}/s`} />
         <Fact label="Unacknowledged" value={count(subscription.unacked)} />
-        <Fact label="Oldest unacknowledged" value={oldestText(oldest, now)} title={oldestTitle(oldest)} />
+        <Fact
+          label="Oldest unacknowledged"
+          value={oldestText(oldest, now)}
+          title={oldestTitle(oldest)}
+          {...(subscription.age_target_s ? { detail: `target ${duration(subscription.age_target_s)}` } : {})}
+        />
         {position && (
           <>
             <Fact
@@ -295,6 +313,15 @@ function Subscription({
         why={whyNot(OPERATIONS.disconnect)}
         onDisconnect={(consumer) => onChange({ action: "disconnect", consumer })}
       />
+      {isTargeting && (
+        <Suspense fallback={null}>
+          <AgeTargetDialog
+            topic={topic}
+            subscription={subscription.name}
+            onClose={() => setTargeting(false)}
+          />
+        </Suspense>
+      )}
       {last && (
         <Last
           change={last}

@@ -1,4 +1,4 @@
-import { TOPIC_SORTS, type TopicSort } from "./search";
+import type { TopicSort } from "./search";
 
 /** Columns that people choose; the name, state, trend and backlog are always there. */
 export const CHOICES = [
@@ -79,5 +79,3 @@ export function storeChoice(choice: readonly Choice[]): void {
     // As above.
   }
 }
-
-export const SORT_CHOICES = TOPIC_SORTS.map((value) => ({ value, label: TITLES[value] }));

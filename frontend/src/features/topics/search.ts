@@ -38,12 +38,8 @@ export const topicsSearch = z.object({
   namespace: searchText,
   domain,
   attention,
+  older_s: searchText,
   sort,
   columns: searchText,
   act: z.catch(z.optional(z.literal("create")), undefined),
 });
-
-/** The search parameters of the list that a saved view stores: those that are set. */
-export function viewOf(search: Record<string, string | undefined>): Record<string, string> {
-  return Object.fromEntries(Object.entries(search).flatMap(([key, value]) => (value ? [[key, value]] : [])));
-}

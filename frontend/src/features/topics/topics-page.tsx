@@ -1,13 +1,20 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
-import type { ListedRow } from "../../api/types";
+import { lazy, Suspense, useCallback, useMemo, useState } from "react";
+import type { ListedRow, TopicPage } from "../../api/types";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
 import { useMayRead } from "../../shared/access/may";
 import { BacklogFigure, OldestAge } from "../../shared/backlog/backlog-figures";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
+import { ColumnsMenu } from "../../shared/lists/columns-menu";
+import { AgeFilter, Announce, secondsOf } from "../../shared/lists/list-filters";
+import { viewOf } from "../../shared/lists/list-queries";
+import lists from "../../shared/lists/lists.module.css";
+import { ScopePicker } from "../../shared/lists/scope-picker";
+import { useListWindow } from "../../shared/lists/use-list-window";
+import { ViewsMenu } from "../../shared/lists/views-menu";
 import { LAG_CAUSES, PROBLEMS } from "../../shared/problems";
 import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
@@ -20,6 +27,7 @@ import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import {
+  CHOICES,
   type Choice,
   choiceText,
   DEFAULT_CHOICE,
@@ -29,13 +37,11 @@ import {
   TITLES,
   withSorted,
 } from "./columns";
-import { ColumnsMenu, ExportMenu } from "./list-menus";
+import { ExportMenu } from "./export-menu";
+import { TOPIC_LIST, type TopicFilter } from "./queries";
 import { rowState, severalTimes, trendText } from "./row-state";
-import { ScopePicker } from "./scope-picker";
-import { DEFAULT_SORT, type SortOrder, type TopicSort, viewOf } from "./search";
+import { DEFAULT_SORT, type SortOrder, TOPIC_SORTS, type TopicSort } from "./search";
 import styles from "./topics.module.css";
-import { useTopicWindow } from "./use-topic-window";
-import { ViewsMenu } from "./views-menu";
 
 const route = getRouteApi("/c/$cluster/topics");
 const NewTopicDialog = lazy(() =>
@@ -54,11 +60,12 @@ export function TopicsPage() {
   const navigate = useNavigate({ from: "/c/$cluster/topics" });
   const sort = search.sort ?? DEFAULT_SORT;
   const { q, tenant, namespace, domain, attention } = search;
+  const older_s = secondsOf(search.older_s);
   const filter = useMemo(
-    () => ({ cluster, q, tenant, namespace, domain, attention, sort }),
-    [cluster, q, tenant, namespace, domain, attention, sort],
+    () => ({ cluster, q, tenant, namespace, domain, attention, older_s, sort }),
+    [cluster, q, tenant, namespace, domain, attention, older_s, sort],
   );
-  const list = useTopicWindow(filter);
+  const list = useListWindow<ListedRow, TopicPage, TopicFilter>(TOPIC_LIST, filter);
   const resetKey = JSON.stringify(filter);
   const show = useCallback(
     (change: Partial<typeof search>, replace = false) =>
@@ -71,24 +78,34 @@ export function TopicsPage() {
   const columns = useColumns(cluster, choice, sort, setSort);
   const openTopic = useNavigate();
   const shownQuery = viewOf({ ...search, act: undefined, sort, columns: choiceText(choice) });
-  const filtered = Boolean(q || tenant || namespace || domain || attention);
+  const filtered = Boolean(q || tenant || namespace || domain || attention || older_s);
 
   return (
     <Page shape="wide">
       <PageHead
         title="Topics"
-        badges={list.total !== undefined && <span className={styles.total}>{count(list.total)}</span>}
+        badges={list.total !== undefined && <span className={lists.total}>{count(list.total)}</span>}
         freshness={list.at !== undefined && <Freshness at={list.at} />}
         actions={
-          <div className={styles.tools}>
+          <div className={lists.tools}>
             <Button onClick={() => show({ act: "create" })}>New topic…</Button>
-            <ViewsMenu cluster={cluster} query={shownQuery} />
-            <ColumnsMenu choice={choice} onChoose={choose} leftOut={leftOut} sort={sort} onSort={setSort} />
+            <ViewsMenu list="topics" cluster={cluster} query={shownQuery} />
+            <ColumnsMenu<TopicSort, Choice>
+              titles={TITLES}
+              sorts={TOPIC_SORTS}
+              choices={CHOICES}
+              always="topic, state, trend and backlog"
+              choice={choice}
+              onChoose={choose}
+              leftOut={leftOut}
+              sort={sort}
+              onSort={setSort}
+            />
             <ExportMenu filter={filter} total={list.total} />
           </div>
         }
       />
-      <search className={styles.filters}>
+      <search className={lists.filters}>
         <FilterInput
           key={`q ${cluster}`}
           label="Filter by name"
@@ -133,6 +150,7 @@ export function TopicsPage() {
             show({ attention: (event.currentTarget.value || undefined) as typeof attention })
           }
         />
+        <AgeFilter value={older_s} onPick={(seconds) => show({ older_s: seconds?.toString() })} />
         {filtered && (
           <Button
             variant="subtle"
@@ -143,20 +161,21 @@ export function TopicsPage() {
                 namespace: undefined,
                 domain: undefined,
                 attention: undefined,
+                older_s: undefined,
               })
             }
           >
             Clear filters
           </Button>
         )}
-        <Announce total={list.total} busy={list.busy} />
+        <Announce total={list.total} busy={list.busy} one="topic" />
       </search>
       {list.error !== null && list.total === undefined ? (
         <ErrorNotice error={list.error} title="The topics could not be listed" onRetry={list.retry} />
       ) : list.total === undefined ? (
         <Loading label="Loading topics" rows={12} />
       ) : list.total === 0 ? (
-        <div className={styles.none}>
+        <div className={lists.none}>
           {filtered ? (
             <Empty title="No topic matches">Clear or loosen the filters.</Empty>
           ) : (
@@ -164,7 +183,7 @@ export function TopicsPage() {
           )}
         </div>
       ) : (
-        <div className={styles.grid}>
+        <div className={lists.grid}>
           {list.error !== null && (
             <ErrorNotice error={list.error} title="Some rows could not be read" onRetry={list.retry} />
           )}
@@ -204,28 +223,6 @@ export function TopicsPage() {
         </Suspense>
       )}
     </Page>
-  );
-}
-
-/** Announces the number of matches to a screen reader when typing pauses, not at every update. */
-function Announce({ total, busy }: { total: number | undefined; busy: boolean }) {
-  const [announced, setAnnounced] = useState("");
-  const text = total === undefined || busy ? "" : plural(total, "topic");
-  const rounded = useDeferredValue(text);
-  const spokenAt = useRef(0);
-  useEffect(() => {
-    if (!rounded) return;
-    const wait = Math.max(800, 10_000 - (Date.now() - spokenAt.current));
-    const timer = setTimeout(() => {
-      spokenAt.current = Date.now();
-      setAnnounced(rounded);
-    }, wait);
-    return () => clearTimeout(timer);
-  }, [rounded]);
-  return (
-    <output className="visually-hidden" aria-live="polite">
-      {announced}
-    </output>
   );
 }
 

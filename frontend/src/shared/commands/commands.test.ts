@@ -7,6 +7,7 @@ import { COMMANDS, QUESTIONS } from "./commands";
 import { OF_A_SESSION, PEOPLE_COMMANDS } from "./people-commands";
 import type { PolicyCalls } from "./policy-commands";
 import { type Commands, type Line, line } from "./shell";
+import { SUBSCRIPTION_COMMANDS } from "./subscription-commands";
 import segments from "./subscription-segments.json";
 
 const document = JSON.parse(readFileSync("openapi.json", "utf8"));
@@ -78,11 +79,21 @@ const ARGUMENTS: Record<string, unknown[]> = {
   silenceAlerts: [alerts, { reason: "r", until: 1 }],
   endAlertSilence: [alerts, 7],
   publishMessages: [at, { message, schema: null, brokerUrl: "pulsar://b:6650" }],
+  setAgeTarget: [
+    { ...at, subscription: "s" },
+    { seconds: 300, properties: { owner: "me" } },
+  ],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 
 test("each changing operation has three lines, or a reason why a tool has none", () => {
-  const all = { ...COMMANDS, ...PEOPLE_COMMANDS, ...ACCESS_COMMANDS, ...ALERT_COMMANDS };
+  const all = {
+    ...COMMANDS,
+    ...PEOPLE_COMMANDS,
+    ...ACCESS_COMMANDS,
+    ...ALERT_COMMANDS,
+    ...SUBSCRIPTION_COMMANDS,
+  };
   const known = [...Object.keys(all), ...QUESTIONS, ...OF_A_SESSION];
   expect([...known].sort()).toEqual([...changing].sort());
   for (const [operation, make] of Object.entries(all)) {

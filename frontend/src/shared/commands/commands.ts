@@ -23,7 +23,7 @@ interface TenantLists {
 
 const ONLY_HERE = "Only the console has it: Pulsar has no equivalent.";
 
-const nameOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
+export const nameOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
   `${domain}://${tenant}/${namespace}/${topic}`;
 
 const TENANTS = "/admin/v2/tenants";
@@ -39,7 +39,7 @@ const namespaceOf = (at: { tenant: string; namespace: string }, ...below: string
   `${tree(at.namespace)}/namespaces/${path(at.tenant, ...at.namespace.split("/"), ...below)}`;
 
 const flags = (flag: string, values: string[]) => values.flatMap((value) => [flag, value]);
-const pairs = (flag: string, values: Record<string, string>) =>
+export const pairs = (flag: string, values: Record<string, string>) =>
   flags(
     flag,
     Object.entries(values).map(([key, value]) => `${key}=${value}`),
@@ -255,7 +255,7 @@ function rackChange({ bookie }: { bookie: string }, { rack }: { rack: Rack | nul
  */
 export const subscriptionSegment = (name: string): string => encodeURIComponent(encodeURIComponent(name));
 
-type OfSubscription = TopicPath & { subscription: string };
+export type OfSubscription = TopicPath & { subscription: string };
 
 /** The subscription's path in Pulsar's REST interface. */
 export const subscriptionPath = (at: OfSubscription): string =>
@@ -278,20 +278,6 @@ function resetTo(at: OfSubscription, { timestamp }: { timestamp: number }): Comm
     ["seek", "--time", age],
     ["reset-cursor", "--time", age],
   );
-}
-
-function subscriptionDeletion(at: OfSubscription, { force }: { force: boolean }): Commands {
-  return {
-    curl: curl("DELETE", `${subscriptionPath(at)}${force ? "?force=true" : ""}`),
-    pulsarctl: line(
-      ...["pulsarctl", "subscriptions", "delete", force && "--force"],
-      ...[nameOf(at), at.subscription],
-    ),
-    pulsarAdmin: line(
-      ...["pulsar-admin", "topics", "unsubscribe", force && "--force"],
-      ...["--subscription", at.subscription, nameOf(at)],
-    ),
-  };
 }
 
 const onlyHere = (): Commands => ({
@@ -400,7 +386,6 @@ export const COMMANDS = {
     cursorChange(at, `skip/${count}`, ["skip", "--count", String(count)], ["skip", "--count", String(count)]),
   reset: resetTo,
   undo: onlyHere,
-  deleteSubscription: subscriptionDeletion,
   disconnectConsumer: onlyHere,
   /** The tools read the schema from a file with the body of the curl command: schema.json. */
   registerSchema: (at: TopicPath, { type, definition, properties: given = {} }: Candidate): Commands => {

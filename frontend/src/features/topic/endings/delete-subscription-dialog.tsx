@@ -2,7 +2,7 @@ import { Checkbox } from "@mantine/core";
 import { useState } from "react";
 import { count, dateTime, plural } from "../../../lib/format";
 import { ChangeDialog } from "../../../shared/changes/change-dialog";
-import { COMMANDS } from "../../../shared/commands/commands";
+import { SUBSCRIPTION_COMMANDS } from "../../../shared/commands/subscription-commands";
 import type { TopicId } from "../../../shared/topic/queries";
 import { nameOf } from "../../../shared/topic/use-topic";
 import styles from "../../../ui/dialog.module.css";
@@ -71,7 +71,7 @@ export function DeleteSubscriptionDialog({
       )}
       label={(_, preview) => deleteLabel(preview)}
       red
-      commands={(wanted) => COMMANDS.deleteSubscription({ ...id, subscription }, wanted)}
+      commands={(wanted) => SUBSCRIPTION_COMMANDS.deleteSubscription({ ...id, subscription }, wanted)}
       note="The commands delete it with everything that it holds at that time, previewed or not."
       nothing="Nothing was deleted"
       onChanged={onChanged}

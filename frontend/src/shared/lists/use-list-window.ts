@@ -1,16 +1,35 @@
-import { useQueries, useQueryClient } from "@tanstack/react-query";
+import { type QueryKey, useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLive, usePolling } from "../../api/live";
-import type { ListedRow, TopicPage } from "../../api/types";
+import type { Channel, Params } from "../../api/socket";
 import { failureOf } from "../../lib/errors";
-import { PAGE_ROWS, type TopicFilter, topicsQuery, writeTopicWindow } from "./queries";
+
+export const PAGE_ROWS = 100;
 
 const SETTLE_MS = 150;
 
-export interface TopicWindow {
+/** A window of a list, as its GET and its channel return it. */
+export interface ListPage<R> {
+  at: number;
+  total: number;
+  offset: number;
+  limit: number;
+  rows: R[];
+}
+
+/** Source of a list: pages of `PAGE_ROWS` rows, each by its offset. */
+export interface ListSource<F, P> {
+  channel: Channel;
+  key: (filter: F, offset: number) => QueryKey;
+  read: (filter: F, offset: number, signal: AbortSignal) => Promise<P>;
+}
+
+export interface ListWindow<R, P> {
+  /** The newest page. */
+  page: P | undefined;
   total: number | undefined;
   at: number | undefined;
-  rowAt: (index: number) => ListedRow | undefined;
+  rowAt: (index: number) => R | undefined;
   setRange: (first: number, last: number) => void;
   busy: boolean;
   error: unknown;
@@ -28,7 +47,10 @@ export function pagesOf(first: number, last: number): number[] {
  * The rows around the visible ones, page by page. The socket keeps the visible pages current once the
  * scrolling settles; until another filter's first page arrives, the old rows stay.
  */
-export function useTopicWindow(filter: TopicFilter): TopicWindow {
+export function useListWindow<R, P extends ListPage<R>, F extends Params>(
+  source: ListSource<F, P>,
+  filter: F,
+): ListWindow<R, P> {
   const client = useQueryClient();
   const identity = JSON.stringify(filter);
   const [range, setRangeState] = useState({ first: 0, last: 40, identity });
@@ -38,7 +60,12 @@ export function useTopicWindow(filter: TopicFilter): TopicWindow {
   const polling = usePolling();
 
   const results = useQueries({
-    queries: offsets.map((offset) => ({ ...topicsQuery(filter, offset), refetchInterval: polling })),
+    queries: offsets.map((offset) => ({
+      queryKey: source.key(filter, offset),
+      queryFn: ({ signal }: { signal: AbortSignal }) => source.read(filter, offset, signal),
+      gcTime: 30_000,
+      refetchInterval: polling,
+    })),
   });
 
   const settled = useSettled(`${offsets[0]}:${offsets.length}`, offsets, SETTLE_MS);
@@ -47,22 +74,33 @@ export function useTopicWindow(filter: TopicFilter): TopicWindow {
     offset: settled[0] ?? 0,
     limit: Math.min(200, settled.length * PAGE_ROWS),
   };
+  // Files a live window under the pages it covers, so that scrolling finds them warm.
   const write = useCallback(
-    (data: TopicPage) => writeTopicWindow(client, JSON.parse(identity) as TopicFilter, data),
-    [client, identity],
+    (data: P) => {
+      for (let start = 0; start < Math.max(1, data.rows.length); start += PAGE_ROWS) {
+        const offset = data.offset + start;
+        const rows = data.rows.slice(start, start + PAGE_ROWS);
+        client.setQueryData(source.key(JSON.parse(identity) as F, offset), {
+          ...data,
+          offset,
+          limit: PAGE_ROWS,
+          rows,
+        });
+      }
+    },
+    [client, identity, source],
   );
-  useLive<TopicPage>("topics", windowParams, ["topics-live", identity, windowParams.offset], { write });
+  const key = [`${source.channel}-live`, identity, windowParams.offset];
+  useLive<P>(source.channel, windowParams, key, { write });
 
   const pages = results.flatMap((result) => (result.data ? [result.data] : []));
-  const newest = pages.reduce<TopicPage | undefined>(
+  const newest = pages.reduce<P | undefined>(
     (best, page) => (!best || page.at >= best.at ? page : best),
     undefined,
   );
-  const before = useRef<{ total: number; at: number; identity: string; rows: Map<number, ListedRow> } | null>(
-    null,
-  );
+  const before = useRef<{ page: P; identity: string; rows: Map<number, R> } | null>(null);
   const rows = useMemo(() => {
-    const found = new Map<number, ListedRow>();
+    const found = new Map<number, R>();
     for (const page of pages) {
       for (const [index, row] of page.rows.entries()) found.set(page.offset + index, row);
     }
@@ -70,16 +108,17 @@ export function useTopicWindow(filter: TopicFilter): TopicWindow {
   }, [pages]);
   const waiting = newest === undefined && before.current !== null && before.current.identity !== identity;
   useEffect(() => {
-    if (newest) before.current = { total: newest.total, at: newest.at, identity, rows };
+    if (newest) before.current = { page: newest, identity, rows };
   });
 
   const old = before.current;
-  const source = waiting && old ? old.rows : rows;
+  const shownRows = waiting && old ? old.rows : rows;
   const failed = results.find((result) => failureOf(result));
   return {
-    total: newest?.total ?? old?.total,
-    at: newest?.at ?? old?.at,
-    rowAt: (index) => source.get(index),
+    page: newest ?? old?.page,
+    total: (newest ?? old?.page)?.total,
+    at: (newest ?? old?.page)?.at,
+    rowAt: (index) => shownRows.get(index),
     setRange: useCallback(
       (first: number, last: number) => setRangeState({ first, last, identity }),
       [identity],

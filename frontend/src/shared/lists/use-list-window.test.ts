@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { expect, test } from "vitest";
-import { pagesOf } from "./use-topic-window";
+import { pagesOf } from "./use-list-window";
 
 test("a screen of rows needs the one or two pages that hold them", () => {
   expect(pagesOf(0, 40)).toEqual([0]);

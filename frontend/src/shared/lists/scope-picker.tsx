@@ -1,8 +1,8 @@
 import { Select } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { scopesQuery } from "./queries";
-import styles from "./topics.module.css";
+import { scopesQuery } from "./list-queries";
+import styles from "./lists.module.css";
 
 const SHOWN = 50;
 const everything = ({ options }: { options: unknown[] }) => options as never[]; // the server has filtered

@@ -4,34 +4,52 @@ import { type FormEvent, useState } from "react";
 import type { SavedView } from "../../api/types";
 import { BookmarkIcon } from "../../ui/icons";
 import { PathLink } from "../../ui/path-link";
-import { Menu } from "./list-menus";
-import { deleteView, renameView, saveView, viewPath, viewsQuery } from "./queries";
-import styles from "./topics.module.css";
+import {
+  deleteView,
+  renameView,
+  saveView,
+  type ViewedList,
+  viewPath,
+  viewsOf,
+  viewsQuery,
+} from "./list-queries";
+import styles from "./lists.module.css";
+import { Menu } from "./menu";
 
 const NAME_MAX = 120;
 
 /** Filters, order and columns under a name: saved on the server, opened here or from the palette. */
-export function ViewsMenu({ cluster, query }: { cluster: string; query: Record<string, string> }) {
+export function ViewsMenu({
+  list,
+  cluster,
+  query,
+}: {
+  list: ViewedList;
+  cluster: string;
+  query: Record<string, string>;
+}) {
   return (
     <Menu label="Views" icon={<BookmarkIcon size={14} />}>
-      {(close) => <Views cluster={cluster} query={query} onOpen={close} />}
+      {(close) => <Views list={list} cluster={cluster} query={query} onOpen={close} />}
     </Menu>
   );
 }
 
 function Views({
+  list,
   cluster,
   query,
   onOpen,
 }: {
+  list: ViewedList;
   cluster: string;
   query: Record<string, string>;
   onOpen: () => void;
 }) {
-  const views = useQuery(viewsQuery);
+  const views = useQuery({ ...viewsQuery, select: (all) => viewsOf(list, all) });
   const client = useQueryClient();
   const refresh = () => client.invalidateQueries({ queryKey: viewsQuery.queryKey });
-  const save = useMutation({ mutationFn: (name: string) => saveView(name, query), onSuccess: refresh });
+  const save = useMutation({ mutationFn: (name: string) => saveView(list, name, query), onSuccess: refresh });
   return (
     <>
       <NameForm

@@ -1,0 +1,102 @@
+import type { ListedSubscription } from "../../api/types";
+import { problemState, type State } from "../../shared/problems";
+
+export const SORTS = [
+  "topic",
+  "tenant",
+  "namespace",
+  "subscription",
+  "type",
+  "consumers",
+  "unacked",
+  "msg_rate_out",
+  "backlog",
+  "oldest_age",
+  "age_target_s",
+] as const;
+export type Sort = (typeof SORTS)[number];
+export type SortOrder = Sort | `-${Sort}`;
+
+/** The order of the address; the oldest first where it has none. */
+export function sortOrderOf(text: string | undefined): SortOrder {
+  const isKnown = SORTS.some((name) => name === text?.replace(/^-/, ""));
+  return isKnown ? (text as SortOrder) : "-oldest_age";
+}
+
+/** Columns that people choose; the name, topic, state, age and backlog are always there. */
+export const CHOICES = [
+  "age_target_s",
+  "msg_rate_out",
+  "consumers",
+  "unacked",
+  "type",
+  "tenant",
+  "namespace",
+] as const satisfies readonly Sort[];
+export type Choice = (typeof CHOICES)[number];
+
+export const DEFAULT_CHOICE: readonly Choice[] = [
+  "age_target_s",
+  "msg_rate_out",
+  "consumers",
+  "unacked",
+  "type",
+];
+
+export const TITLES: Record<Sort, string> = {
+  topic: "Topic",
+  tenant: "Tenant",
+  namespace: "Namespace",
+  subscription: "Subscription",
+  type: "Type",
+  consumers: "Consumers",
+  unacked: "Unacknowledged",
+  msg_rate_out: "Out/s",
+  backlog: "Backlog",
+  oldest_age: "Oldest",
+  age_target_s: "Target",
+};
+
+/** "consumers,type" → columns, in the list's order. "none": none of them; null: no such text. */
+export function parseChoice(text: string | undefined): Choice[] | null {
+  if (!text) return null;
+  const named = new Set(text.split(","));
+  const chosen = CHOICES.filter((each) => named.has(each));
+  return chosen.length > 0 || text === "none" ? chosen : null;
+}
+
+export function choiceText(choice: readonly Choice[]): string {
+  return choice.length === 0 ? "none" : CHOICES.filter((each) => choice.includes(each)).join(",");
+}
+
+/** The visible columns in order: the chosen ones and the sorted one. */
+export function withSorted(choice: readonly Choice[], sort: string): Choice[] {
+  const sorted = sort.replace(/^-/, "");
+  return CHOICES.filter((each) => choice.includes(each) || each === sorted);
+}
+
+/** The state of a subscription, by its problem, else by whether anything is consumed. */
+export function subscriptionState(row: ListedSubscription): State {
+  if (row.known === "no")
+    return { tone: "warn", label: "Not known", title: "Its figures cannot be read now" };
+  if (row.known === "last")
+    return {
+      tone: "warn",
+      label: "Last known",
+      title: "Its broker does not answer: the numbers are as last known",
+    };
+  if (row.attention) return problemState(row.attention);
+  if (row.known === "at_rest")
+    return {
+      tone: "neutral",
+      label: "At rest",
+      title: "No broker has its topic loaded: the numbers are as stored",
+    };
+  if (row.msg_rate_out) return { tone: "ok", label: "Active", title: "Messages are sent to consumers" };
+  return { tone: "neutral", label: "Idle", title: "No message was sent to a consumer in the last second" };
+}
+
+/** Whether the oldest message is older than the target. */
+export function isLate(row: Pick<ListedSubscription, "oldest_at" | "age_target_s">, now: number): boolean {
+  return Boolean(row.oldest_at && row.age_target_s && now - row.oldest_at > row.age_target_s * 1000);
+}
