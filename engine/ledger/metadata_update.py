@@ -126,7 +126,7 @@ async def replace_members(
 
     ``replaced``: the new bookie by the old one, which may be the same. An old one that is no member any more is left
     out, because another repair has replaced it. Raises LedgerError when the segment is gone, the last one of a ledger
-    that is not closed, or has a new bookie at another position.
+    that is not closed (I34), or has a new bookie at another position.
     """
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:

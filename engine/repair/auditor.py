@@ -2,9 +2,9 @@
 ledgers from time to time. It only ever marks; workers decide by what they find.
 
 Bookies that leave are waited for, ``lostBookieRecoveryDelay`` seconds, as BookKeeper does: the ledgers of one that is
-back before are not marked; when a second one is away as well, both are lost at once. The delay is a node that may be
-changed; writing it again, unchanged, asks for an audit at once. Those that are away when an auditor begins are waited
-for, however many: they may be starting as well.
+back before are not marked (I43); when a second one is away as well, both are lost at once. The delay is a node that may
+be changed; writing it again, unchanged, asks for an audit at once. Those that are away when an auditor begins are
+waited for, however many: they may be starting as well.
 """
 
 import asyncio

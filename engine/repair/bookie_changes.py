@@ -1,5 +1,5 @@
 """Changes of a cluster's bookies that move copies: decommission of one that is stopped, and recovery of what bookies
-held by the calling process itself. Nothing is removed before no ledger names the bookie any more."""
+held by the calling process itself. Nothing is removed before no ledger names the bookie any more (I44)."""
 
 import asyncio
 import logging

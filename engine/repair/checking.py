@@ -1,7 +1,7 @@
 """The check of a ledger: which members of its ensembles are away or lack entries that they should hold.
 
 A bookie lacks an entry only where it says so. Silence, errors and damage prove nothing: what could not be asked is
-``unknown``, and the ledger is looked at again.
+``unknown``, and the ledger is looked at again (I42).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Ranges = list[tuple[int, int]]
 @dataclass(slots=True)
 class LedgerFindings:
     """The result of a check. ``lost``: by the first entry of a segment the positions that must be copied to; only
-    segments whose end is settled. ``absent``: those of them whose bookie does not serve. ``open_lost``: the last
+    segments whose end is settled (I34). ``absent``: those of them whose bookie does not serve. ``open_lost``: the last
     segment of a ledger that is not closed has such a position. ``sound``: members that proved to hold the last segment
     of such a ledger from its first entry on."""
 

@@ -1,9 +1,9 @@
 """The repair of one ledger: what is missing is copied to other bookies, which then take the places of the lost ones in
-its metadata. Nothing is ever deleted.
+its metadata. Nothing is ever deleted (I45).
 
 1. Check who lacks what. The ledger is as good as its metadata read now; every change is a compare-and-set on it.
-2. Copy each settled segment's entries to a replacement by the placement policy. Only when all of them are durable
-   there, store it as the member.
+2. Copy each settled segment's entries to a replacement by the placement policy (I46). Only when all of them are
+   durable there, store it as the member (I33).
 3. The last segment of a ledger that is not closed belongs to its writer, and is never copied. When its members stay
    lost for a grace period, the ledger is recovered: fenced and closed, and then copied like any other.
 """

@@ -147,7 +147,7 @@ class RepairRecords:
     # Marks
 
     async def mark(self, ledger_id: int, bookies: Collection[str]) -> None:
-        """LedgerMark a ledger as under-replicated. A mark that exists gets the bookies that it does not name, and a new
+        """Mark a ledger as under-replicated. A mark that exists gets the bookies that it does not name, and a new
         version in any case: a worker that repairs the ledger now must look again."""
         path = paths.marked_ledger(ledger_id)
         for _ in range(ATTEMPTS_MAX):
@@ -178,7 +178,7 @@ class RepairRecords:
 
     async def remove(self, mark: LedgerMark) -> bool:
         """Remove a mark and the parents that become empty; return False when the ledger was marked anew since ``mark``
-        was read."""
+        was read (I35)."""
         path = paths.marked_ledger(mark.ledger_id)
         try:
             await self._store.delete(path, mark.version)

@@ -1,5 +1,5 @@
 """Copying of a segment's entries to bookies that lack them: read in runs from any good copy, verified, and written as
-they were stored. Every entry is durable at its new place before the copy counts as done."""
+they were stored. Every entry is durable at its new place before the copy counts as done (I33)."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]"
 PATH_MAX = 1_000
 STEPS_MAX = 50
 ABSENT = object()
-"""What is at a path that a value does not have; equal to nothing else."""
+"""The value at a path that does not exist; equal to nothing else."""
 
 Steps = tuple[str | int, ...]
 """Names of members of objects, and indexes of arrays."""

@@ -17,13 +17,14 @@ LISTS: dict[str, list[str]] = {"": PROJECT["dependencies"], **PROJECT["optional-
 QUEUE = ("gateway.celery", "gateway.jobs.sending", "gateway.jobs.tasks", "gateway.worker")
 """Modules of the queue between gateways and workers."""
 ANALYSES = (
+    "admin_ui.messages.exporting",
     "gateway.jobs.destinations",
     "gateway.jobs.spark",
     "spark_jobs.daemon",
     "spark_jobs.jobs",
     "spark_jobs.pulsar_source",
 )
-"""Modules that are imported when an analysis runs."""
+"""Modules whose packages are imported when an analysis runs, or messages are exported as Parquet."""
 OPTIONAL = {
     "daphne": ("gateway.servers.on_daphne",),
     "analyses": QUEUE,

@@ -59,7 +59,8 @@ class BookieChoice:
         excluded: Collection[str] = (),
     ) -> dict[int, str]:
         """Choose bookies for as many of ``positions`` of an ensemble as possible: no other members, none that failed
-        recently, none of ``excluded``. The member at one of ``positions`` may return to its own position."""
+        recently, none of ``excluded``. Writers and repairs alike choose by it (I46). The member at one of ``positions``
+        may return to its own position."""
         candidates = self._candidates()
         if excluded:
             allowed = [bookie for bookie in candidates.writable if bookie not in excluded]

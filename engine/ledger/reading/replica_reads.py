@@ -1,4 +1,7 @@
-"""One read of a run of entries: from one replica after another (I2), and from the next as well when one is slow."""
+"""One read of a run of entries: from one replica after another (I2), and from the next as well when one is slow.
+
+Only an answer of a bookie that its digest proves intact counts (I42).
+"""
 
 import asyncio
 

@@ -21,8 +21,8 @@ from tests.sim.publishing.workload import TOPIC
 
 VISIT_S = 20.0
 """Bound of an attachment, and of the wait for receipts."""
-Told = set[tuple[BrokerLink, int]]
-"""Links on which a broker named the new cluster, each with the kind of client that it told."""
+Informed = set[tuple[BrokerLink, int]]
+"""Links on which a broker named the new cluster, each with the kind of client that was informed."""
 
 
 class Traveller:
@@ -30,7 +30,7 @@ class Traveller:
 
     kind: int
 
-    def __init__(self, clusters: tuple[Cluster, Cluster], name: str, told: Told) -> None:
+    def __init__(self, clusters: tuple[Cluster, Cluster], name: str, informed: Informed) -> None:
         self.name = name
         self.moved = False
         self.quiet = False
@@ -38,7 +38,7 @@ class Traveller:
         self.rng = random.Random(f"{self.loop.seed}/{name}")
         self._clusters = clusters
         self._clients: dict[str, PulsarClient] = {}
-        self._told = told
+        self._told = informed
         for cluster in clusters:
             cluster.clients.append(name)
 
@@ -73,8 +73,8 @@ class Writer(Traveller):
 
     kind = pb.CommandTopicMigrated.Producer
 
-    def __init__(self, clusters: tuple[Cluster, Cluster], name: str, told: Told) -> None:
-        super().__init__(clusters, name, told)
+    def __init__(self, clusters: tuple[Cluster, Cluster], name: str, informed: Informed) -> None:
+        super().__init__(clusters, name, informed)
         self.confirmed = 0
         """Number of messages, from the first on, that a cluster confirmed."""
         self.sent = 0
@@ -109,8 +109,8 @@ class Reader(Traveller):
 
     kind = pb.CommandTopicMigrated.Consumer
 
-    def __init__(self, clusters: tuple[Cluster, Cluster], name: str, told: Told) -> None:
-        super().__init__(clusters, name, told)
+    def __init__(self, clusters: tuple[Cluster, Cluster], name: str, informed: Informed) -> None:
+        super().__init__(clusters, name, informed)
         self.seen: dict[Name, None] = {}
         """The messages in the order in which they were received first."""
         self.attached = False

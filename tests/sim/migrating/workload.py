@@ -17,7 +17,7 @@ from tests.sim.kit.cluster import BROKER_PORT, HTTP_PORT, Cluster, Shape
 from tests.sim.kit.faults import FAULTS
 from tests.sim.kit.nemesis import Act, Nemesis, draw_faults
 from tests.sim.kit.scenario import Run, first_of
-from tests.sim.migrating.travellers import Reader, Told, Traveller, Writer, missed, out_of_order
+from tests.sim.migrating.travellers import Informed, Reader, Traveller, Writer, missed, out_of_order
 from tests.sim.publishing.workload import TOPIC
 from tests.sim.topics.administrator import Administrator
 from tests.sim.topics.faults import TOPIC_FAULTS
@@ -71,14 +71,14 @@ class MigratingWorkload:
         clusters = (run.cluster, self.new)
         self.observers = [Observer(cluster, [str(TOPIC)]) for cluster in clusters]
         self.administrator = Administrator(self.observers[0])
-        told: Told = set()
-        self.writers = [Writer(clusters, f"w{i}", told) for i in range(plan.writers)]
-        self.readers = [Reader(clusters, f"r{i}", told) for i in range(plan.readers)]
-        self.late = [Reader(clusters, "late", told)] if plan.late else []
+        informed: Informed = set()
+        self.writers = [Writer(clusters, f"w{i}", informed) for i in range(plan.writers)]
+        self.readers = [Reader(clusters, f"r{i}", informed) for i in range(plan.readers)]
+        self.late = [Reader(clusters, "late", informed)] if plan.late else []
 
         def unclaimed(link: BrokerLink, kind: int, body: Any) -> None:
             if isinstance(body, pb.CommandTopicMigrated):
-                told.add((link, body.resource_type))
+                informed.add((link, body.resource_type))
 
         run.limits += [(BrokerLink, "unclaimed", unclaimed)]
         between: dict[str, Act] = {BETWEEN: self._cut}

@@ -79,6 +79,7 @@ OF_ALL = {
         "session": "the caller",
     },
     "admin_ui.topics.export": {"format_of": "a parameter"},
+    "admin_ui.messages.selectors": {"filter_of": "parameters", "start_of": "parameters"},
     "admin_ui.topics.selectors": {"chosen_of": "parameters"},
 }
 """Functions without a viewer, with what they are about."""

@@ -97,7 +97,7 @@ def test_a_firing_is_notified_although_the_gateway_is_killed_before_it_is_delive
     webhook.status = 200
     instance.wait_running("gateway")
     until_blocking(lambda: len(webhook.received) > 0, bound_s=120)
-    time.sleep(3)  # a second notification would arrive within some rounds
+    time.sleep(3)  # time: a second notification would arrive within some rounds
     assert [document["id"] for document in webhook.received] == [webhook.refused[0]["id"]]
     (after,) = open_firings(instance)
     assert (after["id"], after["began_at"]) == (firing["id"], firing["began_at"])
