@@ -64,10 +64,11 @@ class LiveTail(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.unwatch: Callable[[], None] | None = None
         self.access = OpenAccess()
         try:
+            # Who calls is asked first: an answer about the parameters is for those who are known.
+            identity = self.access.identity = await identify_socket(self.scope)
             given = parse_qs(self.scope["query_string"].decode("latin-1"))
             params: Params = {name: values[-1] for name, values in given.items()}
             self.topic = TopicName.parse(params.get("topic", ""))
-            identity = self.access.identity = await identify_socket(self.scope)
             self.cluster = clusters_of(self.scope).named(params.get("cluster", ""))
             await self.access.follow(self.cluster)
             await self._check()

@@ -20,9 +20,11 @@ from tests.support.net.socket_pair import SocketPair
 from tests.unit.gateway.http.conftest import Client
 
 LIVE = "/api/v1/live"
+TAIL = "/api/v1/tail"
 TOPIC = "persistent/public/default/t"
 ENDPOINTS = (
     LIVE,
+    TAIL,
     f"/ws/v2/producer/{TOPIC}",
     f"/ws/v2/consumer/{TOPIC}/s",
     f"/ws/v2/reader/{TOPIC}",
@@ -66,7 +68,7 @@ def test_each_route_of_the_router_is_tried() -> None:
     while not isinstance(signed_in, URLRouter):
         signed_in = signed_in.inner
     routes = [str(route.pattern) for route in (*router().routes[:-1], *signed_in.routes)]
-    assert routes == ["^(?:clusters/[^/]+/)?ws/", "api/v1/live", "^.*$"]
+    assert routes == ["^(?:clusters/[^/]+/)?ws/", "api/v1/live", "api/v1/tail", "^.*$"]
 
 
 @pytest.mark.usefixtures("store")

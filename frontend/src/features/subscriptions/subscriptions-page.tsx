@@ -242,16 +242,26 @@ function useColumns(
         ...sortable("subscription", false, 120),
         grow: 2,
         always: true,
-        cell: (row) => (
+        cell: (row, hasOwnLine) => (
           <PathLink
             key={`${row.name} ${row.subscription}`}
             path={`${topicPagePath(cluster, row, "subscriptions")}#${encodeURIComponent(row.subscription)}`}
             className="topic-link"
             title={row.subscription}
-            label={row.subscription}
+            label={
+              hasOwnLine
+                ? `${row.subscription} of ${row.tenant}/${row.namespace}/${row.topic}`
+                : row.subscription
+            }
             tabIndex={-1}
           >
             {row.subscription}
+            {hasOwnLine && (
+              <span className="topic-scope">
+                {" "}
+                of {row.tenant}/{row.namespace}/{row.topic}
+              </span>
+            )}
           </PathLink>
         ),
       },

@@ -1,5 +1,5 @@
 import { Button } from "@mantine/core";
-import { Link, Outlet, useMatchRoute, useNavigate, useParams } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useMatchRoute, useNavigate, useParams } from "@tanstack/react-router";
 import type { TopicDetail } from "../../api/types";
 import { asApiError, failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
@@ -99,6 +99,7 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
     search: topicSearchOf(id),
     activeProps: { "aria-current": "page" },
   } as const;
+  const isOfMessages = useLocation({ select: ({ pathname }) => /\/(tail|publish)$/.test(pathname) });
   return (
     <nav aria-label="Views of the topic" className={styles.tabs}>
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/overview" {...tab}>
@@ -107,7 +108,11 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" {...tab}>
         Subscriptions <span>{topic ? count(topic.subscriptions.length) : "…"}</span>
       </Link>
-      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/messages" {...tab}>
+      <Link
+        to="/c/$cluster/t/$tenant/$namespace/$topic/messages"
+        {...tab}
+        {...(isOfMessages && tab.activeProps)}
+      >
         Messages
       </Link>
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>

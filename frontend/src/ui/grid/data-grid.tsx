@@ -20,7 +20,7 @@ export interface GridColumn<Row> extends Sized {
   numeric?: boolean;
   sort?: "ascending" | "descending" | "none";
   onSort?: () => void;
-  cell: (row: Row) => ReactNode;
+  cell: (row: Row, hasOwnLine: boolean) => ReactNode; // true: of the first column of a narrow grid
 }
 
 export interface DataGridProps<Row> {
@@ -190,6 +190,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
               start={item.start}
               columns={columns as GridColumn<unknown>[]}
               template={template}
+              twoLines={twoLines}
               activeColumn={at.row === item.index + 1 ? at.column : null}
               onFocusCell={focusCell}
               onOpen={open as (row: unknown) => void}
@@ -223,6 +224,7 @@ function useWidth(box: { current: HTMLElement | null }): number {
 interface GridRowProps {
   row: unknown;
   index: number;
+  twoLines: boolean;
   start: number;
   columns: GridColumn<unknown>[];
   template: string;
@@ -235,6 +237,7 @@ interface GridRowProps {
 const GridRow = memo(function GridRow({
   row,
   index,
+  twoLines,
   start,
   columns,
   template,
@@ -264,7 +267,11 @@ const GridRow = memo(function GridRow({
           tabIndex={activeColumn === place ? 0 : -1}
           onFocus={() => onFocusCell(index + 1, place)}
         >
-          {row === undefined ? <span className={styles.ghost}>&nbsp;</span> : column.cell(row)}
+          {row === undefined ? (
+            <span className={styles.ghost}>&nbsp;</span>
+          ) : (
+            column.cell(row, twoLines && place === 0)
+          )}
         </div>
       ))}
     </div>
