@@ -80,6 +80,8 @@ class Listener:
         names = [ensemble[place].partition(":")[0] for place in places]
         sought = marker(ledger, below - 1, who)
         copies = cluster.durable_copies(sought, metadata.ack_quorum, names)
+        # A bookie that was lost with its disk while others answered had answered before, or will be replaced.
+        copies += sum(cluster.machines[name].retired for name in names)
         self._host.record.add(h.Durable(now, ledger, below - 1, copies))
 
     def failed(self, error: LedgerError) -> None:
