@@ -61,12 +61,14 @@ class RawConsumer:
         compacted: bool = False,
         epoch: int | None = None,
         replicated: bool = False,
+        create: bool = True,
     ) -> "RawConsumer":
         """Attach a consumer to the topic, which ``link``'s broker owns.
 
         ``start``: the first entry of a consumer that is not durable. ``compacted``: read the compacted part of the
         topic in its compacted form. ``epoch``: for ordered types, see ``redeliver``. ``replicated``: the subscription's
-        position is copied to the other clusters that have the topic.
+        position is copied to the other clusters that have the topic. ``create``: a topic that does not exist may be
+        created by the broker.
 
         Raises RefusedError, NoAnswerError, LostError. Cancel-safe: a consumer attached too late is closed.
         """
@@ -88,6 +90,7 @@ class RawConsumer:
             metadata=metadata,
             consumer_epoch=epoch,
             replicated=replicated or None,
+            force_topic_creation=None if create else False,
         )
         try:
             await link.request(request_id, frame)

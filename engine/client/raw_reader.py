@@ -35,11 +35,12 @@ class RawReader:
         start: Position = EARLIEST,
         compacted: bool = False,
         window: int = 1000,
+        create: bool = True,
     ) -> "RawReader":
         """Open a reader. ``name``: of its subscription, which is deleted with it.
 
-        ``compacted``: read the compacted part of the topic in its compacted form. Raises as ``RawConsumer.open``;
-        cancel-safe.
+        ``compacted``: read the compacted part of the topic in its compacted form. ``create``: a topic that does not
+        exist may be created by the broker. Raises as ``RawConsumer.open``; cancel-safe.
         """
         reader = cls(window)
         reader._consumer = await RawConsumer.open(
@@ -52,6 +53,7 @@ class RawReader:
             compacted=compacted,
             start=start,
             initial=FROM_EARLIEST,
+            create=create,
         )
         reader._consumer.flow(window)
         return reader

@@ -1,4 +1,5 @@
-"""Reading of ledgers' ranges: entries from the bookies, opened into columns and joined into rows for Spark."""
+"""Reading of ledgers' ranges: entries from the bookies or through brokers, opened into columns and joined into rows
+for Spark."""
 
 import asyncio
 import logging
@@ -8,22 +9,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.base.errors import MagnetarError
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, ReadError
 from engine.managed.positions import LedgerSpan
 from engine.managed.reading.entry_reader import EntryReader, open_entries
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError
+from spark_jobs.pulsar_source.brokers.access import BrokerAccess
+from spark_jobs.pulsar_source.brokers.entries import BrokerEntries
 from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, EntryKind, Opened
 from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.decoded import Decoded, TopicSchemas
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
-from spark_jobs.pulsar_source.patience import patiently
+from spark_jobs.pulsar_source.patience import BRIEF_WAITS_S, patiently
 from spark_jobs.pulsar_source.planning import is_listed
 
 log = logging.getLogger(__name__)
@@ -106,7 +110,9 @@ def open_range(
     link = link_to(options.stores)
     stored = StoredVersions(link.store, link.ledgers, Offloader())
     columns = EntryColumns(wanted, options.published_ms, of_entries)
-    entries = RangeEntries(link.store, link.ledgers, ledger_range, options.password)
+    entries = RangeEntries(
+        link.store, link.ledgers, ledger_range, options.password, link.brokers(options)
+    )
     trimmed: TrimmedError | None = None
 
     def loaded(opened: Opened) -> Opened:
@@ -124,6 +130,7 @@ def open_range(
         trimmed = error
     finally:
         reading.cancel()
+        link.start(entries.close())
     if not columns.empty:
         yield loaded(columns.take())
     if trimmed is not None:
@@ -139,6 +146,7 @@ class RangeEntries:
         ledgers: LedgerClient,
         ledger_range: LedgerRange,
         password: bytes = b"",
+        brokers: BrokerAccess | None = None,
     ) -> None:
         self._store = store
         self._ledgers = ledgers
@@ -146,15 +154,44 @@ class RangeEntries:
         self._password = password
         self._next = ledger_range.first
         self._reader: EntryReader | None = None
+        self._brokers = brokers
+        self._delivered: BrokerEntries | None = None
 
     async def next(self) -> list[Slice]:
-        """Return the next entries, none at the end. Raises TrimmedError; LedgerError, which names topic and entry."""
+        """Return the next entries, none at the end. Raises TrimmedError; LedgerError and the errors of a client of
+        brokers, which name topic and entry."""
         if self._next > self._range.last:
             return []
+        if self._delivered is None and not (self._brokers and self._brokers.alone):
+            try:
+                return await self._of_bookies()
+            except (ReadError, StoreUnavailableError) as error:
+                if self._brokers is None or not error.retriable:
+                    raise
+                log.warning("brokers are read through, because bookies do not answer: %s", error)
+        return await self._of_brokers()
+
+    async def _of_brokers(self) -> list[Slice]:
+        assert self._brokers is not None
+        if self._delivered is None:
+            self._delivered = BrokerEntries(self._brokers.client(), self._range)
+        try:
+            runs = await self._delivered.read(self._next)
+        except MagnetarError as error:
+            error.add_note(f"while {self._range.topic} was read from entry {self._next} on")
+            raise
+        if not runs and not await is_listed(self._store, self._range):
+            raise TrimmedError(self._range, self._next)
+        # Markers at the end of a range are not delivered.
+        self._next = runs[-1].last + 1 if runs else self._range.last + 1
+        return runs
+
+    async def _of_bookies(self) -> list[Slice]:
         waits = iter(TAIL_WAITS_S)
+        waits_s = None if self._brokers is None else BRIEF_WAITS_S
         while True:
             try:
-                runs = await patiently(self._read)
+                runs = await patiently(self._read, waits_s)
                 break
             except (NoSuchLedgerError, NoSuchEntryError, ReadError) as error:
                 if not await is_listed(self._store, self._range):
@@ -175,6 +212,11 @@ class RangeEntries:
             reader = open_entries(self._ledgers, span, owner=False, password=self._password)
             self._reader = await reader
         return await self._reader.read(self._next, self._range.last, READ_BYTES)
+
+    async def close(self) -> None:
+        """Leave the broker, if one is read through."""
+        if self._delivered is not None:
+            self._delivered.close()
 
 
 def rows(

@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
+from engine.client.client import PulsarClient
 from engine.ledger.client import LedgerClient
 from engine.metadata.apart.stores import StoreUrls, connect_stores
 from engine.metadata.store import MetadataStore, SessionState
 from engine.net.network import LoopNetwork
 from spark_jobs.pulsar_source.access import access_settings
+from spark_jobs.pulsar_source.brokers.access import BrokerAccess, client_of
+from spark_jobs.pulsar_source.options import BOOKIES, BROKERS, Options
 
 T = TypeVar("T")
 
@@ -52,7 +55,8 @@ async def connected(stores: StoreUrls) -> AsyncIterator[tuple[MetadataStore, Led
 
 
 class Link:
-    """A process's connections to the stores of a cluster and to its bookies."""
+    """A process's connections to the stores of a cluster, to its bookies, and to its brokers where they are read
+    through."""
 
     def __init__(self, stores: StoreUrls) -> None:
         """Connect. Raises StoreUnavailableError, TlsFileError, SettingsError."""
@@ -60,6 +64,7 @@ class Link:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._context = connected(stores)
+        self._clients: dict[str, PulsarClient] = {}
         try:
             self.store, self.ledgers = self.run(self._context.__aenter__())
         except BaseException:
@@ -69,6 +74,19 @@ class Link:
     @property
     def alive(self) -> bool:
         return self.store.state is not SessionState.EXPIRED
+
+    def brokers(self, options: Options) -> BrokerAccess | None:
+        """Return the way to the brokers; None where the options exclude them."""
+        url = options.service_url
+        if options.read_from == BOOKIES or not url:
+            return None
+
+        def client() -> PulsarClient:
+            if url not in self._clients:
+                self._clients[url] = client_of(url)
+            return self._clients[url]
+
+        return BrokerAccess(client, alone=options.read_from == BROKERS)
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Begin ``work`` on the loop of the connections."""
@@ -86,9 +104,14 @@ class Link:
     def close(self) -> None:
         """Close the connections. Blocks."""
         try:
-            self.run(self._context.__aexit__(None, None, None))
+            self.run(self._close())
         finally:
             self._end()
+
+    async def _close(self) -> None:
+        for client in self._clients.values():
+            await client.close()
+        await self._context.__aexit__(None, None, None)
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -81,6 +81,8 @@ class TopicChoice(NamedTuple):
         return _selection({kind.value: name})
 
 
+AUTO, BOOKIES, BROKERS = READ_FROM = ("auto", "bookies", "brokers")
+"""Ways to the entries: AUTO is from the bookies, and through brokers where bookies do not answer."""
 EARLIEST = "earliest"
 LATEST = "latest"
 
@@ -110,7 +112,8 @@ class Options:
     - ``starting_subscription``: name of the subscription to begin at instead, empty for none
     - ``entries_per_trigger``, ``bytes_per_trigger``: limits of a micro-batch, 0 for none
     - ``commit_subscription``: name of the subscription that follows a stream's committed batches, empty for none
-    - ``service_url``: of the brokers, which are needed only for ``commit_subscription``
+    - ``service_url``: of the brokers, which are needed only for ``commit_subscription`` and reads through them
+    - ``read_from``: one of READ_FROM; AUTO without ``service_url`` is BOOKIES
     - ``columns``: names of COLUMNS, SCHEMA_COLUMNS and ALIASES to build
     - ``fail_on_data_loss``: entries trimmed between planning and reading fail the read
     - ``published_ms``: entries published before the first or behind the last of these times are left out
@@ -130,6 +133,7 @@ class Options:
     bytes_per_trigger: int = 0
     commit_subscription: str = ""
     service_url: str = ""
+    read_from: str = AUTO
     columns: tuple[str, ...] = tuple(COLUMNS)
     fail_on_data_loss: bool = True
     published_ms: tuple[int, int] | None = None
@@ -163,6 +167,8 @@ def parse(options: Mapping[str, str], start: str = EARLIEST) -> Options:
         raise OptionError("option startingSubscription excludes other options of where to start")
     if commit and not service_url:
         raise OptionError("option commitSubscription needs option service.url, that of a broker")
+    columns = _columns(by_name.get("columns"))
+    read_from = _read_from(by_name, service_url, columns)
     return Options(
         selection=selection,
         partitions_min=_integer(by_name, "minpartitions", 1, 1),
@@ -173,10 +179,11 @@ def parse(options: Mapping[str, str], start: str = EARLIEST) -> Options:
         bytes_per_trigger=_integer(by_name, "maxbytespertrigger", 0, 0, BYTES_PER_TRIGGER_MAX),
         commit_subscription=commit,
         service_url=service_url,
+        read_from=read_from,
         stores=stores,
         entries_per_partition=_integer(by_name, "entriesperpartition", ENTRIES_PER_PARTITION, 1),
         bytes_per_partition=_integer(by_name, "bytesperpartition", BYTES_PER_PARTITION, 1),
-        columns=_columns(by_name.get("columns")),
+        columns=columns,
         last_entries=_integer(by_name, "lastentries", 0, 0),
         fail_on_data_loss=_flag(by_name, "failondataloss", True),
         password=by_name.get("ledger.password", "").encode(),
@@ -293,6 +300,26 @@ def _flag(by_name: Mapping[str, str], name: str, default: bool) -> bool:
     if text not in ("true", "false"):
         raise OptionError(f"option {name} must be true or false, not {text!r}")
     return text == "true"
+
+
+def _read_from(by_name: Mapping[str, str], service_url: str, columns: tuple[str, ...]) -> str:
+    value = by_name.get("readfrom", AUTO).lower()
+    if value not in READ_FROM:
+        raise OptionError(f"option readFrom must be one of {', '.join(READ_FROM)}, not {value!r}")
+    if value != BROKERS:
+        return value
+    if not service_url:
+        raise OptionError("option readFrom brokers needs option service.url, that of a broker")
+    # Cursors, and entries that are looked at for their time, are read from bookies.
+    times = [f"{edge}{kind}" for edge in ("starting", "ending") for kind in ("Time", "Timestamp")]
+    for name in ("startingSubscription", *times):
+        if by_name.get(name.lower()):
+            raise OptionError(f"option {name} needs the bookies, which readFrom brokers excludes")
+    if decoded := [name for name in columns if name in ("decoded", "decode_error")]:
+        raise OptionError(
+            f"column {decoded[0]} needs schemas of the bookies, which option readFrom brokers excludes"
+        )
+    return value
 
 
 def _columns(text: str | None) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
-"""The ``pulsar`` data source: ``spark.read.format("pulsar")`` reads topics straight from the bookies.
+"""The ``pulsar`` data source: ``spark.read.format("pulsar")`` reads topics from bookies or brokers.
 
 Options: spark_jobs.pulsar_source.options, and ``ranges``, JSON ``[[ledger, first, last, partition, topic], …]``, to
-read ranges that were planned before. Only the columns in ``columns`` are built. Brokers are not involved and nothing is
-acknowledged. Values are decoded by the topic's schemas on request, and typed in one more line:
-``spark.read.format("pulsar").options(…, columns="publish_time,decoded").load()``, then ``.select(from_json("decoded",
-"id BIGINT, customer STRING, at TIMESTAMP").alias("order")).select("order.*")``.
+read ranges that were planned before. Only the columns in ``columns`` are built. Nothing is acknowledged. Values are
+decoded by the topic's schemas on request, and typed in one more line: ``spark.read.format("pulsar").options(…,
+columns="publish_time,decoded").load()``, then ``.select(from_json("decoded", "id BIGINT, customer STRING, at
+TIMESTAMP").alias("order")).select("order.*")``.
 
 Modules that connect are imported where they are used: Spark pickles the source to wherever it plans or reads.
 """

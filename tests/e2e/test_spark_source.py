@@ -77,6 +77,9 @@ def test_rows_and_a_profile_match_the_published_messages(instance: Instance, spa
     sent = published(instance, topic)
     rows = read(spark, instance, topic, COLUMNS, entriesPerPartition="300").collect()
     assert list(rows[0].asDict()) == COLUMNS.split(",")
+    url = {"service.url": instance.url}
+    through = read(spark, instance, topic, COLUMNS, readFrom="brokers", **url).collect()
+    assert through == rows
     unchunked = [row for row in rows if row.chunk_id is None]
     assert Counter((row.key, bytes(row.value)) for row in unchunked) == Counter(sent[:-1])
     assert all(row.value_bytes == len(row.value) for row in unchunked)

@@ -8,15 +8,10 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from engine.base.clock import SystemClock
-from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
-from engine.client.broker_link import LinkSettings
-from engine.client.client import PulsarClient
 from engine.client.raw_consumer import EXCLUSIVE, FROM_EARLIEST, RawConsumer
-from engine.net.network import LoopNetwork
-from spark_jobs.pulsar_source.access import access_settings
+from spark_jobs.pulsar_source.brokers.access import client_of
 
 log = logging.getLogger(__name__)
 
@@ -25,22 +20,7 @@ class StreamFollower:
     """The subscription ``name`` on the topics of a stream. Its methods run on the loop of the connections."""
 
     def __init__(self, service_url: str, name: str) -> None:
-        settings = access_settings().clients
-        urls = [url for url in service_url.split(",") if url]
-
-        async def brokers() -> list[str]:
-            return urls
-
-        self._client = PulsarClient(
-            network=LoopNetwork(),
-            clock=SystemClock(),
-            entropy=RandomEntropy(),
-            brokers=brokers,
-            settings=LinkSettings(
-                "Magnetar-spark", credentials=settings.credentials(), tls=settings.tls()
-            ),
-            operation_timeout_s=10.0,
-        )
+        self._client = client_of(service_url)
         self._name = name
         self._consumers: dict[str, RawConsumer] = {}
         self._done: dict[str, Position] = {}

@@ -76,7 +76,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         link = link_to(self._options.stores)
         names = await find_topics(link.store, self._options.selection)
         check_places(self._options, names)
-        looked = await look_at(link.store, link.ledgers, names, confirmed=False)
+        brokers = link.brokers(self._options)
+        looked = await look_at(link.store, link.ledgers, names, brokers, confirmed=False)
         starts = (start_of(self._options, link.store, link.ledgers, known) for known in looked)
         places = dict(zip(looked, await asyncio.gather(*starts), strict=True))
         if follower := await self._following():
@@ -98,7 +99,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         link = link_to(self._options.stores)
-        look = partial(self._watch.look_settled, link.store, link.ledgers)
+        brokers = link.brokers(self._options)
+        look = partial(self._watch.look_settled, link.store, link.ledgers, brokers)
         self._until = {topic: known.end for topic, known in link.run(patiently(look)).items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -132,7 +134,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if wait_s > 0:
             time.sleep(wait_s)
         link = link_to(self._options.stores)
-        look = partial(self._watch.look, link.store, link.ledgers, started)
+        brokers = link.brokers(self._options)
+        look = partial(self._watch.look, link.store, link.ledgers, started, brokers)
         self._known = link.run(patiently(look))
         self._looked_s = time.monotonic()
 
@@ -181,7 +184,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end != self._last:  # a batch of an earlier run of the query is read again
             names = list(map(TopicName.parse, changed))
             link = link_to(self._options.stores)
-            look = partial(look_at, link.store, link.ledgers, names, confirmed=False)
+            brokers = link.brokers(self._options)
+            look = partial(look_at, link.store, link.ledgers, names, brokers, confirmed=False)
             known = {seen.topic: seen for seen in link.run(patiently(look))}
         ranges: list[LedgerRange] = []
         lost = []

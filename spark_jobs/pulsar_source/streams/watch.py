@@ -9,6 +9,7 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.ledger.client import LedgerClient
 from engine.metadata.store import MetadataStore
+from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.offsets import TopicLedgers
 from spark_jobs.pulsar_source.options import OptionError, TopicChoice
 from spark_jobs.pulsar_source.planning import look_at
@@ -39,7 +40,11 @@ class TopicWatch:
         self._settled: dict[str, Position] = {}
 
     async def look(
-        self, store: MetadataStore, ledgers: LedgerClient, started: Iterable[str] = ()
+        self,
+        store: MetadataStore,
+        ledgers: LedgerClient,
+        started: Iterable[str] = (),
+        brokers: BrokerAccess | None = None,
     ) -> dict[str, TopicLedgers]:
         """Return the ledgers of the selected topics and of ``started`` ones, as far as they exist, up to the entries
         that no recovery can cut off."""
@@ -48,11 +53,11 @@ class TopicWatch:
         names |= {topic: TopicName.parse(topic) for topic in started if topic not in names}
         looked_s = self._monotonic_s()
         before, self._confirmed = self._confirmed, {}
-        for known in await look_at(store, ledgers, names.values(), confirmed=True):
+        for known in await look_at(store, ledgers, names.values(), brokers, confirmed=True):
             self._confirmed[known.topic] = known
         # Where the confirmed end moves, all but the entries of the last moment are confirmed.
         idle = [name for topic, name in names.items() if self._rests(topic, before)]
-        for stored in await look_at(store, ledgers, idle, confirmed=False):
+        for stored in await look_at(store, ledgers, idle, brokers, confirmed=False):
             self._settle(stored, looked_s)
         return {topic: self._readable(known) for topic, known in self._confirmed.items()}
 
@@ -91,10 +96,10 @@ class TopicWatch:
         self._selected_s = self._monotonic_s()
 
     async def look_settled(
-        self, store: MetadataStore, ledgers: LedgerClient
+        self, store: MetadataStore, ledgers: LedgerClient, brokers: BrokerAccess | None = None
     ) -> dict[str, TopicLedgers]:
         """Return the ledgers of the selected topics up to all entries stored now."""
-        await self.look(store, ledgers)
-        await self.look(store, ledgers)
+        await self.look(store, ledgers, brokers=brokers)
+        await self.look(store, ledgers, brokers=brokers)
         await asyncio.sleep(SETTLE_S)
-        return await self.look(store, ledgers)
+        return await self.look(store, ledgers, brokers=brokers)

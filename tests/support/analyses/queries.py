@@ -16,8 +16,9 @@ from engine.metadata.records import encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError
 from engine.wire.batches import Message, pack_entry
 from spark_jobs.pulsar_source import batch, planning
+from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.columns import EntryColumns
-from spark_jobs.pulsar_source.options import parse
+from spark_jobs.pulsar_source.options import Options, parse
 from spark_jobs.pulsar_source.planning import plan_topics
 from spark_jobs.pulsar_source.streams import reader as stream_reader
 from spark_jobs.pulsar_source.streams.reader import PulsarStreamReader
@@ -40,6 +41,10 @@ class LoopLink:
         self._loop = asyncio.get_running_loop()
 
     alive = True
+
+    def brokers(self, options: Options) -> BrokerAccess | None:
+        """Return None: a test that reads through brokers patches this."""
+        return None
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)

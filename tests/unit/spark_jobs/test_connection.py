@@ -1,5 +1,6 @@
 """Kept connections of a process: work on their loop, and new ones once a session has expired."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore, NoNodeError, SessionState, StoreUnavailableError
 from spark_jobs.pulsar_source import connection
 from spark_jobs.pulsar_source.connection import link_to
+from spark_jobs.pulsar_source.options import parse
 
 
 def test_connections_are_kept_until_their_session_has_expired(
@@ -29,6 +31,15 @@ def test_connections_are_kept_until_their_session_has_expired(
     with pytest.raises(NoNodeError):
         link.run(link.store.get("/b"))
     assert link_to(StoreUrls("zk:a:1")) is link
+    options = parse({"topic": "t", "metadata.url": "zk:a:1"})
+    assert link.brokers(options) is None
+    options = replace(options, service_url="pulsar://b:1,b:2")
+    assert link.brokers(replace(options, read_from="bookies")) is None
+    assert [link.brokers(replace(options, read_from=way)).alone for way in ("auto", "brokers")] == [
+        False,
+        True,
+    ]
+    assert link.brokers(options).client() is link.brokers(options).client()
     other = link_to(StoreUrls("zk:b:1"))
     assert other is not link
 

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from spark_jobs.pulsar_source.options import COLUMNS, OptionError
+from spark_jobs.pulsar_source.options import COLUMNS, OptionError, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange, RangeGroup
 from spark_jobs.pulsar_source.source import PulsarDataSource, PulsarReader
 from spark_jobs.pulsar_source.streams.reader import PulsarStreamReader
@@ -41,3 +41,26 @@ def test_planned_ranges_are_given_and_read_as_tasks() -> None:
     nothing = PulsarReader({**OPTIONS, "ranges": "[]"}).partitions()
     assert nothing == [RangeGroup(())]
     assert list(read_group(reader._options, nothing[0])) == []
+
+
+BROKERS = {"readFrom": "brokers", "service.url": "pulsar://b:1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"readFrom": "disk"}, "option readFrom must be one of auto, bookies, brokers, not 'disk'"),
+        ({"readFrom": "brokers"}, "option readFrom brokers needs option service.url"),
+        ({**BROKERS, "startingTime": "5"}, "option startingTime needs the bookies"),
+        ({**BROKERS, "startingSubscription": "s"}, "option startingSubscription needs the bookies"),
+        ({**BROKERS, "columns": "value,decoded"}, "column decoded needs schemas"),
+    ],
+)
+def test_where_entries_are_read_is_checked(options: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        PulsarDataSource({**OPTIONS, **options}).reader(None)
+
+
+def test_entries_are_read_from_bookies_unless_brokers_are_named() -> None:
+    assert parse(OPTIONS).read_from == "auto"
+    assert parse({**OPTIONS, **BROKERS, "readFrom": "Brokers"}).read_from == "brokers"

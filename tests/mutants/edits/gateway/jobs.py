@@ -11,6 +11,7 @@ SILENT = "unit/gateway/jobs/test_silent_redis.py"
 OFFSETS = "spark_jobs/pulsar_source/offsets.py"
 STREAMS = "unit/spark_jobs/test_offsets.py"
 TRIMMED = "unit/spark_jobs/test_trimmed.py"
+THROUGH_BROKERS = "unit/spark_jobs/brokers/test_entries.py"
 
 EDITS = (
     Edit(
@@ -148,14 +149,14 @@ EDITS = (
     ),
     Edit(
         "a-trimmed-ledger-fails-the-analysis",
-        "spark_jobs/pulsar_source/batch.py::RangeEntries.next",
+        "spark_jobs/pulsar_source/batch.py::RangeEntries._of_bookies",
         "await is_listed(self._store, self._range)",
         "True",
         (f"{TRIMMED}::test_a_ledger_trimmed_after_planning_is_reported_as_trimmed",),
     ),
     Edit(
         "a-lost-ledger-is-taken-for-a-trimmed-one",
-        "spark_jobs/pulsar_source/batch.py::RangeEntries.next",
+        "spark_jobs/pulsar_source/batch.py::RangeEntries._of_bookies",
         "await is_listed(self._store, self._range)",
         "False",
         (f"{TRIMMED}::test_a_ledger_that_is_lost_is_no_trimmed_one",),
@@ -173,6 +174,30 @@ EDITS = (
         "options.fail_on_data_loss",
         "False",
         (f"{TRIMMED}::test_rows_of_a_trimmed_range_fail_unless_the_option_permits_it",),
+    ),
+    Edit(
+        "what-brokers-did-not-deliver-is-not-reported-as-trimmed",
+        "spark_jobs/pulsar_source/batch.py::RangeEntries._of_brokers",
+        "not runs and not await is_listed(self._store, self._range)",
+        "False",
+        (f"{THROUGH_BROKERS}::test_a_trimmed_range_is_reported_as_by_bookies",),
+        "Q5",
+    ),
+    Edit(
+        "a-range-is-read-again-from-its-start-through-brokers",
+        "spark_jobs/pulsar_source/batch.py::RangeEntries._of_brokers",
+        "read(self._next)",
+        "read(self._range.first)",
+        (f"{THROUGH_BROKERS}::test_a_range_goes_on_through_brokers_from_the_next_entry",),
+        "Q5",
+    ),
+    Edit(
+        "a-range-does-not-end-with-an-entry-behind-it",
+        "spark_jobs/pulsar_source/brokers/entries.py::BrokerEntries.read",
+        "bool(delivered) and delivered[-1].position > end",
+        "False",
+        (f"{THROUGH_BROKERS}::test_rows_of_every_kind_of_entry_are_those_of_the_bookies",),
+        "Q5",
     ),
     Edit(
         "a-stream-passes-a-ledger-that-has-no-entries-left-wrongly",

@@ -1,0 +1,1 @@
+"""Reading through brokers, where Spark's machines do not reach the bookies."""
