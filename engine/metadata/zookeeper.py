@@ -192,10 +192,8 @@ class ZooKeeperStore(SessionStore):
         event = await self._loop.run_in_executor(None, client.start_async)
         live = await self._loop.run_in_executor(None, event.wait, timeout_s)
         if not live:
-            failure = client.handler.failure
-            reason = f": {failure}" if failure else ""
             raise StoreUnavailableError(
-                f"no ZooKeeper at {self._hosts} within {timeout_s} s{reason}"
+                f"no ZooKeeper at {self._hosts} within {timeout_s} s{self._reason()}"
             )
         await self._wait_connected(self._loop.time() + timeout_s)
         try:
@@ -203,6 +201,22 @@ class ZooKeeperStore(SessionStore):
         except MisuseError as error:
             raise SettingsError(f"metadata_user may not use {self._chroot}: {error}") from error
         self._tick()
+
+    def _reason(self) -> str:
+        """Return why there is no session, with the setting that may be missing."""
+        handler = self._client.handler
+        if handler.failure:
+            trust = "CERTIFICATE_VERIFY_FAILED" in handler.failure
+            hint = ". See metadata_tls_trust_certs_file_path" if trust else ""
+            return f": {handler.failure}{hint}"
+        if not handler.accepted:
+            return ""
+        missing = (
+            "metadata_tls_enabled, where it serves TLS alone"
+            if self._tls is None
+            else "metadata_tls_certificate_file_path, where it demands a certificate"
+        )
+        return f": it accepts connections, but no session. See {missing}"
 
     async def _make_chroot(self) -> None:
         """Create the chroot and its ancestors; kazoo creates no ancestor of a chroot."""

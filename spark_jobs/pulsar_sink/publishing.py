@@ -6,6 +6,7 @@ producer's name, and its batches have the sequence ids that the rows determine.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
@@ -16,8 +17,14 @@ from pyspark.sql.datasource import WriterCommitMessage
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
-from engine.client.client import PulsarClient, partition_names
-from engine.client.errors import MessageTooLargeError, RefusedError, ServerError
+from engine.client.client import PulsarClient, is_final_at_first, partition_names
+from engine.client.errors import (
+    LostError,
+    MessageTooLargeError,
+    RefusedError,
+    ServerError,
+    UnreachableError,
+)
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_choice import Hashing, key_hash
 from engine.client.producing.partition_producer import (
@@ -44,7 +51,6 @@ BUSY_PAUSE_S = 0.5
 
 _REASONS = {
     ServerError.TopicNotFound: "the topic does not exist, and topics are not created by their first use",
-    ServerError.AuthenticationError: "the credentials of option authentication.file were not accepted",
     ServerError.AuthorizationError: "the role has no right to produce",
     ServerError.ProducerBlockedQuotaExceededError: "the backlog quota is exceeded",
     ServerError.ProducerBlockedQuotaExceededException: "the backlog quota is exceeded",
@@ -55,6 +61,12 @@ _REASONS = {
         " task, or another query with the same checkpoint or writeId"
     ),
 }
+
+
+_NO_CREDENTIALS = (
+    "the broker demands credentials: set option authentication.file, or tls.certificateFile with"
+    " authentication.method tls"
+)
 
 
 class SinkError(Exception):
@@ -172,9 +184,10 @@ class _Task:
                 partitions = await self._client.patiently(
                     lambda: self._client.partitions(name),
                     timeout_s=self._client.operation_timeout_s,
+                    is_final=_is_final,
                 )
             except MagnetarError as error:
-                raise _refused(name, error) from error
+                raise self._refused(name, error) from error
             topic = self._topics[name] = _Topic(name, partitions)
         if not topic.partitions:
             await self._send_to(topic, 0, messages)
@@ -270,7 +283,7 @@ class _Task:
             except MagnetarError as error:
                 busy = isinstance(error, RefusedError) and error.code is ServerError.ProducerBusy
                 if not busy or loop.time() >= until:
-                    raise _refused(name, error) from error
+                    raise self._refused(name, error) from error
             await asyncio.sleep(BUSY_PAUSE_S)
 
     async def finish(self) -> WrittenRows:
@@ -312,16 +325,30 @@ class _Task:
             after = "It and rows before it may be stored"
         topics = ", ".join(self._topics)
         raise SinkError(
-            f"row {row} of the task, for {topics}: {_reason(error)}. {after}"
+            f"row {row} of the task, for {topics}: {_reason(error, self._options)}. {after}"
         ) from error
 
+    def _refused(self, topic: str, error: MagnetarError) -> SinkError:
+        return SinkError(f"topic {topic} is not written: {_reason(error, self._options)}")
 
-def _refused(topic: str, error: MagnetarError) -> SinkError:
-    return SinkError(f"topic {topic} is not written: {_reason(error)}")
+
+def _is_final(error: MagnetarError) -> bool:
+    """Return whether an error ends the first request: a certificate that is not trusted stays so."""
+    return is_final_at_first(error) or isinstance(error.__cause__, ssl.SSLCertVerificationError)
 
 
-def _reason(error: MagnetarError) -> str:
+def _reason(error: MagnetarError, options: SinkOptions) -> str:
     text = str(error) or type(error).__name__
+    if isinstance(error, UnreachableError):
+        if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+            return f"{text}. See options tls.trustCertsFile and tls.hostnameVerification"
+        if isinstance(error.__cause__, LostError | ConnectionResetError | ssl.SSLError):
+            return (
+                f"{text}. Option serviceUrl needs pulsar+ssl:// for a port with TLS, else pulsar://"
+            )
+    if isinstance(error, RefusedError) and error.code is ServerError.AuthenticationError:
+        given = "the credentials of option authentication.file were not accepted"
+        return f"{given if options.method else _NO_CREDENTIALS} ({text})"
     if isinstance(error, MessageTooLargeError):
         return f"{text}; option chunkingEnabled stores it in parts"
     known = _REASONS.get(error.code) if isinstance(error, RefusedError) else None

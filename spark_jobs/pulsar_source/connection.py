@@ -5,6 +5,7 @@ loop in a thread of its own, so that sessions stay alive and reads go on while S
 """
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Coroutine
@@ -24,6 +25,8 @@ from spark_jobs.pulsar_source.brokers.access import BrokerAccess, client_of
 from spark_jobs.pulsar_source.options import BOOKIES, BROKERS, Options
 
 T = TypeVar("T")
+# It warns of each of many attempts to connect. What counts is the error of the last one, and what the store logs.
+logging.getLogger("kazoo").setLevel(logging.ERROR)
 
 
 @asynccontextmanager

@@ -26,6 +26,8 @@ class BatchRead:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.code = PENDING
         self.bookie_id = ""
+        self.down = ""
+        """Reason for the end of the connection on which the answer was due."""
         self._count = stop - first
         self._digest = digest
         self._spans: list[int] = []
@@ -61,6 +63,7 @@ class BatchRead:
         self._settle(rc)
 
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
+        self.down = reason
         self._settle(DOWN)
 
     def _settle(self, code: int) -> None:

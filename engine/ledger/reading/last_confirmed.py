@@ -9,7 +9,7 @@ from engine.ledger.errors import ReadError
 from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.quorum import covered
 from engine.ledger.reading.explicit_lac import read_explicit_lac
-from engine.ledger.reading.read_op import MISSING, RangeRead
+from engine.ledger.reading.read_op import MISSING, RangeRead, answer_text
 from engine.wire.bookie_commands import EOK, LAST_ENTRY
 
 
@@ -37,6 +37,11 @@ async def explicitly_confirmed(
     return await read_explicit_lac(access, metadata, digest, timeout_s)
 
 
+def _too_few(ledger_id: int, ops: list[RangeRead]) -> str:
+    answers = ", ".join(answer_text(op.code, op.down) for op in ops)
+    return f"ledger {ledger_id}: too few bookies answer: {answers}"
+
+
 async def read_tail(access: LedgerAccess, metadata: LedgerMetadata, digest: Digest) -> Tail:
     """Read the last entry from every bookie of the last ensemble until the answers cover every ack quorum.
 
@@ -58,10 +63,10 @@ async def read_tail(access: LedgerAccess, metadata: LedgerMetadata, digest: Dige
                     break
                 waiting = [op.done for op in ops if not op.done.done()]
                 if not waiting:
-                    raise ReadError(f"ledger {ledger_id}: too few bookies answer")
+                    raise ReadError(_too_few(ledger_id, ops))
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     except TimeoutError:
-        raise ReadError(f"ledger {ledger_id}: too few bookies answer") from None
+        raise ReadError(_too_few(ledger_id, ops)) from None
     finally:
         for op in ops:
             op.close()

@@ -6,12 +6,32 @@ from collections.abc import Iterable
 from engine.base.slices import Slice
 from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.digest import HEADER_BYTES, Digest, header_of
-from engine.wire.bookie_commands import ENOENTRY, ENOLEDGER, EOK, LAST_ENTRY, read_request
+from engine.wire.bookie_commands import (
+    ENOENTRY,
+    ENOLEDGER,
+    EOK,
+    EUA,
+    LAST_ENTRY,
+    code_name,
+    read_request,
+)
 
 PENDING, CORRUPT, DOWN = -1, -2, -3
 """Codes besides those of the protocol: no answer yet, a damaged copy, the connection is down."""
 
 MISSING = (ENOENTRY, ENOLEDGER)
+_NAMES = {
+    CORRUPT: "corrupt",
+    DOWN: "unreachable",
+    PENDING: "nothing in time",
+    EUA: "EUA, no access: see bookkeeper_tls_certificate_file_path",
+}
+
+
+def answer_text(code: int, down: str) -> str:
+    """Return a replica's answer for messages. ``down``: why its connection ended, empty where it has not."""
+    text = _NAMES.get(code) or code_name(code)
+    return f"{text} ({down})" if code == DOWN and down else text
 
 
 class RangeRead:
@@ -25,6 +45,8 @@ class RangeRead:
         self.ledger_id = ledger_id
         self.first = first
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.down = ""
+        """Reason for the end of a connection on which an answer was due."""
         self._digest = digest
         count = stop - first
         self.codes = [PENDING] * count
@@ -79,6 +101,7 @@ class RangeRead:
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
         for i, requested in enumerate(self._requested):
             if requested is channel and self.codes[i] == PENDING:
+                self.down = reason
                 self._settle(i, DOWN)
 
     def _settle(self, i: int, code: int) -> None:

@@ -10,10 +10,8 @@ from engine.ledger.digest import Digest
 from engine.ledger.errors import CorruptEntryError, NoSuchEntryError, ReadError
 from engine.ledger.quorum import write_set
 from engine.ledger.reading.batch_read import BatchRead
-from engine.ledger.reading.read_op import CORRUPT, DOWN, MISSING, PENDING, RangeRead
-from engine.wire.bookie_commands import EBADREQ, code_name
-
-_CODE_NAMES = {CORRUPT: "corrupt", DOWN: "unreachable", PENDING: "nothing in time"}
+from engine.ledger.reading.read_op import CORRUPT, MISSING, RangeRead, answer_text
+from engine.wire.bookie_commands import EBADREQ
 
 Attempt = RangeRead | BatchRead
 
@@ -56,6 +54,7 @@ class ReplicaReads:
         size = len(members)
         self._order = sorted(range(size), key=lambda p: (self._costs[p], (p - start_at) % size))
         self._codes: list[int] = []
+        self._answers: list[str] = []
         self._running: list[tuple[Attempt, int, float]] = []  # attempt, turn, deadline
 
     async def run(self) -> Attempt:
@@ -112,6 +111,7 @@ class ReplicaReads:
                 self._request(turn, now)
                 continue
             self._codes.append(op.code)
+            self._answers.append(answer_text(op.code, op.down))
             self.failures += 1
         return None
 
@@ -158,7 +158,7 @@ class ReplicaReads:
         return op
 
     def _failure(self) -> Exception:
-        answers = ", ".join(_CODE_NAMES.get(code) or code_name(code) for code in self._codes)
+        answers = ", ".join(self._answers)
         text = f"entry {self._first} of ledger {self._ledger_id}: replicas answered {answers}"
         if all(code in MISSING for code in self._codes):
             return NoSuchEntryError(text)

@@ -46,6 +46,8 @@ class LoopHandler:
         self.running = False
         self.failure = ""
         """Reason for which the last attempt to connect failed; empty after one that succeeded."""
+        self.accepted = False
+        """True once a server has accepted a connection, which need not begin a session."""
         self.loan: ConnectionLoan | None = None
         """Lends connections to the event loop; None leaves them to kazoo's thread."""
         self._tls = tls
@@ -93,6 +95,7 @@ class LoopHandler:
             self.failure = str(error)
             raise
         self.failure = ""
+        self.accepted = True
         return connection
 
     def create_socket_pair(self) -> "tuple[Wake, Wake]":

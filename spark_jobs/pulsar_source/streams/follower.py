@@ -10,8 +10,10 @@ from collections.abc import Mapping
 
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
+from engine.client.errors import RefusedError
 from engine.client.raw_consumer import EXCLUSIVE, FROM_EARLIEST, RawConsumer
 from spark_jobs.pulsar_source.brokers.access import client_of
+from spark_jobs.pulsar_source.options import OptionError
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +32,15 @@ class StreamFollower:
 
     async def hold(self, topics: Mapping[str, Position | None]) -> None:
         """Create the subscription where it is missing, at a topic's earliest message or behind the position given, so
-        that nothing behind is trimmed. Raises the client's errors."""
+        that nothing behind is trimmed. Raises OptionError when a broker refuses that, the client's errors."""
         for topic, last in topics.items():
-            await self._consumer(topic)
+            try:
+                await self._consumer(topic)
+            except RefusedError as error:
+                raise OptionError(
+                    f"option commitSubscription: subscription {self._name} of {topic} is refused: {error}. The"
+                    " credentials for brokers are the settings broker_client_…"
+                ) from error
             if last is not None:
                 self._wanted[topic] = last
         await self._move()

@@ -71,6 +71,7 @@ def cluster(master: str, url: str, topic: str, metadata: str, secret: str, event
             "spark.executor.cores": "1",
             "spark.cores.max": "2",
             "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",  # so that the test can search it
             "spark.eventLog.dir": f"file://{events}",
         },
     )

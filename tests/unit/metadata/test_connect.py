@@ -1,10 +1,13 @@
 """Metadata URLs: the hosts and chroot of each, chroots that are created, and refusals that name the setting."""
 
+import asyncio
+
 import pytest
 
 from engine.base.settings import SettingsError
 from engine.metadata.connect import FORM, MetadataUrl, connect
 from engine.metadata.server.protocol import Children, GetChildren
+from engine.metadata.store import StoreUnavailableError
 from engine.metadata.update import update
 from engine.net.network import LoopNetwork
 from tests.support.zookeeper.metadata_rig import MetadataRig
@@ -79,3 +82,14 @@ async def test_a_missing_chroot_is_created_with_its_ancestors() -> None:
         client.close()
     finally:
         await rig.stop()
+
+
+async def test_a_server_that_accepts_no_session_makes_the_error_name_the_setting() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        with pytest.raises(StoreUnavailableError, match=r"no session\. See metadata_tls_enabled"):
+            await connect(f"zk:127.0.0.1:{port}", connect_timeout_s=1.0)
+    finally:
+        server.close()
+        await server.wait_closed()

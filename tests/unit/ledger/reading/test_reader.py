@@ -258,6 +258,15 @@ async def test_permanent_loss_is_distinguished_from_unavailability(world: World)
     assert not isinstance(caught.value, CorruptEntryError)
 
 
+async def test_a_bookie_that_refuses_access_names_the_setting(world: World) -> None:
+    await world.start(1)
+    ledger, members = await closed_ledger(world, (1, 1, 1), 1)
+    reader = await world.client().open(ledger, recover=False)
+    members[0].answer = refusing(wire.EUA)
+    with pytest.raises(ReadError, match="EUA, no access: see bookkeeper_tls_certificate_file_path"):
+        await reader.read(0, 0, 1000)
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 2)])
 @pytest.mark.parametrize("ranges", [1, 3])
 async def test_a_scan_yields_every_entry_in_order(
