@@ -25,7 +25,9 @@ from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 PENDING_BYTES = 8 << 20
 READ_BYTES = 1 << 20
 NODES_AT_ONCE = 100
-OWN_LEDGER_NODES = frozenset({"available", "cookies", "idgen", "INSTANCEID", "LAYOUT"})
+OWN_LEDGER_NODES = frozenset(
+    {"available", "cookies", "idgen", "INSTANCEID", "LAYOUT", "underreplication"}
+)
 """Children of /ledgers that bookies of an empty cluster make."""
 Progress = Callable[[str, int], None]
 """Called with what is being done and how many of it."""
@@ -78,6 +80,8 @@ class Restorer:
             for name in await self._children(paths.LEDGERS)
             if name not in OWN_LEDGER_NODES
         ]
+        if await self._children(paths.MARKED_LEDGERS):
+            held.append(paths.MARKED_LEDGERS)
         if held:
             raise RestoreError(
                 f"the cluster is not empty: its metadata has {', '.join(held[:5])}; nothing was changed"

@@ -1,6 +1,7 @@
 """The election of the auditor. BookKeeper has two places for it, by the kind of its metadata driver, and a cluster may
 have bookies of both kinds. A candidate acts as auditor while it is elected in both; it then is the only one."""
 
+import asyncio
 import json
 from contextlib import suppress
 
@@ -11,11 +12,14 @@ from engine.metadata.store import (
     MetadataStore,
     NodeExistsError,
     NoNodeError,
+    SessionExpiredError,
     StoreUnavailableError,
 )
 from engine.repair.marks import read_label
 
 VOTE = "V_"
+RESIGN_S = 2.0
+"""Longest time in which a candidate that ends removes its nodes: the metadata store may be gone."""
 
 
 class Election:
@@ -89,13 +93,17 @@ class Election:
     async def resign(self) -> None:
         """Remove the vote and the leader's node. Best effort: the session's end removes them as well."""
         self.elected = False
-        with suppress(StoreUnavailableError):
-            own = self._own(await self._votes())
-            for path in (paths.AUDITOR_LEADER, own):
-                stat = None if path is None else await self._store.exists(path)
-                if path and stat is not None and stat.ephemeral_owner == self._session:
-                    with suppress(NoNodeError, BadVersionError):
-                        await self._store.delete(path, stat.version)
+        with suppress(StoreUnavailableError, SessionExpiredError, TimeoutError):
+            async with asyncio.timeout(RESIGN_S):
+                await self._remove_own()
+
+    async def _remove_own(self) -> None:
+        own = self._own(await self._votes())
+        for path in (paths.AUDITOR_LEADER, own):
+            stat = None if path is None else await self._store.exists(path)
+            if path and stat is not None and stat.ephemeral_owner == self._session:
+                with suppress(NoNodeError, BadVersionError):
+                    await self._store.delete(path, stat.version)
 
 
 async def auditor(store: MetadataStore) -> str | None:

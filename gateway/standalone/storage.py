@@ -20,6 +20,8 @@ from gateway.standalone.supervisor import LogFile, is_ready
 READY_S = 120.0
 STOP_S = 30.0
 ATTEMPTS = 50
+WITHOUT_REPAIR = {"MAGNETAR_AUTO_RECOVERY_DAEMON_ENABLED": "false"}
+"""Nothing but the command changes the data."""
 
 
 def instance_children(options: plan.InstanceOptions) -> list[plan.Child]:
@@ -53,7 +55,8 @@ def storage(options: plan.InstanceOptions) -> Iterator[Mapping[str, str]]:
     with ExitStack() as running:
         for child in children:
             if child.name == "zookeeper" or child.name.startswith("bookie-"):
-                env, path = {**os.environ, **child.env}, data / "logs" / f"{child.name}.log"
+                env = {**os.environ, **child.env, **WITHOUT_REPAIR}
+                path = data / "logs" / f"{child.name}.log"
                 try:
                     running.enter_context(
                         server_process(child.name, child.argv, env, child.ready, options.host, path)

@@ -276,8 +276,8 @@ def regions(rng: random.Random) -> Scenario:
         shape=replace(
             Shape.draw(rng),
             bookies=6,
-            # A region has fewer copies than the ack quorum: else a broker that ends with it leaves ledgers that nobody
-            # can recover.
+            # A region has fewer copies than the ack quorum: otherwise a broker that ends together with it leaves
+            # ledgers without a quorum for their recovery.
             quorum=rng.choice(((4, 4, 3), (3, 3, 2))),
             ledger_entries=10,
             regions=True,

@@ -21,6 +21,8 @@ BUSY = "Python worker failed to connect back"
 def session() -> SparkSession:
     """Return a Spark of this process, whose Python workers are started by the daemon of the analyses."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # A process that had a session of Spark Connect passes this on to those that it starts.
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

@@ -7,7 +7,10 @@ import pytest
 
 from tests.support.import_graph import ROOT
 
-APACHE = ("pulsar_", "bookie_", "bookkeeper_", "znode_", "ephemerals_", "watch_", "packets_")
+APACHE = (
+    *("pulsar_", "bookie_", "bookkeeper_", "replication_"),
+    *("znode_", "ephemerals_", "watch_", "packets_"),
+)
 NAMING = (
     'should not have "_count" suffix',
     'should not have "_sum" suffix',

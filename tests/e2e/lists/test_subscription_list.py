@@ -19,7 +19,7 @@ TARGET = f"{REST}/topics/persistent/public/default/aged/subscriptions/slow/age-t
 
 @pytest.fixture(scope="module")
 def published_ms(instance: Instance) -> Iterator[int]:
-    """When the first message that ``slow`` has not acknowledged was published; ``quick`` has acknowledged all."""
+    """Publish time of the first message that ``slow`` has not acknowledged; ``quick`` has acknowledged all."""
     client = pulsar.Client(instance.url)
     slow, quick = (client.subscribe(TOPIC, name) for name in ("slow", "quick"))
     producer = client.create_producer(TOPIC)
@@ -35,7 +35,7 @@ def published_ms(instance: Instance) -> Iterator[int]:
 
 def row(instance: Instance, name: str) -> dict[str, object]:
     rows = instance.rest("GET", f"{REST}/subscriptions?q=aged")[1]["rows"]
-    return next((found for found in rows if found["subscription"] == name), {})
+    return next((listed for listed in rows if listed["subscription"] == name), {})
 
 
 def test_the_age_is_that_of_the_first_message_that_a_reader_finds_unacknowledged(
