@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import patched_settings
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
     PolymorphicProxySerializer,
@@ -54,7 +55,10 @@ def _described(call: Call, *, of_cluster: bool) -> Any:
         answer = PolymorphicProxySerializer(name, list(answer), None)
     responses: dict[Any, Any] = {call.success: answer}
     if call.file:
-        responses = {(call.success, call.file): bytes}
+        # A document is read as what it holds, and not as its bytes.
+        is_document = call.file.endswith(("json", "yaml"))
+        kind = OpenApiTypes.ANY if is_document else OpenApiTypes.BINARY
+        responses = {(call.success, call.file): kind}
         if answer is not None:
             responses[call.success, "application/json"] = answer
     errors = {*call.errors, 503, *((404,) if of_cluster else ())}

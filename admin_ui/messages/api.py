@@ -60,14 +60,14 @@ class MessagesView(_MessagesView, PreviewedView):
                 ),
                 *CONDITIONS,
             ),
-            errors=(400, 412),
+            errors=(400, 405, 412),
         ),
         "post": Call(
             "publishMessages",
             (shapes.PublishPreview, shapes.PublishReceipt),
             TOPIC_PATH,
             body=shapes.PublishBody,
-            errors=(400, 404, 409, 412),
+            errors=(400, 404, 405, 409, 412),
         ),
     }
 
@@ -106,7 +106,7 @@ class MessagesExportView(_MessagesView):
                 ),
                 *CONDITIONS,
             ),
-            errors=(400, 412),
+            errors=(400, 405, 412),
             file=exporting.FORMATS["jsonl"],
         )
     }
@@ -129,7 +129,7 @@ class MessagesExportView(_MessagesView):
 class MessageView(_MessagesView):
     """One message with all of its metadata, and up to a megabyte of its value."""
 
-    calls = {"get": Call("getMessage", shapes.MessageAnswer, ONE_PATH, errors=(400, 412))}
+    calls = {"get": Call("getMessage", shapes.MessageAnswer, ONE_PATH, errors=(400, 405, 412))}
 
     async def get(self, request: HttpRequest, message: str, **where: str) -> HttpResponse:
         name = self.name(where)
@@ -139,7 +139,9 @@ class MessageView(_MessagesView):
 class MessageValueView(_MessagesView):
     """The value of one message as a file: as its producer sent it, of encrypted ones and chunks as it is stored."""
 
-    calls = {"get": Call("downloadMessage", parameters=ONE_PATH, errors=(400, 412), file=OCTETS)}
+    calls = {
+        "get": Call("downloadMessage", parameters=ONE_PATH, errors=(400, 405, 412), file=OCTETS)
+    }
 
     async def get(self, request: HttpRequest, message: str, **where: str) -> HttpResponse:
         name = self.name(where)

@@ -6703,7 +6703,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": string;
+                    "application/json": unknown;
                 };
             };
             403: {
@@ -6977,7 +6977,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/yaml": string;
+                    "text/yaml": unknown;
                 };
             };
             403: {
@@ -10202,6 +10202,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -10258,6 +10266,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10334,6 +10350,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -10388,6 +10412,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10461,7 +10493,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/x-ndjson": string;
+                    "application/x-ndjson": unknown;
                 };
             };
             400: {
@@ -10473,6 +10505,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12317,7 +12357,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": string;
+                    "application/json": unknown;
                 };
             };
             400: {
