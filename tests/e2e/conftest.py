@@ -20,8 +20,14 @@ from tests.support.instance import Instance, healthy_instance
 from tests.support.instances.secure import SecureInstance, secure_instance
 from tests.support.life.life import Life, living_instance
 
-PROVOKED = (r"(gateway|worker) ended \(signal 9\)",)
-"""Log lines of processes that a test kills to check that the console recovers."""
+PROVOKED = (
+    r"(gateway|worker) ended \(signal 9\)",
+    r"alert not delivered delivery=\d+: 127\.0\.0\.1 cannot be connected to",
+    r"gateway\.jobs\.tasks ending this process: run \w+ does not end",
+    r"Task handler raised error: WorkerLostError",
+)
+"""Log lines of processes that a test kills to check that the console recovers, of a receiver of alerts that has ended
+with its test, and of a run that a test cancels."""
 PATIENCE_MS = 60_000
 VIEWPORT: ViewportSize = {"width": 1440, "height": 900}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

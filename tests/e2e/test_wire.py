@@ -16,8 +16,8 @@ ROUTES = (
     "/analyses",
     "/analyses/topic-profile/new",
 )
-SCRIPTS_KB_MAX = 250
-SHEETS_KB_MAX = 20
+SCRIPTS_KB_MAX = 264
+SHEETS_KB_MAX = 21
 REQUESTS_MAX = 12
 """Bound of the requests for the document, its files and the API, with the live socket."""
 

@@ -26,7 +26,8 @@ def test_a_selection_is_a_frame_whose_query_reports_progress(
     assert Counter({row[0]: row[1] for row in counted}) == keys.messages
     assert sum(row[2] for row in counted) == keys.value_bytes
     assert [done for _, done, _ in shown.stages] == sorted(done for _, done, _ in shown.stages)
-    assert shown.stages[-1][1] >= 1
+    # Spark reports the tasks of a query at intervals, of which a short one has none.
+    assert shown.stages[-1][2] > 1
 
 
 @pytest.mark.timeout(300)

@@ -56,7 +56,7 @@ def test_messages_without_keys_that_change_their_order_are_found(
     compared = run("lost-doubled-reordered", topic=f"{TOPIC}first", other_topic=f"{TOPIC}second")
     assert compared.figure("other_reordered") == 1
     same = run("lost-doubled-reordered", topic=f"{TOPIC}first", other_topic=f"{TOPIC}first")
-    assert same.conclusions[0].startswith("All 20 messages are in ")
+    assert "has all of 20 messages" in same.conclusions[0]
 
 
 @pytest.mark.timeout(300)

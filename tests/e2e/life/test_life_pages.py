@@ -121,7 +121,8 @@ def test_live_pages_do_not_shift_their_layout(life: Life, browser: Browser, page
 
 def test_escape_restores_the_focus_and_back_restores_the_page(page: Page, life: Life) -> None:
     page.goto(console_path(INVOICES))
-    page.get_by_role("link", name=re.compile("^Subscriptions")).click()
+    views = page.get_by_role("navigation", name="Views of the topic")
+    views.get_by_role("link", name=re.compile("^Subscriptions")).click()
     opener = page.get_by_role("button", name=re.compile("^Skip all"))
     opener.focus()
     page.keyboard.press("Enter")
