@@ -18,7 +18,7 @@ ROUTES = (
 )
 SCRIPTS_KB_MAX = 264
 SHEETS_KB_MAX = 21
-REQUESTS_MAX = 12
+REQUESTS_MAX = 14
 """Bound of the requests for the document, its files and the API, with the live socket."""
 
 
