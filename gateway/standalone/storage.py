@@ -21,7 +21,7 @@ READY_S = 120.0
 STOP_S = 30.0
 ATTEMPTS = 50
 WITHOUT_REPAIR = {"MAGNETAR_AUTO_RECOVERY_DAEMON_ENABLED": "false"}
-"""Nothing but the command changes the data."""
+"""Variables of bookies whose data the command alone changes."""
 
 
 def instance_children(options: plan.InstanceOptions) -> list[plan.Child]:
