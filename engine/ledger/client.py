@@ -91,7 +91,7 @@ class LedgerClient:
             version=0,  # of the node that is about to be created
         )
         ledger_id = await self._store_new(encode(metadata))
-        access = self._access(ledger_id, password)
+        access = self.access(ledger_id, password)
         writer = LedgerWriter(access, metadata, listener, on_end=self._forget)
         self._writers[ledger_id] = writer
         return writer
@@ -127,13 +127,14 @@ class LedgerClient:
             if stored.state is LedgerState.CLOSED:
                 raise LedgerExistsError(f"ledger {ledger_id} exists and is closed") from None
             version = (await self._store.put(path, encode(metadata), stored.version)).version
-        access = self._access(ledger_id, metadata.password or b"")
+        access = self.access(ledger_id, metadata.password or b"")
         known = replace(metadata, version=version)
         writer = LedgerWriter(access, known, listener, on_end=self._forget)
         self._writers[ledger_id] = writer
         return writer
 
-    def _access(self, ledger_id: int, password: bytes) -> LedgerAccess:
+    def access(self, ledger_id: int, password: bytes) -> LedgerAccess:
+        """Return what operations on a ledger share."""
         return LedgerAccess(ledger_id, password, self._store, self.bookies, self.settings)
 
     def _forget(self, ledger_id: int) -> None:
@@ -201,7 +202,7 @@ class LedgerClient:
         ledger's end).
         """
         await self._begin()
-        access = self._access(ledger_id, password)
+        access = self.access(ledger_id, password)
         metadata = known or await metadata_update.read(self._store, ledger_id)
         if metadata.password is not None and metadata.password != password:
             raise UnauthorizedError(f"ledger {ledger_id}: wrong password")

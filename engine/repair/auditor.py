@@ -14,7 +14,6 @@ from collections.abc import Collection
 
 from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
-from engine.ledger.access import LedgerAccess
 from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.quorum import write_set
@@ -333,7 +332,10 @@ class Auditor:
                 started = self._clock.monotonic_s()
                 await self._client.bookies.registrations.load()
                 results = await asyncio.gather(
-                    *(check(self._access(n, metadata), metadata, ()) for n, metadata in part)
+                    *(
+                        check(self._client.access(n, metadata.password or b""), metadata, ())
+                        for n, metadata in part
+                    )
                 )
                 for (ledger_id, metadata), findings in zip(part, results, strict=True):
                     lost = {
@@ -387,7 +389,9 @@ class Auditor:
     async def _fewest_copies(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         """Return the copies of the entry with the fewest, as bookies list them; one that does not answer has none."""
         members = {b: None for segment in metadata.segments for b in segment.bookies}
-        held = await holdings(self._access(ledger_id, metadata), metadata, list(members))
+        held = await holdings(
+            self._client.access(ledger_id, metadata.password or b""), metadata, list(members)
+        )
         sets = {
             bookie: [range(low, high + 1) for low, high in ranges or ()]
             for bookie, ranges in held.items()
@@ -404,9 +408,3 @@ class Auditor:
         """Wait until ``count`` ledgers took the time that they should."""
         due = started + count / self._settings.auditor_ledgers_per_second
         await asyncio.sleep(max(due - self._clock.monotonic_s(), 0.0))
-
-    def _access(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerAccess:
-        client = self._client
-        return LedgerAccess(
-            ledger_id, metadata.password or b"", self._store, client.bookies, client.settings
-        )

@@ -79,7 +79,7 @@ async def decommission(
     if await is_registered(store, bookie):
         raise BookieChangeError(f"{bookie} is registered: stop it first, it must not return")
     if not await records.enabled():
-        raise BookieChangeError("auto-recovery is turned off: nobody would copy its ledgers")
+        raise BookieChangeError("auto-recovery is turned off: its ledgers would not be copied")
     deadline = asyncio.get_running_loop().time() + timeout_s
     first: int | None = None
     while True:

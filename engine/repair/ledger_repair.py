@@ -12,7 +12,6 @@ import logging
 from collections.abc import Collection
 
 from engine.ledger import metadata_update
-from engine.ledger.access import LedgerAccess
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NotEnoughBookiesError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
@@ -48,7 +47,9 @@ class LedgerRepair:
         """Read and check a ledger. Raises NoSuchLedgerError, the store's errors."""
         await self._client.bookies.registrations.load()
         metadata = await self._client.metadata(ledger_id)
-        return metadata, await check(self._access(ledger_id, metadata), metadata, lost)
+        return metadata, await check(
+            self._client.access(ledger_id, metadata.password or b""), metadata, lost
+        )
 
     async def copy(
         self,
@@ -101,7 +102,7 @@ class LedgerRepair:
                 f"ledger {ledger_id}: no bookie can take the place of "
                 + ", ".join(segment.bookies[position] for position in positions)
             )
-        access = self._access(ledger_id, metadata)
+        access = self._client.access(ledger_id, metadata.password or b"")
         await SegmentCopy(
             access,
             metadata,
@@ -134,9 +135,3 @@ class LedgerRepair:
         log.info("open ledger of lost bookies is recovered ledger=%d", ledger_id)
         await self._client.open(ledger_id, metadata.password or b"", recover=True, known=metadata)
         self.ledgers_recovered += 1
-
-    def _access(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerAccess:
-        client = self._client
-        return LedgerAccess(
-            ledger_id, metadata.password or b"", self._store, client.bookies, client.settings
-        )

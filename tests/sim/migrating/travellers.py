@@ -38,7 +38,7 @@ class Traveller:
         self.rng = random.Random(f"{self.loop.seed}/{name}")
         self._clusters = clusters
         self._clients: dict[str, PulsarClient] = {}
-        self._told = informed
+        self._informed = informed
         for cluster in clusters:
             cluster.clients.append(name)
 
@@ -58,7 +58,7 @@ class Traveller:
                     try:
                         await self._visit(link)
                     finally:
-                        self.moved = self.moved or (link, self.kind) in self._told
+                        self.moved = self.moved or (link, self.kind) in self._informed
             except (MagnetarError, TimeoutError) as error:
                 self.loop.note(self.name, type(error).__name__)
             await asyncio.sleep(self.rng.uniform(0.05, 0.4))

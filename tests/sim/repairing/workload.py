@@ -193,7 +193,7 @@ class RepairWorkload(LedgerWorkload):
                 if before is not None:
                     self._members_changed(ledger, before, after)
             elif ledger not in self.record.deleted:
-                self.record.anomaly(f"I45 ledger {ledger} was deleted, and nobody asked for it")
+                self.record.anomaly(f"I45 ledger {ledger} was deleted without a request")
         elif value is None and path.startswith(paths.MARKED_LEDGERS) and "/urL" in path:
             self._unmarked(int(path.rpartition("urL")[2]))
 

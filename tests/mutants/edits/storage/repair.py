@@ -66,10 +66,10 @@ EDITS = (
     Edit(
         "a-ledger-is-deleted-by-its-repair",
         "engine/repair/ledger_repair.py::LedgerRepair._copy_segment",
-        "access = self._access(ledger_id, metadata)",
+        "access = self._client.access(ledger_id, metadata.password or b)",
         """
         await self._store.delete(f"/ledgers/00/0000/L{ledger_id:04d}")
-        access = self._access(ledger_id, metadata)
+        access = self._client.access(ledger_id, metadata.password or b"")
         """,
         (f"{REPAIR}::test_a_deleted_ledger_loses_its_mark_and_a_hopeless_one_keeps_it",),
         "I45",
