@@ -66,7 +66,7 @@ EDITS = (
     Edit(
         "a-ledger-is-deleted-by-its-repair",
         "engine/repair/ledger_repair.py::LedgerRepair._copy_segment",
-        "access = self._client.access(ledger_id, metadata.password or b)",
+        'access = self._client.access(ledger_id, metadata.password or b"")',
         """
         await self._store.delete(f"/ledgers/00/0000/L{ledger_id:04d}")
         access = self._client.access(ledger_id, metadata.password or b"")
