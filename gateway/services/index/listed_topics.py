@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterator
 
 from engine.auth.viewer import Viewer
 from gateway.services.index.figures import KnownValues, Shown, Values, filled
+from gateway.services.index.kept_selections import KeptSelections
 from gateway.services.index.rows import LAST
 from gateway.services.index.seen_topics import NamespaceOrders, SeenTopics
 from gateway.services.index.selection import Chosen, TopicSelection
 from gateway.services.index.sums import IndexSums
 
-SELECTIONS_MAX = 64
 """Selections kept at the same time; the least recently requested one is dropped for another."""
 
 
@@ -34,8 +34,8 @@ class ListedTopics(ABC):
         self._gathering: Shown | None = None
         """A partitioned topic whose parts are still being added."""
         self._recalled: dict[str, tuple[int, Values]] = {}
-        self._selections: dict[tuple[Viewer, Chosen], TopicSelection] = {}
-        self._seen: dict[tuple[Viewer, Chosen], SeenTopics] = {}
+        self._selections: KeptSelections[TopicSelection] = KeptSelections()
+        self._seen: KeptSelections[SeenTopics] = KeptSelections()
         self._orders: NamespaceOrders | None = None
         """The orders of ``_seen``; None while there are none."""
 
@@ -132,47 +132,32 @@ class ListedTopics(ABC):
         filters by age."""
         if not viewer.everything and not chosen.filters:
             return self._select_seen(viewer, chosen)
-        key = viewer, chosen
-        selection = self._selections.pop(key, None)
-        if selection is None:
-            others = self._selections.values()
-            selection = TopicSelection(viewer, chosen, self._shown, others, among, now_ms)
-            if len(self._selections) >= SELECTIONS_MAX:
-                del self._selections[next(iter(self._selections))]
-        # Inserted at the end, so that the least recently requested one is first.
-        self._selections[key] = selection
-        selection.is_used = True
+        others = self._selections.values()
+        selection = self._selections.request(
+            viewer,
+            chosen,
+            lambda: TopicSelection(viewer, chosen, self._shown, others, among, now_ms),
+        )
         selection.limit(among)
         selection.catch_up(now_ms)
         return selection
 
     def _select_seen(self, viewer: Viewer, chosen: Chosen) -> SeenTopics:
-        key = viewer, chosen
-        seen = self._seen.pop(key, None)
-        if seen is None:
-            if self._orders is None:
-                self._orders = NamespaceOrders(self._shown)
-            seen = SeenTopics(viewer, chosen, self._orders)
-            if len(self._seen) >= SELECTIONS_MAX:
-                del self._seen[next(iter(self._seen))]
-        self._seen[key] = seen
-        seen.is_used = True
+        if self._orders is None:
+            self._orders = NamespaceOrders(self._shown)
+        orders = self._orders
+        seen = self._seen.request(viewer, chosen, lambda: SeenTopics(viewer, chosen, orders))
         seen.catch_up(self.version)
         return seen
 
     def drop_unused(self) -> None:
         """Drop the selections that were not requested since the last call."""
-        self._seen = {key: seen for key, seen in self._seen.items() if seen.is_used}
-        for seen in self._seen.values():
-            seen.is_used = False
+        self._seen.drop_unused()
         if not self._seen:
             self._orders = None
         elif self._orders is not None:
             self._orders.keep({chosen for _, chosen in self._seen})
-        for key, selection in list(self._selections.items()):
-            if not selection.is_used:
-                del self._selections[key]
-            selection.is_used = False
+        self._selections.drop_unused()
 
     def certain(self, name: str) -> Values:
         """Return a listed topic's values as far as they hold now. Raises KeyError when it does not exist."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, SubscriptionCell
 from engine.auth.viewer import Viewer
+from gateway.services.index.kept_selections import KeptSelections
 from gateway.services.index.rows import parts_of
 from gateway.services.index.selection import Chosen
 from gateway.services.subscriptions.subscription_selection import (
@@ -19,7 +20,6 @@ from gateway.services.subscriptions.subscription_selection import (
     Values,
 )
 
-SELECTIONS_MAX = 64
 """Selections kept at the same time; the least recently requested one is dropped for another."""
 _CLIENTS = frozenset(map(COLUMNS.index, ("msg_rate_out", "consumers", "unacked")))
 """Columns that are 0 while no broker has the topic loaded."""
@@ -87,7 +87,7 @@ class SubscriptionIndex:
         self._with_target: dict[str, ListedSubscription] = {}
         self._stale: dict[tuple[str, str], None] = {}
         """Subscriptions of partitioned topics that are to be summed again before the list is read."""
-        self._selections: dict[tuple[Viewer, Chosen], SubscriptionSelection] = {}
+        self._selections: KeptSelections[SubscriptionSelection] = KeptSelections()
 
     def __len__(self) -> int:
         self._sum_stale()
@@ -207,25 +207,19 @@ class SubscriptionIndex:
         """Return the up-to-date selection of the chosen subscriptions that are seen, which is kept until it is unused
         (``drop_unused``). ``among``: with ``Chosen.attention`` the keys of those that have its cause."""
         self._sum_stale()
-        key = viewer, chosen
-        selection = self._selections.pop(key, None)
-        if selection is None:
-            others = self._selections.values()
-            selection = SubscriptionSelection(viewer, chosen, self._shown, others, among, now_ms)
-            if len(self._selections) >= SELECTIONS_MAX:
-                del self._selections[next(iter(self._selections))]
-        # Inserted at the end, so that the least recently requested one is first.
-        self._selections[key] = selection
-        selection.is_used = True
+        others = self._selections.values()
+        selection = self._selections.request(
+            viewer,
+            chosen,
+            lambda: SubscriptionSelection(viewer, chosen, self._shown, others, among, now_ms),
+        )
         selection.limit(among)
         selection.catch_up(now_ms)
         return selection
 
     def drop_unused(self) -> None:
         """Drop the selections that were not requested since the last call."""
-        self._selections = {key: kept for key, kept in self._selections.items() if kept.is_used}
-        for selection in self._selections.values():
-            selection.is_used = False
+        self._selections.drop_unused()
 
     def get(self, key: str) -> ListedSubscription | None:
         """Return a listed subscription by its key."""

@@ -2,7 +2,7 @@
 
 from engine.admin.api.rows import OLDEST_UNKNOWN
 from engine.auth.viewer import ALL
-from gateway.services.index.listed_topics import SELECTIONS_MAX
+from gateway.services.index.kept_selections import SELECTIONS_MAX
 from gateway.services.index.rows import FIELDS
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
