@@ -1,12 +1,18 @@
 """Parameters of the console's calls and channels: checks that GETs and the live feed share."""
 
+from collections.abc import Collection
+
+from engine.admin.lag import LagCause
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS, NamespaceName, TopicName
+from gateway.services.index.selection import Chosen
 
 LIMIT_DEFAULT = 100
 LIMIT_MAX = 1_000
 OFFSET_MAX = 1 << 31
 OLDER_MAX_S = 10 * 366 * 86_400
+CAUSES = ("any", *(cause.value for cause in LagCause))
+"""Problems by which lists can be filtered; ``any`` stands for all that are more than information."""
 Params = dict[str, str]
 """Values by name; an empty value counts as absent."""
 
@@ -16,6 +22,31 @@ def window(params: Params, limit_max: int = LIMIT_MAX) -> tuple[int, int]:
     return (
         number(params, "offset", 0, 0, OFFSET_MAX),
         number(params, "limit", min(LIMIT_DEFAULT, limit_max), 1, limit_max),
+    )
+
+
+def list_choice(params: Params, fields: Collection[str], order: str) -> Chosen:
+    """Return the filter and order of a request for a list with ``fields``; ``order``: the one without a choice. Raises
+    InvalidField."""
+    sort = params.get("sort") or order
+    if sort.removeprefix("-") not in fields:
+        raise InvalidField(
+            "sort", f"must be one of {', '.join(fields)}, '-' in front to turn round"
+        )
+    domain = params.get("domain", "")
+    if domain not in ("", *DOMAINS):
+        raise InvalidField("domain", "must be persistent or non-persistent")
+    attention = params.get("attention", "")
+    if attention not in ("", *CAUSES):
+        raise InvalidField("attention", f"must be one of {', '.join(CAUSES)}")
+    return Chosen(
+        q=params.get("q", ""),
+        tenant=params.get("tenant", ""),
+        namespace=params.get("namespace", ""),
+        domain=domain,
+        sort=sort,
+        attention=attention,
+        older_s=number(params, "older_s", 0, 0, OLDER_MAX_S),
     )
 
 

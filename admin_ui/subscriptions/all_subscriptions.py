@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from admin_ui.params import LIMIT_MAX, OLDER_MAX_S, Params, number, window
-from engine.admin.lag import LagCause
+from admin_ui.params import LIMIT_MAX, Params, list_choice, window
 from engine.auth.viewer import Viewer
 from engine.base.errors import InvalidField
-from engine.base.names import DOMAINS
 from gateway.clusters.cluster import Cluster
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.index.rows import KNOWN, parts_of
@@ -15,36 +13,13 @@ from gateway.services.subscriptions.subscription_selection import FIELDS
 
 Body = dict[str, Any]
 
-CAUSES = ("any", *(cause.value for cause in LagCause))
-"""Problems by which the list can be filtered; ``any`` stands for all that are more than information."""
-
 
 def chosen_of(params: Params) -> Chosen:
     """Return the filter and order of a list request. Raises InvalidField."""
-    sort = params.get("sort") or "-oldest_age"
-    if sort.removeprefix("-") not in FIELDS:
-        raise InvalidField(
-            "sort", f"must be one of {', '.join(FIELDS)}, '-' in front to turn round"
-        )
-    domain = params.get("domain", "")
-    if domain not in ("", *DOMAINS):
-        raise InvalidField("domain", "must be persistent or non-persistent")
-    attention = params.get("attention", "")
-    if attention not in ("", *CAUSES):
-        raise InvalidField("attention", f"must be one of {', '.join(CAUSES)}")
     late = params.get("late", "")
     if late not in ("", "true"):
         raise InvalidField("late", "must be true")
-    return Chosen(
-        q=params.get("q", ""),
-        tenant=params.get("tenant", ""),
-        namespace=params.get("namespace", ""),
-        domain=domain,
-        sort=sort,
-        attention=attention,
-        older_s=number(params, "older_s", 0, 0, OLDER_MAX_S),
-        late=late == "true",
-    )
+    return list_choice(params, FIELDS, "-oldest_age")._replace(late=late == "true")
 
 
 async def subscriptions(

@@ -17,7 +17,7 @@ from admin_ui.calls import (
     actor_of,
     checked,
 )
-from admin_ui.params import topic_name
+from admin_ui.params import CAUSES, topic_name
 from admin_ui.rights import CONSUME, CONSUME_SUBSCRIPTION
 from admin_ui.subscriptions import (
     age_target,
@@ -38,7 +38,7 @@ FILTERS = (
     Parameter("tenant", "exact"),
     Parameter("namespace", "name, or tenant/name"),
     Parameter("domain", "persistent or non-persistent", enum=DOMAINS),
-    Parameter("attention", "only those with this problem", enum=all_subscriptions.CAUSES),
+    Parameter("attention", "only those with this problem", enum=CAUSES),
     Parameter("older_s", "least age of the oldest unacknowledged message in seconds", kind=int),
     Parameter("late", "true: only those whose oldest message is older than their target"),
     Parameter("sort", "a field of the rows, '-' in front for descending; default -oldest_age"),

@@ -19,7 +19,7 @@ from admin_ui.calls import (
     checked,
     query,
 )
-from admin_ui.params import topic_name
+from admin_ui.params import CAUSES, topic_name
 from admin_ui.rights import ADMIN, CONSUME, LOOKUP, PLACE
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody, TopicRow
 from admin_ui.topics import export, selectors, services, shapes, traces
@@ -37,7 +37,7 @@ FILTERS = (
     Parameter("tenant", "exact"),
     Parameter("namespace", "name, or tenant/name"),
     Parameter("domain", "persistent or non-persistent", enum=DOMAINS),
-    Parameter("attention", "only topics with this problem", enum=selectors.CAUSES),
+    Parameter("attention", "only topics with this problem", enum=CAUSES),
     Parameter("older_s", "least age of the oldest unacknowledged message in seconds", kind=int),
     Parameter("sort", "a field of the rows, '-' in front for descending; default -backlog"),
 )

@@ -4,14 +4,13 @@ import asyncio
 import logging
 from typing import Any
 
-from admin_ui.params import LIMIT_MAX, OLDER_MAX_S, Params, number, window
+from admin_ui.params import LIMIT_MAX, Params, list_choice, window
 from admin_ui.topics import detail
 from admin_ui.topics.row_texts import RowTexts
 from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
-from engine.admin.lag import LagCause
 from engine.auth.viewer import Viewer
-from engine.base.errors import InvalidField, MagnetarError, NotFound, NotReady, WorldError
-from engine.base.names import DOMAINS, TopicName
+from engine.base.errors import MagnetarError, NotFound, NotReady, WorldError
+from engine.base.names import TopicName
 from engine.tenancy.listing import all_namespaces
 from engine.tenancy.tenants import list_tenants
 from gateway.clusters.cluster import Cluster
@@ -28,32 +27,10 @@ log = logging.getLogger(__name__)
 
 Body = dict[str, Any]
 
-CAUSES = ("any", *(cause.value for cause in LagCause))
-"""Problems by which the list can be filtered; ``any`` stands for all that are more than information."""
-
 
 def chosen_of(params: Params) -> Chosen:
     """Return the filter and order of a list request. Raises InvalidField."""
-    sort = params.get("sort") or "-backlog"
-    if sort.removeprefix("-") not in rows.FIELDS:
-        raise InvalidField(
-            "sort", f"must be one of {', '.join(rows.FIELDS)}, '-' in front to turn round"
-        )
-    domain = params.get("domain", "")
-    if domain not in ("", *DOMAINS):
-        raise InvalidField("domain", "must be persistent or non-persistent")
-    attention = params.get("attention", "")
-    if attention not in ("", *CAUSES):
-        raise InvalidField("attention", f"must be one of {', '.join(CAUSES)}")
-    return Chosen(
-        q=params.get("q", ""),
-        tenant=params.get("tenant", ""),
-        namespace=params.get("namespace", ""),
-        domain=domain,
-        sort=sort,
-        attention=attention,
-        older_s=number(params, "older_s", 0, 0, OLDER_MAX_S),
-    )
+    return list_choice(params, rows.FIELDS, "-backlog")
 
 
 def _row_texts(cluster: Cluster) -> RowTexts:
