@@ -13,26 +13,22 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qs
-
-from channels.generic.websocket import AsyncWebsocketConsumer
 
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
 from engine.auth.rights import AUTHENTICATED, all_of
 from engine.base.errors import Forbidden, InvalidField, MagnetarError
-from engine.base.loop import from_any_thread
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.access import authorize
-from gateway.http.auth.handshakes import identify_socket, watch_credentials
-from gateway.http.auth.open_access import OpenAccess
+from gateway.http.auth.handshakes import identify_socket
+from gateway.http.auth.open_socket import OpenSocket
 from gateway.http.errors import describe
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
-from gateway.services.clock import now_ms
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +38,6 @@ SUBSCRIPTIONS_MAX = 32
 MESSAGE_CHARS_MAX = 16_384
 ID_CHARS_MAX = 64
 CLOSE_SLOW = 4008
-CLOSE_EXPIRED = 4001
-"""The credentials of the socket's client have ended."""
 PAUSE_S = 1.0
 """Pause after a beat that could not be made."""
 
@@ -95,23 +89,17 @@ def beats(cluster: Cluster) -> tuple[Beat, ...]:
     return tuple(Beat(cluster, make) for make in BEATS)
 
 
-class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
+class LiveFeed(OpenSocket):
     """One socket. Commands: subscribe, unsubscribe, ping."""
-
-    channel_layer_alias: ClassVar[str] = ""
-    """No channel layer: nothing sends to a socket by name, and a subscription in Redis per socket would cost more than
-    the feed itself."""
 
     async def connect(self) -> None:
         """Accept the socket of a caller that has the right to open one."""
         self.watches: dict[str, feeds.FeedWatch] = {}
         self.beats: tuple[Beat, ...] = ()
         self.clusters = clusters_of(self.scope)
-        self.tasks = TaskScope("live")
+        self.begin("live")
         self.wake = asyncio.Event()
         self.cut_off = False
-        self.access = OpenAccess()
-        self.unwatch: Callable[[], None] | None = None
         try:
             identity = self.access.identity = await identify_socket(self.scope)
             cluster = self.clusters.named(_cluster_name(self.scope))
@@ -121,31 +109,14 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         await self.accept()
         self.tasks.spawn("push", self._push())
-        self.tasks.spawn("rights", self.access.run(self._renew))
-        if identity.expires_at is not None:
-            self.tasks.spawn("expire", self._expire(identity.expires_at))
-        withdrawn = from_any_thread(asyncio.get_running_loop(), self._withdraw)
-        self.unwatch = watch_credentials(self.scope, identity, withdrawn)
+        self.follow(identity, self._renew)
         self.beats = cluster.part(beats)
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
 
-    async def _expire(self, at_s: float) -> None:
-        """Close the socket when its credentials end."""
-        await asyncio.sleep(max(at_s - now_ms() / 1000, 0))
-        await self.close(code=CLOSE_EXPIRED)
-
-    def _withdraw(self) -> None:
-        """Close the socket of a client whose credentials count no more."""
-        if not self.tasks.closed:
-            self.tasks.spawn("withdraw", self.close(code=CLOSE_EXPIRED))
-
     async def disconnect(self, code: int) -> None:
         """End the work and all watches of a socket that is closed."""
-        if self.unwatch is not None:
-            self.unwatch()
-        await self.tasks.close()
-        self.access.close()
+        await self.end()
         for beat in self.beats:
             await beat.leave(self)
         for key in list(self.watches):

@@ -8,26 +8,21 @@ change is disconnected; a reader that does not keep up is shown fewer messages, 
 
 import asyncio
 import json
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qs
-
-from channels.generic.websocket import AsyncWebsocketConsumer
 
 from admin_ui.messages import selectors
 from admin_ui.params import Params, number
 from engine.auth.actions import Action
 from engine.auth.rights import Right
 from engine.base.errors import InvalidField, MagnetarError, Unsupported
-from engine.base.loop import from_any_thread
 from engine.base.names import TopicName
-from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
 from gateway.http.auth.access import authorize
-from gateway.http.auth.handshakes import identify_socket, watch_credentials
+from gateway.http.auth.handshakes import identify_socket
 from gateway.http.auth.levels import level_of_socket
-from gateway.http.auth.open_access import OpenAccess
+from gateway.http.auth.open_socket import OpenSocket
 from gateway.http.auth.payloads import check_payloads, is_ruled, record_reveal
 from gateway.http.errors import describe
 from gateway.http.refusal import refuse
@@ -41,7 +36,6 @@ GAP_S = 0.25
 """Shortest time between two messages to the client."""
 LOOK_AGAIN_S = 1.0
 """Longest time until a changed payload rule counts."""
-CLOSE_EXPIRED = 4001
 CLOSE_REFUSED = 4003
 """The client may not see the messages any more."""
 RIGHTS: tuple[Right[TopicName], ...] = (Right(Action.CONSUME, TopicName, lambda topic: topic),)
@@ -52,17 +46,13 @@ def tails(cluster: Cluster) -> Tails:
     return Tails(cluster.link)
 
 
-class LiveTail(AsyncWebsocketConsumer):  # type: ignore[misc]
+class LiveTail(OpenSocket):
     """One socket, which shows one topic."""
-
-    channel_layer_alias: ClassVar[str] = ""
 
     async def connect(self) -> None:
         """Accept the socket of a caller that may consume from the topic and see its payloads."""
-        self.tasks = TaskScope("tail")
+        self.begin("tail")
         self.watch: TailWatch | None = None
-        self.unwatch: Callable[[], None] | None = None
-        self.access = OpenAccess()
         try:
             # Who calls is asked first: an answer about the parameters is for those who are known.
             identity = self.access.identity = await identify_socket(self.scope)
@@ -85,12 +75,8 @@ class LiveTail(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.accept()
         self.watch = self.cluster.part(tails).watch(self.topic, wanted, rate)
         self.tasks.spawn("push", self._push(self.watch))
-        self.tasks.spawn("rights", self.access.run(self._renew))
         self.tasks.spawn("rules", self._look())
-        if identity.expires_at is not None:
-            self.tasks.spawn("expire", self._expire(identity.expires_at))
-        withdrawn = from_any_thread(asyncio.get_running_loop(), self._withdraw)
-        self.unwatch = watch_credentials(self.scope, identity, withdrawn)
+        self.follow(identity, self._renew)
 
     async def _check(self) -> None:
         """Raise Forbidden unless the client may see the topic's messages now."""
@@ -112,21 +98,9 @@ class LiveTail(AsyncWebsocketConsumer):  # type: ignore[misc]
             await asyncio.sleep(LOOK_AGAIN_S)
             await self._renew()
 
-    async def _expire(self, at_s: float) -> None:
-        """Close the socket when its credentials end."""
-        await asyncio.sleep(max(at_s - now_ms() / 1000, 0))
-        await self.close(code=CLOSE_EXPIRED)
-
-    def _withdraw(self) -> None:
-        if not self.tasks.closed:
-            self.tasks.spawn("withdraw", self.close(code=CLOSE_EXPIRED))
-
     async def disconnect(self, code: int) -> None:
         """End the work of a socket that is closed."""
-        if self.unwatch is not None:
-            self.unwatch()
-        await self.tasks.close()
-        self.access.close()
+        await self.end()
         if self.watch is not None:
             await self.watch.end()
 

@@ -16,6 +16,7 @@ from admin_ui import live
 from engine.base.clock import SystemClock
 from engine.tenancy.access.revoked_tokens import revoke_token
 from gateway.access.models import IssuedToken
+from gateway.http.auth.open_socket import CLOSE_EXPIRED
 from gateway.people import held_people
 from gateway.people.accounts import create_person
 from gateway.people.acting import ActingRole
@@ -168,7 +169,7 @@ async def test_a_derived_credential_ends_with_what_it_derives_from(
     await cause(shown, door, settings)
     if cause in ENDS[kind]:
         await pair.ended.wait()
-        assert pair.client.close_code == live.CLOSE_EXPIRED
+        assert pair.client.close_code == CLOSE_EXPIRED
         assert await known_as(door, shown) != before
     else:
         assert await known_as(door, shown) == before

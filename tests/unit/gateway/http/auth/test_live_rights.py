@@ -18,6 +18,7 @@ from engine.tenancy.grants import grant, revoke
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.tenants import create_tenant
 from gateway.clusters.cluster import Cluster
+from gateway.http.auth.open_socket import CLOSE_EXPIRED
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.access.callers import by_token, token
 from tests.support.admin.gateway_client import Gateway
@@ -85,7 +86,7 @@ async def test_a_live_feed_ends_with_the_credentials(application: Any) -> None:
     expiring = token("app", exp=int(time.time()) + 1)
     pair = await SocketPair(application, f"/api/v1/live?token={expiring}").opened()
     await pair.ended.wait()
-    assert pair.client.close_code == live.CLOSE_EXPIRED
+    assert pair.client.close_code == CLOSE_EXPIRED
 
 
 async def test_a_live_feed_ends_when_its_token_is_revoked(
@@ -96,4 +97,4 @@ async def test_a_live_feed_ends_when_its_token_is_revoked(
         lambda link: revoke_token(link.store, "one", expires_at=None, clock=SystemClock())
     )
     await pair.ended.wait()
-    assert pair.client.close_code == live.CLOSE_EXPIRED
+    assert pair.client.close_code == CLOSE_EXPIRED

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from admin_ui import live
+from gateway.http.auth.open_socket import CLOSE_EXPIRED
 from gateway.people import held_people
 from gateway.people.held_people import Credential, HeldPeople
 from gateway.people.models import Person, PersonSession
@@ -88,5 +89,5 @@ async def test_a_live_feed_ends_with_its_session(
     assert not pair.ended.is_set()
     await end()
     await pair.ended.wait()
-    assert pair.client.close_code == live.CLOSE_EXPIRED
+    assert pair.client.close_code == CLOSE_EXPIRED
     await pair.hang_up()
