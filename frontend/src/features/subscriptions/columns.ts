@@ -1,4 +1,5 @@
 import type { ListedSubscription } from "../../api/types";
+import { columnChoice } from "../../shared/lists/column-choice";
 import { problemState, type State } from "../../shared/problems";
 
 export const SORTS = [
@@ -57,23 +58,7 @@ export const TITLES: Record<Sort, string> = {
   age_target_s: "Target",
 };
 
-/** "consumers,type" → columns, in the list's order. "none": none of them; null: no such text. */
-export function parseChoice(text: string | undefined): Choice[] | null {
-  if (!text) return null;
-  const named = new Set(text.split(","));
-  const chosen = CHOICES.filter((each) => named.has(each));
-  return chosen.length > 0 || text === "none" ? chosen : null;
-}
-
-export function choiceText(choice: readonly Choice[]): string {
-  return choice.length === 0 ? "none" : CHOICES.filter((each) => choice.includes(each)).join(",");
-}
-
-/** The visible columns in order: the chosen ones and the sorted one. */
-export function withSorted(choice: readonly Choice[], sort: string): Choice[] {
-  const sorted = sort.replace(/^-/, "");
-  return CHOICES.filter((each) => choice.includes(each) || each === sorted);
-}
+export const { parseChoice, choiceText, withSorted } = columnChoice(CHOICES);
 
 /** The state of a subscription, by its problem, else by whether anything is consumed. */
 export function subscriptionState(row: ListedSubscription): State {

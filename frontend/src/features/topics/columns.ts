@@ -1,3 +1,4 @@
+import { columnChoice } from "../../shared/lists/column-choice";
 import type { TopicSort } from "./search";
 
 /** Columns that people choose; the name, state, trend and backlog are always there. */
@@ -44,23 +45,7 @@ export const TITLES: Record<TopicSort, string> = {
   partitions: "Partitions",
 };
 
-/** "msg_rate_in,tenant" → columns, in the list's order. "none": none of them; null: no such text. */
-export function parseChoice(text: string | null | undefined): Choice[] | null {
-  if (!text) return null;
-  const named = new Set(text.split(","));
-  const found = CHOICES.filter((each) => named.has(each));
-  return found.length > 0 || text === "none" ? found : null;
-}
-
-export function choiceText(choice: readonly Choice[]): string {
-  return choice.length === 0 ? "none" : CHOICES.filter((each) => choice.includes(each)).join(",");
-}
-
-/** The visible columns in order: the chosen ones and the sorted one. */
-export function withSorted(choice: readonly Choice[], sort: string): Choice[] {
-  const sorted = sort.replace(/^-/, "");
-  return CHOICES.filter((each) => choice.includes(each) || each === sorted);
-}
+export const { parseChoice, choiceText, withSorted } = columnChoice(CHOICES);
 
 const KEY = "magnetar-topic-columns";
 
