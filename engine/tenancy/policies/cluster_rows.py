@@ -74,7 +74,7 @@ CLUSTERS: tuple[Policy, ...] = (
         topic_key=(SHADOWS,),
         check=check_names,
         shown=False,
-        topic_route=PolicyRoute(SHADOWS, method="PUT", unset_status=204, everywhere=False),
+        topic_route=PolicyRoute(SHADOWS, method="PUT", everywhere=False),
     ),
     Policy(
         "offloadPolicies",
