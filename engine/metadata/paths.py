@@ -58,6 +58,8 @@ CHECKED_PLACEMENT = "/ledgers/underreplication/placementpolicycheckctime"
 CHECKED_REPLICAS = "/ledgers/underreplication/replicascheckctime"
 KNOWN_COOKIES = "/magnetar/known-cookies"
 """The creations of bookies' cookies that an auditor has seen; a node of Magnetar's own."""
+DECOMMISSIONS = "/magnetar/decommissions"
+"""The bookies that the auditor takes out, by their ids; nodes of Magnetar's own."""
 
 LONG_LEDGER_ID = (1 << 31) - 1
 """The smallest ledger id that is stored in the five-level layout."""
@@ -164,6 +166,10 @@ def read_only_bookie(bookie_id: str) -> str:
 
 def cookie(bookie_id: str) -> str:
     return f"{COOKIES}/{bookie_id}"
+
+
+def decommission(bookie_id: str) -> str:
+    return f"{DECOMMISSIONS}/{bookie_id}"
 
 
 def ledger(ledger_id: int) -> str:

@@ -20,6 +20,7 @@ from engine.ledger.quorum import write_set
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.repair.checking import check, holdings
+from engine.repair.decommissions import Decommissioning
 from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
 from engine.repair.marks import RepairRecords
@@ -92,12 +93,13 @@ class Auditor:
         self._bookies_checked = 0.0
         self._count_at = 0.0
         self._known: dict[str, None] = {}
+        self._decommissioning = Decommissioning(store, records, clock)
 
     async def run(self) -> None:
         watched = [
             *Election.watched,
             *(paths.AVAILABLE, paths.READ_ONLY, paths.COOKIES),
-            *(paths.LOST_BOOKIE_DELAY, paths.REPAIR_DISABLED),
+            *(paths.LOST_BOOKIE_DELAY, paths.REPAIR_DISABLED, paths.DECOMMISSIONS),
         ]
         stops = [self._store.watch(path, lambda _: self._wake.set()) for path in watched]
         stops.append(self._store.on_state(lambda _: self._wake.set()))
@@ -143,6 +145,7 @@ class Auditor:
         self._absent = None
         self._lost.clear()
         self._triggered = False
+        self._decommissioning.begin()
         self._known = dict.fromkeys(await self._children(paths.COOKIES))
         self._bookies_checked = -1e18
 
@@ -199,6 +202,8 @@ class Auditor:
         self._triggered = False
         await self._count_marks()
         pauses = [LOOK_S]
+        if (due_s := await self._decommissioning.look()) is not None:
+            pauses.append(due_s)
         if self._away:
             pauses.append(max(until - now, 0.05))
         else:

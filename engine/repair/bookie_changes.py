@@ -36,14 +36,14 @@ class HeldByBookie(NamedTuple):
 async def held_by(store: MetadataStore, bookie: str) -> HeldByBookie:
     """Return what a bookie holds. The bytes of open ledgers are unknown and not counted."""
     count = still_open = size = 0
-    async for _, is_open, share in _ledgers_of(store, bookie):
+    async for _, is_open, share in ledgers_of(store, bookie):
         count += 1
         still_open += is_open
         size += share
     return HeldByBookie(count, still_open, size)
 
 
-async def _ledgers_of(store: MetadataStore, bookie: str) -> AsyncIterator[tuple[int, bool, int]]:
+async def ledgers_of(store: MetadataStore, bookie: str) -> AsyncIterator[tuple[int, bool, int]]:
     """Yield each ledger that names a bookie, whether it is open, and about how many of its bytes the bookie holds."""
     async for batch in ledgers(store):
         for ledger_id, metadata in batch:
@@ -84,7 +84,7 @@ async def decommission(
     first: int | None = None
     while True:
         left = []
-        async for ledger_id, _, _ in _ledgers_of(store, bookie):
+        async for ledger_id, _, _ in ledgers_of(store, bookie):
             left.append(ledger_id)
             if first is None:
                 await records.mark(ledger_id, [bookie])
@@ -127,7 +127,7 @@ async def recover_bookies(
     """
     listed: dict[int, None] = {}
     for bookie in bookies:
-        async for ledger_id, is_open, _ in _ledgers_of(store, bookie):
+        async for ledger_id, is_open, _ in ledgers_of(store, bookie):
             if ledger in (None, ledger_id) and not (is_open and skip_open):
                 listed.setdefault(ledger_id)
     done = Recovered([], {})

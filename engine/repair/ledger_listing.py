@@ -19,7 +19,7 @@ async def ledgers(store: MetadataStore) -> AsyncIterator[Stored]:
     """Yield the stored ledgers in batches, each as it was at one moment. Metadata that cannot be read is logged and
     left out. Raises the store's errors."""
     async for parent in _directories(store, paths.LEDGERS):
-        names = [name for name in await _children(store, parent) if name.startswith("L")]
+        names = [name for name in await children(store, parent) if name.startswith("L")]
         for i in range(0, len(names), BATCH):
             part = [f"{parent}/{name}" for name in names[i : i + BATCH]]
             nodes, _ = await store.get_all(part)
@@ -38,7 +38,7 @@ async def ledgers(store: MetadataStore) -> AsyncIterator[Stored]:
 
 async def _directories(store: MetadataStore, path: str) -> AsyncIterator[str]:
     """Yield the directories below ``path`` that may have ledgers."""
-    for name in await _children(store, path):
+    for name in await children(store, path):
         if name.isdigit():
             child = f"{path}/{name}"
             yield child
@@ -46,7 +46,8 @@ async def _directories(store: MetadataStore, path: str) -> AsyncIterator[str]:
                 yield directory
 
 
-async def _children(store: MetadataStore, path: str) -> list[str]:
+async def children(store: MetadataStore, path: str) -> list[str]:
+    """Return the names of a node's children; none when the node is missing."""
     try:
         return await store.children(path)
     except NoNodeError:

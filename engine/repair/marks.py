@@ -240,9 +240,15 @@ async def read_label(store: MetadataStore, path: str) -> str | None:
     """Return the bookie id in a lock or a vote; None without a node."""
     try:
         value, _ = await store.get(path)
-        names = parse_text(value.decode()).get("bookieId", [])
     except NoNodeError:
         return None
+    return worker_in(path, value)
+
+
+def worker_in(path: str, value: bytes) -> str:
+    """Return the bookie id in the value of a lock or a vote; empty without one. Raises MarkFormatError."""
+    try:
+        names = parse_text(value.decode()).get("bookieId", [])
     except ValueError as error:
         raise MarkFormatError(f"{path}: {error}") from error
     return names[-1].decode() if names and isinstance(names[-1], bytes) else ""

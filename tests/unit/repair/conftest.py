@@ -40,7 +40,8 @@ class RepairedCluster(Cluster):
         """Write a ledger and return its id."""
         listener = Listener()
         writer = await self.client(FAST).create(*shape, listener=listener)
-        writer.append(run_of(*(b"entry %05d" % i for i in range(entries))))
+        if entries:
+            writer.append(run_of(*(b"entry %05d" % i for i in range(entries))))
         await listener.reach(entries)
         if close:
             await writer.close()

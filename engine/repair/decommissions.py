@@ -1,0 +1,159 @@
+"""Requested decommissions of bookies. A request is a node; the auditor carries it out, over restarts of
+all processes, and keeps its progress in the node. Nothing is removed while a ledger names the bookie (I44)."""
+
+import json
+import logging
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+
+from engine.base.clock import Clock
+from engine.metadata import paths
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+)
+from engine.repair.bookie_changes import is_registered, ledgers_of
+from engine.repair.ledger_listing import children
+from engine.repair.marks import MarkFormatError, RepairRecords
+
+log = logging.getLogger(__name__)
+
+RESTS = 10
+"""A count of ledgers is followed by a pause of this many times its duration."""
+PAUSE_MIN_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decommission:
+    """A request, and its progress as the auditor stored it last.
+
+    ``by`` is who asked, ``at_ms`` when. ``first`` is the number of ledgers that named the bookie at the begin, ``left``
+    that of those that still do at ``counted_ms``; None before the first count. ``waits`` is the reason why nothing is
+    copied, empty without one.
+    """
+
+    by: str
+    at_ms: int
+    first: int | None = None
+    left: int | None = None
+    counted_ms: int | None = None
+    waits: str = ""
+
+    def encode(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def decode(cls, bookie: str, value: bytes) -> "Decommission":
+        """Decode a node's value. Raises MarkFormatError."""
+        try:
+            return cls(**json.loads(value))
+        except (ValueError, TypeError) as error:
+            raise MarkFormatError(f"{paths.decommission(bookie)}: {error}") from error
+
+
+async def request_decommission(store: MetadataStore, clock: Clock, bookie: str, by: str) -> bool:
+    """Ask the auditor to take a bookie out; return False when that is asked already. Raises the store's errors."""
+    value = Decommission(by, clock.wall_ms()).encode()
+    try:
+        await store.create(paths.decommission(bookie), value, make_parents=True)
+    except NodeExistsError:
+        return False
+    return True
+
+
+async def withdraw_decommission(store: MetadataStore, bookie: str) -> bool:
+    """Withdraw a request; return False when there is none. Ledgers that are marked are copied all the same."""
+    try:
+        await store.delete(paths.decommission(bookie))
+    except NoNodeError:
+        return False
+    return True
+
+
+async def read_decommission(store: MetadataStore, bookie: str) -> Decommission | None:
+    """Return the request for a bookie. Raises MarkFormatError."""
+    try:
+        value, _ = await store.get(paths.decommission(bookie))
+    except NoNodeError:
+        return None
+    return Decommission.decode(bookie, value)
+
+
+async def decommissions(store: MetadataStore) -> dict[str, Decommission]:
+    """Return all requests by bookie. Raises MarkFormatError."""
+    bookies = await children(store, paths.DECOMMISSIONS)
+    requests = {bookie: await read_decommission(store, bookie) for bookie in sorted(bookies)}
+    return {bookie: request for bookie, request in requests.items() if request is not None}
+
+
+class Decommissioning:
+    """The auditor's part. ``look`` is called by the auditor while it leads."""
+
+    def __init__(self, store: MetadataStore, records: RepairRecords, clock: Clock) -> None:
+        self._store = store
+        self._records = records
+        self._clock = clock
+        self._marked: dict[str, int] = {}
+        """Requests whose ledgers this auditor has marked, by the time of the request."""
+        self._due_s = 0.0
+
+    def begin(self) -> None:
+        """Forget what an earlier reign marked: another auditor may not have finished it."""
+        self._marked.clear()
+        self._due_s = 0.0
+
+    async def look(self) -> float | None:
+        """Carry the requests on, and return the seconds until the next look is due; None without requests. Raises the
+        store's errors, MarkFormatError."""
+        now = self._clock.monotonic_s()
+        if now < self._due_s:
+            return self._due_s - now
+        requests = await decommissions(self._store)
+        for bookie, request in requests.items():
+            await self._carry_on(bookie, request)
+        if not requests:
+            return None
+        took = self._clock.monotonic_s() - now
+        pause = max(RESTS * took, PAUSE_MIN_S)
+        self._due_s = now + took + pause
+        return pause
+
+    async def _carry_on(self, bookie: str, request: Decommission) -> None:
+        if await is_registered(self._store, bookie):
+            self._marked.pop(bookie, None)
+            await self._keep(bookie, replace(request, waits="it is registered: stop it"))
+            return
+        is_marked = self._marked.get(bookie) == request.at_ms
+        left = 0
+        async for ledger_id, _, _ in ledgers_of(self._store, bookie):
+            left += 1
+            if not is_marked:
+                await self._records.mark(ledger_id, [bookie])
+        self._marked[bookie] = request.at_ms
+        if left:
+            first = max(left, request.first or 0)
+            counted_ms = self._clock.wall_ms()
+            await self._keep(
+                bookie, replace(request, first=first, left=left, counted_ms=counted_ms, waits="")
+            )
+            return
+        if await is_registered(self._store, bookie):
+            return  # it returned during the count
+        if await read_decommission(self._store, bookie) is None:
+            return  # withdrawn during the count
+        with suppress(NoNodeError):
+            await self._store.delete(paths.cookie(bookie))
+        await withdraw_decommission(self._store, bookie)
+        log.info("bookie is decommissioned bookie=%s", bookie)
+
+    async def _keep(self, bookie: str, request: Decommission) -> None:
+        """Store progress, unless the request was withdrawn."""
+        path = paths.decommission(bookie)
+        try:
+            value, stat = await self._store.get(path)
+            if value != request.encode():
+                await self._store.put(path, request.encode(), stat.version)
+        except (NoNodeError, BadVersionError):
+            return
