@@ -99,16 +99,16 @@ async def serve(settings: ProcessSettings) -> int:
     repairing: Repairing | None = None
     try:
         await bookie.start()
+        repairing = Repairing(
+            settings,
+            bookie.bookie_id,
+            store=store,
+            network=network,
+            clock=clock,
+            entropy=entropy,
+        )
+        repairing.join(bookie)
         if settings.repair.auto_recovery_daemon_enabled:
-            repairing = Repairing(
-                settings,
-                bookie.bookie_id,
-                store=store,
-                network=network,
-                clock=clock,
-                entropy=entropy,
-            )
-            repairing.join(bookie)
             repairing.start()
         shorten_collections()
         notices.ready()

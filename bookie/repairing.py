@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
+from bookie.bookie_pages import BookiePages
 from bookie.server import STATUS_BODY_BYTES_MAX, STATUS_CONNECTIONS_MAX, Bookie
 from bookie.settings import ProcessSettings
 from engine.base.clock import Clock
@@ -55,8 +56,14 @@ class Repairing:
         self._status: HttpServer | None = None
 
     def join(self, bookie: Bookie) -> None:
-        """Serve pages and metrics on a bookie's status port."""
-        bookie.more_pages = self.pages.answer
+        """Serve pages and metrics on a bookie's status port, and give its scrubber the copies of other bookies."""
+        bookie.serving.scrubber.others = self.recovery.own_copies
+        own = BookiePages(bookie, changes=self._settings.repair.http_server_changes_enabled)
+
+        async def answer(request: Request) -> Response | None:
+            return await self.pages.answer(request) or await own.answer(request)
+
+        bookie.more_pages = answer
         bookie.more_metrics = self.recovery.families
 
     def start(self) -> None:

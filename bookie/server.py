@@ -24,7 +24,14 @@ from engine.base.disk.index_disk import IndexDisk
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore
-from engine.net.http import HttpServer, Request, Response, metrics_page, pages, ready_page
+from engine.net.http import (
+    HttpServer,
+    Request,
+    Response,
+    metrics_page,
+    pages,
+    ready_page,
+)
 from engine.net.listener import Listener
 from engine.net.network import Network
 from engine.net.tls import ServerFiles

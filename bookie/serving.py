@@ -9,9 +9,9 @@ from bookie.garbage import GarbageCollector, Lanes
 from bookie.metrics import BookieMetrics, Readings
 from bookie.mode import Mode
 from bookie.requests.requests import Requests
+from bookie.scrubbing import Scrubber
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
-from bookie.storage.index.index import BookieIndex
 from bookie.storage.journal.journal import Journal
 from bookie.storage.read_queue import ReadQueue, StoredEntries
 from bookie.storage.recover import Storage
@@ -83,6 +83,15 @@ class Serving:
             cookie,
             self._disks_checked,
         )
+        self.scrubber = Scrubber(
+            settings,
+            storage,
+            self.checkpointer,
+            lanes("compaction"),
+            storage.logs.directories[0],
+            disk=disk,
+            clock=clock,
+        )
         self.garbage = GarbageCollector(
             settings,
             storage,
@@ -107,24 +116,32 @@ class Serving:
             on_disk_full=self._disk_full,
             has_room=self.disks.has_room,
             space=lambda: self.disks.space[::-1],
-            blocks=lambda ledger_id: read_lane.run(partial(_indexed, storage.entries, ledger_id)),
+            blocks=lambda ledger_id: read_lane.run(partial(self._held, ledger_id)),
         )
-        metrics.gauges |= self._gauges()
-        metrics.counters |= self._counters()
+        metrics.gauges |= self._gauges() | self.scrubber.gauges()
+        metrics.counters |= self._counters() | self.scrubber.counters()
 
     def start(self, tasks: TaskScope) -> None:
         """Start the periodic tasks."""
         tasks.spawn("checkpoints", self.checkpointer.run())
         tasks.spawn("disks", self.disks.run())
         tasks.spawn("gc", self.garbage.run())
+        tasks.spawn("scrub", self.scrubber.run())
 
     def close(self) -> None:
         """Close the files. Call after the lanes are closed."""
         self.garbage.close()
         self.storage.close()
 
-    def _damaged(self, error: Exception) -> None:  # called in the read lane
+    def _held(self, ledger_id: int) -> list[tuple[int, int]]:  # called in the read lane
+        """Return the ranges of a ledger that the index names and that are not known to be unreadable."""
+        return self.scrubber.readable(ledger_id, self.storage.entries.ranges(ledger_id))
+
+    def _damaged(  # called in the read lane
+        self, ledger_id: int, entry_id: int, error: Exception
+    ) -> None:
         self._metrics.damaged += 1
+        self.scrubber.suspect(ledger_id, entry_id)
         log.error("stored entry cannot be read reason=%s", error)
 
     def _disk_full(self, error: Exception) -> None:
@@ -194,8 +211,3 @@ class Serving:
             "bookie_compaction_copied_entries": ("Entries copied", lambda: garbage.copied_entries),
             "bookie_compaction_freed_bytes": ("Dead bytes freed", lambda: garbage.freed_bytes),
         }
-
-
-def _indexed(index: BookieIndex, ledger_id: int) -> list[tuple[int, int]]:
-    """Return first and last entry of each of a ledger's records."""
-    return [(first, first + place.entries - 1) for first, place in index.blocks(ledger_id)]

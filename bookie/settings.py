@@ -240,6 +240,12 @@ class BookieSettings:
     compaction_rate_by_entries: int = count(
         10_000, "entries a second (compactionRateByEntries)", low=1
     )
+    scrub_interval_s: float = number(
+        604_800.0,
+        "seconds within which everything kept is read back and verified; 0: never, but entries that reads find damaged "
+        "are still restored from other copies",
+    )
+    scrub_rate_by_bytes: int = size(16 * MIB, "bytes a second that are read back at most", low=4096)
     is_force_gc_allow_when_no_space: bool = flag(
         False,
         "compact when all ledger directories are full, within the reserve "

@@ -73,7 +73,7 @@ class StoredEntries:
         self,
         index: BookieIndex,
         reader: EntryLogReader,
-        on_damage: Callable[[Exception], None],
+        on_damage: Callable[[int, int, Exception], None],
         read_ahead_bytes: int = 1 << 20,
     ) -> None:
         self._index = index
@@ -164,7 +164,7 @@ class StoredEntries:
                 if at < stop:
                     break
         except (DamagedError, OSError) as error:
-            self._on_damage(error)
+            self._on_damage(ledger_id, at, error)
             if not entries:
                 return Code.IO, []
         return (Code.OK, entries) if entries else (Code.NO_ENTRY, [])

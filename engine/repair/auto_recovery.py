@@ -13,6 +13,7 @@ from engine.net.network import Network
 from engine.repair.auditor import Auditor
 from engine.repair.ledger_repair import LedgerRepair
 from engine.repair.marks import RepairRecords
+from engine.repair.own_copies import OwnCopies
 from engine.repair.settings import RepairSettings
 from engine.repair.worker import ReplicationWorker
 
@@ -53,6 +54,7 @@ class AutoRecovery:
         )
         self.auditor = Auditor(store, clock, self.records, self.client, settings, identity)
         self.worker = ReplicationWorker(store, self.records, self.repair, settings, identity)
+        self.own_copies = OwnCopies(self.client, self.records, self.repair, identity)
         self._tasks = TaskScope("auto-recovery")
 
     def start(self) -> None:

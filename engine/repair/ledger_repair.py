@@ -9,7 +9,7 @@ its metadata. Nothing is ever deleted (I45).
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from engine.ledger import metadata_update
 from engine.ledger.client import LedgerClient
@@ -102,16 +102,7 @@ class LedgerRepair:
                 f"ledger {ledger_id}: no bookie can take the place of "
                 + ", ".join(segment.bookies[position] for position in positions)
             )
-        access = self._client.access(ledger_id, metadata.password or b"")
-        await SegmentCopy(
-            access,
-            metadata,
-            span,
-            chosen,
-            batch_bytes=self._batch_bytes,
-            rate=self._rate,
-            counts=self.counts,
-        ).run()
+        await self.copy_span(ledger_id, metadata, span, chosen)
         replaced = {segment.bookies[position]: bookie for position, bookie in chosen.items()}
         changed = await metadata_update.replace_members(
             self._store,
@@ -119,7 +110,7 @@ class LedgerRepair:
             metadata,
             segment.first,
             replaced,
-            access.settings.metadata_timeout_s,
+            self._client.settings.metadata_timeout_s,
         )
         self.segments_copied += 1
         log.info(
@@ -129,6 +120,24 @@ class LedgerRepair:
             ",".join(f"{old}>{new}" for old, new in replaced.items()),
         )
         return changed
+
+    async def copy_span(
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        span: tuple[int, int],
+        targets: Mapping[int, str],
+    ) -> None:
+        """Copy the entries of ``span``, of one segment, to bookies by their positions. Raises as ``SegmentCopy``."""
+        await SegmentCopy(
+            self._client.access(ledger_id, metadata.password or b""),
+            metadata,
+            span,
+            targets,
+            batch_bytes=self._batch_bytes,
+            rate=self._rate,
+            counts=self.counts,
+        ).run()
 
     async def recover(self, ledger_id: int, metadata: LedgerMetadata) -> None:
         """Fence and close a ledger whose writer did not replace its lost bookies. Raises LedgerError."""

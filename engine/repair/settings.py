@@ -15,7 +15,7 @@ class RepairSettings:
     )
     http_server_changes_enabled: bool = flag(
         False,
-        "whether a bookie's status port takes changes of auto-recovery (PUT /api/v1/autorecovery/*), which need no "
+        "whether a bookie's status port takes changes (PUT /api/v1/autorecovery/*, /api/v1/bookie/*), which need no "
         "login: for loopback, or a network of operators alone",
     )
     lost_bookie_recovery_delay: float = number(

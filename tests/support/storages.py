@@ -96,7 +96,7 @@ def read(storage: Storage, ledger: int, entry: int) -> bytes | Code:
     if cached is not None:
         run, i = cached
         return run.buf[run.offsets[i] + 32 : run.end(i)]
-    code, data = StoredEntries(storage.entries, storage.reader, lambda _: None).read(ledger, entry)
+    code, data = StoredEntries(storage.entries, storage.reader, lambda *_: None).read(ledger, entry)
     if code == Code.NO_ENTRY:
         return storage.ledgers.absent(ledger)
     return data[32:] if code == Code.OK else code

@@ -12,7 +12,6 @@ THROUGH = {
     "bookie/metrics.py": "unit/bookie/test_server.py",
     "bookie/opening.py": "unit/bookie/test_directories.py",
     "bookie/requests/requests.py": "unit/bookie/test_answers.py",
-    "bookie/serving.py": "unit/bookie/test_server.py",
     "engine/backup/cluster_backup.py": "unit/backup/test_saving.py",
     "engine/backup/contents.py": "unit/backup/test_interrupted_backups.py",
     "engine/backup/references.py": "unit/backup/test_saving.py",

@@ -150,6 +150,29 @@ class BookieIndex:
         )
         return [(_BLOCK_KEY.unpack(k)[2], Location._make(_BLOCK.unpack(v))) for k, v in rows]
 
+    def ranges(self, ledger_id: int) -> list[tuple[int, int]]:
+        """Return first and last entry of each record of a ledger, in order."""
+        return [(first, first + place.entries - 1) for first, place in self.blocks(ledger_id)]
+
+    def blocks_from(
+        self, ledger_id: int, entry_id: int, records_max: int
+    ) -> tuple[list[tuple[int, Location]], bool]:
+        """Return a ledger's records from the one with ``entry_id`` on, or the next behind it, at most ``records_max``,
+        and whether they reach the ledger's end."""
+        start = _BLOCK_KEY.pack(b"b", ledger_id, entry_id)
+        stop = _BLOCK_KEY.pack(b"b", ledger_id + 1, 0)
+        # The first row may be before the entry.
+        scanned = self._index.scan_from(start, stop, records_max + 1)
+        rows = []
+        for key, value in scanned:
+            if key[:1] != b"b":
+                continue
+            _, ledger, first = _BLOCK_KEY.unpack(key)
+            place = Location._make(_BLOCK.unpack(value))
+            if ledger == ledger_id and first + place.entries > entry_id:
+                rows.append((first, place))
+        return rows, len(scanned) <= records_max
+
     def blocks_in(self, ledger_id: int, log_id: int) -> list[tuple[int, Location]]:
         """Return the records of a ledger that lie in one log."""
         return [row for row in self.blocks(ledger_id) if row[1].log_id == log_id]

@@ -192,6 +192,17 @@ class EntryLogReader:
         self._keep(key, block)
         return block
 
+    def fresh(self, run: Sequence[Location]) -> list[StoredBlock | None]:
+        """Read adjacent blocks from the disk, past all caches; None for each that does not verify.
+
+        Raises DamagedError when the log is missing, OSError as the disk does.
+        """
+        first, last = run[0], run[-1]
+        size = last.offset + last.size - first.offset
+        buf = self._file(first.log_id, direct=True).peek(size, first.offset)
+        self.read_bytes += len(buf)
+        return [decode_block(buf, place.offset - first.offset) for place in run]
+
     def has(self, place: Location) -> bool:
         """Return whether the block is in memory."""
         return (place.log_id, place.offset) in self._blocks

@@ -3,10 +3,13 @@ BookKeeper's shell do."""
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from engine.base import log as logs
 from engine.base.clock import SystemClock
@@ -19,17 +22,26 @@ from engine.ledger.client import LedgerClient
 from engine.ledger.cluster.placement import Candidates
 from engine.metadata import paths
 from engine.metadata.connect import connect
+from engine.metadata.records import BookieRegistration
 from engine.metadata.store import MetadataStore, NoNodeError
+from engine.net.http_client import HttpClient
 from engine.net.network import LoopNetwork
 from engine.programs.commands.cluster_metadata import PROGRAM, CommandSettings
 from engine.repair.auto_recovery import AutoRecovery
-from engine.repair.bookie_changes import decommission, held_by, is_registered, recover_bookies
+from engine.repair.bookie_changes import (
+    BookieChangeError,
+    decommission,
+    held_by,
+    is_registered,
+    recover_bookies,
+)
 from engine.repair.election import auditor
 from engine.repair.settings import RepairSettings
 
 SESSION_S = 30.0
 SANITY_ENTRIES = 10
 SANITY_S = 30.0
+HTTP_S = 10.0
 
 
 class BookieTool:
@@ -180,6 +192,60 @@ async def sanity(tool: BookieTool, given: argparse.Namespace) -> int:
     return int(not intact)
 
 
+async def scrub(tool: BookieTool, given: argparse.Namespace) -> int:
+    """Print what each bookie's scrubber does; with ``--now`` ask it to read everything back now."""
+    http = HttpClient(LoopNetwork(), timeout_s=HTTP_S, answer_bytes_max=1 << 20)
+    failed = 0
+    try:
+        for bookie, url in (await status_urls(tool.store)).items():
+            if given.bookies and bookie not in given.bookies:
+                continue
+            try:
+                if url is None:
+                    raise BookieChangeError("has no status port")
+                method = "PUT" if given.now else "GET"
+                answer = await http.request(method, f"{url}/api/v1/bookie/scrub")
+                if answer.status != 200:
+                    raise BookieChangeError(answer.body.decode(errors="replace")[:200])
+                print(f"{bookie} {scrub_line(json.loads(answer.body))}")
+            except (MagnetarError, OSError, ValueError) as error:
+                failed += 1
+                print(f"{bookie}: {error}", file=sys.stderr)
+    finally:
+        http.close()
+    return int(bool(failed))
+
+
+async def status_urls(store: MetadataStore) -> dict[str, str | None]:
+    """Return the URL of each registered bookie's status port; None where it has none."""
+    urls: dict[str, str | None] = {}
+    for parent in (paths.AVAILABLE, paths.READ_ONLY):
+        for bookie in sorted(await store.children(parent)):
+            if f"{parent}/{bookie}" == paths.READ_ONLY:
+                continue
+            value, _ = await store.get(f"{parent}/{bookie}")
+            urls[bookie] = BookieRegistration.decode(value).http_url()
+    return urls
+
+
+def scrub_line(state: dict[str, Any]) -> str:
+    """Return a scrubber's state as a line of text."""
+    last, progress = state["lastPass"], state["progress"]
+    parts = [
+        f"{progress:.1%} read" if progress is not None else "waits for the next pass",
+        f"unreadable={state['unreadableNow']}",
+    ]
+    if last is None:
+        parts.append("no pass has ended yet")
+    else:
+        ended = datetime.fromtimestamp(last["ended_ms"] / 1000, UTC)
+        parts.append(
+            f"last pass ended {ended:%Y-%m-%d %H:%M:%S} UTC: {last['entries']} entries, "
+            f"{last['unreadable']} damaged, {last['missing']} missing, {last['restored']} restored"
+        )
+    return ", ".join(parts)
+
+
 def parser() -> argparse.ArgumentParser:
     made = ProgramParser(prog="magnetar bookies", description=__doc__)
     verbs = made.add_subparsers(dest="verb", required=True, metavar="COMMAND")
@@ -215,6 +281,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--ledger", type=int, metavar="ID")
     command.add_argument("--skip-open-ledgers", action="store_true")
     command.add_argument("--dry-run", action="store_true")
+    command = verb("scrub", scrub, "show how far bookies have read back what they keep")
+    command.add_argument("bookies", nargs="*", metavar="BOOKIE", help="only these")
+    command.add_argument("--now", action="store_true", help="read everything back now")
     command = verb("bookiesanity", sanity, "write some entries to a bookie and read them")
     command.add_argument("bookie")
     return made

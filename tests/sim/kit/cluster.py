@@ -396,6 +396,7 @@ class Cluster:
             await bookie.start()
             if self.shape.repair:
                 recovery = self._recovery(machine, bookie, store)
+                bookie.serving.scrubber.others = recovery.own_copies
                 recovery.start()
             machine.ready = True
             waiting = [asyncio.ensure_future(event.wait()) for event in (bookie.over, stop)]

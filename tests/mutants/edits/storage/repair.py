@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 REPAIR = "unit/repair/test_repair.py"
+SCRUB = "unit/bookie/test_scrubbing.py"
 
 EDITS = (
     Edit(
@@ -66,10 +67,10 @@ EDITS = (
     Edit(
         "a-ledger-is-deleted-by-its-repair",
         "engine/repair/ledger_repair.py::LedgerRepair._copy_segment",
-        'access = self._client.access(ledger_id, metadata.password or b"")',
+        "await self.copy_span(ledger_id, metadata, span, chosen)",
         """
         await self._store.delete(f"/ledgers/00/0000/L{ledger_id:04d}")
-        access = self._client.access(ledger_id, metadata.password or b"")
+        await self.copy_span(ledger_id, metadata, span, chosen)
         """,
         (f"{REPAIR}::test_a_deleted_ledger_loses_its_mark_and_a_hopeless_one_keeps_it",),
         "I45",
@@ -81,5 +82,55 @@ EDITS = (
         "chosen = dict.fromkeys(positions, candidates.writable[0])",
         (f"{REPAIR}::test_a_copy_needs_another_bookie",),
         "I46",
+    ),
+    Edit(
+        "a-damaged-block-is-passed-over",
+        "bookie/storage/scrub.py::_read_run",
+        "if block is None or not _covers(block, ledger_id, row):",
+        "if block is None:\n    continue\nif not _covers(block, ledger_id, row):",
+        (f"{SCRUB}::test_a_damaged_entry_is_found_and_written_again",),
+        "I47",
+    ),
+    Edit(
+        "digests-are-not-read-back",
+        "bookie/scrubbing.py::Scrubber._next_part",
+        "part = await self._read(ledger_id, current.entry, PART_BYTES, self._known[1])",
+        "part = await self._read(ledger_id, current.entry, PART_BYTES, None)",
+        (f"{SCRUB}::test_an_entry_whose_digest_is_wrong_is_written_again",),
+        "I47",
+    ),
+    Edit(
+        "what-is-missing-is-not-looked-for",
+        "engine/repair/own_copies.py::OwnCopies._missing",
+        "if at <= stop and held_from(position, at, size, quorum) <= stop:",
+        "if at > stop:",
+        (f"{SCRUB}::test_a_missing_entry_is_written_again",),
+        "I47",
+    ),
+    Edit(
+        "an-unreadable-entry-is-listed-as-held",
+        "bookie/serving.py::Serving._held",
+        "return self.scrubber.readable(ledger_id, self.storage.entries.ranges(ledger_id))",
+        "return self.storage.entries.ranges(ledger_id)",
+        (
+            f"{SCRUB}::test_without_an_intact_copy_the_ledger_is_marked_and_its_entries_are_not_listed",
+        ),
+        "I47",
+    ),
+    Edit(
+        "a-restart-reads-everything-back-again",
+        "bookie/scrubbing.py::Scrubber._load",
+        "self.now, self.last = now or Pass(), last",
+        "self.now, self.last = Pass(), last",
+        (f"{SCRUB}::test_a_pass_takes_most_of_the_set_time_and_is_continued_after_a_restart",),
+        "I47",
+    ),
+    Edit(
+        "what-reads-find-damaged-waits-for-the-next-pass",
+        "bookie/serving.py::Serving._damaged",
+        "self.scrubber.suspect(ledger_id, entry_id)",
+        "pass",
+        (f"{SCRUB}::test_damage_that_a_read_meets_is_restored_between_passes",),
+        "I47",
     ),
 )

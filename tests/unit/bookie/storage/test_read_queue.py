@@ -32,7 +32,9 @@ class Store:
         self.logs = LogFiles(self.disk, ["/l"])
         self.log = EntryLogWriter(self.logs, 16 << 20, direct=False)
         self.reader = EntryLogReader(self.disk, self.logs, cache_bytes)
-        self.entries = StoredEntries(self.index, self.reader, lambda error: None, read_ahead_bytes)
+        self.entries = StoredEntries(
+            self.index, self.reader, lambda *damage: None, read_ahead_bytes
+        )
         self.block_bytes = block_bytes
 
     def write(self, ledger: int, first: int, payloads: list[bytes]) -> None:

@@ -368,7 +368,7 @@ def test_a_flipped_bit_in_an_entry_log_is_an_error_not_an_absence() -> None:
     [log] = [name for name in disk.listdir(LEDGER) if name.endswith(".log")]
     for offset in (*range(0, 40, 3), *range(FILE_HEADER_BYTES, FILE_HEADER_BYTES + 600, 13)):
         disk.damage(f"{LEDGER}/{log}", offset)
-        reader = StoredEntries(storage.entries, opened_reader(disk), lambda _: None)
+        reader = StoredEntries(storage.entries, opened_reader(disk), lambda *_: None)
         code, data = reader.read(1, 0)
         padding = 24 <= offset < FILE_HEADER_BYTES
         assert (code, data[32:]) == ((Code.OK, b"x" * 500) if padding else (Code.IO, b""))
