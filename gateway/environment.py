@@ -40,6 +40,7 @@ from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
 from engine.tenancy.settings import TenantLimits
 from gateway.alert_settings import AlertSettings
+from gateway.apache_settings import ApacheCluster, apache_clusters
 from gateway.database.settings import DatabaseSettings
 from gateway.redis_link import RedisSettings
 from gateway.sign_in import SignInSettings
@@ -73,6 +74,16 @@ class Environment:
         "further clusters that it serves, NAME=METADATA_URL with spaces between, or where stores are apart "
         "NAME=METADATA_URL|CONFIGURATION_URL|BOOKKEEPER_URI; the history of each, and its internal-token where that "
         "differs, are in the folder clusters/NAME of data_dir; empty: none",
+    )
+    apache_clusters: str = text(
+        "",
+        "clusters of Apache Pulsar that it serves by their REST interface, NAME=URL with spaces between; options "
+        "follow the URL as |token_file=/path, |tls_trust_certs=/path, |tls_certificate=/path, |tls_key=/path and "
+        "|remote=the name that the cluster has itself, where that is another; empty: none",
+    )
+    serves_own_cluster: bool = flag(
+        True,
+        "serve cluster_name and clusters; false: those of apache_clusters alone, without a metadata store",
     )
     internal_token: str = secret(
         "authenticates the instance's processes to each other, or file:///path; empty: the file in data_dir"
@@ -156,7 +167,15 @@ class Environment:
         if self.output_url and scheme not in OUTPUT_SCHEMES:
             rule = f"must be a URL of {', '.join(OUTPUT_SCHEMES)}"
             raise SettingsError(f"output_url {rule}, not {self.output_url!r}")
-        self.further_clusters()
+        own = (self.cluster_name, *self.further_clusters()) if self.serves_own_cluster else ()
+        foreign = apache_clusters(self.apache_clusters)
+        for cluster in foreign:
+            if cluster.name in own:
+                raise SettingsError(
+                    f"apache_clusters must not name the gateway's own cluster {cluster.name}"
+                )
+        if not (own or foreign):
+            raise SettingsError("apache_clusters must be set where serves_own_cluster is false")
         for origin in self.origins:
             if origin != "null" and not _ORIGIN.fullmatch(origin):
                 rule = "must be origins such as http://localhost:3000, or null, with commas between"
@@ -187,8 +206,18 @@ class Environment:
     def served(
         self, stores: StoreUrls, access: Access = NO_ACCESS
     ) -> "tuple[ClusterSettings, ...]":
-        """Return the clusters that a gateway serves; first ``cluster_name``, whose metadata is in ``stores``. All have
-        the same ``access``."""
+        """Return the clusters that a gateway serves; first ``cluster_name``, whose metadata is in ``stores``, last
+        those of ``apache_clusters``. All others have the same ``access``."""
+        foreign = tuple(
+            ClusterSettings(
+                *(cluster.name, StoreUrls(cluster.url)),
+                *(self.data_dir / "clusters" / cluster.name, self.data_dir),
+                apache=cluster,
+            )
+            for cluster in apache_clusters(self.apache_clusters)
+        )
+        if not self.serves_own_cluster:
+            return foreign
         own = ClusterSettings(
             self.cluster_name,
             stores,
@@ -214,11 +243,12 @@ class Environment:
         ]
         clusters = (own, *further)
         if not any(cluster.control_socket for cluster in further):
-            return clusters
-        return tuple(
+            return clusters + foreign
+        prefixed = (
             replace(cluster, part_prefix=f"{cluster.name}." if cluster.control_socket else "")
             for cluster in clusters
         )
+        return (*prefixed, *foreign)
 
     @property
     def hosts(self) -> list[str]:
@@ -259,6 +289,8 @@ class ClusterSettings:
     metadata_access: Access = NO_ACCESS
     part_prefix: str = ""
     """Begin of the supervisor's names of the cluster's brokers and bookies."""
+    apache: ApacheCluster | None = None
+    """Set for a cluster of Apache Pulsar; ``stores`` has its REST interface then, for messages alone."""
 
     @property
     def metadata_url(self) -> str:

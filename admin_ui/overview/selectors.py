@@ -13,7 +13,6 @@ from gateway.http.auth.viewers import Viewers
 from gateway.services.attention.board import AttentionList
 from gateway.services.attention.part_items import Instance
 from gateway.services.clock import now_ms
-from gateway.services.collection.collector import LATE_MS
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.index.selection import Chosen
 
@@ -47,7 +46,9 @@ def attention(viewer: Viewer, cluster: Cluster, snapshot: Snapshot) -> Attention
         viewer,
         cluster.name,
         at,
-        known=bool(snapshot.brokers) and last_seen is not None and at - last_seen <= LATE_MS,
+        known=bool(snapshot.brokers)
+        and last_seen is not None
+        and at - last_seen <= cluster.collector.late_ms,
         instance=Instance(
             cluster.collector.health.hops.bad,
             snapshot.brokers,

@@ -32,7 +32,6 @@ from gateway.http.auth.access import rights_are_judged
 from gateway.http.auth.viewers import Viewers
 from gateway.services.attention.part_items import Instance
 from gateway.services.clock import now_ms
-from gateway.services.collection.collector import LATE_MS
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -156,7 +155,7 @@ class Evaluator:
             return None
         now, last_seen = self._clock(), snapshot.known_until()
         brokers = snapshot.brokers
-        current = bool(brokers) and last_seen is not None and now - last_seen <= LATE_MS
+        current = bool(brokers) and last_seen is not None and now - last_seen <= collector.late_ms
         damaged = self._cluster.part(Viewers).damaged() if rights_are_judged() else {}
         return Observed(
             self._cluster.name,

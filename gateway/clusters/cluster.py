@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
 
+from engine.base.errors import Unsupported
 from engine.client.client import PulsarClient
 from gateway.clusters.acting_clients import ActingClient, ActingClients
 from gateway.environment import ClusterSettings
@@ -13,6 +14,7 @@ from gateway.services.engine_link import EngineLink
 from gateway.services.history.readings import History
 from gateway.services.history.recorder import Recorder
 from gateway.services.publishing import Publisher
+from gateway.services.source import Ability
 
 P = TypeVar("P", bound="Parts")
 T = TypeVar("T")
@@ -48,12 +50,19 @@ class Cluster(Parts):
         self.collector = Collector(link)
         self.history = History(settings.folder)
 
+    def require(self, ability: Ability) -> None:
+        """Raise Unsupported, with the reason, for what cannot be done at the cluster's source."""
+        reason = self.link.source.lacks.get(ability)
+        if reason is not None:
+            raise Unsupported(f"{reason} (cluster {self.name})")
+
     @cached_property
     def clients(self) -> ActingClients:
         """The clients that act for callers, by role; without one it is ``client``."""
         return ActingClients(self._acting)
 
     def _acting(self, principal: str) -> ActingClient:
+        self.require(Ability.PUBLISH)
         if not principal:
             return ActingClient(self.client, self.publisher)
         client = client_of(self.link, principal)
@@ -61,7 +70,8 @@ class Cluster(Parts):
 
     @cached_property
     def client(self) -> PulsarClient:
-        """The Pulsar client of the WebSocket endpoints and of REST."""
+        """The Pulsar client of the WebSocket endpoints and of REST. Raises Unsupported where clients do not connect."""
+        self.require(Ability.PUBLISH)
         return client_of(self.link)
 
     @cached_property

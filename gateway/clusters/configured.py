@@ -1,9 +1,4 @@
-"""The clusters of the settings, each with the link to it.
-
-A second kind of cluster, an Apache Pulsar that is reached by its REST interface, would be chosen in ``_link`` by the
-scheme of its address: with an ``Engine`` whose ``admin`` is another ``Brokers``, and whose store is the cluster's
-ZooKeeper, where Apache Pulsar keeps the same records.
-"""
+"""The clusters of the settings, each with the link to it: to our brokers and metadata, or to an Apache Pulsar."""
 
 import asyncio
 
@@ -15,6 +10,7 @@ from engine.base.entropy import RandomEntropy
 from engine.metadata.apart.stores import connect_stores
 from engine.metadata.incomplete import check_complete
 from engine.net.network import LoopNetwork
+from gateway.apache.connecting import apache_link
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import Clusters
 from gateway.environment import ClusterSettings
@@ -35,6 +31,9 @@ def configured_clusters(loop: asyncio.AbstractEventLoop) -> Clusters:
 
 
 def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLink:
+    if cluster.apache is not None:
+        return apache_link(cluster.apache, loop)
+
     async def open_engine() -> Engine:
         token = internal_token(cluster)
         store = await connect_stores(

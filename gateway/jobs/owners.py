@@ -62,8 +62,10 @@ async def _judged(role: str, cluster: ClusterSettings, needs: list[Need]) -> Ver
 
 
 def _cluster_named(name: str) -> ClusterSettings:
-    clusters: dict[str, ClusterSettings] = {item.name: item for item in settings.CLUSTERS}
-    cluster = clusters.get(name) if name else next(iter(clusters.values()))
+    clusters: dict[str, ClusterSettings] = {
+        item.name: item for item in settings.CLUSTERS if item.apache is None
+    }
+    cluster = clusters.get(name) if name else next(iter(clusters.values()), None)
     if cluster is None:
         raise OwnerRefusedError(f"cluster {name} is not among the worker's: {', '.join(clusters)}")
     return cluster

@@ -10,8 +10,10 @@ from spark_jobs.analysis import OTHER, store_options
 
 def stores_of(cluster: str) -> StoreUrls:
     """Return the URLs of the stores of a run's cluster. Raises InvalidField."""
-    urls: dict[str, StoreUrls] = {item.name: item.stores for item in settings.CLUSTERS}
-    if not cluster:
+    urls: dict[str, StoreUrls] = {
+        item.name: item.stores for item in settings.CLUSTERS if item.apache is None
+    }
+    if not cluster and urls:
         return next(iter(urls.values()))
     if cluster not in urls:
         raise InvalidField("cluster", f"{cluster} is not among the worker's: {', '.join(urls)}")

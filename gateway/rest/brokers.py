@@ -18,6 +18,7 @@ from gateway.rest.base import AdminResource, web_url
 from gateway.services import metrics
 from gateway.services.admin import brokers, lookup
 from gateway.services.admin.names import topic_name
+from gateway.services.source import Ability
 
 
 class BrokersResource(AdminResource):
@@ -93,6 +94,7 @@ class InternalConfigurationResource(AdminResource):
     read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
+        self.cluster.require(Ability.BROKER_SETTINGS)
         stores = self.cluster.settings.stores
         answer = {
             "zookeeperServers": stores.metadata,
@@ -112,6 +114,7 @@ class RuntimeConfigurationResource(AdminResource):
     read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
+        self.cluster.require(Ability.BROKER_SETTINGS)
         environment, stores = settings.ENVIRONMENT, self.cluster.settings.stores
         return json_answer(
             {

@@ -17,6 +17,7 @@ from engine.base.tasks import TaskScope
 from engine.metadata import account
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.rpc.operation import A, Operation, R, only_reads, to_json
+from gateway.services.source import OWN, ClusterSource
 
 CALL_TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
@@ -32,9 +33,8 @@ T = TypeVar("T")
 class Brokers(Protocol):
     """The brokers of a cluster, as services use them. ``AdminClient`` reaches ours by their admin RPC.
 
-    A cluster of Apache Pulsar, which is reached by its REST interface, is another class of these methods: it performs
-    each operation by the REST calls for it. ``gateway.clusters.configured``
-    is where a cluster gets its class.
+    ``gateway.apache.brokers`` performs operations at an Apache Pulsar, by calls of its REST interface.
+    ``gateway.clusters.configured`` is where a cluster gets its class.
     """
 
     async def brokers(self) -> list[BrokerAddress]:
@@ -93,7 +93,7 @@ class EngineLink:
     ``connect`` opens the engine; it runs on the link's loop at the first call, and again after a failure. ``loop`` is
     the link's loop, which its owner runs and closes; without one the link runs a loop in a thread. ``address``: that of
     the metadata store, for messages. ``other_stores``: those of stores that are apart, by their part of
-    ``engine.metadata.apart.routed.PREFIXES``.
+    ``engine.metadata.apart.routed.PREFIXES``. ``source``: what the engine's figures come from.
     """
 
     def __init__(
@@ -102,7 +102,9 @@ class EngineLink:
         loop: asyncio.AbstractEventLoop | None = None,
         address: str = "",
         other_stores: Mapping[str, str] = MappingProxyType({}),
+        source: ClusterSource = OWN,
     ) -> None:
+        self.source = source
         self.address = address
         self.other_stores = other_stores
         self._connect = connect

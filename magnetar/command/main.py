@@ -23,6 +23,7 @@ class CommandEntry(NamedTuple):
 COMMANDS: dict[str, CommandEntry] = {
     "dev": CommandEntry("programs", "Start an instance for development.", "dev"),
     "run": CommandEntry("programs", "Start an instance with any of its parts.", "run"),
+    "console": CommandEntry("console", "Start the console in front of any Apache Pulsar."),
     "status": CommandEntry("programs", "List the processes of the running instance.", "status"),
     "start": CommandEntry("programs", "Start a process of the instance that is down.", "start"),
     "stop": CommandEntry("programs", "Stop a process of the instance; it stays down.", "stop"),

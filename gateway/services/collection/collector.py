@@ -50,8 +50,6 @@ STORE_TIMEOUT_S = 1.0
 """Timeout of a round's reads of the metadata store, which mostly come from the cache."""
 ATTEND_SHARE = 20
 """Share of the time, one in so many parts, for finding what needs attention between rounds."""
-LATE_MS = 2_000
-"""Age from which figures do not count as current."""
 UNUSED_ROUNDS = 60
 """Rounds after which a selection that was not requested is dropped."""
 
@@ -89,6 +87,7 @@ class Collector:
             on_change=self._notify,
             on_findings=self._on_findings,
             on_needs=self._on_quorum_needs,
+            pace=link.source.pace,
         )
         self._brokers = FollowedBrokers(reports, self.health.hops, self._tasks)
         self._stored = StoredTopics(self._topics, self._tasks)
@@ -103,6 +102,11 @@ class Collector:
         self._watchers: set[Callable[[], None]] = set()
         self._notified: object = None
         """The version that watchers were notified of."""
+
+    @property
+    def late_ms(self) -> int:
+        """Age from which figures do not count as current, ms."""
+        return self._link.source.pace.late_ms
 
     @property
     def latest(self) -> Snapshot | None:
@@ -197,7 +201,7 @@ class Collector:
         Without a registered broker it is the time of the last report of any. While rounds fail it does not advance: the
         store may answer, but no new figures are shown.
         """
-        store_ms = self.health.store.answered_ms
+        store_ms = self.health.known_ms
         failing = self._failed_rounds > 1  # a single round may fail for slowness alone
         times = [min(store_ms, self._succeeded_ms) if failing else store_ms]
         times += self._brokers.known_until()

@@ -19,6 +19,7 @@ from gateway.services.feeds.turns import in_turns
 from gateway.services.geo.link_index import LinkIndex
 from gateway.services.health.hops import Hops, HopState, Kind
 from gateway.services.index.topic_index import TopicIndex
+from gateway.services.source import OWN, Pace
 
 log = logging.getLogger(__name__)
 
@@ -26,17 +27,14 @@ JUDGE_S = 0.25
 """Time between checks of a silent broker."""
 NEEDS_S = 15.0
 """Time between two requests for the quorums in force."""
-SILENT_MS = 1_500
-"""Silence after which a broker, which reports every second, counts as slow."""
-DOWN_MS = 5_000
-"""Silence after which a broker counts as down."""
 UNREGISTERED = "is not registered any more: it ended, or lost its session"
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
     """Receivers of what brokers report. ``on_change`` is called when ``topics`` or ``links`` changed, ``on_findings``
-    when ``findings`` changed, ``on_needs`` with the broker and each answer to ``REPLICATION``."""
+    when ``findings`` changed, ``on_needs`` with the broker and each answer to ``REPLICATION``. ``pace``: how often
+    brokers report."""
 
     topics: TopicIndex
     findings: Findings
@@ -44,6 +42,7 @@ class Reports:
     on_change: Callable[[], None]
     on_findings: Callable[[], None]
     on_needs: Callable[[str, dict[str, Any]], None]
+    pace: Pace = OWN.pace
 
 
 class FollowedBroker:
@@ -57,6 +56,8 @@ class FollowedBroker:
         """Time from which it is followed, ms."""
         self.last_seen = 0
         """Time of its last report of topics with a new count, ms; 0: none yet."""
+        self.known_until = 0
+        """Time up to which that report has everything, ms; 0: none yet."""
         self.missing_since = 0
         """Time when it was first missing from the registered brokers, ms; 0: it is registered."""
         self._reports = reports
@@ -113,7 +114,7 @@ class FollowedBroker:
             ("quorums", self._request_needs(engine)),
         ):
             self._work.append(self._tasks.spawn(f"{name} of {self.broker.id}", work))
-        self._set_alarm(SILENT_MS / 1000)
+        self._set_alarm(self._reports.pace.silent_ms / 1000)
         self._hops.expect(Kind.BROKER, self.broker.id)
 
     def end(self) -> None:
@@ -125,11 +126,14 @@ class FollowedBroker:
 
     def _note_report(self, answer: dict[str, Any] | None) -> None:
         """Note when the broker counted the topics that it reports; None: the request failed."""
-        if answer is not None and (answer["more"] or answer["at"] != self._counted):
+        # A broker that is polled may be asked more often than it counts.
+        count = 0 if answer is None else answer.get("asked", answer["at"])
+        if answer is not None and (answer["more"] or count != self._counted):
             # An answer with the old count brings no figures that are newer than the last ones.
-            self._counted = answer["at"]
+            self._counted = count
             self.last_seen = now_ms()
-            self._set_alarm(SILENT_MS / 1000)
+            self.known_until = answer["at"] if "asked" in answer else self.last_seen
+            self._set_alarm(self._reports.pace.silent_ms / 1000)
         if answer is None or not answer["more"]:
             self._judge(now_ms())
 
@@ -173,9 +177,9 @@ class FollowedBroker:
             hops.failed(Kind.BROKER, broker_id, UNREGISTERED, slow=False)
         elif failures > 1:
             hops.failed(Kind.BROKER, broker_id, self._topics.error, slow=False)
-        elif silent_ms >= SILENT_MS:
+        elif silent_ms >= self._reports.pace.silent_ms:
             why = f"has not reported for {silent_ms // 1000} s"
-            hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < DOWN_MS)
+            hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < self._reports.pace.down_ms)
         elif self.missing_since:
             hops.failed(Kind.BROKER, broker_id, "answers, and is not registered", slow=True)
         elif self.last_seen and not failures:

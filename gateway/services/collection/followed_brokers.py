@@ -95,7 +95,7 @@ class FollowedBrokers:
         # All that a broker which has not reported yet could change is known up to its registration.
         is_known = self._topics.complete
         return [
-            broker.last_seen or (min(broker.since, last_seen) if is_known else 0)
+            broker.known_until or (min(broker.since, last_seen) if is_known else 0)
             for broker in followed
         ]
 

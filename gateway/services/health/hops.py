@@ -36,6 +36,9 @@ class HopState(StrEnum):
     UNKNOWN = "unknown"
 
 
+REST = "rest"
+"""Id of the store of a cluster that is reached by its REST interface alone."""
+
 BAD = frozenset((HopState.SLOW, HopState.DOWN))
 
 
@@ -51,6 +54,7 @@ NAMES = {
 STORES = {
     CONFIGURATION: "The configuration store",
     BOOKKEEPER: "BookKeeper's metadata store",
+    REST: "The REST interface of the cluster",
 }
 """Names of the stores that may be apart from the metadata store, by id."""
 STORE_ADVICE = {
@@ -58,6 +62,9 @@ STORE_ADVICE = {
     " read before; what needs tenants, policies, clusters or partitioned topics is refused.",
     BOOKKEEPER: "Check that it is running and has a quorum. Until then brokers write on to the ledgers that are open;"
     " no ledger is created or closed, and bookies lose their registrations.",
+    REST: "Check its address, the token and the certificates that this console uses, and that a broker of the cluster"
+    " answers. Until then figures are as last known, and nothing can be changed here; other clusters are not"
+    " affected.",
 }
 
 ADVICE = {
@@ -105,7 +112,7 @@ class Hop:
     @property
     def is_metadata_store(self) -> bool:
         """True for the store that brokers have their sessions with."""
-        return self.kind is Kind.STORE and not self.id
+        return self.kind is Kind.STORE and self.id in ("", REST)
 
     def as_json(self) -> dict[str, Any]:
         """Return the hop in the form of the console's interface."""

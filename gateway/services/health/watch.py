@@ -10,7 +10,7 @@ from django.conf import settings
 from engine.metadata.apart.routed import PREFIXES
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.checks import Checks
-from gateway.services.health.hops import Hops, Kind
+from gateway.services.health.hops import REST, Hops, Kind
 from gateway.services.health.parts import Database, DatabaseServer, Redis, Store, check_gateway
 
 
@@ -34,18 +34,31 @@ class Health:
         self._changed = asyncio.Event()
         self.store = Store(link, link.address)
         self._link = link
+        self._source_ms = 0
+        """Time until which the metadata of a polled source are known, ms."""
         self._checks: Checks | None = None
         self._redis: Redis | None = None
+
+    @property
+    def known_ms(self) -> int:
+        """Time until which the metadata are known, ms; 0 before they are."""
+        return self.store.answered_ms if self._link.source.check is None else self._source_ms
+
+    async def _check_source(self) -> None:
+        assert self._link.source.check is not None
+        self._source_ms = await self._link.source.check()
 
     @property
     def checks(self) -> Checks:
         """The checks, which start with the first use."""
         if self._checks is None:
             checks = self._checks = Checks(self.hops)
-            checks.start(Kind.STORE, "", self.store.check, idle_s=1.0)
+            is_own = self._link.source.check is None
+            store = self.store.check if is_own else self._check_source
+            checks.start(Kind.STORE, "" if is_own else REST, store, idle_s=1.0)
             for role, url in self._link.other_stores.items():
-                store = Store(self._link, url, PREFIXES[role][0])
-                checks.start(Kind.STORE, role, store.check, idle_s=1.0)
+                other = Store(self._link, url, PREFIXES[role][0])
+                checks.start(Kind.STORE, role, other.check, idle_s=1.0)
             checks.start(Kind.GATEWAY, "", partial(check_gateway, checks))
             if settings.REDIS.redis_url:
                 on_demand = settings.ENVIRONMENT.workers_on_demand

@@ -22,7 +22,7 @@ from engine.auth.viewer import ALL
 from engine.base.errors import MagnetarError
 from gateway.services.attention.memory import RecordedProblem
 from gateway.services.clock import now_ms
-from gateway.services.collection.collector import LATE_MS, Collector
+from gateway.services.collection.collector import Collector
 from gateway.services.geo.link_figures import LinkFigures
 from gateway.services.history.history_file import DAMAGED, NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.slots import (
@@ -225,7 +225,7 @@ class Recorder:
         totals = None if latest is None else latest.topics.sums.totals(ALL)
         if totals is None or reported_ms is None or totals["last"]:
             return None
-        if self._clock() - reported_ms > LATE_MS:
+        if self._clock() - reported_ms > self._collector.late_ms:
             return None
         rates = [round(totals[name] * 1000) for name in _RATES]
         return (*rates, None if totals["unknown"] else int(totals["backlog"]))

@@ -1,0 +1,28 @@
+"""The features that a cluster of Apache Pulsar lacks: stated with a reason, and refused with it."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import Unsupported
+from engine.metadata.apart.stores import StoreUrls
+from gateway.apache.abilities import LACKS
+from gateway.clusters.cluster import Cluster
+from gateway.environment import ClusterSettings
+from gateway.services.engine_link import EngineLink
+from gateway.services.source import OWN, Ability
+
+
+def test_every_ability_is_stated_and_our_own_clusters_lack_none() -> None:
+    assert set(LACKS) == set(Ability)
+    assert all(reason and not reason.endswith(".") for reason in LACKS.values())
+    assert not OWN.lacks
+
+
+def test_no_client_of_ours_connects_to_the_cluster(link: EngineLink, tmp_path: Path) -> None:
+    settings = ClusterSettings("theirs", StoreUrls("http://x"), tmp_path, tmp_path)
+    cluster = Cluster(settings, link)
+    with pytest.raises(Unsupported, match=r"does not connect .* \(cluster theirs\)"):
+        _ = cluster.client
+    with pytest.raises(Unsupported, match="does not connect"):
+        cluster.clients.use("role")
