@@ -6,6 +6,7 @@ from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
 from admin_ui.broker_settings import BROKER_SETTINGS
 from admin_ui.cluster import CLUSTER
+from admin_ui.connections import CONNECTIONS
 from admin_ui.environment import ENVIRONMENT
 from admin_ui.geo import GEO, GEO_OF_ALL
 from admin_ui.grants import GRANTS
@@ -39,6 +40,7 @@ RESOURCES = (
     MESSAGES,
     SCHEMAS,
     CLUSTER,
+    CONNECTIONS,
     GEO,
     GEO_OF_ALL,
     BROKER_SETTINGS,

@@ -306,6 +306,7 @@ class Running:
                 clock=base.clock,
                 record=record,
                 registry=self.registry,
+                sessions=self.sessions,
                 assignment=self.assignment,
                 ownership=self.ownership,
                 catalog=self.catalog,

@@ -66,6 +66,8 @@ class Client:
     identity: Identity = UNAUTHENTICATED
     """The identity by the last accepted credentials."""
     version: str = ""
+    proxy_version: str = ""
+    """Version of the proxy that CONNECT came through; empty without one."""
     protocol_version: int = 0
     takes_broker_metadata: bool = False
     partial_producers: bool = False
@@ -136,6 +138,7 @@ class Handshake:
     def connect(self, body: pb.CommandConnect) -> None:
         """Handle CONNECT."""
         self.client.version = body.client_version[:VERSION_LENGTH_MAX]
+        self.client.proxy_version = body.proxy_version[:VERSION_LENGTH_MAX]
         self.client.protocol_version = body.protocol_version
         self.client.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
         self.client.partial_producers = body.feature_flags.supports_partial_producer

@@ -35,6 +35,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "subscriptions": CommandEntry(
         "cluster.subscriptions", "List, create, delete and move subscriptions."
     ),
+    "clients": CommandEntry("cluster.clients", "List, count and disconnect connected clients."),
     "analyses": CommandEntry("cluster.analyses", "Run analyses of topics, and show their results."),
     "doctor": CommandEntry("cluster.doctor", "Check a cluster and this machine."),
     "demo": CommandEntry("cluster.demo", "Publish example messages, or traffic for a while."),

@@ -57,6 +57,8 @@ PATHS = {
     "/c/$cluster/bundles": "/c/{cluster}/bundles",
     "/c/$cluster/bookies": "/c/{cluster}/bookies",
     "/c/$cluster/settings": "/c/{cluster}/settings",
+    "/c/$cluster/clients": "/c/{cluster}/clients",
+    "/c/$cluster/clients/$broker/$connection": "/c/{cluster}/clients/127.0.0.1:1/1-1",
     "/c/$cluster/geo": "/c/{cluster}/geo",
     "/c/$cluster/geo/$remote": "/c/{cluster}/geo/eu",
     "/c/$cluster/roles": "/c/{cluster}/roles",

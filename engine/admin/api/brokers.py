@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from types import NoneType
 
-from engine.admin.api.arguments import JsonObject, NoArguments
+from engine.admin.api.arguments import LONG_MAX, JsonObject, NoArguments, within
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.rpc.operation import Operation
 
@@ -33,6 +33,39 @@ class EndDrain:
 
     broker: str
     at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionsPage:
+    """Page of the broker's connections in order of their numbers, behind ``after``."""
+
+    after: int = 0
+
+    def __post_init__(self) -> None:
+        within("after", self.after, 0, LONG_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class OnConnection:
+    """Connection of a client. A broker counts from 1 after each start, so that ``since_ms`` is needed, too."""
+
+    number: int
+    since_ms: int
+
+    def __post_init__(self) -> None:
+        within("number", self.number, 1, LONG_MAX)
+        within("since_ms", self.since_ms, 0, LONG_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConnection(OnConnection):
+    """Close of a connection as CONNECTION answered it at ``seen_ms``."""
+
+    seen_ms: int
+
+    def __post_init__(self) -> None:
+        OnConnection.__post_init__(self)
+        within("seen_ms", self.seen_ms, 0, LONG_MAX)
 
 
 CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, SUPERUSER)
@@ -74,5 +107,24 @@ TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, SUPERUSER, read
 page or null}``, in the form of Pulsar's broker-stats."""
 BROKER_METRICS = Operation("broker_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True)
 """Pulsar's Metrics of the broker: ``[{"metrics": {name: number}, "dimensions": {name: text}}]``."""
+CONNECTION_COLUMNS = (
+    "number", "since_ms", "address", "version", "proxy_version", "role", "original_role", "listener", "application",
+    "producers", "consumers", "unacked", "msg_rate_in", "bytes_rate_in", "msg_rate_out", "bytes_rate_out",
+)  # fmt: skip
+"""Fields of a connection, in their order. ``role`` is that of the client itself, or of the proxy that acts for
+``original_role``; null where authentication is off. ``application``: what the metadata of its producers and consumers
+calls it, or empty. Rates are whole thousandths per second, ``in`` from producers."""
+CONNECTIONS = Operation("connections", ConnectionsPage, JsonObject, SUPERUSER, reads=True)
+"""Connections of clients: ``{"at": ms, "rows": [[*CONNECTION_COLUMNS]], "next": argument of the next page or null}``.
+"""
+CONNECTION = Operation("connection", OnConnection, JsonObject, SUPERUSER, reads=True)
+"""One connection: its CONNECTION_COLUMNS by name, ``at`` in ms, and ``clients``, at most CLIENTS_MAX of its producers
+and consumers: ``[{"kind": "producer" or "consumer", "topic", "subscription", "type", "name", "since_ms", "unacked",
+"msg_rate", "bytes_rate", "metadata"}]``. Raises NotFound when it has ended."""
+CLIENTS_MAX = 1_000
+CLOSE_CONNECTION = Operation("close_connection", CloseConnection, JsonObject, SUPERUSER)
+"""Close of one connection with all its producers and consumers; its client may connect again at once. The answer is
+``{"before": {"producers", "consumers", "unacked"}}``. Raises NotFound when it has ended, Conflict when it opened a
+producer or a consumer since ``seen_ms``."""
 HEALTH = Operation("health", NoArguments, str, AUTHENTICATED, reads=True)
 """``ok`` when the broker holds its session and reached the store just now. Raises NotReady otherwise."""

@@ -393,9 +393,13 @@ class ProduceCommands:
             commands.close_producer(producer_id, broker_url=url, broker_url_tls=url_tls)
         )
 
+    def opened(self) -> list[Producer]:
+        """Return all producers, those that wait for exclusive access last."""
+        return [*self.producers.values(), *self._waiting.values()]
+
     def disconnected(self) -> None:
         """Detach all producers after the connection has ended."""
-        producers = [*self.producers.values(), *self._waiting.values()]
+        producers = self.opened()
         self.producers.clear()
         self._waiting.clear()
         for producer in producers:

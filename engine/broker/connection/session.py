@@ -12,6 +12,7 @@ from engine.broker.connection import consume, lookups, produce, schemas, watches
 from engine.broker.context import Context
 from engine.broker.control.topic_lists import TopicLists
 from engine.broker.outlet import Moved
+from engine.broker.topics.publish import Producer
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.net import handshake, keepalive
@@ -90,14 +91,17 @@ class Session(Connection):
         broker_budget: Budget,
         ended: Callable[["Session"], object],
         listener: str = "",
+        number: int = 0,
     ) -> None:
         """Create the session of a new connection, which came in by an address of ``listener`` (empty: by one that
-        belongs to none). ``broker_budget`` bounds the unconfirmed entries of all connections
-        together, without the first PUBLISH_SHARE_BYTES of each."""
+        belongs to none). ``number`` is of no other connection since the broker's start. ``broker_budget`` bounds the
+        unconfirmed entries of all connections together, without the first PUBLISH_SHARE_BYTES of each."""
         settings = context.settings
         super().__init__(settings.max_message_size + frames.FRAME_OVERHEAD)
         self.address = ""
         self.listener = listener
+        self.number = number
+        self.opened_ms = context.clock.wall_ms()
         self._settings = settings
         self._ended = ended
         tasks = TaskScope("session", self._failed)
@@ -161,6 +165,11 @@ class Session(Connection):
         return self._client.version
 
     @property
+    def proxy_version(self) -> str:
+        """Version of the proxy that the client came through; empty without one."""
+        return self._client.proxy_version
+
+    @property
     def protocol_version(self) -> int:
         return self._client.protocol_version
 
@@ -189,6 +198,14 @@ class Session(Connection):
     @property
     def consumers(self) -> int:
         return 0 if self._live is None else len(self._live.consume.consumers)
+
+    def open_producers(self) -> list[Producer]:
+        """Return the connection's producers, with those that wait for exclusive access."""
+        return [] if self._live is None else self._live.produce.opened()
+
+    def open_consumers(self) -> list[consume.Attached]:
+        """Return the connection's consumers with their subscriptions."""
+        return [] if self._live is None else list(self._live.consume.consumers.values())
 
     def opened(self) -> None:
         self.address = self.peer_name

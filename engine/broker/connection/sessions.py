@@ -1,6 +1,6 @@
 """All client connections of the broker: accepted, counted and closed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from engine.auth.identity import Identity
 from engine.base.budget import Budget
@@ -55,6 +55,7 @@ class Sessions:
             self._publish_budget,
             self._ended,
             listener,
+            self.accepted,
         )
         self._open[session] = None
         return session
@@ -68,6 +69,15 @@ class Sessions:
         del self._open[session]
         if not session.connected:
             self.failed += 1
+
+    def after(self, number: int) -> Iterator[Session]:
+        """Iterate over the clients' connections with higher numbers, in their order, without those in handshake. They
+        may end meanwhile, and others begin."""
+        return (
+            session
+            for session in list(self._open)
+            if session.number > number and session.connected and not session.closing
+        )
 
     @property
     def connected(self) -> int:

@@ -535,6 +535,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A window of the filtered and sorted connections of clients to all brokers. */
+        get: operations["listConnections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/connections/{broker}/{connection}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One connection with its producers and consumers. */
+        get: operations["getConnection"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/connections/{broker}/{connection}/disconnect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Close a connection with all its producers and consumers. A request is first a ``preview`` of them, then closes
+         *     exactly that connection by the ``token``. Its client may connect again at once.
+         */
+        post: operations["disconnectClient"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/geo": {
         parameters: {
             query?: never;
@@ -2780,6 +2834,145 @@ export interface components {
             /** @description messages that it has not acknowledged; 0 for types that acknowledge in order */
             unacked: number;
         };
+        ConnectionClient: {
+            kind: components["schemas"]["ConnectionClientKindEnum"];
+            topic: string;
+            subscription: string;
+            /** @description of the subscription */
+            type: string;
+            name: string;
+            since: number;
+            unacked: number;
+            /** Format: double */
+            msg_rate: number;
+            /** Format: double */
+            bytes_rate: number;
+            metadata: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * @description * `producer` - producer
+         *     * `consumer` - consumer
+         * @enum {string}
+         */
+        ConnectionClientKindEnum: "producer" | "consumer";
+        /** @description A client's connection to a broker. */
+        ConnectionDetail: {
+            /** @description NUMBER-TIME; no other connection of the broker ever has it */
+            id: string;
+            broker: string;
+            number: number;
+            since: number;
+            /** @description host:port; of a proxy, where the client came through one */
+            address: string;
+            /** @description version as the client sent it */
+            sent: string;
+            /** @description empty: the client does not name one */
+            library: string;
+            /** @description empty: not known */
+            language: string;
+            /** @description of the library; empty: not sent */
+            version: string;
+            /** @description the client's description, or the application in its metadata; empty: neither */
+            application: string;
+            /** @description null: authentication is off */
+            role: string | null;
+            /** @description role or version of the proxy that it came through; null: none */
+            proxy: string | null;
+            /** @description of the broker; empty: of none */
+            listener: string;
+            producers: number;
+            consumers: number;
+            /** @description messages delivered and not acknowledged */
+            unacked: number;
+            /**
+             * Format: double
+             * @description from its producers
+             */
+            msg_rate_in: number;
+            /** Format: double */
+            bytes_rate_in: number;
+            /**
+             * Format: double
+             * @description to its consumers
+             */
+            msg_rate_out: number;
+            /** Format: double */
+            bytes_rate_out: number;
+            at: number;
+            /** @description producers, then consumers; at most 1,000 */
+            clients: components["schemas"]["ConnectionClient"][];
+        };
+        ConnectionGroup: {
+            /** @description of a version; empty in other groups */
+            library: string;
+            /** @description empty: not stated by these clients */
+            value: string;
+            connections: number;
+            producers: number;
+            consumers: number;
+        };
+        /** @description A client's connection to a broker. */
+        ConnectionRow: {
+            /** @description NUMBER-TIME; no other connection of the broker ever has it */
+            id: string;
+            broker: string;
+            number: number;
+            since: number;
+            /** @description host:port; of a proxy, where the client came through one */
+            address: string;
+            /** @description version as the client sent it */
+            sent: string;
+            /** @description empty: the client does not name one */
+            library: string;
+            /** @description empty: not known */
+            language: string;
+            /** @description of the library; empty: not sent */
+            version: string;
+            /** @description the client's description, or the application in its metadata; empty: neither */
+            application: string;
+            /** @description null: authentication is off */
+            role: string | null;
+            /** @description role or version of the proxy that it came through; null: none */
+            proxy: string | null;
+            /** @description of the broker; empty: of none */
+            listener: string;
+            producers: number;
+            consumers: number;
+            /** @description messages delivered and not acknowledged */
+            unacked: number;
+            /**
+             * Format: double
+             * @description from its producers
+             */
+            msg_rate_in: number;
+            /** Format: double */
+            bytes_rate_in: number;
+            /**
+             * Format: double
+             * @description to its consumers
+             */
+            msg_rate_out: number;
+            /** Format: double */
+            bytes_rate_out: number;
+        };
+        ConnectionsAnswer: {
+            at: number;
+            /** @description connections that pass the filter */
+            total: number;
+            /** @description connections of the brokers that answered */
+            all: number;
+            /** @description brokers that were asked */
+            brokers: number;
+            /** @description those that did not answer: theirs are not known */
+            silent: components["schemas"]["SilentBroker"][];
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["ConnectionRow"][];
+            /** @description of those that pass, most first, at most 100; empty without group */
+            groups: components["schemas"]["ConnectionGroup"][];
+        };
         ConsumerRow: {
             name: string;
             address: string;
@@ -2925,6 +3118,26 @@ export interface components {
             address?: string;
             /** @description null of a plain topic */
             partition?: number | null;
+        };
+        DisconnectClientAnswer: components["schemas"]["DisconnectClientPreview"] | components["schemas"]["DisconnectClientReceipt"];
+        /** @description A disconnection, without further fields. */
+        DisconnectClientBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        DisconnectClientPreview: {
+            token: string | null;
+            at: number;
+            connection: components["schemas"]["ConnectionDetail"];
+        };
+        DisconnectClientReceipt: {
+            at: number;
+            /** @description that were closed */
+            producers: number;
+            consumers: number;
+            /** @description messages that are delivered again */
+            unacked: number;
         };
         DisconnectConsumerAnswer: components["schemas"]["DisconnectPreview"] | components["schemas"]["DisconnectReceipt"];
         DisconnectPreview: {
@@ -5167,6 +5380,10 @@ export interface components {
         };
         SilencesAnswer: {
             rows: components["schemas"]["SilenceRow"][];
+        };
+        SilentBroker: {
+            broker: string;
+            reason: string;
         };
         SkipAllAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
@@ -8120,6 +8337,215 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listConnections: {
+        parameters: {
+            query?: {
+                /** @description exact */
+                application?: string;
+                /** @description id; exact */
+                broker?: string;
+                /** @description also count those that are alike */
+                group?: "application" | "broker" | "host" | "language" | "library" | "role" | "version";
+                /** @description of the address, without the port; exact */
+                host?: string;
+                /** @description what it has open */
+                kind?: "consumer" | "neither" | "producer";
+                /** @description exact, as Pulsar-Java */
+                library?: string;
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description whether it came through a proxy */
+                proxy?: "no" | "yes";
+                /** @description words in address, version, application, role or broker, in any case */
+                q?: string;
+                /** @description exact */
+                role?: string;
+                /** @description a field of the rows, '-' in front for descending; default -since */
+                sort?: string;
+                /** @description its beginning by whole parts: 2 for 2.x */
+                version?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getConnection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as in listBrokers */
+                broker: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                /** @description its id, as in listConnections */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionDetail"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    disconnectClient: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as in listBrokers */
+                broker: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                /** @description its id, as in listConnections */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DisconnectClientBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DisconnectClientAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -6,7 +6,16 @@ import { notIdentified } from "./not-identified";
 import { ofPageCluster } from "./page-cluster";
 import type { Health } from "./types";
 
-export type Channel = "overview" | "topics" | "topic" | "subscriptions" | "schemas" | "run" | "geo" | "link";
+export type Channel =
+  | "overview"
+  | "topics"
+  | "topic"
+  | "subscriptions"
+  | "connections"
+  | "schemas"
+  | "run"
+  | "geo"
+  | "link";
 export type SocketStatus = "connecting" | "open" | "lost";
 export type Params = Record<string, string | number | undefined>;
 

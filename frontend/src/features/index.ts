@@ -6,6 +6,7 @@ import { accountRoute } from "./account";
 import { alerts, alertsRoute } from "./alerts";
 import { analyses, analysesRoute, compareRoute, launchRoute, runRoute } from "./analyses";
 import { audit, auditRoutes } from "./audit";
+import { clientRoutes, clients } from "./clients";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
 import { geo, geoRoutes } from "./geo";
@@ -46,6 +47,7 @@ export const routeTree = root.addChildren([
     topicRoute,
     ...tenantRoutes,
     ...clusterRoutes,
+    ...clientRoutes,
     ...geoRoutes,
     ...roleRoutes,
   ]),
@@ -65,6 +67,7 @@ export const places: Place[] = [
   overview,
   topics,
   subscriptions,
+  clients,
   tenants,
   clusterParts,
   geo,

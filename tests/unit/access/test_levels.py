@@ -38,6 +38,7 @@ OPERATOR_CALLS = {
     "PUT TOPIC/subscriptions/<seg:subscription>/age-target",
     "POST TOPIC/unload",
     "POST NAMESPACE/unload",
+    "POST connections/<seg:broker>/<seg:connection>/disconnect",
     "POST brokers/<seg:broker>/unload",
     "POST brokers/<seg:broker>/drain",
     "POST brokers/<seg:broker>/drain/end",

@@ -57,6 +57,10 @@ OF_ALL = {
         "state_of": "state of a broker, of a change by a superuser",
         "drain_row": "a drain, of those that a viewer who sees everything was shown",
     },
+    "admin_ui.connections.selectors": {
+        "gathered": "a part of the cluster",
+        "filter_of": "parameters",
+    },
     "admin_ui.environment.selectors": {
         "stored": "names of clusters, and the address for clients",
         "environment": "names of clusters, and the address for clients",

@@ -39,8 +39,9 @@ WORDS = {
 }
 TABLE = {
     "superuser": """
-        broker_metrics bundle_cuts change_setting check_quotas drain_broker drain_plan dynamic_settings end_drain
-        link_rows live_settings load_balance load_report owned_bundles prepare_bundle replication runtime_settings
+        broker_metrics bundle_cuts change_setting check_quotas close_connection connection connections drain_broker
+        drain_plan dynamic_settings end_drain link_rows live_settings load_balance load_report owned_bundles
+        prepare_bundle replication runtime_settings
         split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
         unload_bundle
     """,

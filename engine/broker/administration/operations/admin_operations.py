@@ -7,6 +7,7 @@ from engine.admin.api.arguments import JsonObject
 from engine.admin.api.losses import LOSSES, ChangedRecords
 from engine.admin.client import AdminClient
 from engine.base.clock import Clock
+from engine.broker.administration.client_connections import ConnectionOperations
 from engine.broker.administration.geo.link_feed import LinkFeed
 from engine.broker.administration.operations.brokers import BrokerOperations
 from engine.broker.administration.operations.bundles import BundleOperations
@@ -23,6 +24,7 @@ from engine.broker.administration.operations.topics import TopicOperations
 from engine.broker.administration.operations.traces import TraceOperations
 from engine.broker.administration.subscription_feed import SubscriptionFeed
 from engine.broker.administration.topic_feed import TopicFeed
+from engine.broker.connection.sessions import Sessions
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
@@ -54,6 +56,7 @@ class Collaborators:
     clock: Clock
     record: BrokerRecord
     registry: TopicRegistry
+    sessions: Sessions
     assignment: BundleAssignment
     ownership: BundleOwnership
     catalog: Catalog
@@ -118,6 +121,7 @@ class AdminOperations:
             *(parts.load_reporter, parts.load_leader, parts.splits),
             *(parts.drain, parts.assignment.targets),
         )
+        self.connections = ConnectionOperations(parts.sessions, clock)
         self.settings = SettingOperations(parts.dynamic)
         self._losses = dict([bind(LOSSES, parts.losses)])
 
@@ -136,6 +140,7 @@ class AdminOperations:
             | self.policies.handlers
             | self.bundles.handlers
             | self.brokers.handlers
+            | self.connections.handlers
             | self.settings.handlers
             | self._losses
         )

@@ -387,6 +387,7 @@ export const COMMANDS = {
   reset: resetTo,
   undo: onlyHere,
   disconnectConsumer: onlyHere,
+  disconnectClient: onlyHere,
   /** The tools read the schema from a file with the body of the curl command: schema.json. */
   registerSchema: (at: TopicPath, { type, definition, properties: given = {} }: Candidate): Commands => {
     const body = { type, schema: definition, properties: given };

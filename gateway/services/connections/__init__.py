@@ -1,0 +1,1 @@
+"""Connections of clients over all brokers of a cluster."""
