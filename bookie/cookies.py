@@ -165,6 +165,34 @@ async def expand_cookie(
     return stat.version, list(local)[used:]
 
 
+async def reduced_cookie(
+    store: MetadataStore, bookie_id: str, cookie: bytes, local: list[bytes | None]
+) -> int | None:
+    """Compare ``cookie`` with the store's: the same bookie with fewer ledger directories, of which the first stays.
+
+    Return the version of the store's cookie; None when it is not such a reduction. ``local``: the cookies in the
+    directories that are left. Raises IdentityError when one of them is missing or of another bookie.
+    """
+    path = paths.cookie(bookie_id)
+    try:
+        stored, stat = await store.get(path)
+    except NoNodeError:
+        return None
+    previous, reduced = Cookie.decode(stored), Cookie.decode(cookie)
+    left = [name for name in previous.ledger_dirs if name in reduced.ledger_dirs]
+    if left != reduced.ledger_dirs or left == previous.ledger_dirs:
+        return None
+    if left[:1] != previous.ledger_dirs[:1] or (
+        replace(previous, ledger_dirs=reduced.ledger_dirs) != reduced
+    ):
+        return None
+    if any(text not in (stored, cookie) for text in local):
+        raise IdentityError(
+            f"{path}: a directory that is left has no cookie, or another bookie's; none can be left out now"
+        )
+    return stat.version
+
+
 async def write_cookie(
     store: MetadataStore, bookie_id: str, cookie: bytes, version: int | None = None
 ) -> None:

@@ -115,7 +115,7 @@ class Disks:
             await self.check()
 
     async def check(self) -> None:
-        """Check once. Raises DamagedError, OSError."""
+        """Check once. A ledger directory whose disk failed is taken out. Raises DamagedError, OSError."""
         self._spaces = await self._lane.run(self._read_spaces)
         full: dict[str, None] = {}
         for directory in self._logs.directories:
@@ -161,15 +161,19 @@ class Disks:
         return space.usage >= limit or space.free < self.reserve_bytes(directory)
 
     def _read_spaces(self) -> dict[str, Space]:
-        directories = [self._journal_dir, *self._logs.directories]
-        for directory, cookie in zip(
-            directories, read_local_cookies(self._disk, directories), strict=True
-        ):
+        self._logs.probe()
+        spaces = {}
+        for directory in [self._journal_dir, *self._logs.directories]:
+            try:
+                [cookie] = read_local_cookies(self._disk, [directory])
+                space = Space(self._disk.free_bytes(directory), self._disk.total_bytes(directory))
+            except OSError as error:
+                if not self._logs.fail(directory, error):
+                    raise
+                continue
             if cookie != self._cookie:
                 raise DamagedError(
                     f"{directory} is no longer this bookie's: its cookie is missing or different"
                 )
-        return {
-            directory: Space(self._disk.free_bytes(directory), self._disk.total_bytes(directory))
-            for directory in directories
-        }
+            spaces[directory] = space
+        return spaces

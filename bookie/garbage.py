@@ -20,7 +20,7 @@ from bookie.storage.compaction import (
     slices,
     switch,
 )
-from bookie.storage.errors import DamagedError
+from bookie.storage.errors import DamagedError, DirectoryFailedError
 from bookie.storage.gc import (
     TOMBSTONE_MS,
     find_deleted,
@@ -204,9 +204,9 @@ class GarbageCollector:
                 done += await self._compact_log(candidate)
             except OSError as error:
                 await self._lanes.copy.run(self._copier.abandon)
-                if error.errno not in FULL_ERRORS:
+                if error.errno not in FULL_ERRORS and not isinstance(error, DirectoryFailedError):
                     raise
-                log.warning("compaction ran out of room reason=%s", error)
+                log.warning("compaction is interrupted reason=%s", error)
                 break
         return done
 
@@ -276,6 +276,8 @@ class GarbageCollector:
     async def _switch(self, candidate: Candidate, placed: list[Placed]) -> None:
         storage = self._storage
         flush = self._lanes.flush
+        if lost := {copy.place.log_id for copy in placed if copy.place.log_id not in storage.logs}:
+            raise DirectoryFailedError(f"logs {sorted(lost)} of copies are gone")
         await flush.run(partial(announce, storage.logs, storage.flusher, placed))
         for i in range(0, len(placed), SWITCH_BLOCKS):
             batch = placed[i : i + SWITCH_BLOCKS]

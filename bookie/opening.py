@@ -9,6 +9,7 @@ from bookie.cookies import (
     cookie_text,
     expand_cookie,
     read_local_cookies,
+    reduced_cookie,
     write_cookie,
     write_local_cookies,
 )
@@ -62,6 +63,10 @@ class Directories:
                 store, bookie_id, cookie, local
             ):
                 return
+            if self._settings.allow_lost_directories and await self._reduce(
+                store, bookie_id, cookie, local
+            ):
+                return
             if not await check_cookie(store, bookie_id, cookie, local):
                 return
             self._must_be_empty(self.ledgers)
@@ -90,6 +95,18 @@ class Directories:
         write_local_cookies(self._disk, [*added, *self.all], cookie)
         await write_cookie(store, bookie_id, cookie, version=stat_version)
         log.info("ledger directories added: %s", ", ".join(added))
+        return True
+
+    async def _reduce(
+        self, store: MetadataStore, bookie_id: str, cookie: bytes, local: list[bytes | None]
+    ) -> bool:
+        """Leave out ledger directories that the stored cookie names; return False when it names no others."""
+        version = await reduced_cookie(store, bookie_id, cookie, local)
+        if version is None:
+            return False
+        write_local_cookies(self._disk, self.all, cookie)
+        await write_cookie(store, bookie_id, cookie, version=version)
+        log.warning("ledger directories are left out, what they held is lost here")
         return True
 
     def _must_be_empty(self, directories: list[str]) -> None:

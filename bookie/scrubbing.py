@@ -59,6 +59,10 @@ class OtherCopies(Protocol):
         """Write entries to this bookie again, as far as it should have them; return their number."""
         ...
 
+    async def is_open(self, ledger_id: int) -> bool:
+        """Return whether the ledger's end is not settled."""
+        ...
+
     async def mark(self, ledger_id: int) -> None:
         """Mark the ledger as under-replicated, so that workers of the cluster repair it."""
         ...
@@ -105,6 +109,8 @@ class Scrubber:
         self._suspects: deque[tuple[int, int]] = deque(maxlen=SUSPECTS_MAX)
         self._unreadable: dict[tuple[int, int, int], float] = {}
         """Entries to be restored (ledger, first, last), with the time of the next attempt."""
+        self.lost: dict[int, None] = {}
+        """Ledgers to be marked, because a disk failed that had entries of theirs. Set in any lane."""
         self._ledgers: list[int] = []
         self._known: tuple[int, Check | None] = (-1, None)
         self._due = 0.0
@@ -179,6 +185,14 @@ class Scrubber:
                 pass
 
     async def _work(self) -> None:
+        while self.lost and self.others is not None:
+            ledger_id = next(iter(self.lost))
+            await self.others.mark(ledger_id)
+            if await self.others.is_open(ledger_id):
+                # Workers do not touch the end of an open ledger, which a recovery may need before it is closed.
+                for first, last in await self._lane.run(partial(self._lost_ranges, ledger_id)):
+                    await self._restore(ledger_id, first, last)
+            del self.lost[ledger_id]
         while self._suspects:
             ledger_id, entry_id = self._suspects.popleft()
             await self._read(ledger_id, entry_id, 1, None)
@@ -193,6 +207,11 @@ class Scrubber:
             pass  # waits while a flush is in progress, which has the disk to itself
         size = await self._next_part()
         self._due = began + size / self._rate()
+
+    def _lost_ranges(self, ledger_id: int) -> Ranges:
+        storage = self._storage
+        rows = storage.entries.blocks(ledger_id)
+        return [(n, n + p.entries - 1) for n, p in rows if p.log_id not in storage.logs]
 
     def _begun(self) -> bool:
         """Begin a pass if one is due; return whether one is under way."""
@@ -253,14 +272,18 @@ class Scrubber:
             return
         # First the cache: entries move only from there to the index.
         cached = self._storage.ledgers.cache.ranges(ledger_id)
-        stored = await self._lane.run(partial(self._storage.entries.ranges, ledger_id))
+        stored = await self._lane.run(
+            partial(self._storage.entries.ranges, ledger_id, self._storage.logs)
+        )
         known = await self.others.look(ledger_id, merged(cached + stored))
         check, missing = known or (None, [])
         self._known = (ledger_id, check)
         for first, last in missing:
             self.now.missing += last - first + 1
             self.found_missing += last - first + 1
-            self._report("entries are missing", ledger_id, first, last, "no record")
+            self._report(
+                logging.WARNING, "entries are missing", ledger_id, first, last, "no record"
+            )
             await self._restore(ledger_id, first, last)
 
     async def _read(self, ledger_id: int, at: int, size: int, check: Check | None) -> ReadPart:
@@ -280,15 +303,23 @@ class Scrubber:
             return  # known, or written again already and not flushed yet
         self.now.unreadable += last - first + 1
         self.found_unreadable += last - first + 1
-        self._report("entries are unreadable", ledger_id, first, last, reason)
+        self._report(logging.ERROR, "entries are unreadable", ledger_id, first, last, reason)
         if len(self._unreadable) < UNREADABLE_MAX:
             await self._restore(ledger_id, first, last)
 
-    def _report(self, what: str, ledger_id: int, first: int, last: int, reason: str) -> None:
+    def _report(
+        self, level: int, what: str, ledger_id: int, first: int, last: int, reason: str
+    ) -> None:
         self._logged += 1
         if self._logged <= LOGGED_MAX:
-            log.error(
-                "%s ledger=%d first=%d last=%d reason=%s", what, ledger_id, first, last, reason
+            log.log(
+                level,
+                "%s ledger=%d first=%d last=%d reason=%s",
+                what,
+                ledger_id,
+                first,
+                last,
+                reason,
             )
 
     async def _restore(self, ledger_id: int, first: int, last: int) -> None:
@@ -301,7 +332,8 @@ class Scrubber:
         try:
             restored = await self.others.restore(ledger_id, first, last)
         except MagnetarError as error:
-            self._report("entries cannot be restored now", ledger_id, first, last, str(error))
+            text = "entries cannot be restored now"
+            self._report(logging.WARNING, text, ledger_id, first, last, str(error))
             if new:
                 await self.others.mark(ledger_id)
             return

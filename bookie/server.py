@@ -295,6 +295,10 @@ class Bookie:
             "usage": round(disks.usage, 4),
             "usageLimit": settings.disk_usage_threshold,
             "usageWritable": settings.disk_usage_lwm_threshold,
+            "failedDirectories": {
+                directory: reason[:REASON_MAX]
+                for directory, reason in self.serving.storage.logs.failed.items()
+            },
         }
         return Response(200, json.dumps(page, separators=(",", ":")).encode())
 

@@ -12,6 +12,7 @@ from bookie.requests.requests import Requests
 from bookie.scrubbing import Scrubber
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
+from bookie.storage.index.index import PINNED
 from bookie.storage.journal.journal import Journal
 from bookie.storage.read_queue import ReadQueue, StoredEntries
 from bookie.storage.recover import Storage
@@ -83,6 +84,7 @@ class Serving:
             cookie,
             self._disks_checked,
         )
+        storage.logs.on_failed = self._logs_lost
         self.scrubber = Scrubber(
             settings,
             storage,
@@ -118,6 +120,7 @@ class Serving:
             space=lambda: self.disks.space[::-1],
             blocks=lambda ledger_id: read_lane.run(partial(self._held, ledger_id)),
         )
+        self._logs_lost([log_id for log_id in storage.entries.usage if log_id not in storage.logs])
         metrics.gauges |= self._gauges() | self.scrubber.gauges()
         metrics.counters |= self._counters() | self.scrubber.counters()
 
@@ -134,8 +137,18 @@ class Serving:
         self.storage.close()
 
     def _held(self, ledger_id: int) -> list[tuple[int, int]]:  # called in the read lane
-        """Return the ranges of a ledger that the index names and that are not known to be unreadable."""
-        return self.scrubber.readable(ledger_id, self.storage.entries.ranges(ledger_id))
+        """Return the ranges of a ledger that the index names, of logs that are there, and that are not known to be
+        unreadable."""
+        entries, logs = self.storage.entries, self.storage.logs
+        return self.scrubber.readable(ledger_id, entries.ranges(ledger_id, logs))
+
+    def _logs_lost(self, logs: list[int]) -> None:  # called in any lane
+        """Have the ledgers that lie in ``logs``, which are gone, and only those, marked (I48)."""
+        usage = self.storage.entries.usage
+        for log_id in logs:
+            for ledger_id in list(usage.get(log_id, ())):
+                if ledger_id != PINNED:
+                    self.scrubber.lost[ledger_id] = None
 
     def _damaged(  # called in the read lane
         self, ledger_id: int, entry_id: int, error: Exception
@@ -186,6 +199,10 @@ class Serving:
             "bookie_ledger_dir_free_bytes": (
                 "Free bytes of the ledger directories' disks",
                 lambda: self.disks.space[0],
+            ),
+            "bookie_ledger_dirs_failed": (
+                "Ledger directories taken out because their disks failed",
+                lambda: len(logs.failed),
             ),
             "bookie_ledger_dirs_full": ("Full ledger directories", lambda: len(logs.full)),
         }

@@ -87,6 +87,11 @@ class BookieSettings:
         False,
         "start with empty ledger directories that the cookie does not name (allowStorageExpansion)",
     )
+    allow_lost_directories: bool = flag(
+        False,
+        "start without ledger directories that the cookie names, because their disks failed; never without the first. "
+        "What they held is copied from other bookies",
+    )
     movable_data: bool = flag(
         False,
         "name directories in the cookie relative to data_dir, so that all can be moved; "

@@ -19,6 +19,10 @@ class LaterFormatError(StorageError):
     """A later release wrote a file. The bookie does not start: start that release again."""
 
 
+class DirectoryFailedError(OSError):
+    """A ledger directory was taken out because its disk failed; the same can be written to another."""
+
+
 class DiskFullError(StorageError):
     """No space left; no answer was sent. Retriable once space is freed."""
 

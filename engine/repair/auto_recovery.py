@@ -11,9 +11,8 @@ from engine.ledger.settings import LedgerSettings
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
 from engine.repair.auditor import Auditor
-from engine.repair.ledger_repair import LedgerRepair
+from engine.repair.ledger_repair import LedgerRepair, OwnCopies
 from engine.repair.marks import RepairRecords
-from engine.repair.own_copies import OwnCopies
 from engine.repair.settings import RepairSettings
 from engine.repair.worker import ReplicationWorker
 

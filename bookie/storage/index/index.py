@@ -5,6 +5,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from bookie.storage.logs.entry_log import Location
+from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.runs import MASTER_KEY_BYTES
 from engine.base.disk.index_disk import Index
 
@@ -150,9 +151,13 @@ class BookieIndex:
         )
         return [(_BLOCK_KEY.unpack(k)[2], Location._make(_BLOCK.unpack(v))) for k, v in rows]
 
-    def ranges(self, ledger_id: int) -> list[tuple[int, int]]:
-        """Return first and last entry of each record of a ledger, in order."""
-        return [(first, first + place.entries - 1) for first, place in self.blocks(ledger_id)]
+    def ranges(self, ledger_id: int, logs: LogFiles | set[int]) -> list[tuple[int, int]]:
+        """Return first and last entry of each record of a ledger that lies in one of ``logs``, in order."""
+        return [
+            (first, first + place.entries - 1)
+            for first, place in self.blocks(ledger_id)
+            if place.log_id in logs
+        ]
 
     def blocks_from(
         self, ledger_id: int, entry_id: int, records_max: int

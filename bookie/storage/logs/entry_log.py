@@ -7,7 +7,7 @@ other work of storing a large entry.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from bookie.storage.errors import DamagedError
+from bookie.storage.errors import DamagedError, DirectoryFailedError
 from bookie.storage.logs.entry_log_format import (
     FILE_HEADER_BYTES,
     FILE_MAGIC,
@@ -52,6 +52,7 @@ class EntryLogWriter:
         self._file: File | None = None
         self._offset = 0
         self._left: list[int] = []
+        self._directory = ""
         self.log_id = 0
         """The log being written; 0 before the first."""
 
@@ -69,6 +70,8 @@ class EntryLogWriter:
                 return places
             except OSError as error:
                 # When no new log could be created, the previous one may be removed already.
+                if isinstance(error, DirectoryFailedError):
+                    continue  # to another directory
                 known = self.log_id in self._logs
                 directory = self._logs.directory(self.log_id) if known else ""
                 full = error.errno in FULL_ERRORS and directory not in self._logs.full
@@ -86,7 +89,9 @@ class EntryLogWriter:
         parts: list[bytes | memoryview] = []
         gathered = 0
         try:
-            if self._file is not None and self._logs.directory(self.log_id) in self._logs.full:
+            if self.log_id not in self._logs:
+                self.leave()  # its directory was taken out
+            elif self._file is not None and self._directory in self._logs.full:
                 self._end()
             for block in blocks:
                 encoded, size = block.encode()
@@ -103,8 +108,9 @@ class EntryLogWriter:
                     self._write(parts)
                     parts, gathered = [], 0
             self._write(parts)
-        except BaseException:
+        except BaseException as error:
             self.leave()
+            self._judge(error)
             raise
         return places
 
@@ -114,9 +120,16 @@ class EntryLogWriter:
             return
         try:
             self._file.fdatasync()
-        except BaseException:
+        except BaseException as error:
             self.leave()
+            self._judge(error)
             raise
+
+    def _judge(self, error: BaseException) -> None:
+        """Raise DirectoryFailedError when an error of the present log took its directory out."""
+        directory = self._directory
+        if directory and isinstance(error, OSError) and self._logs.fail(directory, error):
+            raise DirectoryFailedError(f"{directory}: {error}") from error
 
     def leave(self) -> None:
         """Close the present log; its content stays readable."""
@@ -144,7 +157,9 @@ class EntryLogWriter:
 
     def _roll(self) -> None:
         self._end()
+        self._directory = ""  # an error from here on is the next one's
         self.log_id, self._file, self._offset = self._logs.create(direct=self._direct)
+        self._directory = self._logs.directory(self.log_id)
 
 
 class EntryLogReader:
@@ -178,7 +193,7 @@ class EntryLogReader:
         run = neighbours(place, following)
         last = run[-1]
         size = last.offset + last.size - place.offset
-        buf = self._file(place.log_id, direct=size >= DIRECT_READ_BYTES).peek(size, place.offset)
+        buf = self._peek(place, size, direct=size >= DIRECT_READ_BYTES)
         self.read_bytes += len(buf)
         block = decode_block(buf)
         if block is None:
@@ -199,9 +214,16 @@ class EntryLogReader:
         """
         first, last = run[0], run[-1]
         size = last.offset + last.size - first.offset
-        buf = self._file(first.log_id, direct=True).peek(size, first.offset)
+        buf = self._peek(first, size, direct=True)
         self.read_bytes += len(buf)
         return [decode_block(buf, place.offset - first.offset) for place in run]
+
+    def _peek(self, place: Location, size: int, *, direct: bool) -> bytes | memoryview:
+        try:
+            return self._file(place.log_id, direct=direct).peek(size, place.offset)
+        except OSError as error:
+            self._logs.suspect(place.log_id, error)
+            raise
 
     def has(self, place: Location) -> bool:
         """Return whether the block is in memory."""

@@ -1,9 +1,14 @@
 """The entry logs of a bookie: which exist, in which directory, up to where they count, and where the next is created.
 
+A directory whose disk fails is taken out, unless it is the first, which also holds the index: its logs count as missing
+from then on (I48).
+
 Used from several lanes. Each method is a few operations on dicts, which need no lock.
 """
 
 import errno
+import logging
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
@@ -11,7 +16,12 @@ from bookie.storage.errors import DamagedError
 from bookie.storage.logs.entry_log_format import encode_file_header
 from engine.base.disk.files import Disk, File
 
+log = logging.getLogger(__name__)
+
 FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
+FAILURES = (errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.EUCLEAN)
+"""Errors of a disk that is broken, gone, or was made read-only because its file system is damaged."""
+PROBE_NAME = "probe"
 
 
 def log_name(log_id: int) -> str:
@@ -41,6 +51,12 @@ class LogFiles:
         self.full: dict[str, None] = {}
         """Directories in which no log is created while another has room. Set by the observer of the disks."""
         self._held: dict[int, None] = {}
+        self.failed: dict[str, str] = {}
+        """Directories that were taken out, with the reason."""
+        self.suspects: dict[str, str] = {}
+        """Directories of which a read failed: one bad sector, or the disk. The observer of the disks probes them."""
+        self.on_failed: Callable[[list[int]], None] = lambda logs: None
+        """Called with the logs of a directory that was taken out. In any lane."""
 
     def __len__(self) -> int:
         return len(self._where)
@@ -78,6 +94,8 @@ class LogFiles:
             try:
                 return self._create(directory, direct)
             except OSError as error:
+                if self.fail(directory, error):
+                    continue
                 if error.errno not in FULL_ERRORS or directory in self.full:
                     raise
                 if not self.set_full(directory):
@@ -105,6 +123,56 @@ class LogFiles:
         self.full[directory] = None
         return any(other not in self.full for other in self.directories)
 
+    def fail(self, directory: str, error: OSError) -> bool:
+        """Take a directory out if ``error`` is of a broken disk; return whether it is out now. Never the first, without
+        which the bookie cannot serve."""
+        if directory in self.failed:
+            return True
+        if error.errno not in FAILURES or directory not in self.directories[1:]:
+            return False
+        self.failed[directory] = str(error)
+        self.directories = [other for other in self.directories if other != directory]
+        self.full.pop(directory, None)
+        self.suspects.pop(directory, None)
+        lost = sorted(log_id for log_id, where in self._where.items() if where == directory)
+        for log_id in lost:
+            del self._where[log_id]
+        log.error(
+            "ledger directory is taken out, its disk failed directory=%s logs=%d reason=%s",
+            directory,
+            len(lost),
+            error,
+        )
+        self.on_failed(lost)
+        return True
+
+    def suspect(self, log_id: int, error: OSError) -> None:
+        """Have the directory of a log probed, because a read of it failed."""
+        directory = self._where.get(log_id)
+        if directory is not None and error.errno in FAILURES:
+            self.suspects[directory] = str(error)
+
+    def probe(self) -> None:
+        """Write, sync and read a file in each directory that is suspected, and take those out where it fails.
+
+        Raises OSError when that is the first.
+        """
+        for directory in list(self.suspects):
+            path = f"{directory}/{PROBE_NAME}"
+            try:
+                file = self._disk.open(path, create=True)
+                try:
+                    file.pwritev([PROBE_NAME.encode()], 0)
+                    file.fdatasync()
+                    file.pread(len(PROBE_NAME), 0)
+                finally:
+                    file.close()
+                self._disk.remove(path)
+            except OSError as error:
+                if not self.fail(directory, error) and error.errno not in FULL_ERRORS:
+                    raise
+            self.suspects.pop(directory, None)
+
     def _choose(self) -> str:
         """Return the next directory with room, in turn; when all are full, the one with the most free space."""
         n = len(self.directories)
@@ -119,10 +187,11 @@ class LogFiles:
         return log_id in self._held
 
     def unreferenced(self, usage: dict[int, dict[int, int]]) -> list[int]:
-        """Return logs that the index does not name and that are not held, ascending. Flush lane."""
+        """Return logs that the index does not name and that are not held, ascending, also those of directories that
+        were taken out. Flush lane."""
         return sorted(
             log_id
-            for log_id in list(self._where)
+            for log_id in {**self._where, **self.ends}
             if log_id not in usage and log_id not in self._held
         )
 
@@ -130,11 +199,22 @@ class LogFiles:
         """Delete files that no index record names any more. Raises OSError."""
         touched: dict[str, None] = {}
         for log_id in logs:
-            directory = self.directory(log_id)
-            with suppress(FileNotFoundError):  # deleted by hand
-                self._disk.remove(f"{directory}/{log_name(log_id)}")
-            del self._where[log_id]
             self.ends.pop(log_id, None)
+            directory = self._where.get(log_id)
+            if directory is None:
+                continue  # of a directory that was taken out
+            try:
+                with suppress(FileNotFoundError):  # deleted by hand
+                    self._disk.remove(f"{directory}/{log_name(log_id)}")
+            except OSError as error:
+                if not self.fail(directory, error):
+                    raise
+                continue
+            del self._where[log_id]
             touched[directory] = None
         for directory in touched:
-            self._disk.sync_dir(directory)
+            try:
+                self._disk.sync_dir(directory)
+            except OSError as error:
+                if not self.fail(directory, error):
+                    raise

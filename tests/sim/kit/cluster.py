@@ -41,6 +41,8 @@ from tests.sim.kit.tapped import TappedTree
 
 BROKER_PORT = 6650
 HTTP_PORT = 8081
+SECOND_DISK = "/disk-2/ledgers"
+"""The second ledger directory of bookies that take part in auto-recovery."""
 BOOKIE_PORT = 3181
 TOKEN = "simulated-token-of-no-use"
 EPOCH_MS = 1_700_000_000_000
@@ -365,11 +367,18 @@ class Cluster:
 
         return InlineLane(delay_s)
 
+    def _ledger_directories(self, machine: Machine) -> str:
+        """Return a bookie's directories without those of failed disks, as an operator configures them."""
+        roots = ("/data/ledgers", SECOND_DISK) if self.shape.repair else ("/data/ledgers",)
+        return ",".join(root for root in roots if f"{root}/current" not in machine.disk.broken)
+
     async def _bookie(self, machine: Machine) -> None:
         store = machine.store = self.metadata.session(self.shape.session_s)
         bookie = machine.bookie = Bookie(
             BookieSettings(
                 data_dir="/data",
+                ledger_directories=self._ledger_directories(machine),
+                allow_lost_directories=True,
                 bookie_port=BOOKIE_PORT,
                 advertised_address=machine.name,
                 zk_timeout_s=self.shape.session_s,

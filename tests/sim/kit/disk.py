@@ -8,6 +8,7 @@ which a write stops.
 
 import asyncio
 import errno
+import os
 import random
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
@@ -230,6 +231,8 @@ class FaultDisk:
         self.mounts: dict[str, int] = {}
         """Directories that are disks of their own, with their capacities in bytes."""
         self.plan: Plan | None = None
+        self.broken: dict[str, int] = {}
+        """Directories of failed disks, with the error of every operation there."""
         self.operations = 0
         self.synced = _Inode()
         """The file that was synced last."""
@@ -244,6 +247,9 @@ class FaultDisk:
     def ask(self, operation: str, path: str) -> int | None:
         """Count an operation and consult the plan."""
         self.operations += 1
+        for directory, code in self.broken.items():
+            if path.startswith(f"{directory}/") or path == directory:
+                raise OSError(code, os.strerror(code), path)
         return self.plan(operation, path) if self.plan is not None else None
 
     def crash(self, keep: Keep = lambda: False) -> None:

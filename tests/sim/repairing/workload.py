@@ -1,9 +1,11 @@
 """The workload of ``ledger`` on bookies that are lost for good, one after the other, while auto-recovery makes their
 copies again. In the end every entry of every ledger must be on its whole write set."""
 
+import errno
 import random
 from dataclasses import dataclass
 
+from bookie.scrubbing import without
 from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, decode
 from engine.ledger.quorum import write_set
@@ -12,7 +14,7 @@ from engine.metadata.records import BookieRacks
 from engine.repair import auditor, worker
 from engine.repair.checking import ends, lacks
 from engine.wire.availability import merged
-from tests.sim.kit.cluster import BOOKIE_PORT, EPOCH_MS, Machine
+from tests.sim.kit.cluster import BOOKIE_PORT, EPOCH_MS, SECOND_DISK, Machine
 from tests.sim.kit.damage import _swap_disk
 from tests.sim.kit.nemesis import Nemesis
 from tests.sim.kit.scenario import Run
@@ -21,6 +23,7 @@ from tests.sim.ledgers.hosts import Habits, marker
 from tests.sim.ledgers.workload import Ledgers, LedgerWorkload
 
 LOSE_BOOKIE = "lose_bookie"
+FAIL_DISK = "fail_disk"
 WHOLE_S = 60.0
 """Bound within which all copies are there again after the last fault (simulated seconds)."""
 BOOKIES_MAX = 14
@@ -63,12 +66,13 @@ class RepairWorkload(LedgerWorkload):
         super().__init__(run, plan)
         self.record.history.repaired = True
         self._racks = plan.racks
-        self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE}
+        self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE, FAIL_DISK}
         self._versions: dict[int, LedgerMetadata] = {}
         self._writers: dict[int, str] = {}
         self._gone_at = -1e9
         cluster = run.cluster
         run.faults[LOSE_BOOKIE] = self._lose_bookie
+        run.faults[FAIL_DISK] = self._fail_disk
         run.limits += [(auditor, "LOOK_S", 2.0), (worker, "HOPELESS", 10**6)]
         if plan.racks:
             racks = {
@@ -94,6 +98,17 @@ class RepairWorkload(LedgerWorkload):
         self._gone_at = cluster.loop.now
         cluster.count("bookies lost for good")
         n.later(n.rng.choice((0.1, 3.0)), lambda: (cluster.add_bookie(), None)[1])
+
+    def _fail_disk(self, n: Nemesis) -> None:
+        """Let the disk of a bookie's second ledger directory fail for good, when everything is whole."""
+        machine = n.machine("bookie")
+        if machine is None or machine.disk.broken or not self._budget():
+            return
+        code = n.rng.choice((errno.EIO, errno.EROFS))
+        machine.disk.broken[f"{SECOND_DISK}/current"] = code
+        self.run.cluster.loop.excused[machine.name] = None
+        self._gone_at = self.run.cluster.loop.now
+        self.run.cluster.count("disks failed")
 
     def _budget(self) -> bool:
         """Return whether one more bookie may be lost: all copies are there, and all bookies."""
@@ -121,13 +136,10 @@ class RepairWorkload(LedgerWorkload):
         serving = machine.bookie._serving if machine.bookie is not None else None
         if serving is None or not machine.ready:
             return None
-        storage = serving.storage
-        return merged(
-            [
-                *storage.ledgers.cache.ranges(ledger),
-                *((f, f + p.entries - 1) for f, p in storage.entries.blocks(ledger)),
-            ]
-        )
+        storage, broken = serving.storage, machine.disk.broken
+        there = {n for n in storage.logs.ids() if storage.logs.directory(n) not in broken}
+        stored = serving.scrubber.readable(ledger, storage.entries.ranges(ledger, there))
+        return merged([*storage.ledgers.cache.ranges(ledger), *stored])
 
     def _stored_ledgers(self) -> dict[int, LedgerMetadata]:
         listed = {}
@@ -167,9 +179,18 @@ class RepairWorkload(LedgerWorkload):
                 missing += [
                     f"open ledger {ledger} at {bookie}"
                     for bookie in metadata.segments[-1].bookies
-                    if self._is_gone(bookie)
+                    if self._is_gone(bookie) or self._failed_disk_held(bookie, ledger)
                 ]
         return missing
+
+    def _failed_disk_held(self, bookie: str, ledger: int) -> bool:
+        """Return whether entries of a ledger were on a bookie's failed disk and are nowhere else there."""
+        machine = self.run.cluster.machines[bookie.partition(":")[0]]
+        held = self._held(bookie, ledger)
+        if held is None or machine.bookie is None or not machine.disk.broken:
+            return False
+        rows = machine.bookie.serving.storage.entries.blocks(ledger)
+        return bool(without([(n, n + p.entries - 1) for n, p in rows], held))
 
     def _marks(self) -> list[str]:
         """Return the marks that are stored now."""

@@ -120,23 +120,6 @@ async def test_any_full_directory_makes_it_read_only_when_that_is_wanted() -> No
         assert of.bookie.read_only
 
 
-async def test_a_directory_that_fails_stops_the_bookie() -> None:
-    of = machine(ONE, TWO)
-    async with of:
-        await write(of, 1)
-
-        def plan(op: str, path: str) -> None:
-            if path.startswith(TWO) and op in ("pwritev", "fdatasync"):
-                raise OSError(5, "Input/output error", path)
-
-        of.disk.plan = plan
-        with pytest.raises((AssertionError, ConnectionError)):
-            for ledger in range(2, 30):
-                await write(of, ledger)
-        assert isinstance(of.bookie.failed, OSError)
-        of.disk.plan = None
-
-
 async def test_a_disk_that_is_removed_or_swapped_while_running_stops_the_bookie() -> None:
     of = machine(ONE, TWO, disk_check_interval_s=0.01)
     async with of:

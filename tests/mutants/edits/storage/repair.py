@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 REPAIR = "unit/repair/test_repair.py"
+DISKS = "unit/bookie/test_failed_disks.py"
 SCRUB = "unit/bookie/test_scrubbing.py"
 
 EDITS = (
@@ -101,7 +102,7 @@ EDITS = (
     ),
     Edit(
         "what-is-missing-is-not-looked-for",
-        "engine/repair/own_copies.py::OwnCopies._missing",
+        "engine/repair/ledger_repair.py::OwnCopies._missing",
         "if at <= stop and held_from(position, at, size, quorum) <= stop:",
         "if at > stop:",
         (f"{SCRUB}::test_a_missing_entry_is_written_again",),
@@ -110,8 +111,8 @@ EDITS = (
     Edit(
         "an-unreadable-entry-is-listed-as-held",
         "bookie/serving.py::Serving._held",
-        "return self.scrubber.readable(ledger_id, self.storage.entries.ranges(ledger_id))",
-        "return self.storage.entries.ranges(ledger_id)",
+        "return self.scrubber.readable(ledger_id, entries.ranges(ledger_id, logs))",
+        "return entries.ranges(ledger_id, logs)",
         (
             f"{SCRUB}::test_without_an_intact_copy_the_ledger_is_marked_and_its_entries_are_not_listed",
         ),
@@ -132,5 +133,53 @@ EDITS = (
         "pass",
         (f"{SCRUB}::test_damage_that_a_read_meets_is_restored_between_passes",),
         "I47",
+    ),
+    Edit(
+        "a-failed-disk-ends-the-bookie",
+        "bookie/storage/logs/log_files.py::LogFiles.fail",
+        "if error.errno not in FAILURES or directory not in self.directories[1:]:",
+        "if True:",
+        (f"{DISKS}::test_writes_go_on_in_the_directories_that_are_left",),
+        "I48",
+    ),
+    Edit(
+        "the-disk-of-the-index-is-taken-out",
+        "bookie/storage/logs/log_files.py::LogFiles.fail",
+        "if error.errno not in FAILURES or directory not in self.directories[1:]:",
+        "if error.errno not in FAILURES or directory not in self.directories:",
+        (f"{DISKS}::test_without_the_index_or_the_journal_the_bookie_stops",),
+        "I48",
+    ),
+    Edit(
+        "one-bad-sector-takes-a-disk-out",
+        "bookie/storage/logs/log_files.py::LogFiles.suspect",
+        "self.suspects[directory] = str(error)",
+        "self.fail(directory, error)",
+        (f"{DISKS}::test_one_bad_sector_takes_no_directory_out",),
+        "I48",
+    ),
+    Edit(
+        "logs-of-a-failed-disk-count-as-held",
+        "bookie/storage/index/index.py::BookieIndex.ranges",
+        "if place.log_id in logs",
+        "if place.log_id",
+        (f"{DISKS}::test_ledgers_of_a_failed_disk_alone_are_copied_again",),
+        "I48",
+    ),
+    Edit(
+        "ledgers-of-a-failed-disk-are-not-marked",
+        "bookie/serving.py::Serving._logs_lost",
+        "self.scrubber.lost[ledger_id] = None",
+        "pass",
+        (f"{DISKS}::test_ledgers_of_a_failed_disk_alone_are_copied_again",),
+        "I48",
+    ),
+    Edit(
+        "the-first-directory-may-be-left-out",
+        "bookie/cookies.py::reduced_cookie",
+        "left[:1] != previous.ledger_dirs[:1] or",
+        "",
+        (f"{DISKS}::test_a_start_without_a_failed_directory_needs_leave",),
+        "I48",
     ),
 )
