@@ -12,4 +12,5 @@ class AdminUiConfig(AppConfig):
     http_routes = "admin_ui.urls"
     websocket_routes = "admin_ui.urls.websocket_urlpatterns"
     middleware = "admin_ui.audit.recording.AuditRecorder"
+    background_work = "admin_ui.changes.working"
     reveal_recorder = "admin_ui.audit.recording.record_socket"

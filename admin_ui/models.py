@@ -1,5 +1,7 @@
 """The console's own records. Metadata of the messaging system is in the metadata store alone."""
 
+from typing import Any
+
 from django.db import models
 
 
@@ -95,3 +97,93 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return f"{self.owner}: {self.name}"
+
+
+class ChangeState(models.TextChoices):
+    """States of a change set. A worker leads one from ``planning`` to ``planned`` and from ``running`` to ``stopped``
+    or ``finished``; its owner does the rest."""
+
+    PLANNING = "planning"
+    PLANNED = "planned"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+
+
+class ItemState(models.TextChoices):
+    """States of one object of a change set: ``refused`` is one that the preview found to be impossible, ``failed`` one
+    that is unchanged, ``unknown`` one that may be changed or not."""
+
+    WAITING = "waiting"
+    PLANNED = "planned"
+    REFUSED = "refused"
+    APPLYING = "applying"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class ChangeSet(models.Model):
+    """One change of many objects. Times are milliseconds since the epoch.
+
+    Rows change only by compare-and-set on ``state``, and a worker's also on ``attempt``, which rises when a worker
+    claims the set, so that a late statement of a lost worker changes nothing. ``lease_until_ms``: the worker that has
+    it is lost after that; 0: none has it. ``sent_at_ms``: when a worker was last requested.
+    ``digest``: of the exact list and contents that the preview found, by which its owner confirms them.
+    ``arguments``: those of the change; ``query``: the filter of the list that the objects are from; null
+    where they were named.
+    """
+
+    id = models.CharField(primary_key=True, max_length=16)
+    cluster = models.CharField(max_length=255)
+    kind = models.CharField(max_length=32)
+    arguments: "models.JSONField[Any, Any]" = models.JSONField(default=dict)
+    query: "models.JSONField[Any, Any]" = models.JSONField(null=True)
+    role = models.CharField(max_length=255, blank=True, default="")
+    created_by = models.CharField(max_length=255)
+    address = models.CharField(max_length=64, blank=True, default="")
+    state = models.CharField(
+        max_length=16, choices=ChangeState.choices, default=ChangeState.PLANNING
+    )
+    stop_requested = models.BooleanField(default=False)
+    digest = models.CharField(max_length=64, blank=True, default="")
+    attempt = models.PositiveIntegerField(default=0)
+    lease_until_ms = models.BigIntegerField(default=0)
+    sent_at_ms = models.BigIntegerField(default=0)
+    created_at = models.BigIntegerField()
+    planned_at = models.BigIntegerField(null=True)
+    confirmed_at = models.BigIntegerField(null=True)
+    ended_at = models.BigIntegerField(null=True)
+
+    class Meta:
+        ordering = ("-created_at", "-id")
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=ChangeState.values), name="change_state_is_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id} {self.state}"
+
+
+class ChangeItem(models.Model):
+    """One object of a change set, in the order of its id. ``content``: what applying it needs, as the preview found it;
+    ``effect``: what it would do, ``result``: what it did, ``reason``: why it was not done."""
+
+    change_set = models.ForeignKey(ChangeSet, on_delete=models.CASCADE, related_name="items")
+    topic = models.CharField(max_length=1024)
+    subscription = models.CharField(max_length=1024, blank=True, default="")
+    state = models.CharField(max_length=16, choices=ItemState.choices, default=ItemState.WAITING)
+    content: "models.JSONField[Any, Any]" = models.JSONField(null=True)
+    effect: "models.JSONField[Any, Any]" = models.JSONField(null=True)
+    result: "models.JSONField[Any, Any]" = models.JSONField(null=True)
+    reason = models.TextField(blank=True, default="")
+
+    class Meta:
+        ordering = ("id",)
+        indexes = (models.Index(fields=["change_set", "state", "id"], name="change_item_state"),)
+
+    def __str__(self) -> str:
+        return f"{self.topic} {self.subscription} {self.state}".replace("  ", " ")

@@ -19,6 +19,8 @@ from drf_spectacular.utils import (
 
 from admin_ui.access.shapes import ACTION_WORDS
 from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
+from admin_ui.changes.change_kinds import KINDS as CHANGE_KINDS
+from admin_ui.models import ChangeState, ItemState
 from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
 from admin_ui.rights import KINDS
@@ -121,6 +123,9 @@ SPECTACULAR = {
         "AlertRuleKindEnum": [kind.value for kind in RuleKind],
         "AlertSeverityEnum": SEVERITIES,
         "ActingLevelEnum": sign_in.LEVELS,
+        "ChangeKindEnum": tuple(CHANGE_KINDS),
+        "ChangeStateEnum": ChangeState.choices,
+        "ChangeItemStateEnum": ItemState.choices,
     },
     "PREPROCESSING_HOOKS": ["admin_ui.openapi.console_endpoints_only"],
 }

@@ -5,6 +5,7 @@ from admin_ui.alerts import ALERTS
 from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
 from admin_ui.broker_settings import BROKER_SETTINGS
+from admin_ui.changes import CHANGES
 from admin_ui.cluster import CLUSTER
 from admin_ui.connections import CONNECTIONS
 from admin_ui.environment import ENVIRONMENT
@@ -37,6 +38,7 @@ RESOURCES = (
     ALERTS,
     TOPICS,
     SUBSCRIPTIONS,
+    CHANGES,
     MESSAGES,
     SCHEMAS,
     CLUSTER,

@@ -28,6 +28,14 @@ async def preview(
 ) -> Json:
     """Return what saving ``value`` would do (None: removing the own value), with the token that confirms exactly that.
     Raises Refusal."""
+    content, shown = await plan(cluster, engine, place, policy, user, value)
+    return {"token": confirming.sign(engine.cluster, KIND, content), **shown}
+
+
+async def plan(
+    cluster: Cluster, engine: Engine, place: Place, policy: Policy, user: str, value: Any
+) -> tuple[Json, Json]:
+    """Return what ``make_planned`` needs to make exactly this change, and what it would do. Raises Refusal."""
     new_value = None if value is None else policy.read(value)
     if policy is REPLICATION and value is None and isinstance(place, NamespaceName):
         raise Unsupported(
@@ -51,8 +59,7 @@ async def preview(
         "counted": [] if effects_now is None else effects_now.counted,
         "flows": flowing,
     }
-    return {
-        "token": confirming.sign(engine.cluster, KIND, content),
+    return content, {
         "at": at,
         "row": selectors.row(policy, _level(place), values),
         "effects": None if effects_now is None else effects_now.as_json(),
@@ -72,6 +79,13 @@ async def apply(
     """Save what was previewed. Raises Conflict when the values have changed or more would be lost, NotReady when that
     is not known; nothing is changed then."""
     content = confirming.read(engine.cluster, KIND, token, _about(place, policy, user))
+    return await make_planned(cluster, engine, place, policy, content)
+
+
+async def make_planned(
+    cluster: Cluster, engine: Engine, place: Place, policy: Policy, content: Json
+) -> Json:
+    """Save a planned change. Raises as ``apply``."""
     values, unknown = await _values(engine, place, policy)
     if unknown and content["inherited"] is not None:
         raise NotReady(f"{unknown.rstrip('.')}{UNSAVED}")

@@ -36,6 +36,15 @@ async def preview(
 ) -> Json:
     """Return what would be lost, with the token that confirms it. ``force``: consumers are disconnected. Raises
     NotFound when no partition has the subscription."""
+    content, shown = await plan(engine, topic, subscription, user, force=force)
+    return {"token": confirming.sign(engine.cluster, KIND, content), **shown}
+
+
+async def plan(
+    engine: Engine, topic: TopicName, subscription: str, user: str, *, force: bool
+) -> tuple[Json, Json]:
+    """Return what ``make_planned`` needs to make exactly this deletion, and what would be lost. Raises as
+    ``preview``."""
     parts = await members(engine, topic)
     held = await holdings(engine, parts, subscription)
     content = about(topic, subscription, user) | {
@@ -43,8 +52,7 @@ async def preview(
         "count": len(parts),
         "seen": {str(index): holding["seen"] for index, holding in held.items()},
     }
-    return {
-        "token": confirming.sign(engine.cluster, KIND, content),
+    return content, {
         "at": now_ms(),
         "force": force,
         "partitions": 0 if WHOLE in parts else len(held),
@@ -74,6 +82,13 @@ async def apply(
     subscription is deleted everywhere.
     """
     content = confirming.read(engine.cluster, KIND, token, about(topic, subscription, user))
+    return await make_planned(engine, topic, subscription, content)
+
+
+async def make_planned(
+    engine: Engine, topic: TopicName, subscription: str, content: Json
+) -> ChangeResult:
+    """Make a planned deletion. As ``apply``."""
     parts = await members(engine, topic)
     if len(parts) != content["count"]:
         raise Conflict(

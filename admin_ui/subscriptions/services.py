@@ -49,7 +49,7 @@ async def preview(
 ) -> Json:
     """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
     args = PreviewChange(topic, subscription, change, count, timestamp, undo=undo)
-    totals, confirmed = await _preview(engine, args, user)
+    totals, confirmed = await plan(engine, args, user)
     return totals | {"id": confirmed.id, "token": sign(engine.cluster, confirmed)}
 
 
@@ -59,7 +59,7 @@ async def undo(
     """Undo ``change`` at once if the cursor can be restored completely. Otherwise answer 409 with the parts of a
     preview of the undo, which the user may confirm."""
     args = PreviewChange(topic, subscription, "undo", undo=change)
-    totals, confirmed = await _preview(engine, args, user)
+    totals, confirmed = await plan(engine, args, user)
     if totals["gone"]:
         reason = f"{totals['gone']} of the entries were deleted since then and cannot be restored"
     elif totals["moved"]:
@@ -69,7 +69,8 @@ async def undo(
     return ChangeResult(409, {"done": False, "reason": reason, "parts": totals["parts"]})
 
 
-async def _preview(engine: Engine, args: PreviewChange, user: str) -> tuple[Json, Confirmed]:
+async def plan(engine: Engine, args: PreviewChange, user: str) -> tuple[Json, Confirmed]:
+    """Return what a change would do, and what ``apply`` needs to make exactly that. Raises Refusal."""
     members = await _members(engine, args.topic, args.change)
     if args.undo is not None:
         members = await _changed_by(engine, members, args.subscription, args.undo)

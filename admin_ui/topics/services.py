@@ -37,6 +37,20 @@ async def preview(
     partitions: int | None = None,
 ) -> Json:
     """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
+    content, shown = await plan(engine, name, change, user, partitions=partitions)
+    return {"token": content and confirming.sign(engine.cluster, KIND, content), **shown}
+
+
+async def plan(
+    engine: Engine,
+    name: TopicName,
+    change: TopicChange,
+    user: str,
+    *,
+    partitions: int | None = None,
+) -> tuple[Json | None, Json]:
+    """Return what ``make_planned`` needs to make exactly this change (None where nothing is left to do), and what it
+    would do. Raises Refusal."""
     count = await existence.partitions_of(engine, name)
     _check(name, change, count)
     if change == "partitions":
@@ -51,8 +65,7 @@ async def preview(
     policies_in_force = await policies.in_force_on_namespace(engine, name.namespace)
     terminated = all(holding["terminated"] for holding in holdings) if holdings else False
     is_done = change == "terminate" and terminated
-    return {
-        "token": None if is_done else confirming.sign(engine.cluster, KIND, content),
+    return None if is_done else content, {
         "at": now_ms(),
         "partitions": count,
         "partitions_after": partitions,
@@ -72,6 +85,11 @@ async def apply(
     """Make the previewed change. Raises Conflict when the topic is not that of the preview any more; nothing is changed
     then."""
     content = confirming.read(engine.cluster, KIND, token, _about(name, change, user))
+    return await make_planned(engine, name, change, content)
+
+
+async def make_planned(engine: Engine, name: TopicName, change: TopicChange, content: Json) -> Json:
+    """Make a planned change. Raises as ``apply``."""
     if await existence.partitions_of(engine, name) != content["count"]:
         raise Conflict("The number of partitions was changed since the preview")
     last: list[str] = []

@@ -13,7 +13,7 @@ from django.db import close_old_connections, transaction
 from django.db.models import QuerySet
 
 from engine.base.errors import Conflict, MagnetarError, NotFound, UnusableField
-from gateway.jobs import cron, services
+from gateway.jobs import background, cron, services
 from gateway.jobs.models import JobRun, Schedule
 from gateway.services.clock import now_ms
 
@@ -134,15 +134,17 @@ def _start(schedule: Schedule) -> JobRun | None:
 
 
 def start_due_for_ever() -> None:
-    """Start due schedules in a thread of a gateway: a worker may be started by a run alone."""
+    """Start due schedules, and work of apps that no process works on, in a thread of a gateway: a worker may be started
+    by a run alone."""
 
     def run() -> None:
         pause = threading.Event()
         while not pause.wait(LOOK_S):
             try:
                 start_due()
+                background.request_unfinished()
             except Exception:
-                log.warning("schedules could not be looked up", exc_info=True)
+                log.warning("schedules and unfinished work could not be looked up", exc_info=True)
             finally:
                 close_old_connections()
 

@@ -140,6 +140,13 @@ def enqueue(*, run_id: str, attempt: int) -> bool:
     return _send(EXECUTE, (run_id, attempt))
 
 
+def send_work(task: str, arguments: tuple[Any, ...]) -> bool:
+    """Send a task to the workers, one of which the supervisor starts if there is none; return False when it could not
+    be sent. Blocks as ``enqueue``."""
+    _need_worker()
+    return _send(task, arguments)
+
+
 def in_background(work: Callable[[], object]) -> None:
     """Run ``work``, which waits for Redis, in the single thread reserved for it; return at once."""
 

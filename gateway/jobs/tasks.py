@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from engine.base.tasks import contained
 from engine.net.service_manager import notices
 from gateway.celery import app
-from gateway.jobs import destinations, outputs, schedules, services, spark
+from gateway.jobs import background, destinations, outputs, schedules, services, spark
 from gateway.jobs.models import JobRun, RunState
 from gateway.jobs.owners import check_owner
 from gateway.services.clock import now_ms
@@ -121,6 +121,12 @@ def warm() -> None:
         log.warning("Spark could not be warmed up: %s", spark.explain(error))
     finally:
         patience.cancel()
+
+
+@app.task(name=background.TASK)  # type: ignore[untyped-decorator]
+def work_in_background(module: str, key: str) -> None:
+    """Do the work of an app on a key."""
+    background.perform(module, key)
 
 
 def end_process(what: str) -> None:

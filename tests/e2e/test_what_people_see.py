@@ -41,6 +41,8 @@ PATHS = {
     "/c/$cluster": "/c/{cluster}",
     "/c/$cluster/topics": "/c/{cluster}/topics",
     "/c/$cluster/subscriptions": "/c/{cluster}/subscriptions",
+    "/c/$cluster/changes": "/c/{cluster}/changes",
+    "/c/$cluster/changes/$id": "/c/{cluster}/changes/none",
     **{
         f"/c/$cluster/t/$tenant/$namespace/$topic{tab}": f"/c/{{cluster}}/t/{{place}}/{{topic}}{tab}"
         for tab in TABS

@@ -535,6 +535,112 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer the sets that the caller may see, newest first. */
+        get: operations["listChangeSets"];
+        put?: never;
+        /** @description Create a set, which a worker then previews: nothing is changed before its ``digest`` is confirmed. */
+        post: operations["createChangeSet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/changes/{set_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer a set with its progress and what it does in all. */
+        get: operations["getChangeSet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/changes/{set_id}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Let exactly what was previewed be made; a set that was stopped is continued. */
+        post: operations["confirmChangeSet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/changes/{set_id}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer a window of the objects of a set, each with what would be done, what was, or why not. */
+        get: operations["listChangeItems"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/changes/{set_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Preview again what was refused, what failed, and what is not known to be done; it is then to be confirmed
+         *     again.
+         */
+        post: operations["retryChangeSet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/changes/{set_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Stop a set that runs, after the objects that are being changed; cancel one that is not confirmed. */
+        post: operations["stopChangeSet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/connections": {
         parameters: {
             query?: never;
@@ -2671,7 +2777,63 @@ export interface components {
             cause: string;
             topics: number;
         };
+        /** @description Numbers of objects by state. */
+        ChangeCounts: {
+            waiting: number;
+            planned: number;
+            refused: number;
+            applying: number;
+            done: number;
+            failed: number;
+            unknown: number;
+        };
         ChangeGrantAnswer: components["schemas"]["GrantPreview"] | components["schemas"]["GrantReceipt"];
+        ChangeItemShape: {
+            topic: string;
+            /** @description empty for a topic */
+            subscription: string;
+            state: components["schemas"]["ChangeItemStateEnum"];
+            /** @description previewed: messages, entries, exact, bytes, clients, again, before, after */
+            effect: {
+                [key: string]: unknown;
+            } | null;
+            /** @description what was done */
+            result: {
+                [key: string]: unknown;
+            } | null;
+            /** @description why it was not done */
+            reason: string;
+        };
+        /**
+         * @description * `waiting` - Waiting
+         *     * `planned` - Planned
+         *     * `refused` - Refused
+         *     * `applying` - Applying
+         *     * `done` - Done
+         *     * `failed` - Failed
+         *     * `unknown` - Unknown
+         * @enum {string}
+         */
+        ChangeItemStateEnum: "waiting" | "planned" | "refused" | "applying" | "done" | "failed" | "unknown";
+        ChangeItemsAnswer: {
+            /** @description objects of the requested state */
+            total: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["ChangeItemShape"][];
+        };
+        /**
+         * @description * `set-policy` - set-policy
+         *     * `delete-topics` - delete-topics
+         *     * `unload` - unload
+         *     * `add-partitions` - add-partitions
+         *     * `skip-all` - skip-all
+         *     * `skip` - skip
+         *     * `reset` - reset
+         *     * `delete-subscriptions` - delete-subscriptions
+         * @enum {string}
+         */
+        ChangeKindEnum: "set-policy" | "delete-topics" | "unload" | "add-partitions" | "skip-all" | "skip" | "reset" | "delete-subscriptions";
         /** @description A change for a chart. */
         ChangeMark: {
             at: number;
@@ -2691,7 +2853,96 @@ export interface components {
             rows: components["schemas"]["ChangeMark"][];
         };
         ChangeRackAnswer: components["schemas"]["RackPreview"] | components["schemas"]["RackReceipt"];
+        ChangeSetDetail: {
+            id: string;
+            cluster: string;
+            kind: components["schemas"]["ChangeKindEnum"];
+            of: components["schemas"]["OfEnum"];
+            arguments: {
+                [key: string]: unknown;
+            };
+            /** @description null: the objects were named */
+            query: {
+                [key: string]: unknown;
+            } | null;
+            state: components["schemas"]["ChangeStateEnum"];
+            stopping: boolean;
+            /** @description true: no worker has begun what is to be done */
+            waiting: boolean;
+            created_by: string;
+            /** @description for which each object is judged; empty: none */
+            role: string;
+            created_at: number;
+            planned_at: number | null;
+            confirmed_at: number | null;
+            ended_at: number | null;
+            /** @description of the exact list and contents, to confirm them; empty: none */
+            digest: string;
+            /** @description objects */
+            total: number;
+            counts: components["schemas"]["ChangeCounts"];
+            totals: components["schemas"]["ChangeTotals"];
+        };
+        ChangeSetShape: {
+            id: string;
+            cluster: string;
+            kind: components["schemas"]["ChangeKindEnum"];
+            of: components["schemas"]["OfEnum"];
+            arguments: {
+                [key: string]: unknown;
+            };
+            /** @description null: the objects were named */
+            query: {
+                [key: string]: unknown;
+            } | null;
+            state: components["schemas"]["ChangeStateEnum"];
+            stopping: boolean;
+            /** @description true: no worker has begun what is to be done */
+            waiting: boolean;
+            created_by: string;
+            /** @description for which each object is judged; empty: none */
+            role: string;
+            created_at: number;
+            planned_at: number | null;
+            confirmed_at: number | null;
+            ended_at: number | null;
+            /** @description of the exact list and contents, to confirm them; empty: none */
+            digest: string;
+            /** @description objects */
+            total: number;
+            counts: components["schemas"]["ChangeCounts"];
+        };
+        ChangeSetsAnswer: {
+            total: number;
+            rows: components["schemas"]["ChangeSetShape"][];
+        };
         ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
+        /**
+         * @description * `planning` - Planning
+         *     * `planned` - Planned
+         *     * `running` - Running
+         *     * `stopped` - Stopped
+         *     * `finished` - Finished
+         *     * `cancelled` - Cancelled
+         * @enum {string}
+         */
+        ChangeStateEnum: "planning" | "planned" | "running" | "stopped" | "finished" | "cancelled";
+        /** @description Sums of the previewed effects. */
+        ChangeTotals: {
+            /** @description unacknowledged messages that are lost */
+            messages: number;
+            /** @description entries that they are in */
+            entries: number;
+            /** @description stored bytes that are deleted */
+            bytes: number;
+            /** @description clients that are connected to the objects */
+            clients: number;
+            /** @description messages that are delivered again */
+            again: number;
+            /** @description false: messages of some entries are estimated */
+            exact: boolean;
+            unknown: components["schemas"]["UnknownCounts"];
+        };
         ChannelBodyRequest: {
             name: string;
             kind: components["schemas"]["AlertChannelKindEnum"];
@@ -2824,6 +3075,10 @@ export interface components {
              * @default
              */
             remote: string;
+        };
+        ConfirmBodyRequest: {
+            /** @description that of the preview, which is then exactly made */
+            digest: string;
         };
         ConnectedConsumer: {
             name: string;
@@ -4116,6 +4371,25 @@ export interface components {
             limit: number;
             rows: components["schemas"]["NamespaceRow"][];
         };
+        /** @description One change of many objects: all that match ``query``, or the given ``objects``. */
+        NewChangeSetRequest: {
+            kind: components["schemas"]["ChangeKindEnum"];
+            /** @description filter of the list of topics or subscriptions, by q, tenant, namespace, domain, attention, older_s, late; {}: all */
+            query?: {
+                [key: string]: string;
+            };
+            objects?: components["schemas"]["ObjectShapeRequest"][];
+            /** @description of set-policy: name of the policy's row */
+            policy?: string;
+            /** @description of set-policy; null removes the topics' own */
+            value?: unknown;
+            /** @description of skip: messages; of add-partitions: partitions afterwards */
+            count?: number;
+            /** @description of reset: ms since the epoch */
+            timestamp?: number;
+            /** @description of delete-subscriptions: disconnect consumers */
+            force?: boolean;
+        };
         NewNamespaceRequest: {
             /** @description without the tenant */
             name: string;
@@ -4196,6 +4470,17 @@ export interface components {
         };
         /** @enum {unknown} */
         NullEnum: null;
+        ObjectShapeRequest: {
+            /** @description full name */
+            topic: string;
+            subscription?: string;
+        };
+        /**
+         * @description * `topics` - topics
+         *     * `subscriptions` - subscriptions
+         * @enum {string}
+         */
+        OfEnum: "topics" | "subscriptions";
         OneTimePassword: {
             /** @description for the next sign-in, which sets another */
             one_time_password: string;
@@ -5921,6 +6206,14 @@ export interface components {
             token?: string;
             /** @description id of the change to undo */
             id?: string;
+        };
+        /** @description Numbers of objects that a total does not have. */
+        UnknownCounts: {
+            messages: number;
+            entries: number;
+            bytes: number;
+            clients: number;
+            again: number;
         };
         UnloadBrokerAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
         UnloadBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
@@ -8337,6 +8630,385 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listChangeSets: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSetsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    createChangeSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewChangeSetRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSetDetail"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getChangeSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSetDetail"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    confirmChangeSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSetDetail"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listChangeItems: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description only objects in this state */
+                state?: "applying" | "done" | "failed" | "planned" | "refused" | "unknown" | "waiting";
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeItemsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    retryChangeSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSetDetail"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    stopChangeSet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSetDetail"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from admin_ui.models import AuditEntry, SavedView
+from admin_ui.models import AuditEntry, ChangeSet, ChangeState, SavedView
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.names import TopicName
 from engine.metadata.cached import CachedStore
@@ -147,6 +147,18 @@ class TwoTenants:
             result={"r": text(tenant, "result")},
             downloads=[{"name": text(tenant, "download")}],
         )
+        change_set = ChangeSet.objects.create(
+            id=text(tenant, "set")[:16],
+            cluster=CLUSTER,
+            kind="set-policy",
+            arguments={"policy": "retention", "value": text(tenant, "value")},
+            role=text(tenant, "admin"),
+            created_by=text(tenant, "person"),
+            state=ChangeState.PLANNED,
+            digest=text(tenant, "digest"),
+            created_at=now,
+        )
+        change_set.items.create(topic=topic_of(tenant), reason=text(tenant, "reason"))
         PayloadRule.objects.create(
             position=tenant, namespace=f"{text(tenant, 'tenant')}/*", shown=True
         )
@@ -157,6 +169,7 @@ class TwoTenants:
             "view_id": str(view.pk),
             "token_id": str(tokens[0].pk),
             "run_id": run.pk,
+            "set_id": change_set.pk,
             "entry_id": str(entry.pk),
         }
 

@@ -167,6 +167,12 @@ def test_every_url_states_rights_and_open_urls_are_listed() -> None:
 
 OF_A_SESSION = ("sign-out", "acting-role", "view-as", "password")
 """Changes of the caller's own session."""
+OF_CHANGE_SETS = (
+    *("GET changes", "POST changes", "GET changes/<str:set_id>"),
+    *(f"POST changes/<str:set_id>/{verb}" for verb in ("confirm", "stop", "retry")),
+    "GET changes/<str:set_id>/items",
+)
+"""Calls about the caller's own change sets; each object is judged when it is previewed and when it is changed."""
 OF_A_VIEWER = (
     *("overview", "topics", "topics/export", "subscriptions", "scopes", "bundles", "tenants"),
     *("roles", "roles/<seg:role>", "may", "addresses", "geo/links/<seg:remote>"),
@@ -203,6 +209,10 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         ("DELETE", "/api/v1/schedules/<str:schedule_id>"),
         ("GET", "/api/v1/runs/<str:run_id>/downloads/<str:name>"),
         *(("GET", f"/api/v1/clusters/<seg:cluster>/{path}") for path in OF_A_VIEWER),
+        *(
+            (call.split()[0], f"/api/v1/clusters/<seg:cluster>/{call.split()[1]}")
+            for call in OF_CHANGE_SETS
+        ),
         ("GET", "/api/v1/session/tokens"),
         ("POST", "/api/v1/session/tokens"),
         ("DELETE", "/api/v1/session/tokens/<number:token_id>"),

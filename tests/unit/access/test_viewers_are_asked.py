@@ -45,6 +45,12 @@ OF_ALL = {
         "behind": "the shape of a setting",
         "silent": "the shape of a setting",
     },
+    "admin_ui.changes.selectors": {
+        "row": "the shape of a change set",
+        "detail": "the shape of a change set",
+        "listed": "change sets of the caller's role, or of all for superusers",
+        "items": "objects of a change set that the caller may see",
+    },
     "admin_ui.cluster.selectors": {
         "bundle_map": "a part of the cluster",
         "address_checks": "a part of the cluster",
@@ -99,6 +105,10 @@ VIEWS_OF_ALL = {
         "runs, each judged by what it reads",
     ),
     "SchedulesView": "schedules, each judged by what it reads",
+    **dict.fromkeys(
+        ("ChangeSetsView", "ChangeSetView", "ChangeSetItemsView"),
+        "change sets of the caller's role, or of all for superusers",
+    ),
     **dict.fromkeys(
         ("RulesView", "ChannelsView", "FiringsView", "SilencesView"),
         "alerts of the tenant that the query names, which is judged, or of all for superusers",

@@ -128,6 +128,17 @@ EDITS = (
         holds="J7",
     ),
     Edit(
+        "an-object-of-a-lost-worker-is-changed-again",
+        "admin_ui/changes/services.py::next_items",
+        "ChangeItem.objects.filter(pk__in=keys).update(state=ItemState.APPLYING)",
+        "ChangeItem.objects.filter(pk__in=keys).exists()",
+        (
+            "unit/admin_ui/changes/test_change_kinds.py::"
+            "test_a_worker_that_is_lost_leaves_what_it_was_changing_as_not_known",
+        ),
+        holds="J10",
+    ),
+    Edit(
         "a-queued-run-hides-that-no-worker-runs",
         "gateway/jobs/services.py::enqueue",
         "queued.update(stage=reason + remedy)",
