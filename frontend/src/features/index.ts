@@ -6,6 +6,7 @@ import { accountRoute } from "./account";
 import { alerts, alertsRoute } from "./alerts";
 import { analyses, analysesRoute, compareRoute, launchRoute, runRoute } from "./analyses";
 import { audit, auditRoutes } from "./audit";
+import { changeRoutes, changes } from "./changes";
 import { clientRoutes, clients } from "./clients";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
@@ -45,6 +46,7 @@ export const routeTree = root.addChildren([
     topicsRoute,
     subscriptionsRoute,
     topicRoute,
+    ...changeRoutes,
     ...tenantRoutes,
     ...clusterRoutes,
     ...clientRoutes,
@@ -67,6 +69,7 @@ export const places: Place[] = [
   overview,
   topics,
   subscriptions,
+  changes,
   clients,
   tenants,
   clusterParts,

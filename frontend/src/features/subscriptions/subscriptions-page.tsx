@@ -6,6 +6,8 @@ import { useServerNow } from "../../lib/clock";
 import { count, duration, plural, rate } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
 import { BacklogFigure, OldestAge } from "../../shared/backlog/backlog-figures";
+import { ChangeAll } from "../../shared/change-sets/change-all";
+import { textsOf } from "../../shared/change-sets/choice";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { ColumnsMenu } from "../../shared/lists/columns-menu";
@@ -124,6 +126,12 @@ export function SubscriptionsPage() {
               leftOut={leftOut}
               sort={sort}
               onSort={setSort}
+            />
+            <ChangeAll
+              cluster={cluster}
+              of="subscriptions"
+              query={textsOf({ q, tenant, namespace, attention, older_s, late })}
+              total={list.total}
             />
           </div>
         }

@@ -6,6 +6,8 @@ import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
 import { useMayRead } from "../../shared/access/may";
 import { BacklogFigure, OldestAge } from "../../shared/backlog/backlog-figures";
+import { ChangeAll } from "../../shared/change-sets/change-all";
+import { sampleOf, textsOf } from "../../shared/change-sets/choice";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { ColumnsMenu } from "../../shared/lists/columns-menu";
@@ -102,6 +104,13 @@ export function TopicsPage() {
               onSort={setSort}
             />
             <ExportMenu filter={filter} total={list.total} />
+            <ChangeAll
+              cluster={cluster}
+              of="topics"
+              query={textsOf({ q, tenant, namespace, domain, attention, older_s })}
+              total={list.total}
+              sample={sampleOf(cluster, list.rowAt(0))}
+            />
           </div>
         }
       />

@@ -1,0 +1,103 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { failureOf } from "../../lib/errors";
+import { count, dateTime } from "../../lib/format";
+import { changeSetsQuery, type ListedChangeSet, PER_PAGE } from "../../shared/change-sets/change-queries";
+import { Badge } from "../../ui/badge";
+import { Table } from "../../ui/grid/table";
+import { Page, PageHead, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import { argumentsOf, filterOf, progressOf, stateOfSet, titleOf } from "./change-words";
+import { looks } from "./looks";
+import { Pages } from "./pages";
+
+const route = getRouteApi("/c/$cluster/changes");
+
+/** The change sets of the user, newest first. */
+export function ChangesPage() {
+  useTitle("Changes");
+  const { cluster } = route.useParams();
+  const { page = 1 } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/changes" });
+  const listed = useQuery({ ...changeSetsQuery(cluster, page), placeholderData: keepPreviousData });
+  const failure = failureOf(listed);
+  return (
+    <Page>
+      <PageHead title="Changes" />
+      {failure && (
+        <ErrorNotice
+          error={failure}
+          title="The changes could not be listed"
+          onRetry={() => listed.refetch()}
+        />
+      )}
+      {listed.isPending && <Loading label="Loading the changes" rows={4} />}
+      {listed.data && (
+        <Panel
+          title="Change sets"
+          note={count(listed.data.total)}
+          flush
+          actions={
+            <Pages
+              page={page}
+              total={listed.data.total}
+              per={PER_PAGE}
+              onTurn={(to) => navigate({ search: { page: to } })}
+            />
+          }
+        >
+          <Table<ListedChangeSet>
+            caption="Change sets"
+            rows={listed.data.rows}
+            rowKey={({ id }) => id}
+            empty={
+              <Empty title="No change of many objects yet">
+                “Change all…” on the{" "}
+                <Link to="/c/$cluster/topics" params={{ cluster }}>
+                  topics
+                </Link>{" "}
+                and on the{" "}
+                <Link to="/c/$cluster/subscriptions" params={{ cluster }}>
+                  subscriptions
+                </Link>{" "}
+                previews one.
+              </Empty>
+            }
+            columns={[
+              {
+                key: "title",
+                header: "Change",
+                grow: true,
+                cell: (set) => (
+                  <div style={looks.text}>
+                    <Link to="/c/$cluster/changes/$id" params={{ cluster, id: set.id }}>
+                      {titleOf(set)}
+                    </Link>
+                    <div style={looks.dim}>
+                      {[argumentsOf(set), filterOf(set)].filter(Boolean).join(" · ")}
+                    </div>
+                  </div>
+                ),
+              },
+              { key: "state", header: "State", cell: (set) => <SetState set={set} /> },
+              {
+                key: "progress",
+                header: "Objects",
+                numeric: true,
+                cell: (set) => `${count(progressOf(set).done)} of ${count(progressOf(set).of)}`,
+              },
+              { key: "by", header: "By", wide: true, cell: ({ created_by }) => created_by },
+              { key: "at", header: "Created", wide: true, cell: ({ created_at }) => dateTime(created_at) },
+            ]}
+          />
+        </Panel>
+      )}
+    </Page>
+  );
+}
+
+function SetState({ set }: { set: ListedChangeSet }) {
+  const { word, tone } = stateOfSet(set);
+  return <Badge tone={tone}>{word}</Badge>;
+}

@@ -1,0 +1,34 @@
+import { createRoute } from "@tanstack/react-router";
+import * as z from "zod/mini";
+import { lazyPage } from "../../shared/lazy-page";
+import type { Place } from "../../shared/place";
+import { cluster } from "../../shared/roots";
+import { SkipIcon } from "../../ui/icons";
+
+const page = z.catch(
+  z.optional(z.coerce.number().check(z.int(), z.minimum(2), z.maximum(100_000))),
+  undefined,
+);
+const state = z.catch(z.optional(z.string().check(z.regex(/^[a-z]{1,16}$/))), undefined);
+
+export const changeRoutes = [
+  createRoute({
+    getParentRoute: () => cluster,
+    path: "/changes",
+    validateSearch: z.object({ page }),
+    component: lazyPage(() => import("./changes-page"), "ChangesPage"),
+  }),
+  createRoute({
+    getParentRoute: () => cluster,
+    path: "/changes/$id",
+    validateSearch: z.object({ state, page }),
+    component: lazyPage(() => import("./change-page"), "ChangePage"),
+  }),
+] as const;
+
+export const changes: Place = {
+  label: "Changes",
+  icon: SkipIcon,
+  path: (cluster) => `/c/${encodeURIComponent(cluster)}/changes`,
+  holds: (pathname) => /^\/c\/[^/]+\/changes/.test(pathname),
+};
