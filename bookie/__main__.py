@@ -108,6 +108,7 @@ async def serve(settings: ProcessSettings) -> int:
             entropy=entropy,
         )
         repairing.join(bookie)
+        repairing.follow_requests(bookie)
         if settings.repair.auto_recovery_daemon_enabled:
             repairing.start()
         shorten_collections()

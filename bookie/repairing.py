@@ -3,21 +3,27 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from bookie.bookie_pages import BookiePages
 from bookie.server import STATUS_BODY_BYTES_MAX, STATUS_CONNECTIONS_MAX, Bookie
 from bookie.settings import ProcessSettings
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
+from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
+from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Request, Response, metrics_page, pages, ready_page
 from engine.net.network import Network
 from engine.repair.auto_recovery import AutoRecovery
+from engine.repair.decommissions import read_decommission
 from engine.repair.recovery_pages import AutoRecoveryPages
 
 log = logging.getLogger(__name__)
 
+LOOK_S = 30.0
+"""Seconds after which a request to drain is read again, should a notification have been lost."""
 SILENT_S = 600.0
 """A worker that has not looked for marked ledgers for this long is reported as not ready."""
 
@@ -36,6 +42,7 @@ class Repairing:
         entropy: Entropy,
     ) -> None:
         self._settings = settings
+        self._store = store
         self._network = network
         self.recovery = AutoRecovery(
             settings.repair,
@@ -68,6 +75,28 @@ class Repairing:
 
     def start(self) -> None:
         self.recovery.start()
+
+    def follow_requests(self, bookie: Bookie) -> None:
+        """Keep the bookie read-only while it is to be drained."""
+        self._tasks.spawn("drain", self._follow_requests(bookie))
+
+    async def _follow_requests(self, bookie: Bookie) -> None:
+        path, changed = paths.decommission(bookie.bookie_id), asyncio.Event()
+        stop = self._store.watch(path, lambda _: changed.set())
+        try:
+            while True:
+                changed.clear()
+                try:
+                    request = await read_decommission(self._store, bookie.bookie_id)
+                    drain = request is not None and request.drain
+                    bookie.mode.ask("it is to be drained" if drain else "")
+                except MagnetarError as error:
+                    log.info("requests to drain this bookie are not read yet reason=%s", error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await changed.wait()
+        finally:
+            stop()
 
     async def listen(self) -> None:
         """Serve the pages on a status port of its own, if there is one. Raises OSError."""

@@ -16,10 +16,9 @@ from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
 from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
-from engine.ledger.quorum import write_set
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.repair.checking import check, holdings
+from engine.repair.checking import check, ends, fewest_copies, holdings
 from engine.repair.decommissions import Decommissioning
 from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
@@ -355,16 +354,17 @@ class Auditor:
         self.counts.check_seconds += self._clock.monotonic_s() - began
 
     async def check_placement(self) -> None:
-        """Count the closed ledgers whose copies share racks although there are others."""
+        """Count the closed ledgers whose copies share racks although there are others, and mark them if that is set."""
         self._client.bookies.start()
         await self._client.bookies.registrations.load()
         count = 0
         async for batch in ledgers(self._store):
             self._continue()
-            count += sum(
-                metadata.state is LedgerState.CLOSED and not self._adheres(metadata)
-                for _, metadata in batch
-            )
+            for ledger_id, metadata in batch:
+                if metadata.state is LedgerState.CLOSED and not self._adheres(metadata):
+                    count += 1
+                    if self._settings.repaired_placement_policy_not_adhering_bookie_enabled:
+                        await self._mark(ledger_id, ())
         self.counts.not_adhering = count
 
     def _adheres(self, metadata: LedgerMetadata) -> bool:
@@ -397,16 +397,10 @@ class Auditor:
         held = await holdings(
             self._client.access(ledger_id, metadata.password or b""), metadata, list(members)
         )
-        sets = {
-            bookie: [range(low, high + 1) for low, high in ranges or ()]
-            for bookie, ranges in held.items()
-        }
         fewest = metadata.write_quorum
-        for entry in range(metadata.last_entry + 1):
-            ensemble = metadata.bookies(entry)
-            places = write_set(entry, metadata.ensemble_size, metadata.write_quorum)
-            copies = sum(any(entry in run for run in sets[ensemble[place]]) for place in places)
-            fewest = min(fewest, copies)
+        for (first, last), segment in zip(ends(metadata), metadata.segments, strict=True):
+            ranges = [held[bookie] or [] for bookie in segment.bookies]
+            fewest = min(fewest, fewest_copies(ranges, first, last, metadata.write_quorum))
         return fewest
 
     async def _keep_pace(self, count: int, started: float) -> None:

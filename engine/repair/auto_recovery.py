@@ -164,6 +164,11 @@ class AutoRecovery:
                 lambda: worker.ledgers_repaired,
             ),
             (
+                "NUM_NOT_ADHERING_PLACEMENT_LEDGERS_REPLICATED",
+                "Ledgers moved to more racks or regions",
+                lambda: worker.ledgers_placed,
+            ),
+            (
                 "NUM_DEFER_LEDGER_LOCK_RELEASE_OF_FAILED_LEDGER",
                 "Attempts that failed",
                 lambda: worker.deferred,

@@ -5,15 +5,16 @@ A bookie lacks an entry only where it says so. Silence, errors and damage prove 
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 from engine.ledger.access import LedgerAccess
 from engine.ledger.digest import Digest, DigestType
 from engine.ledger.errors import LedgerError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
-from engine.ledger.quorum import holds
+from engine.ledger.quorum import holds, write_set
 from engine.ledger.reading.last_confirmed import read_tail
 from engine.ledger.reading.read_op import MISSING, RangeRead
 from engine.wire import availability
@@ -73,6 +74,26 @@ def lacks(
         if at > last:
             return False
     return False
+
+
+def fewest_copies(ranges: Sequence[Ranges], first: int, last: int, write_quorum: int) -> int:
+    """Return the copies of the entry with the fewest among ``first`` to ``last``, where the bookie at each position of
+    the ensemble holds ``ranges``."""
+    size = len(ranges)
+    bounds = {first, last + 1}
+    for held in ranges:
+        bounds |= {
+            bound for low, high in held for bound in (low, high + 1) if first < bound <= last
+        }
+    edges = sorted(bounds)
+    fewest = write_quorum
+    # Between two bounds the same bookies hold everything, so that only the position in the stripe matters.
+    for low, below in pairwise(edges):
+        has = [any(a <= low and low <= b for a, b in held) for held in ranges]
+        for entry in range(low, min(below, low + size)):
+            copies = sum(has[position] for position in write_set(entry, size, write_quorum))
+            fewest = min(fewest, copies)
+    return fewest
 
 
 async def check(

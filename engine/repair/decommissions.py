@@ -1,5 +1,6 @@
 """Requested decommissions of bookies. A request is a node; the auditor carries it out, over restarts of
-all processes, and keeps its progress in the node. Nothing is removed while a ledger names the bookie (I44)."""
+all processes, and keeps its progress in the node. Nothing is removed while a ledger names the bookie (I44). A read-only
+bookie is drained before it is stopped (I49)."""
 
 import json
 import logging
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 RESTS = 10
 """A count of ledgers is followed by a pause of this many times its duration."""
 PAUSE_MIN_S = 2.0
+DRAINED = "nothing is left on it: stop it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Decommission:
 
     ``by`` is who asked, ``at_ms`` when. ``first`` is the number of ledgers that named the bookie at the begin, ``left``
     that of those that still do at ``counted_ms``; None before the first count. ``waits`` is the reason why nothing is
-    copied, empty without one.
+    copied, empty without one. ``drain``: the bookie makes itself read-only, and is copied while it serves.
     """
 
     by: str
@@ -40,6 +42,7 @@ class Decommission:
     left: int | None = None
     counted_ms: int | None = None
     waits: str = ""
+    drain: bool = False
 
     def encode(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -53,9 +56,11 @@ class Decommission:
             raise MarkFormatError(f"{paths.decommission(bookie)}: {error}") from error
 
 
-async def request_decommission(store: MetadataStore, clock: Clock, bookie: str, by: str) -> bool:
+async def request_decommission(
+    store: MetadataStore, clock: Clock, bookie: str, by: str, *, drain: bool = False
+) -> bool:
     """Ask the auditor to take a bookie out; return False when that is asked already. Raises the store's errors."""
-    value = Decommission(by, clock.wall_ms()).encode()
+    value = Decommission(by, clock.wall_ms(), drain=drain).encode()
     try:
         await store.create(paths.decommission(bookie), value, make_parents=True)
     except NodeExistsError:
@@ -86,6 +91,16 @@ async def decommissions(store: MetadataStore) -> dict[str, Decommission]:
     bookies = await children(store, paths.DECOMMISSIONS)
     requests = {bookie: await read_decommission(store, bookie) for bookie in sorted(bookies)}
     return {bookie: request for bookie, request in requests.items() if request is not None}
+
+
+async def draining(store: MetadataStore) -> list[str]:
+    """Return the read-only bookies that are to be taken out: their copies count as lost, although they serve them."""
+    bookies = await children(store, paths.DECOMMISSIONS)
+    return [
+        bookie
+        for bookie in sorted(bookies)
+        if await store.exists(paths.read_only_bookie(bookie)) is not None
+    ]
 
 
 class Decommissioning:
@@ -121,9 +136,10 @@ class Decommissioning:
         return pause
 
     async def _carry_on(self, bookie: str, request: Decommission) -> None:
-        if await is_registered(self._store, bookie):
+        if await self._store.exists(paths.available_bookie(bookie)) is not None:
             self._marked.pop(bookie, None)
-            await self._keep(bookie, replace(request, waits="it is registered: stop it"))
+            waits = "it takes writes: stop it, or make it read-only"
+            await self._keep(bookie, replace(request, waits=waits))
             return
         is_marked = self._marked.get(bookie) == request.at_ms
         left = 0
@@ -140,7 +156,9 @@ class Decommissioning:
             )
             return
         if await is_registered(self._store, bookie):
-            return  # it returned during the count
+            counted_ms = self._clock.wall_ms()
+            await self._keep(bookie, replace(request, left=0, counted_ms=counted_ms, waits=DRAINED))
+            return
         if await read_decommission(self._store, bookie) is None:
             return  # withdrawn during the count
         with suppress(NoNodeError):

@@ -13,6 +13,7 @@ for HMAC a key made of the password as well; metadata has both.
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from itertools import chain, combinations
 
 from engine.ledger import metadata_update
 from engine.ledger.client import LedgerClient
@@ -125,6 +126,25 @@ class LedgerRepair:
             ",".join(f"{old}>{new}" for old, new in replaced.items()),
         )
         return changed
+
+    def misplaced(self, metadata: LedgerMetadata) -> LedgerFindings:
+        """Return as ``lost`` the positions to move, so that every write set of a closed ledger touches as many racks or
+        regions as it should (I50). Empty where it does, or where no bookie could change that."""
+        findings = LedgerFindings()
+        choice, quorum = self._client.bookies.choice, metadata.write_quorum
+        for segment in metadata.segments:
+            members = segment.bookies
+            if metadata.state is not LedgerState.CLOSED or choice.adheres(members, quorum):
+                continue
+            places = range(len(members))
+            for positions in chain(combinations(places, 1), combinations(places, 2)):
+                moved = [members[position] for position in positions]
+                chosen = choice.replacements(positions, members, quorum, moved)
+                after = [chosen.get(position, bookie) for position, bookie in enumerate(members)]
+                if len(chosen) == len(positions) and choice.adheres(after, quorum):
+                    findings.lost[segment.first] = positions
+                    break
+        return findings
 
     async def copy_span(
         self,

@@ -38,6 +38,11 @@ class RepairSettings:
         "seconds between checks of the racks of all closed ledgers' copies; 0: never "
         "(auditorPeriodicPlacementPolicyCheckInterval)",
     )
+    repaired_placement_policy_not_adhering_bookie_enabled: bool = flag(
+        False,
+        "whether ledgers that a check of placement finds in too few racks or regions are marked and moved "
+        "(repairedPlacementPolicyNotAdheringBookieEnabled)",
+    )
     auditor_replicas_check_interval: float = number(
         0.0,
         "seconds between counts of entries with too few copies; 0: never (auditorReplicasCheckInterval)",

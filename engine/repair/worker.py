@@ -9,8 +9,10 @@ from typing import NamedTuple
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import NoSuchLedgerError, NotEnoughBookiesError
+from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.repair.decommissions import draining
 from engine.repair.ledger_repair import LedgerRepair
 from engine.repair.marks import LedgerMark, RepairRecords
 from engine.repair.settings import RepairSettings
@@ -64,6 +66,7 @@ class ReplicationWorker:
         self.working: dict[int, float] = {}
         """Ledgers under repair, with the loop's time of the begin."""
         self.ledgers_repaired = 0
+        self.ledgers_placed = 0
         self.repair_seconds = 0.0
         self.deferred = 0
         self.errors: dict[str, int] = {}
@@ -150,11 +153,12 @@ class ReplicationWorker:
             await self._release(ledger_id)
             return
         try:
-            metadata, findings = await self._repair.examine(ledger_id)
+            away = await draining(self._store)  # (I49)
+            metadata, findings = await self._repair.examine(ledger_id, away)
             short: NotEnoughBookiesError | None = None
             if findings.lost:
                 try:
-                    metadata = await self._repair.copy(ledger_id, metadata, findings)
+                    metadata = await self._repair.copy(ledger_id, metadata, findings, away)
                 except NotEnoughBookiesError as error:
                     if not findings.open_lost:
                         raise
@@ -170,10 +174,15 @@ class ReplicationWorker:
             if short is not None:
                 raise short
             if findings.lost or findings.open_lost:
-                metadata, findings = await self._repair.examine(ledger_id)
+                metadata, findings = await self._repair.examine(ledger_id, away)
                 if findings.lost and not findings.open_lost:
-                    await self._repair.copy(ledger_id, metadata, findings)
-                    _, findings = await self._repair.examine(ledger_id)
+                    await self._repair.copy(ledger_id, metadata, findings, away)
+                    _, findings = await self._repair.examine(ledger_id, away)
+            if (
+                findings.whole
+                and self._settings.repaired_placement_policy_not_adhering_bookie_enabled
+            ):
+                await self._place(ledger_id, metadata)
         except NoSuchLedgerError:
             await self._finish(mark)  # deleted: nothing is left to repair
             return
@@ -181,6 +190,18 @@ class ReplicationWorker:
             self._failed(ledger_id, None)
             return
         await self._finish(mark)
+
+    async def _place(self, ledger_id: int, metadata: LedgerMetadata) -> None:
+        """Move copies of a whole ledger that are in too few racks or regions (I50)."""
+        misplaced = self._repair.misplaced(metadata)
+        moved = [
+            segment.bookies[position]
+            for segment in metadata.segments
+            for position in misplaced.lost.get(segment.first, ())
+        ]
+        if moved:
+            await self._repair.copy(ledger_id, metadata, misplaced, moved)
+            self.ledgers_placed += 1
 
     async def _finish(self, mark: LedgerMark) -> None:
         """Remove the mark, unless the ledger was marked anew meanwhile, and release the lock."""

@@ -35,6 +35,12 @@ from engine.repair.bookie_changes import (
     is_registered,
     recover_bookies,
 )
+from engine.repair.decommissions import (
+    DRAINED,
+    read_decommission,
+    request_decommission,
+    withdraw_decommission,
+)
 from engine.repair.election import auditor
 from engine.repair.settings import RepairSettings
 
@@ -42,6 +48,7 @@ SESSION_S = 30.0
 SANITY_ENTRIES = 10
 SANITY_S = 30.0
 HTTP_S = 10.0
+POLL_S = 1.0
 
 
 class BookieTool:
@@ -192,6 +199,33 @@ async def sanity(tool: BookieTool, given: argparse.Namespace) -> int:
     return int(not intact)
 
 
+async def drain(tool: BookieTool, given: argparse.Namespace) -> int:
+    """Ask a bookie to become read-only and workers to copy what it holds, or withdraw that."""
+    if given.withdraw:
+        withdrawn = await withdraw_decommission(tool.store, given.bookie)
+        print("The request is withdrawn" if withdrawn else f"No request for {given.bookie}")
+        return int(not withdrawn)
+    if not await is_registered(tool.store, given.bookie):
+        raise BookieChangeError(f"{given.bookie} does not serve: decommission it")
+    by = f"{os.environ.get('USER', 'somebody')}@{os.uname().nodename}"
+    await request_decommission(tool.store, SystemClock(), given.bookie, by, drain=True)
+    deadline = asyncio.get_running_loop().time() + given.timeout
+    shown = ""
+    while (request := await read_decommission(tool.store, given.bookie)) is not None:
+        left = "?" if request.left is None else request.left
+        line = f"{left} ledgers left" + (f", {request.waits}" if request.waits else "")
+        if line != shown:
+            print(line, flush=True)
+            shown = line
+        if request.waits == DRAINED:
+            return 0
+        if asyncio.get_running_loop().time() >= deadline:
+            raise BookieChangeError(f"{line}; the request stays, a later call continues")
+        await asyncio.sleep(POLL_S)
+    print("The request was withdrawn", file=sys.stderr)
+    return 1
+
+
 async def scrub(tool: BookieTool, given: argparse.Namespace) -> int:
     """Print what each bookie's scrubber does; with ``--now`` ask it to read everything back now."""
     http = HttpClient(LoopNetwork(), timeout_s=HTTP_S, answer_bytes_max=1 << 20)
@@ -281,6 +315,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--ledger", type=int, metavar="ID")
     command.add_argument("--skip-open-ledgers", action="store_true")
     command.add_argument("--dry-run", action="store_true")
+    command = verb("drain", drain, "make a bookie read-only and copy what it holds elsewhere")
+    command.add_argument("bookie")
+    command.add_argument("--withdraw", action="store_true", help="make it writable again")
+    command.add_argument("--timeout", type=float, default=86400.0, metavar="SECONDS")
     command = verb("scrub", scrub, "show how far bookies have read back what they keep")
     command.add_argument("bookies", nargs="*", metavar="BOOKIE", help="only these")
     command.add_argument("--now", action="store_true", help="read everything back now")

@@ -134,6 +134,8 @@ async def test_lost_entries_are_errors_and_never_absences() -> None:
         lost = [answer for answer in read if answer != bytes([1]) * 1500]
         assert lost
         assert {str(answer) for answer in lost} == {str(Code.IO)}
+        listed = of.bookie.serving._held(1)
+        assert sum(last - first + 1 for first, last in listed) == 150 - len(lost)
 
 
 @pytest.mark.parametrize("root", [ONE, "/data/journal"])

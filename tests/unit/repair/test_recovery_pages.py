@@ -1,5 +1,6 @@
 """The pages of auto-recovery on a bookie's status port: BookKeeper's paths and texts, changes only where allowed."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 from bookie.repairing import Repairing
 from bookie.settings import PROGRAM
 from engine.base.entropy import RandomEntropy
+from engine.metadata import paths
 from engine.net.http import Request, Response
+from engine.repair.decommissions import request_decommission, withdraw_decommission
 from engine.repair.recovery_pages import PREFIX
 from tests.unit.repair.conftest import RepairedCluster, Start
 
@@ -89,4 +92,20 @@ async def test_a_silent_worker_is_not_ready(start_cluster: Start, tmp_path: Path
     assert own.why_not_ready() is None
     own.recovery.worker.looked_at -= 1000
     assert "has not looked" in (own.why_not_ready() or "")
+    await own.stop()
+
+
+async def test_a_bookie_is_read_only_while_it_is_to_be_drained(
+    start_cluster: Start, tmp_path: Path
+) -> None:
+    cluster = await start_cluster(1)
+    own, bookie = repairing(cluster, tmp_path), cluster.bookies["b0"]
+    own.follow_requests(bookie)
+    await request_decommission(cluster.store, cluster.clock, "b0", "ada", drain=True)
+    await asyncio.sleep(60)
+    assert (bookie.read_only, bookie.mode.reason) == (True, "it is to be drained")
+    assert await cluster.store.exists(paths.read_only_bookie("b0")) is not None
+    await withdraw_decommission(cluster.store, "b0")
+    await asyncio.sleep(1)
+    assert not bookie.read_only
     await own.stop()

@@ -4,6 +4,7 @@ from tests.mutants.edit import Edit
 
 REPAIR = "unit/repair/test_repair.py"
 DISKS = "unit/bookie/test_failed_disks.py"
+PLACES = "unit/repair/test_placement_repair.py"
 SCRUB = "unit/bookie/test_scrubbing.py"
 
 EDITS = (
@@ -163,7 +164,7 @@ EDITS = (
         "bookie/storage/index/index.py::BookieIndex.ranges",
         "if place.log_id in logs",
         "if place.log_id",
-        (f"{DISKS}::test_ledgers_of_a_failed_disk_alone_are_copied_again",),
+        (f"{DISKS}::test_lost_entries_are_errors_and_never_absences",),
         "I48",
     ),
     Edit(
@@ -181,5 +182,37 @@ EDITS = (
         "",
         (f"{DISKS}::test_a_start_without_a_failed_directory_needs_leave",),
         "I48",
+    ),
+    Edit(
+        "a-drained-bookie-counts-as-a-copy",
+        "engine/repair/worker.py::ReplicationWorker._work",
+        "away = await draining(self._store)",
+        "away = list[str]()",
+        (f"{PLACES}::test_a_read_only_bookie_is_drained_while_it_serves",),
+        "I49",
+    ),
+    Edit(
+        "a-cookie-goes-while-its-bookie-serves",
+        "engine/repair/decommissions.py::Decommissioning._carry_on",
+        "await self._keep(bookie, replace(request, left=0, counted_ms=counted_ms, waits=DRAINED))\nreturn",
+        "pass",
+        (f"{PLACES}::test_a_read_only_bookie_is_drained_while_it_serves",),
+        "I49",
+    ),
+    Edit(
+        "copies-in-one-rack-stay",
+        "engine/repair/worker.py::ReplicationWorker._place",
+        "if moved:",
+        "if not moved:",
+        (f"{PLACES}::test_a_ledger_in_one_rack_is_moved_where_that_is_enabled",),
+        "I50",
+    ),
+    Edit(
+        "copies-are-moved-where-that-is-not-enabled",
+        "engine/repair/auditor.py::Auditor.check_placement",
+        "if self._settings.repaired_placement_policy_not_adhering_bookie_enabled:",
+        "if True:",
+        (f"{PLACES}::test_a_ledger_in_one_rack_is_moved_where_that_is_enabled",),
+        "I50",
     ),
 )
