@@ -4,6 +4,7 @@ from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource
 from admin_ui.topics.api import (
     DeleteView,
+    HeldSpaceView,
     MorePartitionsView,
     PropertiesView,
     ScopesView,
@@ -28,6 +29,7 @@ TOPICS = Resource(
         f"{TOPIC}/unload": UnloadView,
         f"{TOPIC}/partitions": MorePartitionsView,
         f"{TOPIC}/properties": PropertiesView,
+        f"{TOPIC}/held-space": HeldSpaceView,
         f"{TOPIC}/traces": TracesView,
         f"{TOPIC}/traces/opentelemetry": TracesFileView,
     },

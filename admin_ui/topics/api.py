@@ -23,6 +23,7 @@ from admin_ui.params import CAUSES, topic_name
 from admin_ui.rights import ADMIN, CONSUME, LOOKUP, PLACE
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody, TopicRow
 from admin_ui.topics import export, selectors, services, shapes, traces
+from admin_ui.topics.held_space import held_space
 from admin_ui.topics.services import TopicChange
 from engine.auth.actions import Action
 from engine.auth.rights import AUTHENTICATED, Right
@@ -216,6 +217,21 @@ class MorePartitionsView(ChangeView):
     change = "partitions"
     body_shape = shapes.MorePartitionsBody
     calls = _changes("addPartitions", shapes.MorePartitionsBody)
+
+
+class HeldSpaceView(ClusterView):
+    """The reasons that keep the ledgers of a topic, and what would free them. The topic is loaded for it."""
+
+    read_rights = LOOKUP
+    calls = {
+        "get": Call(
+            "getHeldSpace", shapes.HeldSpaceAnswer, TOPIC_PATH, errors=(400, 403, 404, 405, 412)
+        )
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = self.name(where)
+        return json_answer(await self.work(lambda engine: held_space(engine, name)))
 
 
 class PropertiesView(ClusterView):

@@ -301,3 +301,42 @@ class TracesAnswer(s.Serializer[object]):
     at = s.IntegerField()
     left = s.IntegerField(help_text="entries that are still to be selected")
     traces = TraceShape(many=True, help_text="newest first")
+
+
+class HeldBytes(s.Serializer[object]):
+    holder = s.CharField(help_text="what holds the ledgers: a subscription, retention, nothing, …")
+    ledgers = s.IntegerField()
+    bytes = s.IntegerField()
+    why = s.CharField(help_text="what that means")
+    next = s.CharField(help_text="the step that would free them")
+
+
+class HoldingSubscription(s.Serializer[object]):
+    name = s.CharField()
+    ledgers = s.IntegerField(help_text="that it has not acknowledged, or that lie behind such")
+    bytes = s.IntegerField()
+    alone_bytes = s.IntegerField(help_text="of ledgers that no other subscription needs")
+
+
+class HeldLedgerRow(s.Serializer[object]):
+    topic = s.CharField(help_text="the partition, of a partitioned topic")
+    ledger_id = s.IntegerField()
+    entries = s.IntegerField()
+    bytes = s.IntegerField()
+    closed_ms = s.IntegerField(help_text="0: it accepts entries")
+    holder = s.CharField()
+    subscriptions = s.ListField(child=s.CharField(), help_text="that need it, at most 20")
+    until_ms = s.IntegerField(allow_null=True, help_text="end of its retention; null: none by time")
+
+
+class HeldSpaceAnswer(s.Serializer[object]):
+    """The reasons that keep the ledgers of a topic. Bytes are those of one copy."""
+
+    at = s.IntegerField()
+    copies = s.IntegerField(help_text="of each entry")
+    retention_s = s.IntegerField(help_text="0: none, -1: no limit")
+    retention_bytes = s.IntegerField(help_text="0: none, -1: no limit")
+    ledgers = s.IntegerField()
+    held = HeldBytes(many=True, help_text="most bytes first")
+    subscriptions = HoldingSubscription(many=True, help_text="most bytes first, at most 200")
+    largest = HeldLedgerRow(many=True, help_text="ledgers, most bytes first, at most 200")

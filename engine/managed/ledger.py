@@ -33,13 +33,14 @@ from engine.managed.shared import Shared
 from engine.managed.state import LogState
 from engine.managed.stats import EntrySummary, LedgerInfo, ManagedLedgerStats
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import LogRecord
+from engine.managed.stored.records import LogRecord, offload_of
 from engine.managed.stored.removal import Deletion, Forget
 from engine.managed.stored.survey import read_ahead
 from engine.managed.tenure import Tenure
 from engine.managed.trimming import Trimmer
 from engine.managed.writing.appender import Appender
 from engine.managed.writing.appends import Appendable, AppendSink
+from engine.managed.writing.ledger_holders import HeldSpan, held_spans
 from engine.managed.writing.lifecycle import trimmable
 from engine.managed.writing.rolling import LedgerList
 from engine.managed.writing.stamps import Stamps
@@ -491,6 +492,20 @@ class ManagedLedger:
         trimmed = line.ledgers[:count]
         last = Position(trimmed[-1].ledger_id, trimmed[-1].entries - 1) if trimmed else EARLIEST
         return sum(ledger.size for ledger in trimmed), last
+
+    def held_spans(self) -> list[HeldSpan]:
+        """Return what holds each ledger of the log now, in order."""
+        cursors, line = self._cursors, self.line
+        spans = ((span.ledger_id, offload_of(span)) for span in line.ledgers if span.extra)
+        return held_spans(
+            line,
+            cursors.marks(),
+            self._state.config,
+            self._shared.clock.wall_ms(),
+            unknown=cursors.unread,
+            offloaded={id for id, of in spans if of.complete and not of.deleted_from_bookies},
+            undo_limit=cursors.trim_limit(),
+        )
 
     def trim_soon(self) -> None:
         """Trim in the background. Further requests have no effect while a trim is in progress."""

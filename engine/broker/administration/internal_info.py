@@ -5,14 +5,17 @@ PersistentTopicInternalStats of the loaded topic (``internalStats``). Nothing is
 from collections.abc import Sequence
 
 from engine.admin.api.arguments import JsonObject
+from engine.admin.api.statistics import HELD_MAX, HELD_NAMES_MAX
 from engine.base.ids import Position
 from engine.broker.administration.reports import iso
+from engine.broker.policies import TopicPolicies
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.positions import LedgerSpan
 from engine.managed.stats import CursorStats
 from engine.managed.stored.records import CursorRecord, offload_of
 from engine.managed.stored.survey import StoredLog
+from engine.managed.writing.ledger_holders import EXPLANATIONS, NEXT_STEPS, HeldSpan, Holder
 from engine.metadata.store import Stat
 
 
@@ -117,6 +120,63 @@ def internal_stats(topic: Topic, schemas: Sequence[tuple[int, int, int]] = ()) -
         ],
         "compactedLedger": _compacted(topic),
     }
+
+
+def held_space(spans: Sequence[HeldSpan], policies: TopicPolicies, now_ms: int) -> JsonObject:
+    """Return the answer of HELD_LEDGERS."""
+    by_holder: dict[Holder, list[int]] = {}
+    by_subscription: dict[str, list[int]] = {}
+    for held in spans:
+        sums = by_holder.setdefault(held.holder, [0, 0])
+        sums[0] += 1
+        sums[1] += held.span.size
+        if held.holder in (Holder.SUBSCRIPTION, Holder.UNKNOWN):
+            for name in held.subscriptions:
+                of_name = by_subscription.setdefault(name, [0, 0, 0])
+                of_name[0] += 1
+                of_name[1] += held.span.size
+                of_name[2] += held.span.size if len(held.subscriptions) == 1 else 0
+    ranked = sorted(by_subscription.items(), key=lambda item: (-item[1][1], item[0]))
+    largest = sorted(spans, key=lambda held: (-held.span.size, held.span.ledger_id))
+    storage = policies.storage
+    return {
+        "at": now_ms,
+        "copies": storage.write_quorum,
+        "retention_s": _limit(storage.retention_minutes, 60),
+        "retention_bytes": _limit(storage.retention_mb, 1 << 20),
+        "ledgers": len(spans),
+        "held": [
+            {
+                "holder": str(holder),
+                "ledgers": sums[0],
+                "bytes": sums[1],
+                "why": EXPLANATIONS[holder],
+                "next": NEXT_STEPS[holder],
+            }
+            for holder, sums in sorted(by_holder.items(), key=lambda item: -item[1][1])
+        ],
+        "subscriptions": [
+            {"name": name, "ledgers": sums[0], "bytes": sums[1], "alone_bytes": sums[2]}
+            for name, sums in ranked[:HELD_MAX]
+        ],
+        "largest": [
+            {
+                "ledger_id": held.span.ledger_id,
+                "entries": held.span.entries,
+                "bytes": held.span.size,
+                "closed_ms": held.span.timestamp_ms,
+                "holder": str(held.holder),
+                "subscriptions": list(held.subscriptions[:HELD_NAMES_MAX]),
+                "until_ms": held.until_ms,
+            }
+            for held in largest[:HELD_MAX]
+        ],
+    }
+
+
+def _limit(value: int, unit: int) -> int:
+    """Return a limit of retention in a smaller unit; -1, without limit, has none."""
+    return value * unit if value > 0 else value
 
 
 def _compacted(topic: Topic) -> JsonObject:

@@ -41,6 +41,7 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
 from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats
 from engine.managed.writing.appends import AppendSink
+from engine.managed.writing.ledger_holders import HeldSpan
 
 A_CHANGE = "A change of a subscription"
 COMPACTION = "Compaction"
@@ -397,6 +398,9 @@ class EphemeralLog:
         self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str], /
     ) -> tuple[int, Position]:
         return 0, EARLIEST
+
+    def held_spans(self) -> list[HeldSpan]:
+        return []
 
     def trim_soon(self) -> None:
         pass

@@ -15,6 +15,7 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
 from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats
 from engine.managed.writing.appends import Appendable
+from engine.managed.writing.ledger_holders import HeldSpan
 
 
 class SubscriptionCursor(CompactionCursor, DelayCursor, Protocol):
@@ -161,6 +162,8 @@ class AdministeredLog(Protocol):
     def freed(
         self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str], /
     ) -> tuple[int, Position]: ...
+
+    def held_spans(self) -> list[HeldSpan]: ...
 
     def trim_soon(self) -> None: ...
 

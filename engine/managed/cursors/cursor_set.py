@@ -370,6 +370,10 @@ class CursorSet:
         limits = (self._limit(cursor) for cursor in self.by_name.values() if cursor.durable)
         return min([line.readable_to, *limits])
 
+    def marks(self) -> dict[str, int]:
+        """Return the ordinal by durable cursor below which its persisted state needs no entry."""
+        return {name: item.trim_limit for name, item in self.by_name.items() if item.durable}
+
     def _limit(self, cursor: Cursor) -> int:
         return cursor.trim_limit_at(self._shared.clock.wall_ms())
 

@@ -1144,6 +1144,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/held-space": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The reasons that keep the ledgers of a topic, and what would free them. The topic is loaded for it. */
+        get: operations["getHeldSpace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages": {
         parameters: {
             query?: never;
@@ -3770,6 +3787,47 @@ export interface components {
             at: number | null;
             hops: components["schemas"]["HopShape"][];
         };
+        HeldBytes: {
+            /** @description what holds the ledgers: a subscription, retention, nothing, … */
+            holder: string;
+            ledgers: number;
+            bytes: number;
+            /** @description what that means */
+            why: string;
+            /** @description the step that would free them */
+            next: string;
+        };
+        HeldLedgerRow: {
+            /** @description the partition, of a partitioned topic */
+            topic: string;
+            ledger_id: number;
+            entries: number;
+            bytes: number;
+            /** @description 0: it accepts entries */
+            closed_ms: number;
+            holder: string;
+            /** @description that need it, at most 20 */
+            subscriptions: string[];
+            /** @description end of its retention; null: none by time */
+            until_ms: number | null;
+        };
+        /** @description The reasons that keep the ledgers of a topic. Bytes are those of one copy. */
+        HeldSpaceAnswer: {
+            at: number;
+            /** @description of each entry */
+            copies: number;
+            /** @description 0: none, -1: no limit */
+            retention_s: number;
+            /** @description 0: none, -1: no limit */
+            retention_bytes: number;
+            ledgers: number;
+            /** @description most bytes first */
+            held: components["schemas"]["HeldBytes"][];
+            /** @description most bytes first, at most 200 */
+            subscriptions: components["schemas"]["HoldingSubscription"][];
+            /** @description ledgers, most bytes first, at most 200 */
+            largest: components["schemas"]["HeldLedgerRow"][];
+        };
         HistoryAnswer: {
             /** @description end of the last recorded step; null: none is recorded yet */
             at: number | null;
@@ -3778,6 +3836,14 @@ export interface components {
             columns: string[];
             /** @description oldest first, one per step; null: not known */
             points: (number | null)[][];
+        };
+        HoldingSubscription: {
+            name: string;
+            /** @description that it has not acknowledged, or that lie behind such */
+            ledgers: number;
+            bytes: number;
+            /** @description of ledgers that no other subscription needs */
+            alone_bytes: number;
         };
         /**
          * @description * `store` - store
@@ -11216,6 +11282,81 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getHeldSpace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HeldSpaceAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

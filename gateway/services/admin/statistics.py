@@ -5,6 +5,7 @@ from typing import Any
 from engine.admin.api.arguments import MessagePosition, OnTopic
 from engine.admin.api.statistics import (
     BACKLOG_SIZE,
+    HELD_LEDGERS,
     INTERNAL_INFO,
     INTERNAL_STATS,
     TOPIC_STATS,
@@ -30,6 +31,13 @@ async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool
     """Return PersistentTopicInternalStats of one concrete topic."""
     await existence.require(engine, name)
     return await engine.call(INTERNAL_STATS, InternalStats(name, with_metadata))
+
+
+async def held_space(engine: Engine, name: TopicName) -> dict[str, Json]:
+    """Return what holds the ledgers of a topic, or of each created partition, by name; see HELD_LEDGERS."""
+    if not name.persistent:
+        raise Unsupported("A non-persistent topic has no ledgers")
+    return await existence.on_each_member(engine, HELD_LEDGERS, OnTopic(name))
 
 
 async def internal_info(engine: Engine, name: TopicName) -> Json:

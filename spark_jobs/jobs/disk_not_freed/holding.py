@@ -1,36 +1,12 @@
-"""Reasons for which the ledgers of a topic are not deleted, by the rules of brokers. Pure."""
+"""The stored ledgers of topics with what holds them, by the rules of brokers. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from engine.managed.settings import LedgerConfig
-from engine.managed.writing.lifecycle import trimmable
+from engine.managed.writing.ledger_holders import Holder, held_spans
 from spark_jobs.jobs.kit.retention import Retention
 from spark_jobs.jobs.kit.stored import StoredLedger, StoredTopic
-
-
-class Holder(StrEnum):
-    """The first reason, in this order, for which a ledger is on the bookies."""
-
-    CURRENT = "the current ledger"
-    UNKNOWN = "a subscription that cannot be read"
-    SUBSCRIPTION = "a subscription"
-    RETENTION = "retention"
-    NOTHING = "nothing"
-    DELETED = "its deletion, which is not finished"
-    OFFLOADED = "tiered storage"
-
-
-EXPLANATIONS = {
-    Holder.CURRENT: "new messages are written to it; it is closed when it is full or old enough",
-    Holder.UNKNOWN: "nothing is deleted before the subscription's state is known",
-    Holder.SUBSCRIPTION: "a subscription has not acknowledged all of it, or of a ledger before it",
-    Holder.RETENTION: "it is acknowledged, and retention keeps it",
-    Holder.NOTHING: "it is deleted when its topic is loaded and checked next",
-    Holder.DELETED: "the topic has dropped it; its deletion was interrupted, and is repeated when the topic is loaded",
-    Holder.OFFLOADED: "it has a copy in tiered storage, from which it is read; its copies on bookies are deleted later",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,41 +24,24 @@ class HeldLedger:
 
 
 def held_ledgers(topic: StoredTopic, retention: Retention, now_ms: int) -> list[HeldLedger]:
-    """Return what holds each ledger of a topic, in topic order.
-
-    Ledgers are deleted from the front only, so that the subscription furthest behind, and the oldest ledger that
-    retention keeps, hold all ledgers behind.
-    """
+    """Return what holds each ledger of a topic, in topic order, with those that it has dropped at the end."""
     line = topic.line()
-    marks = {
-        item.name: item.state.acks(line).mark
-        for item in topic.subscriptions
-        if item.state is not None
-    }
-    unknown = tuple(item.name for item in topic.subscriptions if item.state is None)
-    consumed = line.base if unknown else min(marks.values(), default=line.durable_to)
-    free = trimmable(line.ledgers, line.base, consumed, now_ms, config_of(retention))
-    held: list[HeldLedger] = []
-    stop = line.base
-    for number, ledger in enumerate(topic.ledgers):
-        stop += ledger.entries
-        behind = sorted((name for name in marks if marks[name] < stop), key=lambda n: (marks[n], n))
-        until_ms = None
-        if ledger.offloaded and ledger.on_bookies:
-            holder = Holder.OFFLOADED
-        elif ledger is topic.ledgers[-1]:
-            holder = Holder.CURRENT
-        elif unknown:
-            holder, behind = Holder.UNKNOWN, list(unknown)
-        elif behind:
-            holder = Holder.SUBSCRIPTION
-        elif number < free:
-            holder = Holder.NOTHING
-        else:
-            holder = Holder.RETENTION
-            if retention.minutes > 0:
-                until_ms = ledger.closed_ms + 60_000 * retention.minutes
-        held.append(HeldLedger(topic.name, ledger, holder, tuple(behind), until_ms))
+    spans = held_spans(
+        line,
+        {
+            item.name: item.state.acks(line).mark
+            for item in topic.subscriptions
+            if item.state is not None
+        },
+        config_of(retention),
+        now_ms,
+        unknown=[item.name for item in topic.subscriptions if item.state is None],
+        offloaded={item.ledger_id for item in topic.ledgers if item.offloaded and item.on_bookies},
+    )
+    held = [
+        HeldLedger(topic.name, ledger, span.holder, span.subscriptions, span.until_ms)
+        for ledger, span in zip(topic.ledgers, spans, strict=True)
+    ]
     held += [HeldLedger(topic.name, ledger, Holder.DELETED) for ledger in topic.doomed]
     return held
 

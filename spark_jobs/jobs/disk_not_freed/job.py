@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.managed.writing.ledger_holders import EXPLANATIONS, Holder
 from spark_jobs.jobs.disk_not_freed import DISK_NOT_FREED
 from spark_jobs.jobs.disk_not_freed.holding import (
-    EXPLANATIONS,
     HeldLedger,
     Hold,
-    Holder,
     held_ledgers,
     holds_of,
 )

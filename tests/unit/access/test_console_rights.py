@@ -106,6 +106,7 @@ CALLS = {
     "DELETE TOPIC/schemas": "tenant admin of topic",
     "POST TOPIC/schemas/verdict": "tenant admin of topic",
     "POST TOPIC/schemas/rehearsal": "consume of topic",
+    "GET TOPIC/held-space": "lookup of topic",
     "GET TOPIC/messages": "consume of topic",
     "POST TOPIC/messages": "produce of topic",
     "GET TOPIC/messages/export": "consume of topic",

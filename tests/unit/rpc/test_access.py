@@ -54,8 +54,8 @@ TABLE = {
     "tenant admin of tenant": "losses",
     "tenant admin of namespace": "namespace_policies topics_with_policy",
     "lookup of topic": """
-        find_schema holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata schema_page
-        schemas stored_schemas topic_policies topic_properties topic_stats
+        find_schema held_ledgers holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata
+        schema_page schemas stored_schemas topic_policies topic_properties topic_stats
     """,
     "lookup of namespace, superuser": "topics",
     "produce of topic": "register_schema",

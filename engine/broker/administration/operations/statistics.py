@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from engine.admin.api.arguments import JsonObject, OnTopic
 from engine.admin.api.statistics import (
     BACKLOG_SIZE,
+    HELD_LEDGERS,
     INTERNAL_INFO,
     INTERNAL_STATS,
     TOPIC_STATS,
@@ -19,7 +20,7 @@ from engine.base.errors import Failed, NotFound, NotReady, WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.broker.administration import reports
-from engine.broker.administration.internal_info import internal_info, internal_stats
+from engine.broker.administration.internal_info import held_space, internal_info, internal_stats
 from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import ManagedLedgerNotFoundError, StoredRecordError
@@ -58,6 +59,7 @@ class StatisticsOperations:
                 bind(TOPIC_STATS, self.topic_stats),
                 bind(INTERNAL_STATS, self.internal_stats),
                 bind(INTERNAL_INFO, self.internal_info),
+                bind(HELD_LEDGERS, self.held_ledgers),
                 bind(BACKLOG_SIZE, self.backlog_size),
             ]
         )
@@ -115,6 +117,11 @@ class StatisticsOperations:
         except StoredRecordError as error:
             raise Failed(str(error)) from error
         return internal_info(stored, self._clock.wall_ms())
+
+    async def held_ledgers(self, args: OnTopic) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "Held ledgers")
+        spans = topic.log.held_spans()
+        return held_space(spans, topic.policies, self._clock.wall_ms())
 
     async def backlog_size(self, args: BacklogSize) -> int:
         log = (await self._topics.persistent(args.topic, "Backlog size")).log

@@ -18,6 +18,7 @@ import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Table } from "../../ui/grid/table";
 import { Columns, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
+import { HeldSpace } from "./held-space";
 import { numbers } from "./partition-numbers";
 import { Since } from "./since";
 
@@ -27,7 +28,13 @@ const COLUMNS = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out
 export function TopicOverview() {
   const id = useTopicId();
   const topic = useTopic(id).data;
-  return topic ? <Content cluster={id.cluster} topic={topic} /> : null;
+  if (!topic) return null;
+  return (
+    <>
+      <Content cluster={id.cluster} topic={topic} />
+      {id.domain === "persistent" && <HeldSpace id={id} />}
+    </>
+  );
 }
 
 function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {

@@ -7,7 +7,8 @@ import pytest
 from engine.base.ids import Position
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from engine.managed.stored.records import CursorState
-from spark_jobs.jobs.disk_not_freed.holding import Holder, held_ledgers, holds_of
+from engine.managed.writing.ledger_holders import Holder
+from spark_jobs.jobs.disk_not_freed.holding import held_ledgers, holds_of
 from spark_jobs.jobs.disk_not_freed.job import result_of
 from spark_jobs.jobs.kit.retention import Retention
 from spark_jobs.jobs.kit.stored import StoredLedger, StoredSubscription, StoredTopic
