@@ -25,10 +25,18 @@ from engine.wire.batches import MEMBER_BYTES_MIN, BatchFormatError, key_bytes
 from engine.wire.compression import UNCOMPRESSED_BYTES_MAX, CompressionError, codec_name, decompress
 from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC
 from engine.wire.texts import readable
-from spark_jobs.pulsar_source.opening.plain import intact, plain_entries
+from spark_jobs.pulsar_source.opening.numbered import fields, is_numbered, sections
+from spark_jobs.pulsar_source.opening.plain import (
+    PlainEntries,
+    intact,
+    leading,
+    plain_entries,
+    same,
+)
+from spark_jobs.pulsar_source.opening.values import Values
 
 ROWS_MAX = 20_000
-VALUE_BYTES_MAX = 16 << 20
+VALUE_BYTES_MAX = 2 << 20
 TIME_MS_MAX = (2**63 - 1) // 1000
 """Largest time in a timestamp. Larger times of publishers count as unknown."""
 
@@ -81,6 +89,8 @@ ALWAYS = frozenset({"kind", "rows"})
 """Columns of entries that are always filled."""
 CHEAP = ALWAYS | {"entry_id", "publish_ms", "entry_bytes"}
 """Columns of entries that need no further decoding."""
+_CODES = {"entry_id": "q", "kind": "b", "rows": "q", "entry_bytes": "q"}
+"""Types of the columns of entries that are never null, as codes of ``array``."""
 ALIKE_MIN = 16
 """Messages from which on it pays to look at them together."""
 SINGLE = 64
@@ -147,42 +157,13 @@ class _Rest(NamedTuple):
     replicated_from: str
 
 
-class _Values:
-    """The column ``value``: payloads joined block by block, without an object for each of a batch."""
+class _Members(NamedTuple):
+    """The messages of a batch, or of a part of it."""
 
-    def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self._sizes = array("q")
-        self._nulls: list[int] = []
-        self.held = 0
-        """Bytes of all values."""
-
-    def add(self, value: bytes | None) -> None:
-        if value is None:
-            self._nulls.append(len(self._sizes))
-            self._sizes.append(0)
-            return
-        self._blocks.append(value)
-        self._sizes.append(len(value))
-        self.held += len(value)
-
-    def add_batch(self, joined: bytes, sizes: Iterable[int]) -> None:
-        """Add values that are adjacent in ``joined``."""
-        self._blocks.append(joined)
-        self._sizes.extend(sizes)
-        self.held += len(joined)
-
-    def taken(self) -> pa.Array:
-        count = len(self._sizes)
-        offsets = np.zeros(count + 1, np.int32)
-        np.cumsum(np.frombuffer(self._sizes, np.int64), out=offsets[1:])
-        validity = None
-        if self._nulls:
-            valid = np.ones(count, np.bool_)
-            valid[self._nulls] = False
-            validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
-        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(self._blocks))]
-        return pa.Array.from_buffers(pa.binary(), count, buffers)
+    members: list[_Member]
+    bodies: Any
+    """Offsets of their payloads, as an array."""
+    stops: Any
 
 
 class EntryColumns:
@@ -198,6 +179,7 @@ class EntryColumns:
         self._published_ms = published_ms
         self._wanted = [name for name in MESSAGES.names if name in wanted]
         self._of_entries = [name for name in ENTRIES.names if name in ALWAYS or name in of_entries]
+        self._published = "publish_ms" in self._of_entries
         self._detailed = not CHEAP.issuperset(self._of_entries)
         self._key = "key" in wanted
         self._index = "batch_index" in wanted
@@ -211,11 +193,13 @@ class EntryColumns:
         self._clear()
 
     def _clear(self) -> None:
-        self._entries: dict[str, list[Any]] = {name: [] for name in ENTRIES.names}
+        self._entries: dict[str, Any] = {name: [] for name in ENTRIES.names}
+        for name, code in _CODES.items():
+            self._entries[name] = array(code)
         self._ids, *added, self._stored = self._entries.values()
         self._appends = [column.append for column in added]
         self._columns: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-        self._values = _Values()
+        self._values = Values()
         self._members_known: dict[bytes, _Member] = {}
         self._rests_known: dict[bytes, _Rest] = {}
         self._nulls_known = False
@@ -262,34 +246,29 @@ class EntryColumns:
             return 0
         buf, most = run.buf, self._together
         plain = plain_entries(run, first, most)
-        begins = plain.rests.tolist()
-        bodies, stops = plain.bodies.tolist(), plain.stops.tolist()
-        rests: list[_Rest] = []
-        for begin, body, time_ms in zip(begins, bodies, plain.publish_ms.tolist(), strict=True):
-            raw = buf[begin:body]
-            rest = self._rests_known.get(raw) or self._rest(raw)
-            if rest is None or not 0 < time_ms <= TIME_MS_MAX:
-                break
-            rests.append(rest)
+        rests = self._rests(buf, plain)
         count = intact(run, plain, len(rests))
         self._together = min(4 * most, TOGETHER_MAX) if count == most else TOGETHER_MIN
+        if not count:
+            return 0
         del rests[count:]
-        del bodies[count:], stops[count:]
         members = [rest.member for rest in rests]
-        sizes = [stop - body for body, stop in zip(bodies, stops, strict=True)]
+        starts, bodies, stops = plain.starts[:count], plain.bodies[:count], plain.stops[:count]
+        sizes = (stops - bodies).tolist() if self._size or self._detailed else []
         if self._value:
-            self._add_values(buf, members, bodies, sizes)
-        numbers = plain.sequence_ids[:count].tolist()
+            self._add_values(buf, members, bodies, stops)
+        numbers = plain.sequence_ids[:count].tolist() if self._has_other else []
         self._add_members(members, sizes, repeat(-1, count), numbers)
         if self._schema:
             self._columns["schema_version"] += [rest.version for rest in rests]
         columns = self._entries
-        columns["entry_id"] += range(run.first + first, run.first + first + count)
-        spans = run.spans[2 * first : 2 * (first + count)]
-        columns["entry_bytes"] += [b - a for a, b in zip(spans[::2], spans[1::2], strict=True)]
-        columns["kind"] += repeat(_MESSAGES, count)
-        columns["rows"] += repeat(1, count)
-        columns["publish_ms"] += plain.publish_ms[:count].tolist()
+        entry_ids = np.arange(run.first + first, run.first + first + count)
+        columns["entry_id"].frombytes(entry_ids.astype(np.int64).tobytes())
+        columns["entry_bytes"].frombytes((stops - starts).tobytes())
+        columns["kind"].extend(array("b", [_MESSAGES]) * count)
+        columns["rows"].extend(array("q", [1]) * count)
+        if self._published:
+            columns["publish_ms"] += plain.publish_ms[:count].tolist()
         if self._detailed:
             names = zip(plain.names[:count].tolist(), plain.name_ends.tolist(), strict=False)
             columns["batch_size"] += repeat(1, count)
@@ -301,6 +280,25 @@ class EntryColumns:
             columns["broker_ms"] += repeat(None, count)
             columns["replicated_from"] += [rest.replicated_from for rest in rests]
         return count
+
+    def _rests(self, buf: bytes, plain: PlainEntries) -> list[_Rest]:
+        """Return the ends of the entries' metadata, up to an entry that must be opened alone."""
+        count = leading((plain.publish_ms > 0) & (plain.publish_ms <= TIME_MS_MAX))
+        if not count:
+            return []
+        raw = buf[plain.rests[0] : plain.bodies[0]]
+        begins, bodies = plain.rests[:count], plain.bodies[:count]
+        if same(buf, begins, bodies, raw):
+            rest = self._rests_known.get(raw) or self._rest(raw)
+            return [] if rest is None else [rest] * count
+        rests: list[_Rest] = []
+        for begin, body in zip(begins.tolist(), bodies.tolist(), strict=True):
+            raw = buf[begin:body]
+            rest = self._rests_known.get(raw) or self._rest(raw)
+            if rest is None:
+                break
+            rests.append(rest)
+        return rests
 
     def _rest(self, raw: bytes) -> _Rest | None:
         """Return what the columns need of the end ``raw`` of a metadata; None when the entry is not one uncompressed
@@ -458,58 +456,85 @@ class EntryColumns:
         # Every member has at least its size and the one required field of its metadata.
         if not 0 < count <= (stop - pos) // MEMBER_BYTES_MIN:
             raise BatchFormatError(f"a batch of {count} messages in {stop - pos} bytes")
-        if count >= ALIKE_MIN and (total := self._alike(metadata, payload, pos, stop)) is not None:
-            return total
+        opened = None
+        if count >= ALIKE_MIN:
+            opened = self._numbered(metadata.sequence_id, count, payload, pos, stop)
+        if opened is None:
+            opened = self._part(payload, pos, stop, count)
+        sizes = (opened.stops - opened.bodies).tolist()
+        if self._value:
+            self._add_values(payload, *opened)
+        self._add_batch(metadata, opened.members, sizes)
+        return sum(sizes)
+
+    def _numbered(
+        self, first: int, count: int, payload: bytes, pos: int, stop: int
+    ) -> _Members | None:
+        """Return the messages of a batch whose metadata end with ``first`` and the numbers after it, decoded without
+        these; None for another batch."""
+        head = pos + _SIZE.size
+        if not is_numbered(first, count, payload[head : head + _SIZE.unpack_from(payload, pos)[0]]):
+            return None
+        data = np.frombuffer(payload, np.uint8)
+        members: list[_Member] = []
+        bodies, stops = [], []
+        for many, tail in sections(first, count):
+            try:
+                part = self._part(payload, pos, stop, many, tail)
+            except (BatchFormatError, DecodeError, StructError):
+                return None  # the metadata of one ends with something else
+            ends = data[part.bodies[:, None] + np.arange(-tail, 0)]
+            if (ends != fields(first + len(members), many, tail)).any():
+                return None
+            members += part.members
+            bodies.append(part.bodies)
+            stops.append(part.stops)
+            pos = int(part.stops[-1])
+        return _Members(members, np.concatenate(bodies), np.concatenate(stops))
+
+    def _part(self, payload: bytes, pos: int, stop: int, count: int, tail: int = 0) -> _Members:
+        """Open ``count`` messages at ``pos``, without the last ``tail`` bytes of the metadata of each."""
+        if count >= ALIKE_MIN:
+            alike = self._alike(payload, pos, stop, count, tail)
+            if alike is not None:
+                return alike
         size_at, known = _SIZE.unpack_from, self._members_known
         members: list[_Member] = []
         bodies: list[int] = []
+        stops: list[int] = []
         for index in range(count):
             head = pos + 4
             body = head + size_at(payload, pos)[0]
-            raw = payload[head:body]
+            raw = payload[head : body - tail]
             member = known.get(raw) or self._member(raw)
             pos = body + member.size
             if pos > stop or pos < body:
                 raise BatchFormatError(f"message {index} of its batch is cut off")
             members.append(member)
             bodies.append(body)
-        sizes = [member.size for member in members]
-        if self._value:
-            self._add_values(payload, members, bodies, sizes)
-        self._add_batch(metadata, members, sizes)
-        return sum(sizes)
+            stops.append(pos)
+        return _Members(members, np.array(bodies), np.array(stops))
 
-    def _alike(
-        self, metadata: pb.MessageMetadata, payload: bytes, pos: int, stop: int
-    ) -> int | None:
-        """Do as ``_members`` for a batch whose messages have the same metadata, and so the same size; return None,
-        and add nothing, for another."""
-        count = metadata.num_messages_in_batch
+    def _alike(self, payload: bytes, pos: int, stop: int, count: int, tail: int) -> _Members | None:
+        """Do as ``_part`` for messages with the same metadata, and so the same size; return None for others."""
         prefix = 4 + _SIZE.unpack_from(payload, pos)[0]
         if pos + prefix > stop:
             return None
-        member = self._member(payload[pos + 4 : pos + prefix])
-        size = member.size
-        if size < 0 or (prefix + size) * count != stop - pos or (self._value and member.null):
+        member = self._member(payload[pos + 4 : pos + prefix - tail])
+        each = prefix + member.size
+        if member.size < 0 or each * count > stop - pos:
             return None
-        table = np.frombuffer(payload, np.uint8, stop - pos, pos).reshape(count, prefix + size)
-        if (table[:, :prefix] != table[0, :prefix]).any():
+        table = np.frombuffer(payload, np.uint8, each * count, pos).reshape(count, each)
+        if (table[:, : prefix - tail] != table[0, : prefix - tail]).any():
             return None
-        sizes = [size] * count
-        if self._value:
-            self._values.add_batch(table[:, prefix:].tobytes(), sizes)
-        self._add_batch(metadata, [member] * count, sizes)
-        return size * count
+        bodies = pos + prefix + each * np.arange(count)
+        return _Members([member] * count, bodies, bodies + member.size)
 
-    def _add_values(
-        self, buf: bytes, members: list[_Member], bodies: list[int], sizes: list[int]
-    ) -> None:
-        values = [buf[body : body + size] for body, size in zip(bodies, sizes, strict=True)]
+    def _add_values(self, buf: bytes, members: list[_Member], bodies: Any, stops: Any) -> None:
+        valid = None
         if self._nulls_known:
-            for member, value in zip(members, values, strict=True):
-                self._values.add(None if member.null else value)
-        else:
-            self._values.add_batch(b"".join(values), sizes)
+            valid = np.array([not member.null for member in members], np.bool_)
+        self._values.add_spans(buf, bodies, stops, valid)
 
     def _add_batch(
         self, metadata: pb.MessageMetadata, members: list[_Member], sizes: list[int]
@@ -596,6 +621,8 @@ def _ordering_key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> by
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, array):
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     try:
         return pa.array(values, kind)
     except pa.ArrowInvalid:

@@ -26,6 +26,7 @@ _VARINT_BYTES = 9
 class PlainEntries:
     """Entries of a run, as arrays with an item for each; ends and bodies are offsets in the run's buffer."""
 
+    starts: Any
     names: Any
     """Offsets of the producers' names."""
     name_ends: Any
@@ -44,8 +45,9 @@ def plain_entries(run: Slice, first: int, most: int) -> PlainEntries:
     data = np.frombuffer(run.buf, np.uint8)
     spans = np.array(run.spans[2 * first : 2 * (first + most)], np.int64)
     starts, stops = spans[::2], spans[1::2]
-    count = _leading(stops - starts > _HEAD + 2)
-    heads, stops = starts[:count] + _HEAD, stops[:count]
+    count = leading(stops - starts > _HEAD + 2)
+    starts, stops = starts[:count], stops[:count]
+    heads = starts + _HEAD
     bodies = heads + _number(data, heads - 4, 4)
     names = heads + 2
     # Longer names have a length of two bytes.
@@ -53,17 +55,17 @@ def plain_entries(run: Slice, first: int, most: int) -> PlainEntries:
     name_ends = names + lengths
     plain = (_number(data, heads - _HEAD, 2) == CHECKSUM_MAGIC) & (bodies <= stops)
     plain &= (data[heads] == _NAME) & (lengths < 0x80) & (name_ends < bodies)
-    count = _leading(plain)
-    count = _leading(data[name_ends[:count]] == _SEQUENCE_ID)
+    count = leading(plain)
+    count = leading(data[name_ends[:count]] == _SEQUENCE_ID)
     sequence_ids, places = _varints(data, name_ends[:count] + 1, bodies[:count])
-    count = _leading(places < bodies[: len(places)])
-    count = _leading(data[places[:count]] == _PUBLISH_TIME)
+    count = leading(places < bodies[: len(places)])
+    count = leading(data[places[:count]] == _PUBLISH_TIME)
     publish_ms, rests = _varints(data, places[:count] + 1, bodies[:count])
-    columns = names, name_ends, sequence_ids, publish_ms, rests, bodies, stops
+    columns = starts, names, name_ends, sequence_ids, publish_ms, rests, bodies, stops
     return PlainEntries(*[column[: len(rests)] for column in columns])
 
 
-def _leading(flags: Any) -> int:
+def leading(flags: Any) -> int:
     """Return how many are set before the first that is not."""
     return len(flags) if flags.all() else int(flags.argmin())
 
@@ -92,15 +94,23 @@ def _varints(data: Any, places: Any, ends: Any) -> tuple[Any, Any]:
         going &= read > 0x7F
         if not going.any():
             break
-    count = _leading(valid & ~going)
+    count = leading(valid & ~going)
     return numbers[:count], places[:count]
 
 
 def intact(run: Slice, entries: PlainEntries, count: int) -> int:
     """Return how many of the first ``count`` entries have the checksum that they state, before one that has not."""
     view = memoryview(run.buf)
-    heads = entries.names[:count] - 2
+    starts = entries.starts[:count]
     stops = entries.stops[:count].tolist()
-    sums = [crc32c(view[a:b]) for a, b in zip((heads - 4).tolist(), stops, strict=True)]
-    stated = _number(np.frombuffer(run.buf, np.uint8), heads - 8, 4)
-    return _leading(stated == np.array(sums, np.int64))
+    sums = [crc32c(view[a:b]) for a, b in zip((starts + 6).tolist(), stops, strict=True)]
+    stated = _number(np.frombuffer(run.buf, np.uint8), starts + 2, 4)
+    return leading(stated == np.array(sums, np.int64))
+
+
+def same(buf: bytes, begins: Any, ends: Any, text: bytes) -> bool:
+    """Return whether all of ``buf`` from ``begins`` to ``ends`` are ``text``."""
+    if (ends - begins != len(text)).any():
+        return False
+    found = np.frombuffer(buf, np.uint8)[begins[:, None] + np.arange(len(text))]
+    return bool((found == np.frombuffer(text, np.uint8)).all())

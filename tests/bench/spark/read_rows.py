@@ -2,13 +2,16 @@
 
 Run: python -m tests.bench.spark.read_rows [--rows N] [--stream SECONDS]
 
-CPU is that of all processes of Spark, Java and Python, by which a busy machine changes the numbers least. Each query
-runs twice and the second run counts. With ``--stream`` a producer publishes 10,000 messages a second, and the time from
+CPU is that of all processes of the reader (for Spark Java and Python), by which a busy machine changes the numbers
+least; then with that of the instance, where bookies and broker send what is read. Each query runs twice and the second
+run counts. Values differ and do not compress. The boundary is the same amount of values that a task has ready, so that
+Spark only receives them. With ``--stream`` a producer publishes 10,000 messages a second, and the time from
 publication to the row in a micro-batch is measured instead.
 """
 
 import argparse
 import os
+import random
 import tempfile
 import threading
 import time
@@ -18,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pulsar
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from tests.support.analyses.stream_program import session
 from tests.support.instance import Instance, running_instance
@@ -25,6 +30,9 @@ from tests.support.instance import Instance, running_instance
 SILENT = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 CASES = ((100, 1000), (100, 1), (1000, 1000), (1000, 1))
 """Bytes of a message, and messages of a batch."""
+BOUNDARY_TASKS, BOUNDARY_ROWS = 4, 2000
+POOL_BYTES = 32 << 20
+"""Random bytes of which values are parts."""
 
 
 def cpu_of_tree(root: int, without: int = 0) -> float:
@@ -58,23 +66,59 @@ def published(instance: Instance, topic: str, rows: int, size: int, batch: int) 
         block_if_queue_full=True,
         max_pending_messages=2 * batch + 1000,
     )
-    value = b"x" * size
-    for _ in range(rows):
-        producer.send_async(value, lambda *_: None)
+    pool = random.Random(1).randbytes(POOL_BYTES)
+    for i in range(rows):
+        at = i * 7919 % (POOL_BYTES - size)
+        producer.send_async(pool[at : at + size], lambda *_: None)
     producer.flush()
     client.close()
 
 
 def measured(what: str, rows: int, read: Callable[[], Any], instance: Instance) -> None:
     assert instance.process is not None
-    apart = os.getpid(), instance.process.pid
+    served = instance.process.pid
+
+    def used() -> tuple[float, float]:
+        return cpu_of_tree(os.getpid(), without=served), cpu_of_tree(os.getpid())
+
     read()
-    cpu, began = cpu_of_tree(*apart), time.monotonic()
+    (cpu, whole), began = used(), time.monotonic()
     read()
-    cpu, took = cpu_of_tree(*apart) - cpu, time.monotonic() - began
+    took = time.monotonic() - began
+    cpu, whole = (after - before for after, before in zip(used(), (cpu, whole), strict=True))
     print(
-        f"{what:34} {rows / cpu:10,.0f} rows/s a core  {took:6.2f} s  {cpu:6.2f} s CPU", flush=True
+        f"{what:34} {rows / cpu:10,.0f} rows/s a core  {cpu / rows * 1e6:5.2f} us a row"
+        f"  {whole / rows * 1e6:5.2f} with the instance  {took:6.2f} s",
+        flush=True,
     )
+
+
+class Ready(DataSource):
+    """Values that need neither reading nor opening: for each task ``batches`` of BOUNDARY_ROWS with ``size`` bytes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ready"
+
+    def schema(self) -> str:
+        return "value binary"
+
+    def reader(self, schema: Any) -> "ReadyReader":
+        return ReadyReader(dict(self.options))
+
+
+class ReadyReader(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._size, self._batches = int(options["size"]), int(options["batches"])
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(i) for i in range(BOUNDARY_TASKS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        values = [os.urandom(self._size) for _ in range(BOUNDARY_ROWS)]
+        rows = pa.RecordBatch.from_arrays([pa.array(values, pa.binary())], names=["value"])
+        for _ in range(self._batches):
+            yield rows
 
 
 def read_by_client(url: str, topic: str, rows: int) -> Callable[[], None]:
@@ -116,6 +160,14 @@ def batch_reads(spark: Any, instance: Instance, folder: Path, rows: int) -> None
             instance,
         )
         measured(f"{name} Parquet, all", count, noop(spark.read.parquet(table)), instance)
+        batches = -(-count // (BOUNDARY_TASKS * BOUNDARY_ROWS))
+        ready = spark.read.format("ready").options(size=size, batches=batches).load()
+        measured(
+            f"{name} boundary",
+            batches * BOUNDARY_TASKS * BOUNDARY_ROWS,
+            noop(ready),
+            instance,
+        )
         measured(
             f"{name} official reader",
             count,
@@ -199,6 +251,7 @@ def main() -> None:
         }
         with running_instance(folder / "instance", **retained) as instance:
             spark = session()
+            spark.dataSource.register(Ready)
             if given.stream:
                 stream(spark, instance, folder, given.stream)
             else:
