@@ -1,14 +1,27 @@
 """BookKeeper's HTTP pages of a bookie, ``/api/v1/bookie/*``, with its paths, methods and texts, and our page of the
-scrubber. They know no client: what changes something is refused unless the operator allows it."""
+scrubber. They know no client: what changes something is refused unless the operator allows it.
 
-from collections.abc import Awaitable, Callable
+Those of ledgers (``/api/v1/ledger/*``) that show or delete messages are not served at all: a port without a login must
+not.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+from urllib.parse import parse_qs
 
 from bookie.server import Bookie
+from bookie.storage.logs.log_files import log_name
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http import TEXT, Request, Response, json_response
 
 PREFIX = "/api/v1/bookie/"
+COMPACTED_SHARE = 0.8
+"""Live share below which a requested collection compacts a log, unless the request says another."""
 
 Page = Callable[[Request], Awaitable[Response]]
+Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
 
 
 def text(status: int, value: str) -> Response:
@@ -16,14 +29,28 @@ def text(status: int, value: str) -> Response:
 
 
 class BookiePages:
-    """The pages of one bookie; ``changes`` allows changes."""
+    """The pages of one bookie; ``changes`` allows changes, ``spawn`` starts what a request only asks for."""
 
-    def __init__(self, bookie: Bookie, *, changes: bool) -> None:
+    def __init__(
+        self, bookie: Bookie, store: MetadataStore, spawn: Spawn, *, changes: bool
+    ) -> None:
         self._bookie = bookie
+        self._store = store
+        self._spawn = spawn
+        self._collecting = False
         self._changes = changes
         self._pages: dict[tuple[str, str], Page] = {
             ("GET", "scrub"): self._scrub,
             ("PUT", "scrub"): self._scrub_now,
+            ("GET", "state"): self._state,
+            ("GET", "state/readonly"): self._read_only,
+            ("PUT", "state/readonly"): self._set_read_only,
+            ("GET", "is_ready"): self._is_ready,
+            ("GET", "gc"): self._gc,
+            ("PUT", "gc"): self._collect,
+            ("GET", "list_bookies"): self._list_bookies,
+            ("GET", "list_disk_file"): self._files,
+            ("GET", "last_log_mark"): self._last_mark,
         }
 
     async def answer(self, request: Request) -> Response | None:
@@ -36,7 +63,89 @@ class BookiePages:
             return None
         if method != "GET" and not self._changes:
             return text(403, "Changes are refused: see the setting http_server_changes_enabled")
-        return await page(request)
+        try:
+            return await page(request)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return text(400, f"Request body or query is not as expected: {error}")
+
+    async def _state(self, request: Request) -> Response:
+        bookie = self._bookie
+        return json_response(
+            200,
+            {
+                "running": bookie.failed is None,
+                "readOnly": bookie.read_only,
+                "shuttingDown": bookie.over.is_set(),
+                "availableForHighPriorityWrites": bookie.serving.disks.has_room(),
+            },
+        )
+
+    async def _read_only(self, request: Request) -> Response:
+        return json_response(200, {"readOnly": self._bookie.read_only})
+
+    async def _set_read_only(self, request: Request) -> Response:
+        """Make the bookie read-only, or writable as far as its disks allow, until it restarts."""
+        asked = json.loads(request.body)["readOnly"]
+        if not isinstance(asked, bool):
+            raise TypeError(f"readOnly must be true or false, not {asked!r}")
+        self._bookie.mode.ask("requested over HTTP" if asked else "")
+        return await self._read_only(request)
+
+    async def _is_ready(self, request: Request) -> Response:
+        reason = self._bookie.why_not_ready()
+        return text(200, "") if reason is None else text(503, reason)
+
+    async def _gc(self, request: Request) -> Response:
+        return json_response(200, {"is_in_force_gc": str(self._collecting).lower()})
+
+    async def _collect(self, request: Request) -> Response:
+        asked = json.loads(request.body or b"{}")
+        share = float(asked.get("majorCompactionThreshold", COMPACTED_SHARE))
+        if not 0 < share < 1:
+            raise ValueError(f"majorCompactionThreshold must be between 0 and 1, not {share}")
+        if not self._collecting:
+            self._collecting = True
+            self._spawn("requested garbage collection", self._collect_now(share))
+        return text(200, "Triggered GC on BookieServer: " + self._bookie.bookie_id)
+
+    async def _collect_now(self, share: float) -> None:
+        garbage = self._bookie.serving.garbage
+        try:
+            await garbage.collect()
+            await garbage.compact(share)
+        finally:
+            self._collecting = False
+
+    async def _list_bookies(self, request: Request) -> Response:
+        query = parse_qs(request.query)
+        kind = query.get("type", ["rw"])[-1]
+        if kind not in ("rw", "ro"):
+            raise ValueError(f"type must be rw or ro, not {kind!r}")
+        named = query.get("print_hostnames", ["false"])[-1].lower() == "true"
+        parent = paths.AVAILABLE if kind == "rw" else paths.READ_ONLY
+        try:
+            listed = await self._store.children(parent)
+        except NoNodeError:
+            listed = []
+        bookies = [bookie for bookie in sorted(listed) if bookie != "readonly"]
+        return json_response(
+            200, {bookie: bookie.rpartition(":")[0] if named else None for bookie in bookies}
+        )
+
+    async def _files(self, request: Request) -> Response:
+        """List the entry logs; journal and index have no lists here."""
+        logs = self._bookie.serving.storage.logs
+        names = " ".join(log_name(log_id) for log_id in logs.ids())
+        return json_response(200, {"entrylog files": names})
+
+    async def _last_mark(self, request: Request) -> Response:
+        mark = self._bookie.serving.journal.mark
+        return json_response(
+            200,
+            {
+                f"LastLogMark: Journal Id {mark.file_id}({mark.file_id:x}.txn)": f"Pos: {mark.offset}"
+            },
+        )
 
     async def _scrub(self, request: Request) -> Response:
         return json_response(200, self._bookie.serving.scrubber.state())

@@ -65,7 +65,12 @@ class Repairing:
     def join(self, bookie: Bookie) -> None:
         """Serve pages and metrics on a bookie's status port, and give its scrubber the copies of other bookies."""
         bookie.serving.scrubber.others = self.recovery.own_copies
-        own = BookiePages(bookie, changes=self._settings.repair.http_server_changes_enabled)
+        own = BookiePages(
+            bookie,
+            self._store,
+            self._tasks.spawn,
+            changes=self._settings.repair.http_server_changes_enabled,
+        )
 
         async def answer(request: Request) -> Response | None:
             return await self.pages.answer(request) or await own.answer(request)
@@ -81,15 +86,16 @@ class Repairing:
         self._tasks.spawn("drain", self._follow_requests(bookie))
 
     async def _follow_requests(self, bookie: Bookie) -> None:
-        path, changed = paths.decommission(bookie.bookie_id), asyncio.Event()
+        path, changed, draining = paths.decommission(bookie.bookie_id), asyncio.Event(), False
         stop = self._store.watch(path, lambda _: changed.set())
         try:
             while True:
                 changed.clear()
                 try:
                     request = await read_decommission(self._store, bookie.bookie_id)
-                    drain = request is not None and request.drain
-                    bookie.mode.ask("it is to be drained" if drain else "")
+                    before, draining = draining, request is not None and request.drain
+                    if draining != before:
+                        bookie.mode.ask("it is to be drained" if draining else "")
                 except MagnetarError as error:
                     log.info("requests to drain this bookie are not read yet reason=%s", error)
                 with suppress(TimeoutError):

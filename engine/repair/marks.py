@@ -138,9 +138,10 @@ class RepairRecords:
             return 0
         return times[0] if times and isinstance(times[0], int) else 0
 
-    async def set_checked(self, path: str) -> None:
+    async def set_checked(self, path: str, at_ms: int | None = None) -> None:
+        """Store when a check ended, now if not given. An early time makes the check due."""
         body = bytearray()
-        put_int(body, 1, self._clock.wall_ms())
+        put_int(body, 1, self._clock.wall_ms() if at_ms is None else at_ms)
         if not await self._create(path, bytes(body)):
             await self._store.put(path, bytes(body))
 

@@ -49,6 +49,7 @@ SANITY_ENTRIES = 10
 SANITY_S = 30.0
 HTTP_S = 10.0
 POLL_S = 1.0
+LONG_AGO_MS = 1
 
 
 class BookieTool:
@@ -226,6 +227,19 @@ async def drain(tool: BookieTool, given: argparse.Namespace) -> int:
     return 1
 
 
+async def force_checks(tool: BookieTool, given: argparse.Namespace) -> int:
+    """Make periodic checks of the auditor due, those that are named or all."""
+    named = {
+        paths.CHECKED_LEDGERS: given.ledgers,
+        paths.CHECKED_PLACEMENT: given.placement,
+        paths.CHECKED_REPLICAS: given.replicas,
+    }
+    for path in [path for path, wanted in named.items() if wanted or not any(named.values())]:
+        await tool.recovery.records.set_checked(path, LONG_AGO_MS)
+    print("The auditor runs the checks that its settings enable")
+    return 0
+
+
 async def scrub(tool: BookieTool, given: argparse.Namespace) -> int:
     """Print what each bookie's scrubber does; with ``--now`` ask it to read everything back now."""
     http = HttpClient(LoopNetwork(), timeout_s=HTTP_S, answer_bytes_max=1 << 20)
@@ -315,6 +329,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--ledger", type=int, metavar="ID")
     command.add_argument("--skip-open-ledgers", action="store_true")
     command.add_argument("--dry-run", action="store_true")
+    command = verb("forceauditchecks", force_checks, "have the auditor's checks run now")
+    command.add_argument("--ledgers", action="store_true", help="the check of all ledgers")
+    command.add_argument("--placement", action="store_true", help="the check of placement")
+    command.add_argument("--replicas", action="store_true", help="the count of copies")
     command = verb("drain", drain, "make a bookie read-only and copy what it holds elsewhere")
     command.add_argument("bookie")
     command.add_argument("--withdraw", action="store_true", help="make it writable again")

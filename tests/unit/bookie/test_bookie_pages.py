@@ -30,7 +30,8 @@ async def ask(pages: BookiePages, method: str, page: str, body: object = None) -
 
 
 def pages_of(cluster: RepairedCluster, *, changes: bool = True) -> BookiePages:
-    return BookiePages(cluster.bookies["b0"], changes=changes)
+    bookie = cluster.bookies["b0"]
+    return BookiePages(bookie, cluster.store, bookie._tasks.spawn, changes=changes)
 
 
 async def test_the_scrubber_is_shown_and_hurried(cluster: RepairedCluster) -> None:
@@ -47,3 +48,49 @@ async def test_the_scrubber_is_shown_and_hurried(cluster: RepairedCluster) -> No
     assert after["lastPass"]["entries"] == 20
     assert (await ask(pages_of(cluster, changes=False), "PUT", "scrub"))[0] == 403
     assert await pages.answer(Request("GET", "/api/v1/else", "", {}, b"")) is None
+
+
+async def test_states_and_lists_are_those_of_bookkeeper(cluster: RepairedCluster) -> None:
+    pages = pages_of(cluster)
+    assert json.loads((await ask(pages, "GET", "state"))[1]) == {
+        "running": True,
+        "readOnly": False,
+        "shuttingDown": False,
+        "availableForHighPriorityWrites": True,
+    }
+    assert await ask(pages, "GET", "is_ready") == (200, "")
+    assert await ask(pages, "GET", "list_bookies?type=rw") == (200, '{"b0":null}')
+    assert await ask(pages, "GET", "list_bookies?type=ro") == (200, "{}")
+    assert (await ask(pages, "GET", "list_bookies?type=all"))[0] == 400
+    assert "LastLogMark: Journal Id 1(1.txn)" in (await ask(pages, "GET", "last_log_mark"))[1]
+    assert (await ask(pages, "GET", "list_disk_file"))[0] == 200
+
+
+async def test_a_bookie_is_made_read_only_and_writable_again(cluster: RepairedCluster) -> None:
+    pages = pages_of(cluster)
+    asked = await ask(pages, "PUT", "state/readonly", {"readOnly": True})
+    assert asked == (200, '{"readOnly":true}')
+    await asyncio.sleep(30)
+    assert (await ask(pages, "GET", "state/readonly"))[1] == '{"readOnly":true}'
+    assert (await ask(pages, "GET", "list_bookies?type=ro"))[1] == '{"b0":null}'
+    assert (await ask(pages, "PUT", "state/readonly", {"readOnly": 1}))[0] == 400
+    assert (await ask(pages, "PUT", "state/readonly", {"readOnly": False}))[
+        1
+    ] == '{"readOnly":false}'
+    refused = await ask(
+        pages_of(cluster, changes=False), "PUT", "state/readonly", {"readOnly": True}
+    )
+    assert refused[0] == 403
+
+
+async def test_garbage_is_collected_on_request(cluster: RepairedCluster) -> None:
+    ledger = await cluster.written(shape=(1, 1, 1))
+    await asyncio.sleep(15)
+    await cluster.client().delete(ledger)
+    pages = pages_of(cluster)
+    assert (await ask(pages, "PUT", "gc", {"majorCompactionThreshold": 2}))[0] == 400
+    assert (await ask(pages, "PUT", "gc"))[0] == 200
+    assert (await ask(pages, "GET", "gc"))[1] == '{"is_in_force_gc":"true"}'
+    await asyncio.sleep(5)
+    assert (await ask(pages, "GET", "gc"))[1] == '{"is_in_force_gc":"false"}'
+    assert cluster.bookies["b0"].serving.garbage.ledgers_forgotten == 1

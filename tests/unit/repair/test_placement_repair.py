@@ -90,6 +90,19 @@ async def test_a_read_only_bookie_is_drained_while_it_serves(start_cluster: Star
     await stopped(recovery)
 
 
+async def test_a_check_that_is_made_due_runs_at_once(start_cluster: Start) -> None:
+    cluster = await start_cluster(3)
+    await cluster.written()
+    recovery = cluster.recovery("r", auditor_periodic_check_interval=86400)
+    recovery.start()
+    await asyncio.sleep(60)
+    assert recovery.auditor.counts.ledgers_checked == 0
+    await recovery.records.set_checked(paths.CHECKED_LEDGERS, 1)
+    await asyncio.sleep(60)
+    assert recovery.auditor.counts.ledgers_checked == 1
+    await stopped(recovery)
+
+
 def test_copies_are_counted_by_ranges_as_entry_by_entry() -> None:
     rng = random.Random(7)
     for _ in range(300):
