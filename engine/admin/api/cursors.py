@@ -16,6 +16,8 @@ from engine.admin.api.rights import CONSUME, CONSUME_SUBSCRIPTION
 from engine.rpc.operation import Operation
 
 CHANGE_ID_MAX = 64
+ACKNOWLEDGED_MAX = 1_000
+"""Messages that one call acknowledges."""
 PREVIEW_AGE_MAX_S = 600
 """Seconds within which a preview may be confirmed."""
 CursorChange = Literal["skip-all", "skip", "reset", "undo"]
@@ -122,6 +124,19 @@ class MoveCursor(OnSubscription):
         within("length of id", len(self.id), 1, CHANGE_ID_MAX)
 
 
+@dataclass(frozen=True, slots=True)
+class AcknowledgeMessages(OnSubscription):
+    """Single messages, at most ``ACKNOWLEDGED_MAX``, that are to be acknowledged for a subscription; ``batch_index`` -1
+    stands for all of an entry. ``dry`` only reads their states."""
+
+    messages: list[MessagePosition]
+    dry: bool = False
+
+    def __post_init__(self) -> None:
+        OnSubscription.__post_init__(self)
+        within("length of messages", len(self.messages), 1, ACKNOWLEDGED_MAX)
+
+
 SKIP_MESSAGES = Operation("skip_messages", Skip, JsonObject, CONSUME_SUBSCRIPTION)
 CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, JsonObject, CONSUME_SUBSCRIPTION)
 RESET_CURSOR = Operation("reset_cursor", ResetCursor, JsonObject, CONSUME_SUBSCRIPTION)
@@ -165,3 +180,9 @@ since remain so. The answer describes the change that was made:
 LAST_CHANGES = Operation("last_changes", OnTopic, list[JsonObject], CONSUME, reads=True)
 """Last change by ``MOVE_CURSOR`` of each subscription that has one: ``subscription, id, at, by, change, lost, again,
 lost_messages, again_messages, exact, undoable, kept_until, undoes``."""
+ACKNOWLEDGE_MESSAGES = Operation(
+    "acknowledge_messages", AcknowledgeMessages, JsonObject, CONSUME_SUBSCRIPTION
+)
+"""Acknowledgement of single messages without a consumer, durable before the answer; idempotent. ``states``: of each
+message before it, in their order: ``held`` (not acknowledged), ``acknowledged`` or ``gone`` (there is no such entry);
+``acknowledged``: how many were held; ``before`` and ``after``: mark-delete positions."""

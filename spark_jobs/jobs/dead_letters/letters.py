@@ -1,13 +1,13 @@
 """Groups of dead letters by origin, reason and shape, with their positions. Pure."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from engine.schema.values.letter_properties import normal, origin_of, reason_of, shape_of_value
 from engine.wire.texts import readable
 
 COLUMNS = (
@@ -27,19 +27,7 @@ GROUPS_MAX = 1000
 """Groups of one task; letters beyond them are one group of MANY reasons."""
 SAMPLES = 3
 SHOWN_CHARS = 500
-PARSED_BYTES_MAX = 1 << 20
 MANY = "(too many different reasons)"
-_ORIGIN = ("REAL_TOPIC", "ORIGIN_TOPIC")
-_SUBSCRIPTION = ("REAL_SUBSCRIPTION", "SUBSCRIPTION")
-_SUFFIX = re.compile(r"-(DLQ|RETRY)(-partition-\d+)?\Z")
-_REASON = re.compile(r"exception|error|reason|failure|cause", re.IGNORECASE)
-_NOT_REASON = re.compile(r"stack|trace|class|fqcn|count|time", re.IGNORECASE)
-_MESSAGE = re.compile(r"message|text|reason", re.IGNORECASE)
-_VARYING = (
-    (re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"), "#"),
-    (re.compile(r"'[^']*'|\"[^\"]*\""), "'#'"),
-    (re.compile(r"\b(?:0x)?[0-9a-fA-F]*\d[0-9a-fA-F]*"), "#"),
-)
 
 
 class GroupKey(NamedTuple):
@@ -159,32 +147,6 @@ def key_of(row: Mapping[str, Any]) -> GroupKey:
     )
 
 
-def origin_of(topic: str, properties: Mapping[str, str]) -> tuple[str, str]:
-    """Return topic and subscription of a letter's origin: by its properties, else the subscription by the name that
-    clients give topics of dead letters, ``<topic>-<subscription>-DLQ``."""
-    origin = next((properties[name] for name in _ORIGIN if properties.get(name)), "")
-    subscription = next((properties[name] for name in _SUBSCRIPTION if properties.get(name)), "")
-    base = _SUFFIX.sub("", topic)
-    if not subscription and origin and base != topic and base.startswith(f"{origin}-"):
-        subscription = base[len(origin) + 1 :]
-    return origin, subscription
-
-
-def reason_of(properties: Mapping[str, str]) -> str:
-    """Return the first line of the property that says why the letter is dead; empty without one."""
-    names = [name for name in properties if _REASON.search(name) and not _NOT_REASON.search(name)]
-    names.sort(key=lambda name: (not _MESSAGE.search(name), len(name), name))
-    text = next((properties[name] for name in names if properties[name].strip()), "")
-    return text.strip().splitlines()[0][:SHOWN_CHARS] if text else ""
-
-
-def normal(reason: str) -> str:
-    """Return a reason without what differs between its letters: quoted texts, numbers, ids."""
-    for pattern, replacement in _VARYING:
-        reason = pattern.sub(replacement, reason)
-    return reason[:200]
-
-
 def shape_of(row: Mapping[str, Any]) -> str:
     """Return a short description of what a value is like."""
     value = row["value"]
@@ -192,41 +154,7 @@ def shape_of(row: Mapping[str, Any]) -> str:
         return "encrypted"
     if row["chunk_id"] is not None:
         return "in chunks"
-    if value is None:
-        return "null"
-    if not value:
-        return "empty"
-    if len(value) > PARSED_BYTES_MAX:
-        return "larger than 1 MiB"
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return "binary"
-    if text.lstrip()[:1] not in ("{", "["):
-        return "text"
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return "broken JSON"
-    if isinstance(document, list):
-        return "JSON array"
-    fields = [
-        f"{readable(name.encode('utf-8', 'replace'))}: {_kind(document[name])}"
-        for name in sorted(document)[:30]
-    ]
-    return f"JSON {{{', '.join(fields)}}}"[:SHOWN_CHARS]
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "text"
-    return "array" if isinstance(value, list) else "object"
+    return shape_of_value(value)
 
 
 def sample_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api.arguments import OnSubscription
+from engine.admin.api.arguments import MessagePosition, OnSubscription
 from engine.auth.credentials import AuthenticationFailed
 from engine.auth.identity import Identity
 from engine.auth.judge import Judge
@@ -227,6 +227,7 @@ VALUES: dict[Any, Any] = {
     list[int]: [1],
     list[str]: [],
     list[TopicName]: [TOPIC],
+    list[MessagePosition]: [{"ledger_id": 1, "entry_id": 1}],
     dict[str, str]: {},
 }
 OPTIONAL = {

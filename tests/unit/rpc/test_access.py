@@ -64,9 +64,9 @@ TABLE = {
         message_id_by_time next_entries subscriptions traces
     """,
     "consume of subscription": """
-        analyze_backlog clear_backlog create_subscription delete_subscription disconnect_consumer expire_messages
-        expire_to_position move_cursor peek preview_change replicate replicated reset_cursor set_subscription_properties
-        skip_messages subscription_holdings subscription_properties
+        acknowledge_messages analyze_backlog clear_backlog create_subscription delete_subscription
+        disconnect_consumer expire_messages expire_to_position move_cursor peek preview_change replicate replicated
+        reset_cursor set_subscription_properties skip_messages subscription_holdings subscription_properties
     """,
 }
 """The operations by their rights."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from engine.admin.api.arguments import JsonObject, MessagePosition, OnSubscription, OnTopic
 from engine.admin.api.cursors import (
+    ACKNOWLEDGE_MESSAGES,
     ANALYZE_BACKLOG,
     CLEAR_BACKLOG,
     EXPIRE_MESSAGES,
@@ -13,6 +14,7 @@ from engine.admin.api.cursors import (
     PREVIEW_CHANGE,
     RESET_CURSOR,
     SKIP_MESSAGES,
+    AcknowledgeMessages,
     AnalyzeBacklog,
     ExpireMessages,
     ExpireToPosition,
@@ -27,7 +29,7 @@ from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.ranges import words_of
 from engine.broker.administration.backlog_scan import scan
 from engine.broker.administration.operations.owned_topics import OwnedTopics
-from engine.broker.administration.previews import cursor_changes
+from engine.broker.administration.previews import cursor_changes, single_messages
 from engine.broker.topics.ephemeral import A_CHANGE
 from engine.broker.topics.geo.replicator import Replicator
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -71,6 +73,7 @@ class CursorOperations:
                 bind(PREVIEW_CHANGE, self.preview_change),
                 bind(MOVE_CURSOR, self.move_cursor),
                 bind(LAST_CHANGES, self.last_changes),
+                bind(ACKNOWLEDGE_MESSAGES, self.acknowledge_messages),
             ]
         )
 
@@ -162,6 +165,19 @@ class CursorOperations:
     async def last_changes(self, args: OnTopic) -> list[JsonObject]:
         topic = await self._topics.persistent(args.topic, A_CHANGE)
         return await cursor_changes.last_changes(topic.subscriptions)
+
+    async def acknowledge_messages(self, args: AcknowledgeMessages) -> JsonObject:
+        topic, subscription = await self._topics.subscription(args, "Acknowledging messages")
+        sizes = await single_messages.batch_sizes(topic.log, subscription.cursor, args.messages)
+        states = single_messages.states_of(topic.log, subscription.cursor, args.messages, sizes)
+        answer = {"states": states, "acknowledged": states.count("held")}
+        if args.dry:
+            return answer
+        before = subscription.cursor.mark_delete
+        wanted = single_messages.by_entry(args.messages)
+        single_messages.acknowledge(subscription, wanted, sizes)
+        await subscription.cursor.persisted()
+        return answer | _moved(before, subscription)
 
 
 def _start(topic: Topic, position: MessagePosition) -> Position:

@@ -358,6 +358,21 @@ class Subscription:
         if consumer.observer is not None:
             consumer.observer.acknowledged()
 
+    def acknowledge_unattended(self, positions: list[Position]) -> None:
+        """Acknowledge whole entries for an administrator, whichever consumer has them or none."""
+        self.cursor.acknowledge(positions)
+        if self.consumers and self.dispatch.dispatcher is not None:
+            # Any consumer will do: entries that it does not have are looked for at the others and in the queues.
+            self.dispatch.dispatcher.acknowledged(self.consumers[0], positions)
+        self.cursor_moved()
+
+    def acknowledge_unattended_part(self, position: Position, ack_set: Sequence[int]) -> None:
+        """Acknowledge a part of a batch as ``acknowledge_unattended`` does; bits that are set are unacknowledged."""
+        self.cursor.acknowledge_batch(position, ack_set)
+        if self.consumers and self.dispatch.dispatcher is not None:
+            left = count_bits(list(ack_set))
+            self.dispatch.dispatcher.acknowledged_partly(self.consumers[0], position, left)
+
     def acknowledged_whole(self, position: Position) -> bool:
         """Return whether the entry at ``position`` is acknowledged as a whole."""
         return self.cursor.is_acknowledged(position)
