@@ -267,6 +267,7 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
     from gateway.asgi import application
     from gateway.clusters.configured import configured_clusters
     from gateway.clusters.registry import serving
+    from gateway.copies import services as copies
     from gateway.http.auth.callers import Callers
     from gateway.jobs import schedules
     from gateway.jobs import services as jobs
@@ -281,6 +282,7 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
         cluster.record_history()
         cluster.link.start(cluster.part(Evaluator).run)
     jobs.resume()
+    copies.start_worker()
     schedules.start_due_for_ever()
     return serving(clusters, application)
 

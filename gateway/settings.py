@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "gateway.access",
     "gateway.jobs",
     "gateway.alerts",
+    "gateway.copies",
     "admin_ui",
 ]
 

@@ -131,13 +131,13 @@ def enqueue(*, run_id: str, attempt: int) -> bool:
     ``recover`` sends the run again after that and after a lost message (J4). Blocks for at most about SEND_S, also
     while Redis accepts connections and does not answer.
     """
-    if problem := _need_worker():
+    if problem := need_worker():
         name = "redis" if problem.startswith("redis") else "worker"
         remedy = f"; start it with: {command()} start {name}"
         reason = f"{WAITING}: {problem}"[: STAGE_CHARACTERS_MAX - len(remedy)]
         queued = JobRun.objects.filter(id=run_id, attempt=attempt, state=RunState.QUEUED)
         queued.update(stage=reason + remedy)
-    return _send(EXECUTE, (run_id, attempt))
+    return send(EXECUTE, (run_id, attempt))
 
 
 def send_work(task: str, arguments: tuple[Any, ...]) -> bool:
@@ -159,7 +159,7 @@ def in_background(work: Callable[[], object]) -> None:
     _sender.submit(run)
 
 
-def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
+def send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
     # Not at the gateway's start, since Celery is slow to import; an installed gateway may be without.
     if find_spec("celery") is None:
         log.warning("%s%s could not be sent: Celery is not installed", task, arguments)
@@ -169,7 +169,7 @@ def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
     return send(task, arguments, SEND_S, **options)
 
 
-def _need_worker() -> str:
+def need_worker() -> str:
     """Let the supervisor start Redis and a worker if they start with the first analysis.
 
     Return the problem when it does not, else an empty text: the message cannot be sent then, or waits in Redis.
@@ -199,7 +199,7 @@ def resume() -> None:
         try:
             unfinished = JobRun.objects.filter(state__in=(RunState.QUEUED, RunState.RUNNING))
             if unfinished.exists():
-                _need_worker()
+                need_worker()
         finally:
             close_old_connections()
 
@@ -227,7 +227,7 @@ class Warming:
         try:
             if installation.is_missing():
                 return
-            if not _need_worker() and _send(WARM, (), expires=60):
+            if not need_worker() and send(WARM, (), expires=60):
                 self._sent_ms = now_ms()
         finally:
             self._sending.release()

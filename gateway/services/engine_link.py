@@ -217,6 +217,10 @@ class EngineLink:
             self._thread.join(CONNECT_TIMEOUT_S)
             self.loop.close()
 
+    async def aclose(self) -> None:
+        """Close the session, on the link's loop."""
+        await self._close()
+
     async def _close(self) -> None:
         await self._tasks.close()
         if self._thread is not None:  # the link's own loop: every task on it belongs to the link

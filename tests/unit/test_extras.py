@@ -14,7 +14,13 @@ from tests.support.import_graph import PACKAGES, ROOT, graph, imported, sources
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LISTS: dict[str, list[str]] = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
 """Lists of dependencies by the name of the extra; "" is the base set."""
-QUEUE = ("gateway.celery", "gateway.jobs.sending", "gateway.jobs.tasks", "gateway.worker")
+QUEUE = (
+    "gateway.celery",
+    "gateway.copies.tasks",
+    "gateway.jobs.sending",
+    "gateway.jobs.tasks",
+    "gateway.worker",
+)
 """Modules of the queue between gateways and workers."""
 ANALYSES = (
     "admin_ui.messages.exporting",

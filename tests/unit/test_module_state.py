@@ -14,6 +14,7 @@ from tests.support.import_graph import ROOT
 ALLOWED = {
     "gateway/asgi.py::application": "an ASGI server finds the application by this name",
     "gateway/celery.py::app": "Celery finds its application by this name",
+    "gateway/copies/tasks.py::_stopping": "the end of the worker's process",
     "gateway/http/paths.py::_index": "an index of Django's routes, by their resolver",
     "gateway/http/static_files.py::_site": "files of the builds of console and documentation",
     "gateway/jobs/services.py::_sender": "one thread waits for Redis, whichever cluster a run is of",

@@ -76,7 +76,7 @@ def test_nothing_is_started_to_warm_spark_that_is_not_installed(
     monkeypatch: pytest.MonkeyPatch, requests: dict[str, Any]
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(services, "_need_worker", lambda: started.append("worker"))
+    monkeypatch.setattr(services, "need_worker", lambda: started.append("worker"))
     warming = services.Warming(None)
     warming._sending.acquire()
     warming._send()

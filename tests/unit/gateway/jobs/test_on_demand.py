@@ -46,7 +46,7 @@ def sent(bench: Bench) -> list[str]:
         runs.append(str(arguments[0]))
         return True
 
-    bench.patch.setattr(services, "_send", send)
+    bench.patch.setattr(services, "send", send)
     bench.patch.setattr(services, "enqueue", enqueue)
     return runs
 
@@ -85,13 +85,13 @@ def test_a_worker_that_cannot_be_started_is_logged(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     supervised(bench, lambda: {"error": "worker was stopped by a request"})
-    services._need_worker()
+    services.need_worker()
 
     def ended() -> Answer:
         raise control.NotRunningError("no instance answers")
 
     supervised(bench, ended)
-    services._need_worker()
+    services.need_worker()
     assert [record.getMessage() for record in caplog.records] == [
         "the supervisor did not start a worker: worker was stopped by a request",
         "the supervisor did not start a worker: no instance answers",

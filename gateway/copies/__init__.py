@@ -1,0 +1,1 @@
+"""Copies, moves and redrives of messages as tracked jobs, and their undoing."""

@@ -1,0 +1,133 @@
+"""The Celery task that makes a copy. Its state is in the database alone."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from celery.signals import worker_ready, worker_shutting_down
+from django.db import Error as DatabaseError
+from django.db import close_old_connections
+
+from engine.base.errors import MagnetarError
+from gateway.celery import app
+from gateway.clusters.acting_clients import ActingClient
+from gateway.clusters.configured import configured_clusters
+from gateway.copies import services
+from gateway.copies.models import CopyJob, CopyMode, CopyState
+from gateway.http.auth.access import rights_are_judged
+from gateway.services.copying.copier import CopiedCounts, CopyProgress, MessageCopier, take_back
+from gateway.services.copying.reading import SourcePlace
+from gateway.services.engine_link import Engine, EngineLink
+
+log = logging.getLogger(__name__)
+BEAT_S = 1.0
+RECOVER_S = 5.0
+T = TypeVar("T")
+
+
+class _EndedError(Exception):
+    """The attempt must end: a stop was requested, or another attempt has the copy."""
+
+
+@app.task(name=services.EXECUTE)  # type: ignore[untyped-decorator]
+def execute(job_id: str, attempt: int) -> None:
+    """Make one attempt at a copy. A second delivery of the same message has nothing to claim."""
+    job = services.claim(job_id=job_id, attempt=attempt)
+    if job is None:
+        return
+    try:
+        asyncio.run(_attempt(job))
+        services.finish(job=job, state=CopyState.SUCCEEDED)
+    except _EndedError:
+        services.close_stopped(job=job)
+    except DatabaseError:
+        raise  # its lease expires, and it is queued again
+    except Exception as error:
+        log.warning("copy failed id=%s", job.id, exc_info=not isinstance(error, MagnetarError))
+        services.finish(job=job, state=CopyState.FAILED, error=str(error) or type(error).__name__)
+
+
+async def _attempt(job: CopyJob) -> None:
+    """Work until the copy is made or must end. Rights are judged by brokers, for the role that created it."""
+    clusters = configured_clusters(asyncio.get_running_loop())
+    cluster = clusters.named(job.cluster)
+    role = job.created_by if rights_are_judged() else ""
+    acting = cluster.clients.use(role)
+    work = asyncio.ensure_future(_work(job, cluster.link, acting))
+    try:
+        await _watch(job, work)
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await acting.client.close()
+        await cluster.link.aclose()
+
+
+async def _work(job: CopyJob, link: EngineLink, acting: ActingClient) -> None:
+    opened = await link.engine()
+    engine = Engine(opened.store, opened.admin, opened.cluster, job.created_by)
+    task, place, counts = services.task_of(job), SourcePlace(*job.place), CopiedCounts(**job.counts)
+
+    async def report(progress: CopyProgress) -> None:
+        if not await _in_thread(lambda: services.report(job=job, progress=progress)):
+            raise _EndedError
+
+    if job.mode == CopyMode.UNDO:
+        await take_back(engine, task, place, counts, report, tally={})
+    else:
+        await MessageCopier(engine, acting.client, task, place, counts, report).run()
+
+
+async def _watch(job: CopyJob, work: "asyncio.Future[None]") -> None:
+    """Renew the lease while ``work`` is done. Raises what it raises, and _EndedError when it must end."""
+    renewed_s = time.monotonic()
+    while True:
+        done, _ = await asyncio.wait({work}, timeout=BEAT_S)
+        if done:
+            work.result()
+            return
+        try:
+            wanted = await _in_thread(lambda: services.beat(job=job))
+        except DatabaseError as error:
+            log.warning("the lease of copy %s is not renewed: %s", job.id, error)
+            wanted = time.monotonic() - renewed_s < services.LEASE_MS / 1000
+        else:
+            renewed_s = time.monotonic()
+        if not wanted:
+            raise _EndedError
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    def run() -> T:
+        try:
+            return work()
+        finally:
+            close_old_connections()
+
+    return await asyncio.to_thread(run)
+
+
+_stopping = threading.Event()
+
+
+def _recover_for_ever() -> None:
+    while not _stopping.wait(RECOVER_S):
+        try:
+            services.recover()
+        except Exception:
+            log.warning("recovering lost copies failed", exc_info=True)
+        finally:
+            close_old_connections()
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def _begin_recovery(**_: object) -> None:
+    threading.Thread(target=_recover_for_ever, name="recover-copies", daemon=True).start()
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _end_recovery(**_: object) -> None:
+    _stopping.set()
