@@ -8,6 +8,7 @@ from admin_ui.broker_settings import BROKER_SETTINGS
 from admin_ui.changes import CHANGES
 from admin_ui.cluster import CLUSTER
 from admin_ui.connections import CONNECTIONS
+from admin_ui.copies import COPIES
 from admin_ui.environment import ENVIRONMENT
 from admin_ui.geo import GEO, GEO_OF_ALL
 from admin_ui.grants import GRANTS
@@ -40,6 +41,7 @@ RESOURCES = (
     SUBSCRIPTIONS,
     CHANGES,
     MESSAGES,
+    COPIES,
     SCHEMAS,
     CLUSTER,
     CONNECTIONS,

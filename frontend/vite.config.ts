@@ -43,7 +43,7 @@ export default defineConfig({
             {
               name: "shared",
               // Without the parts that only people who sign in need, or few pages: of rights, all pages ask `may.ts`.
-              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|lists|properties|policies|cursor|commands[\\/]subscription|access(?![\\/]may\.ts)))|ui(?![\\/]code))[\\/]/,
+              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|lists|properties|policies|cursor|commands[\\/](subscription|copy)|access(?![\\/]may\.ts)))|ui(?![\\/]code))[\\/]/,
               minShareCount: 2,
               priority: 2,
             },

@@ -36,6 +36,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "cluster.subscriptions", "List, create, delete and move subscriptions."
     ),
     "clients": CommandEntry("cluster.clients", "List, count and disconnect connected clients."),
+    "copies": CommandEntry("cluster.copies", "Copy, move and redrive messages between topics."),
     "analyses": CommandEntry("cluster.analyses", "Run analyses of topics, and show their results."),
     "doctor": CommandEntry("cluster.doctor", "Check a cluster and this machine."),
     "demo": CommandEntry("cluster.demo", "Publish example messages, or traffic for a while."),

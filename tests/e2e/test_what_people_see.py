@@ -43,6 +43,8 @@ PATHS = {
     "/c/$cluster/subscriptions": "/c/{cluster}/subscriptions",
     "/c/$cluster/changes": "/c/{cluster}/changes",
     "/c/$cluster/changes/$id": "/c/{cluster}/changes/none",
+    "/c/$cluster/dead-letters": "/c/{cluster}/dead-letters",
+    "/c/$cluster/copies": "/c/{cluster}/copies",
     **{
         f"/c/$cluster/t/$tenant/$namespace/$topic{tab}": f"/c/{{cluster}}/t/{{place}}/{{topic}}{tab}"
         for tab in TABS

@@ -695,6 +695,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/copies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The copies of a cluster that the caller may see, newest first. */
+        get: operations["listCopies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/copies/{copy_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Answer a copy with its progress. */
+        get: operations["getCopy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/copies/{copy_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Continue a stopped or failed copy where it came to. */
+        post: operations["resumeCopy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/copies/{copy_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Stop a copy after what it is sending; one that is over stays as it is. */
+        post: operations["stopCopy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/copies/{copy_id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Take back a copy: what no subscription of its targets has acknowledged yet is skipped there, message by message.
+         *     A request is first a ``preview``, then starts that by its ``token``.
+         */
+        post: operations["undoCopy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The topics of dead letters and retries, by their names, with the origin of their oldest messages. */
+        get: operations["listDeadLetterTopics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/geo": {
         parameters: {
             query?: never;
@@ -1116,6 +1221,40 @@ export interface paths {
         };
         /** @description The last change of each subscription, to check whether one was made, and to undo it. */
         get: operations["lastChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/copies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Copy or move messages of a topic. A request is first a ``preview``, then starts exactly that by its ``token``. */
+        post: operations["copyMessages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Groups of a topic's messages by origin, reason and shape, of a bounded part of them. */
+        get: operations["groupDeadLetters"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3093,6 +3232,64 @@ export interface components {
              */
             remote: string;
         };
+        ConditionsShape: {
+            /** @description exact */
+            key?: string | null;
+            /** @description exact */
+            producer?: string | null;
+            /** @description each a name or name=value */
+            properties?: string[];
+            /** @description in the value, whatever its case */
+            text?: string | null;
+            /** @description a path that the value has, such as $.lines[0].price */
+            path?: string | null;
+            /** @description what is at the path */
+            equals?: string | null;
+            /**
+             * Format: int64
+             * @description publish time
+             */
+            since?: number | null;
+            /**
+             * Format: int64
+             * @description publish time, which is before it
+             */
+            until?: number | null;
+            /** @description position of the first message, ledger:entry or ledger:entry:index */
+            first?: string | null;
+            /** @description position of the last message */
+            last?: string | null;
+            group?: components["schemas"]["LetterShape"] | null;
+        };
+        ConditionsShapeRequest: {
+            /** @description exact */
+            key?: string | null;
+            /** @description exact */
+            producer?: string | null;
+            /** @description each a name or name=value */
+            properties?: string[];
+            /** @description in the value, whatever its case */
+            text?: string | null;
+            /** @description a path that the value has, such as $.lines[0].price */
+            path?: string | null;
+            /** @description what is at the path */
+            equals?: string | null;
+            /**
+             * Format: int64
+             * @description publish time
+             */
+            since?: number | null;
+            /**
+             * Format: int64
+             * @description publish time, which is before it
+             */
+            until?: number | null;
+            /** @description position of the first message, ledger:entry or ledger:entry:index */
+            first?: string | null;
+            /** @description position of the last message */
+            last?: string | null;
+            group?: components["schemas"]["LetterShapeRequest"] | null;
+        };
         ConfirmBodyRequest: {
             /** @description that of the preview, which is then exactly made */
             digest: string;
@@ -3259,6 +3456,132 @@ export interface components {
             /** @description version of the topic's schema that it uses; null: none */
             schema_version: number | null;
         };
+        CopiesAnswer: {
+            total: number;
+            rows: components["schemas"]["CopyRow"][];
+        };
+        CopyAmounts: {
+            /** @description entries that were read */
+            entries: number;
+            scanned: number;
+            matched: number;
+            /** @description stored at the target, by its receipts */
+            copied: number;
+            /** @description sent again after a failure, and dropped by the broker */
+            repeated: number;
+            /** @description at the source of a move, or by an undo */
+            acknowledged: number;
+            /** @description by an undo: found acknowledged already */
+            consumed: number;
+            /** @description matching messages without a target, or incomplete */
+            not_copied: number;
+        };
+        CopyBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            /** @description of the preview, which starts the copy */
+            token?: string;
+            /** @description topic; null or without it: the origin that each dead letter names */
+            target?: string | null;
+            /** @description of the topic: its unacknowledged messages are moved, so acknowledged when they are stored; without it messages are copied */
+            subscription?: string | null;
+            conditions?: components["schemas"]["ConditionsShapeRequest"];
+            /**
+             * @description messages a second
+             * @default 1000
+             */
+            rate: number;
+        };
+        CopyMessagesAnswer: components["schemas"]["CopyPreview"] | components["schemas"]["CopyRow"];
+        CopyPreview: {
+            token: string;
+            at: number;
+            mode: components["schemas"]["CopyPreviewModeEnum"];
+            /** @description messages that were looked at */
+            scanned: number;
+            scanned_entries: number;
+            /** @description stored entries of the range, as the topic is now */
+            entries: number;
+            /**
+             * @description bound: there is more, and the counts are least ones
+             *
+             *     * `end` - end
+             *     * `bound` - bound
+             */
+            stopped: components["schemas"]["StoppedBbbEnum"];
+            /** @description messages that would be copied */
+            matched: number;
+            /** @description matching messages that name no origin to go to */
+            without_origin: number;
+            first_published: number | null;
+            last_published: number | null;
+            targets: components["schemas"]["CopyTargetShape"][];
+            /** @description a target has no deduplication: after a failure some messages may be there twice */
+            at_least_once: boolean;
+        };
+        /**
+         * @description * `copy` - copy
+         *     * `move` - move
+         * @enum {string}
+         */
+        CopyPreviewModeEnum: "copy" | "move";
+        CopyRow: {
+            id: string;
+            cluster: string;
+            mode: components["schemas"]["CopyRowModeEnum"];
+            /** @description whose messages are copied */
+            topic: string;
+            /** @description null: the origin of each dead letter */
+            target: string | null;
+            targets: string[];
+            subscription: string | null;
+            conditions: components["schemas"]["ConditionsShape"];
+            rate: number;
+            state: components["schemas"]["CopyRowStateEnum"];
+            /** @description what it waits for; empty: it works */
+            stage: string;
+            /** @description failure that is tried again */
+            problem: string | null;
+            error: string | null;
+            /** @description of the range; counts.entries of them were read */
+            entries: number;
+            counts: components["schemas"]["CopyAmounts"];
+            at_least_once: boolean;
+            attempt: number;
+            created_at: number;
+            created_by: string;
+            started_at: number | null;
+            finished_at: number | null;
+            stopping: boolean;
+            undoes: string | null;
+            undone_by: string | null;
+        };
+        /**
+         * @description * `copy` - Copy
+         *     * `move` - Move
+         *     * `undo` - Undo
+         * @enum {string}
+         */
+        CopyRowModeEnum: "copy" | "move" | "undo";
+        /**
+         * @description * `queued` - Queued
+         *     * `running` - Running
+         *     * `stopped` - Stopped
+         *     * `succeeded` - Succeeded
+         *     * `failed` - Failed
+         * @enum {string}
+         */
+        CopyRowStateEnum: "queued" | "running" | "stopped" | "succeeded" | "failed";
+        CopyTargetShape: {
+            topic: string;
+            messages: number;
+            /** @description 0 of a plain topic */
+            partitions: number;
+            /** @description its brokers drop what is sent again */
+            deduplicated: boolean;
+            /** @description why nothing can be copied there */
+            problem: string | null;
+        };
         /**
          * @description * `skip-all` - skip-all
          *     * `skip` - skip
@@ -3322,6 +3645,59 @@ export interface components {
             /** @description time until which all of it can be restored, ms */
             undo_until: number | null;
             meanwhile: number;
+        };
+        DeadLetterGroup: {
+            origin: string;
+            subscription: string;
+            reason: string;
+            shape: string;
+            messages: number;
+            /** @description of the values */
+            bytes: number;
+            first_published: number;
+            last_published: number;
+            sample: components["schemas"]["LetterSample"];
+        };
+        DeadLetterTopic: {
+            name: string;
+            kind: components["schemas"]["DeadLetterTopicKindEnum"];
+            /** @description that its oldest message names; null: unknown */
+            origin: string | null;
+            subscription: string | null;
+            /** @description stored entries; null: unknown */
+            entries: number | null;
+            /** @description when its oldest stored message was published */
+            oldest_at: number | null;
+            /** @description unacknowledged messages */
+            backlog: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            storage_bytes: number | null;
+            /** @description why its messages were not looked at */
+            problem: string | null;
+        };
+        /**
+         * @description * `dead letters` - dead letters
+         *     * `retries` - retries
+         * @enum {string}
+         */
+        DeadLetterTopicKindEnum: "dead letters" | "retries";
+        DeadLetterTopics: {
+            at: number;
+            total: number;
+            rows: components["schemas"]["DeadLetterTopic"][];
+        };
+        DeadLettersAnswer: {
+            at: number;
+            groups: components["schemas"]["DeadLetterGroup"][];
+            scanned: number;
+            scanned_entries: number;
+            /** @description stored entries of the topic */
+            entries: number;
+            stopped: components["schemas"]["Stopped152Enum"];
+            missing: number[];
+            /** @description the next part begins here */
+            after: string;
         };
         DeleteSubscriptionAnswer: components["schemas"]["SubscriptionPreview"] | components["schemas"]["SubscriptionReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
@@ -3987,6 +4363,34 @@ export interface components {
          * @enum {string}
          */
         LeftOutWhyEnum: "encrypted" | "no-value" | "damaged" | "chunks" | "version";
+        LetterSample: {
+            id: string;
+            topic: string;
+            published: number;
+            key: string | null;
+            origin_id: string | null;
+            reason: string;
+        };
+        /** @description The common features of a group of dead letters; empty texts are not known. */
+        LetterShape: {
+            /** @description topic of its origin */
+            origin?: string | null;
+            subscription?: string | null;
+            /** @description why it is dead, without numbers and quoted texts */
+            reason?: string | null;
+            /** @description what its value is like */
+            shape?: string | null;
+        };
+        /** @description The common features of a group of dead letters; empty texts are not known. */
+        LetterShapeRequest: {
+            /** @description topic of its origin */
+            origin?: string | null;
+            subscription?: string | null;
+            /** @description why it is dead, without numbers and quoted texts */
+            reason?: string | null;
+            /** @description what its value is like */
+            shape?: string | null;
+        };
         LinkAnswer: {
             at: number;
             cluster: string;
@@ -4327,7 +4731,7 @@ export interface components {
              *     * `bytes` - bytes
              *     * `time` - time
              */
-            stopped: components["schemas"]["MessagesAnswerStoppedEnum"];
+            stopped: components["schemas"]["Stopped152Enum"];
             /** @description 0 of a plain topic */
             partitions: number;
             /** @description partitions that did not answer */
@@ -4341,14 +4745,6 @@ export interface components {
          * @enum {string}
          */
         MessagesAnswerDirectionEnum: "forward" | "backward";
-        /**
-         * @description * `limit` - limit
-         *     * `end` - end
-         *     * `bytes` - bytes
-         *     * `time` - time
-         * @enum {string}
-         */
-        MessagesAnswerStoppedEnum: "limit" | "end" | "bytes" | "time";
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         MorePartitionsBodyRequest: {
             /** @default false */
@@ -5306,6 +5702,10 @@ export interface components {
          * @enum {string}
          */
         ResourceEnum: "topics" | "subscriptions" | "runs" | "audit";
+        ResumeBodyRequest: {
+            /** @description messages a second from now on */
+            rate?: number;
+        };
         /**
          * @description * `superuser` - superuser
          *     * `tenant admin` - tenant admin
@@ -5835,6 +6235,20 @@ export interface components {
             /** @description its begin; null: not known */
             since: number | null;
         };
+        /**
+         * @description * `limit` - limit
+         *     * `end` - end
+         *     * `bytes` - bytes
+         *     * `time` - time
+         * @enum {string}
+         */
+        Stopped152Enum: "limit" | "end" | "bytes" | "time";
+        /**
+         * @description * `end` - end
+         *     * `bound` - bound
+         * @enum {string}
+         */
+        StoppedBbbEnum: "end" | "bound";
         StrategyRow: {
             value: components["schemas"]["ValueEnum"];
             /**
@@ -6272,6 +6686,32 @@ export interface components {
             token?: string;
             /** @description id of the change to undo */
             id?: string;
+        };
+        UndoCopyAnswer: components["schemas"]["UndoCopyPreview"] | components["schemas"]["CopyRow"];
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
+        UndoCopyBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        UndoCopyPreview: {
+            token: string;
+            at: number;
+            scanned: number;
+            scanned_entries: number;
+            entries: number;
+            stopped: components["schemas"]["StoppedBbbEnum"];
+            /** @description copies that were found in the targets */
+            copies: number;
+            subscriptions: components["schemas"]["UndoSubscription"][];
+        };
+        UndoSubscription: {
+            topic: string;
+            subscription: string;
+            /** @description copies that would be skipped for it */
+            held: number;
+            /** @description copies that it acknowledged already */
+            consumed: number;
         };
         /** @description Numbers of objects that a total does not have. */
         UnknownCounts: {
@@ -9301,6 +9741,332 @@ export interface operations {
             };
         };
     };
+    listCopies: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description exact, full name of the topic */
+                source?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CopiesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getCopy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                copy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CopyRow"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    resumeCopy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                copy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResumeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CopyRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    stopCopy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                copy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CopyRow"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    undoCopy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                copy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UndoCopyBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndoCopyAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listDeadLetterTopics: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description words that the name has, in any case */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetterTopics"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     getGeo: {
         parameters: {
             query?: never;
@@ -11160,6 +11926,171 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LastChanges"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    copyMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CopyBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CopyMessagesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    groupDeadLetters: {
+        parameters: {
+            query?: {
+                /** @description go on behind an earlier part: its after */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLettersAnswer"];
                 };
             };
             400: {

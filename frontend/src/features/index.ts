@@ -10,6 +10,7 @@ import { changeRoutes, changes } from "./changes";
 import { clientRoutes, clients } from "./clients";
 import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
+import { copyRoutes, letters } from "./copies";
 import { geo, geoRoutes } from "./geo";
 import { manageTab } from "./manage";
 import { messageTabs } from "./messages";
@@ -47,6 +48,7 @@ export const routeTree = root.addChildren([
     subscriptionsRoute,
     topicRoute,
     ...changeRoutes,
+    ...copyRoutes,
     ...tenantRoutes,
     ...clusterRoutes,
     ...clientRoutes,
@@ -71,6 +73,7 @@ export const places: Place[] = [
   subscriptions,
   changes,
   clients,
+  letters,
   tenants,
   clusterParts,
   geo,

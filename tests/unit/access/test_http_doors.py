@@ -50,6 +50,7 @@ BODIES: dict[str, Any] = {
 HEALTH = "/brokers/health"
 """Open to checks from the gateway's own machine, as those of these tests."""
 OWN_SESSION = "/api/v1/session"
+COPIES = "/api/v1/clusters/<seg:cluster>/copies"
 BEGIN_A_SESSION = {f"{OWN_SESSION}/sign-in", f"{OWN_SESSION}/set-up"}
 BY_PROVIDER = {"/sign-in/<seg:provider>", "/sign-in/<seg:provider>/callback"}
 """Paths open to every caller: who it is, and sign-in by a password or by the code of the first person."""
@@ -205,6 +206,11 @@ def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
         ("DELETE", "/api/v1/runs/<str:run_id>/pin"),
         ("GET", "/api/v1/runs/<str:run_id>/compare/<str:other>"),
         ("GET", "/api/v1/runs/<str:run_id>/script"),
+        # Each copy is judged by what it reads and writes, once it is known.
+        *(("GET", f"{COPIES}{path}") for path in ("", "/<seg:copy_id>")),
+        *(("POST", f"{COPIES}/<seg:copy_id>/{verb}") for verb in ("stop", "resume", "undo")),
+        # The topics are those that the caller sees, and their messages are read by its rights.
+        ("GET", "/api/v1/clusters/<seg:cluster>/dead-letters"),
         ("GET", "/api/v1/schedules"),
         ("DELETE", "/api/v1/schedules/<str:schedule_id>"),
         ("GET", "/api/v1/runs/<str:run_id>/downloads/<str:name>"),

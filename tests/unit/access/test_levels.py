@@ -36,6 +36,8 @@ OPERATOR_CALLS = {
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("reset", "undo")),
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("delete", "disconnect")),
     "PUT TOPIC/subscriptions/<seg:subscription>/age-target",
+    "POST TOPIC/copies",
+    *(f"POST copies/<seg:copy_id>/{name}" for name in ("stop", "resume", "undo")),
     "POST TOPIC/unload",
     "POST NAMESPACE/unload",
     "POST connections/<seg:broker>/<seg:connection>/disconnect",

@@ -104,6 +104,7 @@ VIEWS_OF_ALL = {
         ("RunsView", "RunView", "DownloadView", "ScriptView", "ComparisonView"),
         "runs, each judged by what it reads",
     ),
+    **dict.fromkeys(("CopiesView", "CopyView"), "copies, each judged by what it reads"),
     "SchedulesView": "schedules, each judged by what it reads",
     **dict.fromkeys(
         ("ChangeSetsView", "ChangeSetView", "ChangeSetItemsView"),

@@ -98,6 +98,19 @@ function scannedText(pages: MessagesPage[]): string {
   );
 }
 
+function CopyLink() {
+  const { cluster, domain, tenant, namespace, topic } = useTopicId();
+  return (
+    <Link
+      to="/c/$cluster/copies"
+      params={{ cluster }}
+      search={{ from: `${domain}://${tenant}/${namespace}/${topic}` }}
+    >
+      Copy or move
+    </Link>
+  );
+}
+
 function TailLink() {
   const id = useTopicId();
   return (
@@ -146,6 +159,7 @@ function SearchForm({ search, onAgain }: { search: MessagesSearch; onAgain: () =
       note="No subscription is moved or created."
       actions={
         <>
+          <CopyLink />
           <TailLink />
           <PublishLink />
         </>

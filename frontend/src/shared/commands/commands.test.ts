@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { ACCESS_COMMANDS } from "./access-commands";
 import { ALERT_COMMANDS } from "./alert-commands";
 import { COMMANDS, QUESTIONS } from "./commands";
+import { COPY_COMMANDS } from "./copy-commands";
 import { OF_A_SESSION, PEOPLE_COMMANDS } from "./people-commands";
 import type { PolicyCalls } from "./policy-commands";
 import { type Commands, type Line, line } from "./shell";
@@ -83,6 +84,13 @@ const ARGUMENTS: Record<string, unknown[]> = {
     { ...at, subscription: "s" },
     { seconds: 300, properties: { owner: "me" } },
   ],
+  copyMessages: [
+    { ...at, cluster: "here" },
+    { target: null, rate: 10 },
+  ],
+  stopCopy: [{ cluster: "here", copy_id: "7" }],
+  resumeCopy: [{ cluster: "here", copy_id: "7" }],
+  undoCopy: [{ cluster: "here", copy_id: "7" }],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 
@@ -93,6 +101,7 @@ test("each changing operation has three lines, or a reason why a tool has none",
     ...ACCESS_COMMANDS,
     ...ALERT_COMMANDS,
     ...SUBSCRIPTION_COMMANDS,
+    ...COPY_COMMANDS,
   };
   const known = [...Object.keys(all), ...QUESTIONS, ...OF_A_SESSION];
   expect([...known].sort()).toEqual([...changing].sort());

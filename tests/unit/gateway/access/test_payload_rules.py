@@ -41,6 +41,7 @@ REVEALING = {
     "GET MessageByIdResource",
     "POST RehearsalView",
     "GET MessagesView",
+    "GET DeadLettersView",
     "GET MessagesExportView",
     "GET MessageView",
     "GET MessageValueView",

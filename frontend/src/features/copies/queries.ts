@@ -1,0 +1,90 @@
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { answerOf, api, given } from "../../api/client";
+import type { components } from "../../api/schema";
+import type { TopicRef } from "../../shared/topic-link";
+
+type Schemas = components["schemas"];
+export type Copy = Schemas["CopyRow"];
+export type CopyPreview = Schemas["CopyPreview"];
+export type CopyBody = Omit<Schemas["CopyBodyRequest"], "preview" | "token">;
+export type LetterTopic = Schemas["DeadLetterTopic"];
+export type Group = Schemas["DeadLetterGroup"];
+export type UndoPreview = Schemas["UndoCopyPreview"];
+export type Topic = TopicRef & { cluster: string };
+export const RATE = 1_000;
+
+export const SHOWN_MAX = 50;
+const WORKING_MS = 1_000;
+const RESTING_MS = 5_000;
+const BASE = "/api/v1/clusters/{cluster}";
+const OF_TOPIC = `${BASE}/topics/{domain}/{tenant}/{namespace}/{topic}` as const;
+
+const pathOf = ({ domain, ...rest }: Topic) => ({
+  ...rest,
+  domain: domain === "persistent" ? ("persistent" as const) : ("non-persistent" as const),
+});
+
+export const isOver = ({ state }: Copy) => state !== "queued" && state !== "running";
+
+export const lettersQuery = (cluster: string, q: string | undefined) =>
+  queryOptions({
+    queryKey: ["dead letters", cluster, q],
+    queryFn: ({ signal }) => {
+      const params = { path: { cluster }, query: given({ q, limit: SHOWN_MAX }) };
+      return answerOf(api.GET(`${BASE}/dead-letters`, { params, signal }));
+    },
+    refetchInterval: RESTING_MS,
+  });
+
+export const groupsQuery = (topic: Topic) =>
+  infiniteQueryOptions({
+    queryKey: ["dead letters of", topic],
+    queryFn: ({ signal, pageParam }) => {
+      const params = { path: pathOf(topic), query: given({ after: pageParam || undefined }) };
+      return answerOf(api.GET(`${OF_TOPIC}/dead-letters`, { params, signal }));
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.after,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export const copiesQuery = (cluster: string, source: string | undefined) =>
+  queryOptions({
+    queryKey: ["copies", cluster, source],
+    queryFn: ({ signal }) => {
+      const params = { path: { cluster }, query: given({ source, limit: SHOWN_MAX }) };
+      return answerOf(api.GET(`${BASE}/copies`, { params, signal }));
+    },
+    refetchInterval: ({ state }) => (state.data?.rows.every(isOver) === false ? WORKING_MS : RESTING_MS),
+  });
+
+export const previewCopy = async (topic: Topic, body: CopyBody) =>
+  (await answerOf(
+    api.POST(`${OF_TOPIC}/copies`, { params: { path: pathOf(topic) }, body: { ...body, preview: true } }),
+  )) as CopyPreview;
+
+export const startCopy = async (topic: Topic, token: string) =>
+  (await answerOf(
+    api.POST(`${OF_TOPIC}/copies`, {
+      params: { path: pathOf(topic) },
+      body: { token, preview: false, rate: RATE },
+    }),
+  )) as Copy;
+
+const at = (cluster: string, copy_id: string) => ({ params: { path: { cluster, copy_id } } });
+
+export const stopCopy = (cluster: string, id: string) =>
+  answerOf(api.POST(`${BASE}/copies/{copy_id}/stop`, at(cluster, id)));
+
+export const resumeCopy = (cluster: string, id: string) =>
+  answerOf(api.POST(`${BASE}/copies/{copy_id}/resume`, { ...at(cluster, id), body: {} }));
+
+export const previewUndo = async (cluster: string, id: string) =>
+  (await answerOf(
+    api.POST(`${BASE}/copies/{copy_id}/undo`, { ...at(cluster, id), body: { preview: true } }),
+  )) as UndoPreview;
+
+export const undoCopy = async (cluster: string, id: string, token: string) =>
+  (await answerOf(
+    api.POST(`${BASE}/copies/{copy_id}/undo`, { ...at(cluster, id), body: { token, preview: false } }),
+  )) as Copy;

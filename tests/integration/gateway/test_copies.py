@@ -1,0 +1,269 @@
+"""Copies, moves and redrives of a running instance, by its REST, while a worker and a broker are killed."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pulsar
+import pytest
+
+from tests.support.instance import Instance, running_instance
+from tests.support.waiting import until_blocking
+
+API = "/api/v1/clusters/standalone"
+NAMESPACE = "public/copies"
+EARLIEST = pulsar.InitialPosition.Earliest
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    with running_instance(tmp_path_factory.mktemp("copies")) as running:
+        path = f"/admin/v2/namespaces/{NAMESPACE}"
+        assert running.rest("PUT", path)[0] == 204
+        retention = {"retentionTimeInMinutes": 600, "retentionSizeInMB": 1000}
+        assert running.rest("POST", f"{path}/retention", retention)[0] == 204
+        assert running.rest("POST", f"{path}/deduplication", True)[0] == 204
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(instance: Instance) -> Iterator[pulsar.Client]:
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    made = pulsar.Client(instance.url, logger=quiet, operation_timeout_seconds=60)
+    yield made
+    made.close()
+
+
+def full(topic: str) -> str:
+    return f"persistent://{NAMESPACE}/{topic}"
+
+
+def create(instance: Instance, topic: str, partitions: int = 0) -> None:
+    path = f"/admin/v2/persistent/{NAMESPACE}/{topic}"
+    if partitions:
+        assert instance.rest("PUT", f"{path}/partitions", partitions)[0] == 204
+    else:
+        assert instance.rest("PUT", path)[0] == 204
+
+
+def publish(client: pulsar.Client, topic: str, count: int, *, batches: bool = True) -> None:
+    producer = client.create_producer(
+        full(topic), batching_enabled=batches, block_if_queue_full=True
+    )
+    for number in range(count):
+        producer.send_async(
+            b"%d" % number,
+            lambda *_: None,
+            partition_key=f"k{number % 7}",
+            properties={"parity": str(number % 2)},
+        )
+    producer.flush()
+    producer.close()
+
+
+def stored(client: pulsar.Client, topic: str) -> list[pulsar.Message]:
+    """Return all messages of a topic in its order."""
+    messages = []
+    for part in client.get_topic_partitions(full(topic)):
+        reader = client.create_reader(part, pulsar.MessageId.earliest)
+        while reader.has_message_available():
+            messages.append(reader.read_next(10_000))
+        reader.close()
+    return messages
+
+
+def post(instance: Instance, path: str, body: Any, expected: int = 200) -> Any:
+    status, answer = instance.rest("POST", f"{API}/{path}", body, timeout_s=60)
+    assert status == expected, answer
+    return answer
+
+
+def started(instance: Instance, topic: str, **what: Any) -> tuple[Any, Any]:
+    """Preview a copy and start it; return the preview and the copy."""
+    path = f"topics/persistent/{NAMESPACE}/{topic}/copies"
+    preview = post(instance, path, {"preview": True, **what})
+    return preview, post(instance, path, {"token": preview["token"]})
+
+
+def seen(instance: Instance, copy_id: str) -> Any:
+    status, answer = instance.rest("GET", f"{API}/copies/{copy_id}")
+    return answer if status == 200 else {"state": f"HTTP {status}", "counts": {"copied": 0}}
+
+
+def reached(instance: Instance, copy_id: str, met: Callable[[Any], bool]) -> Any:
+    until_blocking(
+        lambda: met(seen(instance, copy_id)),
+        lambda: f"{seen(instance, copy_id)}\n{instance.logs()}",
+        bound_s=120,
+    )
+    return seen(instance, copy_id)
+
+
+def finished(instance: Instance, copy_id: str) -> Any:
+    row = reached(instance, copy_id, lambda row: row["state"] in ("succeeded", "failed", "stopped"))
+    assert row["state"] == "succeeded", row
+    return row
+
+
+def test_letters_of_a_client_are_grouped_redriven_to_their_origin_and_taken_back(
+    instance: Instance, client: pulsar.Client
+) -> None:
+    policy = pulsar.ConsumerDeadLetterPolicy(max_redeliver_count=1)
+    consumer = client.subscribe(
+        full("orders"),
+        "app",
+        consumer_type=pulsar.ConsumerType.Shared,
+        dead_letter_policy=policy,
+        negative_ack_redelivery_delay_ms=100,
+    )
+    publish(client, "orders", 40, batches=False)
+    letters = f"topics/persistent/{NAMESPACE}/orders-app-DLQ"
+
+    def groups() -> Any:
+        return instance.rest("GET", f"{API}/{letters}/dead-letters")[1].get("groups", [])
+
+    until_s = time.monotonic() + 60
+    while sum(group["messages"] for group in groups()) < 40:
+        assert time.monotonic() < until_s
+        try:
+            consumer.negative_acknowledge(consumer.receive(1_000))
+        except pulsar.Timeout:
+            continue
+    consumer.close()
+    (group,) = groups()
+    assert (group["origin"], group["subscription"]) == (full("orders"), "app")
+
+    def listed() -> Any:
+        rows = instance.rest("GET", f"{API}/dead-letters?q=copies")[1]["rows"]
+        return [row for row in rows if row["entries"] == 40]
+
+    until_blocking(lambda: bool(listed()), instance.logs)
+    assert listed()[0]["origin"] == full("orders")
+
+    late = client.subscribe(full("orders"), "late", initial_position=EARLIEST)
+    for _ in range(40):
+        late.acknowledge(late.receive(10_000))
+    late.close()  # it must not consume the copies
+    conditions = {"key": "k3", "group": {"origin": full("orders"), "reason": group["reason"]}}
+    preview, copy = started(instance, "orders-app-DLQ", conditions=conditions)
+    assert preview["matched"] == 6
+    assert [(row["topic"], row["messages"]) for row in preview["targets"]] == [(full("orders"), 6)]
+    assert preview["at_least_once"] is False
+    row = finished(instance, copy["id"])
+    assert row["counts"]["copied"] == 6
+    again = [m for m in stored(client, "orders") if m.publish_timestamp()][40:]
+    assert [m.partition_key() for m in again] == ["k3"] * 6
+    assert all("REAL_TOPIC" not in m.properties() and "parity" in m.properties() for m in again)
+
+    undo = post(instance, f"copies/{copy['id']}/undo", {"preview": True})
+    assert undo["copies"] == 6
+    by_name = {row["subscription"]: row for row in undo["subscriptions"]}
+    assert (by_name["late"]["held"], by_name["late"]["consumed"]) == (6, 0)
+    taken = post(instance, f"copies/{copy['id']}/undo", {"token": undo["token"]})
+    finished(instance, taken["id"])
+    late = client.subscribe(full("orders"), "late")
+    with pytest.raises(pulsar.Timeout):
+        late.receive(1_000)
+    late.close()
+
+
+@pytest.mark.parametrize("part", ["worker", "broker-1", "gateway"])
+def test_a_copy_goes_on_after_a_kill_and_no_message_is_missing_or_twice(
+    instance: Instance, client: pulsar.Client, part: str
+) -> None:
+    source, target = f"from-{part}", f"to-{part}"
+    create(instance, target, partitions=3)
+    publish(client, source, 3_000)
+    preview, copy = started(instance, source, target=full(target), rate=600)
+    assert preview["at_least_once"] is False
+    for _ in range(2):
+        before = seen(instance, copy["id"])["counts"]["copied"]
+        reached(
+            instance,
+            copy["id"],
+            lambda row, at=before: row["counts"]["copied"] > at or row["state"] == "succeeded",
+        )
+        if seen(instance, copy["id"])["state"] != "succeeded":
+            instance.kill(part)
+            instance.wait_running(part)
+    row = finished(instance, copy["id"])
+    assert row["counts"]["copied"] + row["counts"]["repeated"] >= 3_000
+    messages = stored(client, target)
+    assert Counter(m.data() for m in messages) == Counter(b"%d" % i for i in range(3_000))
+    by_key: dict[str, list[int]] = {}
+    for message in messages:
+        by_key.setdefault(message.partition_key(), []).append(int(message.data()))
+    assert all(numbers == sorted(numbers) for numbers in by_key.values())
+
+
+def test_a_move_acknowledges_what_is_stored_also_when_the_worker_is_killed(
+    instance: Instance, client: pulsar.Client
+) -> None:
+    create(instance, "moved-to")
+    client.subscribe(full("moved-from"), "s").close()
+    publish(client, "moved-from", 1_500, batches=False)
+    consumer = client.subscribe(full("moved-from"), "s", consumer_type=pulsar.ConsumerType.Shared)
+    kept = [consumer.receive(10_000) for _ in range(10)]
+    for message in kept:
+        consumer.acknowledge(message)
+    consumer.close()
+    conditions = {"properties": ["parity=1"]}
+    preview, copy = started(
+        instance,
+        "moved-from",
+        target=full("moved-to"),
+        subscription="s",
+        rate=300,
+        conditions=conditions,
+    )
+    odd = {b"%d" % i for i in range(1, 1_500, 2)} - {m.data() for m in kept}
+    assert preview["matched"] == len(odd)
+    reached(instance, copy["id"], lambda row: row["counts"]["copied"] > 0)
+    instance.kill("worker")
+    instance.wait_running("worker")
+    finished(instance, copy["id"])
+    assert Counter(m.data() for m in stored(client, "moved-to")) == Counter(odd)
+    rest = client.subscribe(full("moved-from"), "s", consumer_type=pulsar.ConsumerType.Shared)
+    left = {b"%d" % i for i in range(1_500)} - odd - {m.data() for m in kept}
+    received: set[bytes] = set()
+    while received < left:
+        message = rest.receive(10_000)
+        received.add(message.data())
+    with pytest.raises(pulsar.Timeout):
+        rest.receive(500)
+    assert received == left
+    rest.close()
+    assert instance.rest("POST", f"{API}/copies/{copy['id']}/undo", {"preview": True})[0] == 409
+
+
+def test_a_stopped_copy_is_resumed_and_a_token_starts_one_copy(
+    instance: Instance, client: pulsar.Client
+) -> None:
+    create(instance, "stopped-to")
+    publish(client, "stopped-from", 400, batches=False)
+    path = f"topics/persistent/{NAMESPACE}/stopped-from/copies"
+    preview = post(instance, path, {"preview": True, "target": full("stopped-to"), "rate": 50})
+    first, second = (post(instance, path, {"token": preview["token"]}) for _ in range(2))
+    assert first["id"] == second["id"]
+    reached(instance, first["id"], lambda row: row["counts"]["copied"] > 0)
+    post(instance, f"copies/{first['id']}/stop", {})
+    row = reached(instance, first["id"], lambda row: row["state"] == "stopped")
+    assert 0 < row["counts"]["copied"] < 400
+    post(instance, f"copies/{first['id']}/resume", {"rate": 5_000})
+    row = finished(instance, first["id"])
+    assert row["counts"]["entries"] == row["entries"] == 400
+    assert [int(m.data()) for m in stored(client, "stopped-to")] == list(range(400))
+
+
+def test_a_copy_without_a_target_is_refused_with_a_reason(instance: Instance) -> None:
+    create(instance, "refused")
+    path = f"topics/persistent/{NAMESPACE}/refused/copies"
+    body = {"preview": True, "target": full("does-not-exist")}
+    status, answer = instance.rest("POST", f"{API}/{path}", body)
+    assert (status, "does-not-exist" in answer["reason"]) == (404, True)
+    preview = post(instance, path, {"preview": True})
+    status, answer = instance.rest("POST", f"{API}/{path}", {"token": preview["token"]})
+    assert status == 422
+    status, answer = instance.rest("POST", f"{API}/{path}", {"preview": True, "rate": 0})
+    assert (status, answer["field"]) == (400, "rate")
