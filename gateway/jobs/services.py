@@ -143,8 +143,8 @@ def enqueue(*, run_id: str, attempt: int) -> bool:
 def send_work(task: str, arguments: tuple[Any, ...]) -> bool:
     """Send a task to the workers, one of which the supervisor starts if there is none; return False when it could not
     be sent. Blocks as ``enqueue``."""
-    _need_worker()
-    return _send(task, arguments)
+    need_worker()
+    return send(task, arguments)
 
 
 def in_background(work: Callable[[], object]) -> None:
