@@ -15,7 +15,11 @@ from gateway.services.admin import namespaces
 
 TENANT = Parameter("tenant", place="path")
 NAMESPACE = Parameter("namespace", "without the tenant", place="path")
-FILTERED = (Parameter("q", "part of the name, in any case"), *WINDOW)
+FILTERED = (
+    Parameter("q", "part of the name, in any case"),
+    Parameter("sort", f"{', '.join(selectors.SORTS)}; '-' in front for descending; default name"),
+    *WINDOW,
+)
 
 
 class TenantsView(ClusterView):
@@ -99,7 +103,9 @@ class NamespacesView(ClusterView):
         params = query(request)
         return json_answer(
             await self.work(
-                lambda engine: selectors.namespaces(self.viewer, engine, tenant, params)
+                lambda engine: selectors.namespaces(
+                    self.viewer, self.cluster, engine, tenant, params
+                )
             )
         )
 

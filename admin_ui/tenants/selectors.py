@@ -1,12 +1,15 @@
 """Tenants, their namespaces, and the policies in force on a namespace with their levels."""
 
+from collections.abc import Callable
+from functools import partial
+from math import inf
 from typing import Any
 
 from admin_ui.params import Params, window
 from admin_ui.policies import selectors as policies
 from admin_ui.policies.selectors import OF_NAMESPACES
 from engine.auth.viewer import Viewer
-from engine.base.errors import MagnetarError
+from engine.base.errors import InvalidField, MagnetarError
 from engine.base.names import NamespaceName
 from engine.metadata import paths
 from engine.metadata.records import Stored
@@ -20,20 +23,26 @@ from engine.tenancy.tenants import get_tenant, list_tenants
 from gateway.clusters.cluster import Cluster
 from gateway.services import catalog
 from gateway.services.engine_link import Engine
-from gateway.services.index.sums import IndexSums
+from gateway.services.index.sums import IndexSums, TenantNumbers
 
 FIRST_TOPICS = 10
+SORTS = (
+    *("name", "topics", "backlog", "oldest_age", "msg_rate_in", "msg_rate_out"),
+    "storage_bytes",
+)
+"""Fields that the lists of tenants and namespaces can be sorted by."""
 Body = dict[str, Any]
 
 
 async def tenants(viewer: Viewer, cluster: Cluster, engine: Engine, params: Params) -> Body:
     """Return a window of the tenants that are seen and whose names contain ``q``. Raises InvalidField."""
     seen = [name for name in await list_tenants(engine.store) if viewer.sees_tenant(name)]
-    names, answer = _window_of(seen, params)
-    rows = await catalog.each(names, lambda name: _tenant(viewer, engine, name))
     sums = await _sums(cluster)
+    numbers_of = None if sums is None else partial(sums.of_tenant, viewer)
+    names, answer = _window_of(seen, params, numbers_of)
+    rows = await catalog.each(names, lambda name: _tenant(viewer, engine, name))
     listed = [
-        {**row, "numbers": None if sums is None else sums.of_tenant(viewer, row["name"])}
+        {**row, "numbers": numbers_of and numbers_of(row["name"])}
         for row in rows
         if row is not None
     ]
@@ -59,17 +68,25 @@ async def _seen_namespaces(viewer: Viewer, engine: Engine, tenant_name: str) -> 
     return [name for name in await list_namespaces(engine.store, tenant_name) if viewer.sees(name)]
 
 
-async def namespaces(viewer: Viewer, engine: Engine, tenant_name: str, params: Params) -> Body:
+async def namespaces(
+    viewer: Viewer, cluster: Cluster, engine: Engine, tenant_name: str, params: Params
+) -> Body:
     """Return the tenant, and a window of its namespaces that are seen and whose names contain ``q``. Raises
     InvalidField, NotFound."""
     info = await get_tenant(engine.store, tenant_name)
     full = await _seen_namespaces(viewer, engine, tenant_name)
-    names, answer = _window_of([name.partition("/")[2] for name in full], params)
+    sums = await _sums(cluster)
+
+    def numbers_of(local: str) -> TenantNumbers | None:
+        return None if sums is None else sums.of_namespace(viewer, f"{tenant_name}/{local}")
+
+    locals_seen = [name.partition("/")[2] for name in full]
+    names, answer = _window_of(locals_seen, params, numbers_of if sums else None)
     rows = await catalog.each(names, lambda name: _namespace(engine, tenant_name, name))
     return {
         "tenant": _tenant_row(tenant_name, info, len(full)),
         **answer,
-        "rows": [row for row in rows if row is not None],
+        "rows": [{**row, "numbers": numbers_of(row["name"])} for row in rows if row is not None],
     }
 
 
@@ -137,10 +154,32 @@ async def _namespace(engine: Engine, tenant_name: str, local: str) -> Body | Non
     }
 
 
-def _window_of(names: list[str], params: Params) -> tuple[list[str], Body]:
-    """Return the names of a list request, and the other members of its answer. Raises InvalidField."""
+def _window_of(
+    names: list[str], params: Params, numbers_of: Callable[[str], TenantNumbers | None] | None
+) -> tuple[list[str], Body]:
+    """Return the names of a list request, and the other members of its answer. Without numbers the list is ordered by
+    name. Raises InvalidField."""
     offset, limit = window(params)
+    sort = params.get("sort", "")
+    key, descending = sort.removeprefix("-"), sort.startswith("-")
+    if key not in ("", *SORTS):
+        raise InvalidField("sort", f"must be one of {', '.join(SORTS)}, '-' in front to turn round")
     fragment = params.get("q", "").lower()
     chosen = [name for name in names if fragment in name.lower()]
+    if key == "name":
+        chosen.sort(reverse=descending)
+    elif key and numbers_of is not None:
+        figures = {name: _figure(numbers_of(name), key) for name in chosen}
+        chosen.sort(key=figures.__getitem__, reverse=descending)
     answer = {"total": len(chosen), "offset": offset, "limit": limit}
     return chosen[offset : offset + limit], answer
+
+
+def _figure(numbers: TenantNumbers | None, key: str) -> float:
+    """Return the number to sort by. An age is the greater the earlier its time; without a known one it is the least."""
+    if numbers is None:
+        return 0.0
+    if key == "oldest_age":
+        return -float(numbers["oldest_at"] or inf)
+    figures: dict[str, Any] = {**numbers, "backlog": numbers["backlog_messages"]}
+    return float(figures[key])

@@ -28,11 +28,16 @@ class TenantRow(s.Serializer[object]):
 
 
 class TenantNumbersShape(BacklogShape):
-    """Sums of a tenant's topics."""
+    """Sums of the topics of a tenant or namespace."""
 
     topics = s.IntegerField()
     unknown = s.IntegerField(help_text="topics that are not in the sums")
     msg_rate_in = s.FloatField(help_text="per second")
+    msg_rate_out = s.FloatField(help_text="per second")
+    oldest_at = s.IntegerField(
+        allow_null=True,
+        help_text="time of the oldest unacknowledged message; 0: none is; null: not known",
+    )
     storage_bytes = s.IntegerField()
 
 
@@ -59,6 +64,7 @@ class NamespaceRow(s.Serializer[object]):
     deleting = s.BooleanField(
         help_text="whether a deletion began and did not end; deleting again completes it"
     )
+    numbers = TenantNumbersShape(allow_null=True, help_text="null: no numbers are known yet")
 
 
 class NamespacesAnswer(s.Serializer[object]):

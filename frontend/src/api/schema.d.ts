@@ -4824,6 +4824,8 @@ export interface components {
             policies: number;
             /** @description whether a deletion began and did not end; deleting again completes it */
             deleting: boolean;
+            /** @description null: no numbers are known yet */
+            numbers: components["schemas"]["TenantNumbersShape"] | null;
         };
         NamespacesAnswer: {
             tenant: components["schemas"]["TenantRow"];
@@ -6357,7 +6359,7 @@ export interface components {
             admin_roles: string[];
             allowed_clusters: string[];
         };
-        /** @description Sums of a tenant's topics. */
+        /** @description Sums of the topics of a tenant or namespace. */
         TenantNumbersShape: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number;
@@ -6375,6 +6377,13 @@ export interface components {
              * @description per second
              */
             msg_rate_in: number;
+            /**
+             * Format: double
+             * @description per second
+             */
+            msg_rate_out: number;
+            /** @description time of the oldest unacknowledged message; 0: none is; null: not known */
+            oldest_at: number | null;
             storage_bytes: number;
         };
         TenantRow: {
@@ -10943,6 +10952,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of the name, in any case */
                 q?: string;
+                /** @description name, topics, backlog, oldest_age, msg_rate_in, msg_rate_out, storage_bytes; '-' in front for descending; default name */
+                sort?: string;
             };
             header?: never;
             path: {
@@ -11199,6 +11210,8 @@ export interface operations {
                 offset?: number;
                 /** @description part of the name, in any case */
                 q?: string;
+                /** @description name, topics, backlog, oldest_age, msg_rate_in, msg_rate_out, storage_bytes; '-' in front for descending; default name */
+                sort?: string;
             };
             header?: never;
             path: {

@@ -232,15 +232,17 @@ class Sums:
     """Sums over the figures of some topics: those of ``namespace``, a full name.
 
     ``values`` in the order of ROW_COLUMNS, unknown ones left out; ``known``: number of topics by how they are known.
+    ``oldest``: times of their oldest unacknowledged messages, which are counted for namespaces alone.
     """
 
-    __slots__ = ("known", "namespace", "topics", "values")
+    __slots__ = ("known", "namespace", "oldest", "topics", "values")
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
         self.topics = 0
         self.values = [0] * len(ROW_COLUMNS)
         self.known = [0] * len(KNOWN)
+        self.oldest = _Bag()
 
     def count(self, values: Values, known: int, sign: int) -> None:
         """Add a topic's figures, or with ``sign`` -1 subtract them."""

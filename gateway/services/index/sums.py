@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
 
-from engine.admin.api.rows import ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.auth.viewer import Viewer
 from engine.base.names import split_topic
 from gateway.services.index.figures import (
     BACKLOG,
     ESTIMATED,
     MESSAGES,
+    OLDEST,
     RATE_IN,
+    RATE_OUT,
     STORAGE,
     UNMEASURED,
     KnownValues,
@@ -21,8 +23,9 @@ from gateway.services.index.rows import LAST, NO, RATES
 
 
 class TenantNumbers(TypedDict):
-    """Sums of one tenant: ``msg_rate_in`` per second, ``backlog`` in entries, ``backlog_messages`` and how many of
-    them are estimated or unmeasured as in ``ROW_COLUMNS``. ``unknown`` topics are not in the sums."""
+    """Sums of one tenant or namespace: rates per second, ``backlog`` in entries, ``backlog_messages`` and how many of
+    them are estimated or unmeasured as in ``ROW_COLUMNS``. ``oldest_at``: time of the oldest unacknowledged message, 0
+    without any, None where it is not known. ``unknown`` topics are not in the sums."""
 
     topics: int
     unknown: int
@@ -31,7 +34,9 @@ class TenantNumbers(TypedDict):
     backlog_estimated: int
     backlog_unmeasured: int
     msg_rate_in: float
+    msg_rate_out: float
     storage_bytes: int
+    oldest_at: int | None
 
 
 class IndexSums:
@@ -53,14 +58,18 @@ class IndexSums:
         if own is None:
             own = spaces[parts.scope] = Sums(parts.scope)
         shown.sums = own
-        for sums in (self._all, own):
-            sums.count(shown.values, shown.known, 1)
+        self._all.count(shown.values, shown.known, 1)
+        own.count(shown.values, shown.known, 1)
+        if oldest := shown.values[OLDEST]:
+            own.oldest.add(oldest, 1)
 
     def remove(self, shown: Shown) -> None:
         """Remove a topic with its figures."""
         own = shown.sums
-        for sums in (self._all, own):
-            sums.count(shown.values, shown.known, -1)
+        self._all.count(shown.values, shown.known, -1)
+        own.count(shown.values, shown.known, -1)
+        if oldest := shown.values[OLDEST]:
+            own.oldest.add(oldest, -1)
         if not own.topics:
             tenant = own.namespace.partition("/")[0]
             del self._by_tenant[tenant][own.namespace]
@@ -76,6 +85,12 @@ class IndexSums:
                 change = (new or 0) - (old or 0)
                 totals[column] += change
                 of_space[column] += change
+        before, oldest = shown.values[OLDEST], after.values[OLDEST]
+        if before != oldest:
+            if before:
+                own.oldest.add(before, -1)
+            if oldest:
+                own.oldest.add(oldest, 1)
         for known in (everything.known, own.known):
             known[shown.known] -= 1
             known[after.known] += 1
@@ -92,17 +107,12 @@ class IndexSums:
 
     def of_tenant(self, viewer: Viewer, tenant: str) -> TenantNumbers:
         """Return the sums over the topics of a tenant that are seen; zeros without any."""
-        topics, values, known = _sum_of(self._spaces(viewer, tenant))
-        return {
-            "topics": topics,
-            "unknown": known[NO],
-            "backlog": values[BACKLOG],
-            "backlog_messages": values[MESSAGES],
-            "backlog_estimated": values[ESTIMATED],
-            "backlog_unmeasured": values[UNMEASURED],
-            "msg_rate_in": values[RATE_IN] / 1000,
-            "storage_bytes": values[STORAGE],
-        }
+        return _numbers(list(self._spaces(viewer, tenant)))
+
+    def of_namespace(self, viewer: Viewer, name: str) -> TenantNumbers:
+        """Return the sums over the topics of a namespace, by its full name; zeros without any that are seen."""
+        own = self._by_tenant.get(name.partition("/")[0], {}).get(name)
+        return _numbers([own] if own and viewer.sees(name) else [])
 
     def _added(self, viewer: Viewer) -> tuple[int, Sequence[int], Sequence[int]]:
         if viewer.everything:
@@ -122,6 +132,23 @@ class IndexSums:
         for name, sums in self._by_tenant.get(tenant, {}).items():
             if viewer.sees(name):
                 yield sums
+
+
+def _numbers(spaces: list[Sums]) -> TenantNumbers:
+    topics, values, known = _sum_of(spaces)
+    oldest = min((least for sums in spaces if (least := sums.oldest.least)), default=0)
+    return {
+        "topics": topics,
+        "unknown": known[NO],
+        "backlog": values[BACKLOG],
+        "backlog_messages": values[MESSAGES],
+        "backlog_estimated": values[ESTIMATED],
+        "backlog_unmeasured": values[UNMEASURED],
+        "msg_rate_in": values[RATE_IN] / 1000,
+        "msg_rate_out": values[RATE_OUT] / 1000,
+        "storage_bytes": values[STORAGE],
+        "oldest_at": None if oldest == OLDEST_UNKNOWN else oldest,
+    }
 
 
 def _sum_of(spaces: Iterable[Sums]) -> tuple[int, Sequence[int], Sequence[int]]:

@@ -7,12 +7,13 @@ import { cluster } from "../../shared/roots";
 import { TenantsIcon } from "../../ui/icons";
 import { namespaceQuery, namespacesQuery, tenantsQuery } from "./queries";
 
-const search = z.object({ q: searchText });
+const sort = z.catch(z.optional(z.string().check(z.regex(/^-?[a-z_]{1,20}$/))), undefined);
+const search = z.object({ q: searchText, sort });
 
 const list = createRoute({
   getParentRoute: () => cluster,
   path: "/tenants",
-  validateSearch: z.object({ q: searchText, act: z.catch(z.optional(z.literal("create")), undefined) }),
+  validateSearch: z.extend(search, { act: z.catch(z.optional(z.literal("create")), undefined) }),
   loader: ({ context, params }) => void context.queries.prefetchQuery(tenantsQuery(params.cluster, "")),
   component: lazyPage(() => import("./tenants-page"), "TenantsPage"),
 });

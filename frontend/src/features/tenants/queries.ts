@@ -7,6 +7,8 @@ import type { Properties } from "../../shared/properties/property-lines";
 type Schemas = components["schemas"];
 
 export type TenantRow = Schemas["TenantRow"];
+export type ListedTenant = Schemas["ListedTenant"];
+export type NamespaceRow = Schemas["NamespaceRow"];
 export type TenantNumbers = Schemas["TenantNumbersShape"];
 export type Namespace = Schemas["NamespaceAnswer"];
 
@@ -20,13 +22,13 @@ export const SHOWN = 200;
 const REFRESH_MS = 10_000;
 const ONE = "/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces/{namespace}";
 
-export function tenantsQuery(cluster: string, q: string) {
+export function tenantsQuery(cluster: string, q: string, sort?: string) {
   return queryOptions({
-    queryKey: ["tenants", cluster, "list", q],
+    queryKey: ["tenants", cluster, "list", q, sort],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/tenants", {
-          params: { path: { cluster }, query: given({ q: q || undefined, limit: SHOWN }) },
+          params: { path: { cluster }, query: given({ q: q || undefined, sort, limit: SHOWN }) },
           signal,
         }),
       ),
@@ -35,13 +37,13 @@ export function tenantsQuery(cluster: string, q: string) {
   });
 }
 
-export function namespacesQuery({ cluster, tenant }: TenantId, q: string) {
+export function namespacesQuery({ cluster, tenant }: TenantId, q: string, sort?: string) {
   return queryOptions({
-    queryKey: ["tenants", cluster, "of", tenant, q],
+    queryKey: ["tenants", cluster, "of", tenant, q, sort],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces", {
-          params: { path: { cluster, tenant }, query: given({ q: q || undefined, limit: SHOWN }) },
+          params: { path: { cluster, tenant }, query: given({ q: q || undefined, sort, limit: SHOWN }) },
           signal,
         }),
       ),

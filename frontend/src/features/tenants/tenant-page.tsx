@@ -14,7 +14,8 @@ import { useTitle } from "../../ui/use-title";
 import { NamespaceDeletion, TenantDeletion } from "./deletions";
 import { Filter, Listing, ReadAt } from "./listing";
 import { NamespaceDialog } from "./namespace-dialog";
-import { namespacesQuery } from "./queries";
+import { type NamespaceRow, namespacesQuery } from "./queries";
+import { Order, orderOf, sumColumns } from "./sums";
 import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
@@ -27,9 +28,10 @@ type Open = { dialog: "create" | "change" | "delete" } | { dialog: "finish"; nam
 export function TenantPage() {
   const id = route.useParams();
   useTitle(id.tenant);
-  const { q = "" } = route.useSearch();
+  const { q = "", ...search } = route.useSearch();
+  const sort = orderOf(search.sort);
   const navigate = useNavigate({ from: "/c/$cluster/tenants/$tenant" });
-  const list = useQuery(namespacesQuery(id, q));
+  const list = useQuery(namespacesQuery(id, q, sort));
   const [open, setOpen] = useState<Open>(null);
   const whyNot = useWhyNot(id.cluster, { tenant: id.tenant });
   const close = () => setOpen(null);
@@ -89,10 +91,18 @@ export function TenantPage() {
         note={tenant && count(tenant.namespaces)}
         flush
         actions={
-          <Filter
-            value={q}
-            onChange={(text) => navigate({ search: { q: text || undefined }, replace: true })}
-          />
+          <>
+            <Order
+              value={sort}
+              onPick={(next) => navigate({ search: (before) => ({ ...before, sort: next }) })}
+            />
+            <Filter
+              value={q}
+              onChange={(text) =>
+                navigate({ search: (before) => ({ ...before, q: text || undefined }), replace: true })
+              }
+            />
+          </>
         }
       >
         <Listing answered={list} what="namespace" total={list.data?.total} shown={rows.length}>
@@ -145,6 +155,7 @@ export function TenantPage() {
                   </Link>
                 ),
               },
+              ...sumColumns<NamespaceRow>(),
               { key: "policies", header: "Policies set", numeric: true, cell: (row) => count(row.policies) },
             ]}
           />

@@ -1,15 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { bytes, count, rate } from "../../lib/format";
+import { count } from "../../lib/format";
 import { useMayRead, useWhyNot } from "../../shared/access/may";
-import { backlogText } from "../../shared/backlog/backlog-words";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { Filter, Listing, ReadAt } from "./listing";
-import { type TenantNumbers, tenantsQuery } from "./queries";
+import { type ListedTenant, tenantsQuery } from "./queries";
+import { Order, orderOf, sumColumns } from "./sums";
 import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
@@ -18,11 +18,15 @@ const route = getRouteApi("/c/$cluster/tenants");
 export function TenantsPage() {
   useTitle("Tenants");
   const { cluster } = route.useParams();
-  const { q = "", act } = route.useSearch();
+  const { q = "", act, ...search } = route.useSearch();
+  const sort = orderOf(search.sort);
   const navigate = useNavigate({ from: "/c/$cluster/tenants" });
-  const list = useQuery(tenantsQuery(cluster, q));
+  const list = useQuery(tenantsQuery(cluster, q, sort));
   const setCreating = (open: boolean) =>
-    navigate({ search: { q: q || undefined, act: open ? "create" : undefined }, replace: !open });
+    navigate({
+      search: (before) => ({ ...before, act: open ? ("create" as const) : undefined }),
+      replace: !open,
+    });
   const rows = list.data?.rows ?? [];
   const whyNot = useWhyNot(cluster, {});
   const seesAll = useMayRead(cluster, "listBrokers");
@@ -42,10 +46,18 @@ export function TenantsPage() {
         title="All tenants"
         flush
         actions={
-          <Filter
-            value={q}
-            onChange={(text) => navigate({ search: { q: text || undefined }, replace: true })}
-          />
+          <>
+            <Order
+              value={sort}
+              onPick={(next) => navigate({ search: (before) => ({ ...before, sort: next }) })}
+            />
+            <Filter
+              value={q}
+              onChange={(text) =>
+                navigate({ search: (before) => ({ ...before, q: text || undefined }), replace: true })
+              }
+            />
+          </>
         }
       >
         <Listing answered={list} what="tenant" total={list.data?.total} shown={rows.length}>
@@ -86,24 +98,7 @@ export function TenantsPage() {
                 numeric: true,
                 cell: (row) => (row.numbers ? count(row.numbers.topics) : "—"),
               },
-              {
-                key: "backlog",
-                header: "Backlog",
-                numeric: true,
-                cell: (row) => <Sum of={row.numbers}>{(sums) => backlogText(sums)}</Sum>,
-              },
-              {
-                key: "in",
-                header: "In/s",
-                numeric: true,
-                cell: (row) => <Sum of={row.numbers}>{(sums) => rate(sums.msg_rate_in)}</Sum>,
-              },
-              {
-                key: "stored",
-                header: "Stored",
-                numeric: true,
-                cell: (row) => <Sum of={row.numbers}>{(sums) => bytes(sums.storage_bytes)}</Sum>,
-              },
+              ...sumColumns<ListedTenant>(),
               { key: "roles", header: "Admin roles", cell: (row) => <Words words={row.admin_roles} /> },
               {
                 key: "clusters",
@@ -126,14 +121,6 @@ export function TenantsPage() {
       )}
     </Page>
   );
-}
-
-/** A sum over a tenant's topics, marked where some of them are not in it. */
-function Sum({ of, children }: { of: TenantNumbers | null; children: (sums: TenantNumbers) => string }) {
-  if (of === null) return "—";
-  if (of.unknown === 0) return children(of);
-  if (of.unknown === of.topics) return "—";
-  return <span title={`Without ${count(of.unknown)} topics that are not known`}>≥ {children(of)}</span>;
 }
 
 const WORDS_SHOWN = 3;

@@ -326,7 +326,11 @@ def check(index: TopicIndex, model: Model) -> None:
     assert totals["last"] == sum(known == LAST for _, _, known in shown.values())
     for tenant in ("t", "nobody"):
         of_it = [figures for name, figures in shown.items() if name.split("/")[2] == tenant]
+        times = [numbers[OLDEST] for _, numbers, _ in of_it if numbers[OLDEST]]
+        oldest = min((at for at in times if at is not None), default=0)
         assert index.sums.of_tenant(ALL, tenant) == {
+            "oldest_at": None if oldest == OLDEST_UNKNOWN else oldest,
+            "msg_rate_out": sum(numbers[RATE_OUT] or 0 for _, numbers, _ in of_it) / 1000,
             "topics": len(of_it),
             "unknown": sum(known == NO for _, _, known in of_it),
             "backlog": sum(numbers[BACKLOG] or 0 for _, numbers, _ in of_it),
