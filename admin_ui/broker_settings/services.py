@@ -32,7 +32,7 @@ async def preview(engine: Engine, name: str, user: str, value: str | None) -> Js
     stored = values.get(name)
     content = _about(name, user) | {"value": value, "stored": stored, "would_be": _values(would_be)}
     return {
-        "token": confirming.sign(engine.cluster, KIND, content) if value != stored else None,
+        "token": confirming.sign(engine.served, KIND, content) if value != stored else None,
         "at": now_ms(),
         "row": selectors.row(name, values, answers),
         "would_be": would_be,
@@ -44,7 +44,7 @@ async def preview(engine: Engine, name: str, user: str, value: str | None) -> Js
 async def apply(engine: Engine, name: str, user: str, token: str) -> Json:
     """Store what was previewed. Raises Conflict when another value is stored now, or brokers would use another value
     than at the preview; nothing is changed then."""
-    content = confirming.read(engine.cluster, KIND, token, _about(name, user))
+    content = confirming.read(engine.served, KIND, token, _about(name, user))
     value, expected = content["value"], content["stored"]
     values = await selectors.stored(engine)
     if values.get(name) != expected:

@@ -30,7 +30,7 @@ async def preview(cluster: Cluster, engine: Engine, broker: str, user: str) -> J
     content = _about(broker, user) | {
         "destinations": {row["bundle"]: row["destination"] for row in rows}
     }
-    token = None if problem else confirming.sign(engine.cluster, KIND, content)
+    token = None if problem else confirming.sign(engine.served, KIND, content)
     if token is None and not problem:
         problem = f"{broker} has {len(rows)} bundles, too many to be confirmed at once"
     return {
@@ -61,7 +61,7 @@ def _shown(rows: list[Json]) -> list[Json]:
 async def apply(cluster: Cluster, engine: Engine, broker: str, user: str, token: str) -> Json:
     """Begin the drain that was previewed. Raises Conflict when the bundles, their destinations or the other brokers are
     not those of the preview; nothing is changed then."""
-    content = confirming.read(engine.cluster, KIND, token, _about(broker, user))
+    content = confirming.read(engine.served, KIND, token, _about(broker, user))
     address = await brokers.require(engine, broker)
     try:
         args = DrainBroker(content["destinations"], user)
@@ -80,7 +80,7 @@ async def preview_end(engine: Engine, broker: str, user: str) -> Json:
         raise NotFound(f"Broker {broker} is not being drained")
     content = _about(broker, user) | {"since": drain["at_ms"]}
     return {
-        "token": confirming.sign(engine.cluster, KIND_END, content),
+        "token": confirming.sign(engine.served, KIND_END, content),
         "at": now_ms(),
         "drain": selectors.drain_row(drain),
     }
@@ -88,7 +88,7 @@ async def preview_end(engine: Engine, broker: str, user: str) -> Json:
 
 async def end(engine: Engine, broker: str, user: str, token: str) -> Json:
     """End the drain that was previewed. Raises Conflict when it ended meanwhile."""
-    content = confirming.read(engine.cluster, KIND_END, token, _about(broker, user))
+    content = confirming.read(engine.served, KIND_END, token, _about(broker, user))
     args = EndDrain(broker, content["since"])
     ended = await brokers.on_any(engine, END_DRAIN, args)
     if ended["before"] is None:

@@ -49,7 +49,7 @@ async def preview(
     content = _about(bundle, change, user) | {"owner": owner, "cuts": cuts, "unload": unload}
     has_effect = bool(cuts) if change == "split" else bool(owner)
     return {
-        "token": confirming.sign(engine.cluster, KIND, content) if has_effect else None,
+        "token": confirming.sign(engine.served, KIND, content) if has_effect else None,
         "at": now_ms(),
         "row": row,
         "brokers": await selectors.answering_brokers(cluster),
@@ -67,7 +67,7 @@ async def apply(
 ) -> Json:
     """Make the previewed change. Raises Conflict when the bundle or its owner is not that of the preview; nothing is
     changed then."""
-    content = confirming.read(engine.cluster, KIND, token, _about(bundle, change, user))
+    content = confirming.read(engine.served, KIND, token, _about(bundle, change, user))
     await _check_as_seen(cluster, engine, bundle, content["owner"])
     before = await selectors.broker_of(cluster, content["owner"])
     name, parts, owner = bundle.namespace, [], None
@@ -110,7 +110,7 @@ async def preview_transfer(
         problem = ""
     content = _about(bundle, "transfer", user) | {"owner": owner, "destination": destination}
     return {
-        "token": None if problem else confirming.sign(engine.cluster, KIND, content),
+        "token": None if problem else confirming.sign(engine.served, KIND, content),
         "at": now_ms(),
         "row": row,
         "destination": destination,
@@ -136,7 +136,7 @@ async def transfer(
 ) -> Json:
     """Move the bundle as previewed. Raises Conflict when the bundle or its owner is not that of the preview, or the
     owner refuses the destination; nothing is changed then."""
-    content = confirming.read(engine.cluster, KIND, token, _about(bundle, "transfer", user))
+    content = confirming.read(engine.served, KIND, token, _about(bundle, "transfer", user))
     await _check_as_seen(cluster, engine, bundle, content["owner"])
     before, destination = content["owner"], content["destination"]
     args = TransferBundle(bundle.namespace, bundle.range, destination, _by(user))

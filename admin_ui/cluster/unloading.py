@@ -69,7 +69,7 @@ async def preview(cluster: Cluster, engine: Engine, scope: Scope, user: str) -> 
         )
     content = _about(scope, user) | {"owners": current.named}
     return {
-        "token": confirming.sign(engine.cluster, KIND, content) if total else None,
+        "token": confirming.sign(engine.served, KIND, content) if total else None,
         "at": now_ms(),
         "total": total,
         "unowned": current.unowned,
@@ -83,7 +83,7 @@ async def apply(cluster: Cluster, engine: Engine, scope: Scope, user: str, token
     """Unload exactly the previewed bundles. Raises Conflict when the bundles or their owners are not those of the
     preview; nothing is done then. Raises Conflict or NotReady, too, when no bundle is known to be unloaded."""
     until = asyncio.get_running_loop().time() + APPLY_S
-    content = confirming.read(engine.cluster, KIND, token, _about(scope, user))
+    content = confirming.read(engine.served, KIND, token, _about(scope, user))
     current = await _find(cluster, engine, scope)
     _check_as_seen(content["owners"], current.named)
     try:

@@ -18,7 +18,7 @@ async def preview(engine: Engine, broker: str, connection: str, user: str) -> Js
     shown = await gathered_connections.one(engine, broker, connection)
     content = _about(broker, connection, user) | {"seen": shown["at"]}
     return {
-        "token": confirming.sign(engine.cluster, KIND, content),
+        "token": confirming.sign(engine.served, KIND, content),
         "at": now_ms(),
         "connection": shown,
     }
@@ -29,7 +29,7 @@ async def apply(
 ) -> Json:
     """Close the connection. Raises NotFound when it has ended, Conflict when it opened a producer or a consumer
     since."""
-    content = confirming.read(engine.cluster, KIND, token, _about(broker, connection, user))
+    content = confirming.read(engine.served, KIND, token, _about(broker, connection, user))
     if not isinstance(content["seen"], int):
         raise InvalidField("token", "must be as the preview answered it")
     try:

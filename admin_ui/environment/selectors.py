@@ -57,6 +57,8 @@ async def environment(
         "clusters": last.body["clusters"] or [cluster.name],
         "version": settings.VERSION,
         "broker_url": last.body["broker_url"],
+        "kind": cluster.link.source.kind,
+        "lacks": {ability.value: why for ability, why in cluster.link.source.lacks.items()},
         "authentication": authentication,
         "open_to_anyone": settings.REACH.insecure_anywhere and not authentication,
         "now": now_ms(),

@@ -20,6 +20,14 @@ class EnvironmentAnswer(s.Serializer[object]):
     broker_url = s.CharField(
         help_text="service URL with all registered brokers; empty without a broker"
     )
+    kind = s.ChoiceField(
+        choices=["magnetar", "apache"],
+        help_text="apache: the cluster is reached by the REST interface of Apache Pulsar",
+    )
+    lacks = s.DictField(
+        child=s.CharField(),
+        help_text="features that the cluster does not have, each with the reason",
+    )
     http_url = s.CharField()
     authentication = s.BooleanField(help_text="whether clients must send a token")
     open_to_anyone = s.BooleanField(

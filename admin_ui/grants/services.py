@@ -169,7 +169,7 @@ async def preview(
     lost = await losses.open_losses(engine, _asked(grant, changed))
     content = _about(grant, user) | {"role": role, "before": before, "after": words}
     return {
-        "token": confirming.sign(engine.cluster, KIND, content),
+        "token": confirming.sign(engine.served, KIND, content),
         "at": now_ms(),
         "before": before,
         "after": words,
@@ -204,7 +204,7 @@ def _rights(grant: Grant, records: _Records, rules: AccessRules) -> dict[str, li
 
 async def apply(engine: Engine, grant: Grant, user: str, token: str) -> Json:
     """Make the change that was previewed. Raises Conflict when the grant has changed since, NotFound."""
-    content = confirming.read(engine.cluster, KIND, token, _about(grant, user))
+    content = confirming.read(engine.served, KIND, token, _about(grant, user))
     role, before, after = content["role"], content["before"], content["after"]
     records = await _read(engine, grant.place)
     asked = _asked(grant, _after(grant, role, after, records))

@@ -20,6 +20,7 @@ async def health(cluster: Cluster) -> Body:
     return {
         "now": now_ms(),
         "at": source.known_until(),
+        "late_ms": source.late_ms,
         "hops": [hop.as_json() for hop in source.health.hops.all],
     }
 
@@ -36,5 +37,6 @@ async def beat(cluster: Cluster, waiting: bool) -> Body:
         "op": "beat",
         "now": now_ms(),
         "at": source.known_until(),
+        "late_ms": source.late_ms,
         "hops": [hop.as_json() for hop in source.health.hops.bad],
     }

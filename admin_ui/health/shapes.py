@@ -24,4 +24,5 @@ class HealthAnswer(s.Serializer[object]):
         help_text="time of all numbers: when every registered broker and the metadata store had last answered; "
         "null: not all of them have answered yet. Without a registered broker: when the last one answered",
     )
+    late_ms = s.IntegerField(help_text="age from which numbers of the cluster are not current")
     hops = HopShape(many=True)

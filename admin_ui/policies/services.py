@@ -29,7 +29,7 @@ async def preview(
     """Return what saving ``value`` would do (None: removing the own value), with the token that confirms exactly that.
     Raises Refusal."""
     content, shown = await plan(cluster, engine, place, policy, user, value)
-    return {"token": confirming.sign(engine.cluster, KIND, content), **shown}
+    return {"token": confirming.sign(engine.served, KIND, content), **shown}
 
 
 async def plan(
@@ -78,7 +78,7 @@ async def apply(
 ) -> Json:
     """Save what was previewed. Raises Conflict when the values have changed or more would be lost, NotReady when that
     is not known; nothing is changed then."""
-    content = confirming.read(engine.cluster, KIND, token, _about(place, policy, user))
+    content = confirming.read(engine.served, KIND, token, _about(place, policy, user))
     return await make_planned(cluster, engine, place, policy, content)
 
 

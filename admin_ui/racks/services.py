@@ -39,7 +39,7 @@ async def preview(engine: Engine, bookie: str, user: str, rack: str | None, grou
     racks_of_bookies = [racks.get(known_bookie) for known_bookie in bookies]
     content = _about(bookie, user) | {"before": before, "after": after}
     return {
-        "token": confirming.sign(engine.cluster, KIND, content) if after != before else None,
+        "token": confirming.sign(engine.served, KIND, content) if after != before else None,
         "at": now_ms(),
         "before": _shown(before),
         "after": _shown(after),
@@ -51,7 +51,7 @@ async def preview(engine: Engine, bookie: str, user: str, rack: str | None, grou
 
 async def apply(engine: Engine, bookie: str, user: str, token: str) -> Json:
     """Store what was previewed. Raises Conflict when the rack has changed since; nothing is changed then."""
-    content = confirming.read(engine.cluster, KIND, token, _about(bookie, user))
+    content = confirming.read(engine.served, KIND, token, _about(bookie, user))
     before, after = (_from_signed(content[name]) for name in ("before", "after"))
     await replace_rack(engine.store, bookie, after, expected=before)
     return {"at": now_ms(), "before": _shown(before), "after": _shown(after)}

@@ -37,7 +37,7 @@ async def preview(
     """Return what would be lost, with the token that confirms it. ``force``: consumers are disconnected. Raises
     NotFound when no partition has the subscription."""
     content, shown = await plan(engine, topic, subscription, user, force=force)
-    return {"token": confirming.sign(engine.cluster, KIND, content), **shown}
+    return {"token": confirming.sign(engine.served, KIND, content), **shown}
 
 
 async def plan(
@@ -81,7 +81,7 @@ async def apply(
     answer, with the result of each partition. Raises Conflict when partitions were added since, NotFound when the
     subscription is deleted everywhere.
     """
-    content = confirming.read(engine.cluster, KIND, token, about(topic, subscription, user))
+    content = confirming.read(engine.served, KIND, token, about(topic, subscription, user))
     return await make_planned(engine, topic, subscription, content)
 
 

@@ -46,7 +46,7 @@ async def preview(
         "consumers": [{key: consumer[key] for key in identity} for consumer, _ in matching],
     }
     return {
-        "token": confirming.sign(engine.cluster, KIND, content),
+        "token": confirming.sign(engine.served, KIND, content),
         "at": now_ms(),
         "type": holding["type"],
         "durable": holding["durable"],
@@ -58,7 +58,7 @@ async def preview(
 async def apply(engine: Engine, topic: TopicName, subscription: str, user: str, token: str) -> Json:
     """Disconnect the consumer. Raises NotFound when it has left, Conflict when it connected again meanwhile; of
     several, only when that is so for all of them."""
-    content = confirming.read(engine.cluster, KIND, token, about(topic, subscription, user))
+    content = confirming.read(engine.served, KIND, token, about(topic, subscription, user))
     part = TopicName.parse(content["part"])
     done = 0
     refusal: Refusal = NotFound("No consumer is connected any more")

@@ -50,7 +50,7 @@ async def preview(
     """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
     args = PreviewChange(topic, subscription, change, count, timestamp, undo=undo)
     totals, confirmed = await plan(engine, args, user)
-    return totals | {"id": confirmed.id, "token": sign(engine.cluster, confirmed)}
+    return totals | {"id": confirmed.id, "token": sign(engine.served, confirmed)}
 
 
 async def undo(

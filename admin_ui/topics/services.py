@@ -38,7 +38,7 @@ async def preview(
 ) -> Json:
     """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
     content, shown = await plan(engine, name, change, user, partitions=partitions)
-    return {"token": content and confirming.sign(engine.cluster, KIND, content), **shown}
+    return {"token": content and confirming.sign(engine.served, KIND, content), **shown}
 
 
 async def plan(
@@ -84,7 +84,7 @@ async def apply(
 ) -> Json:
     """Make the previewed change. Raises Conflict when the topic is not that of the preview any more; nothing is changed
     then."""
-    content = confirming.read(engine.cluster, KIND, token, _about(name, change, user))
+    content = confirming.read(engine.served, KIND, token, _about(name, change, user))
     return await make_planned(engine, name, change, content)
 
 

@@ -5,17 +5,20 @@ import asyncio
 from engine.base.tasks import TaskScope
 from engine.net.network import LoopNetwork
 from gateway.apache.abilities import LACKS
-from gateway.apache.brokers import ApacheBrokers
+from gateway.apache.brokers import ApacheBrokers, Handlers
 from gateway.apache.changes import CHANGES, performer
+from gateway.apache.cursors import CURSORS
 from gateway.apache.inventory import Inventory
 from gateway.apache.mirror import MirrorStore
 from gateway.apache.operations import READS
+from gateway.apache.policies import NAMESPACE
 from gateway.apache.rest import ApacheRest
 from gateway.apache_settings import POLL_S, ApacheCluster
 from gateway.services.engine_link import PATIENCE_S, Engine, EngineLink
 from gateway.services.guarded_store import GuardedStore
 from gateway.services.source import ClusterSource, Pace
 
+HANDLERS: Handlers = {**READS, **CHANGES, **CURSORS, **NAMESPACE}
 COUNTED_MS = 60_000
 """Time between two counts of an Apache broker by default."""
 PACE = Pace(
@@ -39,8 +42,10 @@ def apache_link(
             inventory = Inventory(rest, store)
             opened.append(inventory)
             tasks.spawn("inventory", inventory.run())
-            brokers = ApacheBrokers(rest, store, inventory, {**READS, **CHANGES}, tasks)
-            engines.append(Engine(GuardedStore(store), brokers, cluster.own_name))
+            brokers = ApacheBrokers(rest, store, inventory, HANDLERS, tasks)
+            engines.append(
+                Engine(GuardedStore(store), brokers, cluster.own_name, alias=cluster.name)
+            )
         # Before the first round nothing is known, and nothing must count as missing.
         async with asyncio.timeout(PATIENCE_S):
             await opened[0].first()

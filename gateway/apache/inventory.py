@@ -16,6 +16,7 @@ from engine.metadata import paths
 from engine.metadata.records import encode_json
 from gateway.apache.mirror import MirrorStore
 from gateway.apache.rest import ApacheRest, namespace_path, part, topic_path
+from gateway.services.bookies import LISTED
 from gateway.services.clock import now_ms
 from gateway.services.health.checks import UnwellError
 
@@ -280,7 +281,7 @@ class Inventory:
             log.debug("bookies are not read cluster=%s error=%s", self._rest.cluster.name, error)
             return
         names = [str(item["bookieId"]) for item in answer.get("bookies", [])]
-        self._store.replace_children(paths.AVAILABLE, dict.fromkeys(names, b""))
+        self._store.replace_children(LISTED, dict.fromkeys(names, b""))
 
 
 def _segments(namespace: str) -> str:

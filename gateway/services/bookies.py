@@ -12,7 +12,7 @@ from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http_client import HttpClient, HttpError
 from engine.net.network import LoopNetwork
 from engine.tenancy.nodes import children
-from gateway.services.health.checks import ANSWER_S, Checks, UnwellError
+from gateway.services.health.checks import ANSWER_S, Checks, NotKnownError, UnwellError
 from gateway.services.health.hops import BAD, HopState, Kind
 
 T = TypeVar("T")
@@ -20,6 +20,8 @@ T = TypeVar("T")
 ANSWER_BYTES_MAX = 4096
 INFO_PAGE = "/api/v1/bookie/info"
 
+LISTED = "/apache/bookies"
+"""Bookies that a cluster of Apache Pulsar lists, without their states."""
 REGISTERS_MS = 10_000
 """Time that bookies have to register again after an outage of the metadata store ended their sessions."""
 SPACE_SHARE = 1_000
@@ -104,6 +106,7 @@ class Bookies:
         for bookie in read_only:
             self._addresses[bookie] = await _address(store, bookie, paths.read_only_bookie(bookie))
         states = {
+            **dict.fromkeys(await children(store, LISTED), "unknown"),
             **dict.fromkeys(cookies, "down"),
             **dict.fromkeys(read_only, "read-only"),
             **dict.fromkeys(writable, "writable"),
@@ -159,6 +162,8 @@ class Bookies:
 
     async def _check(self, bookie: str) -> None:
         page = self._addresses.get(bookie, NOWHERE).page
+        if self._states[bookie] == "unknown":
+            raise NotKnownError("is listed by the cluster, which does not state whether it answers")
         if self._states[bookie] == "down":
             if self._may_register():
                 raise UnwellError("has not registered again yet", slow=True)

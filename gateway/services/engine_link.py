@@ -61,6 +61,13 @@ class Engine(NamedTuple):
     """The administered cluster."""
     principal: str = ""
     """The principal for which the work is done."""
+    alias: str = ""
+    """The name by which the gateway serves the cluster, where it is another than the cluster's own."""
+
+    @property
+    def served(self) -> str:
+        """The name by which the gateway serves the cluster; no other cluster of the gateway has it."""
+        return self.alias or self.cluster
 
     async def call(self, operation: Operation[A, R], args: A) -> R:
         """Run ``operation`` on the owner of the topic or bundle of ``args``."""
@@ -173,7 +180,7 @@ class EngineLink:
         async with asyncio.timeout(timeout_s):
             engine = self._engine or await self.engine()
             if principal:
-                engine = Engine(engine.store, engine.admin, engine.cluster, principal)
+                engine = engine._replace(principal=principal)
             return await work(engine)
 
     def run(self, work: Work[T], *, principal: str = "", timeout_s: float = CALL_TIMEOUT_S) -> T:

@@ -25,7 +25,12 @@ class Gateway {
 
 let gateway: Gateway;
 let watch: HealthWatch;
-const beat = (age = 300, hops: Hop[] = []): Health => ({ now: Date.now(), at: Date.now() - age, hops });
+const beat = (age = 300, hops: Hop[] = []): Health => ({
+  now: Date.now(),
+  at: Date.now() - age,
+  late_ms: 2_000,
+  hops,
+});
 /** Seconds in which a beat comes each second. */
 async function beats(seconds: number, age: (second: number) => number = () => 300) {
   for (let second = 0; second < seconds; second++) {
@@ -57,7 +62,7 @@ describe("freshness", () => {
     await beats(3);
     const at = watch.view.at;
     for (let second = 1; second <= 3; second++) {
-      watch.receive({ now: Date.now(), at, hops: [] });
+      watch.receive({ now: Date.now(), at, late_ms: 2_000, hops: [] });
       await vi.advanceTimersByTimeAsync(1_000);
     }
     expect(watch.view).toMatchObject({ stale: true, at, hops: [] });

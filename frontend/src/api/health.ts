@@ -7,8 +7,6 @@ import type { Health, Hop } from "./types";
 // Freshness is that of the collector: `at` is the time of the last answers of all registered brokers and the metadata
 // store. The socket sends it once a second (a beat); without beats it is requested by GET.
 
-/** Numbers older than this are stale. */
-export const STALE_MS = 2_000;
 /** Time without a beat, which is due each second, after which the gateway is requested by GET. */
 export const BEAT_LATE_MS = 1_200;
 /** Time without an answer after which the gateway is late. Shown without emphasis: a busy machine is no fault. */
@@ -27,6 +25,8 @@ export interface HealthView {
   /** The time at which the numbers were true, by the server's clock; null before the first answer. */
   at: number | null;
   stale: boolean;
+  /** Age from which the cluster's numbers are stale. */
+  lateMs: number;
   /** The parts with a problem; empty without any. */
   hops: readonly Hop[];
   /** Whether the gateway answered at least once. */
@@ -35,7 +35,7 @@ export interface HealthView {
 
 /** The state of the instance's parts, from the last beat or answer and the time since. */
 export class HealthWatch {
-  view: HealthView = { at: null, stale: false, hops: [], begun: false };
+  view: HealthView = { at: null, stale: false, lateMs: 0, hops: [], begun: false };
   private last: Health | null = null;
   private receivedAt: number;
   private asking = false;
@@ -128,7 +128,9 @@ export function viewOf(
   return {
     at,
     begun: last !== null,
-    stale: isAway || (at === null ? last !== null : toServer(now) - at > STALE_MS + ON_ITS_WAY_MS),
+    lateMs: last?.late_ms ?? 0,
+    stale:
+      isAway || (at === null ? last !== null : toServer(now) - at > (last?.late_ms ?? 0) + ON_ITS_WAY_MS),
     hops: isAway
       ? [gatewayAway(isDown, toServer(receivedAt), refused)] // the state of the parts behind it is unknown
       : (last?.hops.filter(({ state }) => state === "slow" || state === "down") ?? []),
@@ -151,6 +153,7 @@ function same(one: HealthView, other: HealthView): boolean {
   return (
     one.at === other.at &&
     one.stale === other.stale &&
+    one.lateMs === other.lateMs &&
     one.begun === other.begun &&
     JSON.stringify(one.hops) === JSON.stringify(other.hops)
   );

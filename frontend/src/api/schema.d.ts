@@ -3913,6 +3913,17 @@ export interface components {
             version: string;
             /** @description service URL with all registered brokers; empty without a broker */
             broker_url: string;
+            /**
+             * @description apache: the cluster is reached by the REST interface of Apache Pulsar
+             *
+             *     * `magnetar` - magnetar
+             *     * `apache` - apache
+             */
+            kind: components["schemas"]["EnvironmentAnswerKindEnum"];
+            /** @description features that the cluster does not have, each with the reason */
+            lacks: {
+                [key: string]: string;
+            };
             http_url: string;
             /** @description whether clients must send a token */
             authentication: boolean;
@@ -3921,6 +3932,12 @@ export interface components {
             user: components["schemas"]["User"] | null;
             now: number;
         };
+        /**
+         * @description * `magnetar` - magnetar
+         *     * `apache` - apache
+         * @enum {string}
+         */
+        EnvironmentAnswerKindEnum: "magnetar" | "apache";
         EstimateRequestRequest: {
             parameters: {
                 [key: string]: unknown;
@@ -4161,6 +4178,8 @@ export interface components {
             now: number;
             /** @description time of all numbers: when every registered broker and the metadata store had last answered; null: not all of them have answered yet. Without a registered broker: when the last one answered */
             at: number | null;
+            /** @description age from which numbers of the cluster are not current */
+            late_ms: number;
             hops: components["schemas"]["HopShape"][];
         };
         HeldBytes: {

@@ -57,7 +57,9 @@ function useLost(names: string[]): Map<string, string> {
     const down = data.hops.filter(({ state }) => state === "down");
     const part = Object.keys(OF_CLUSTER).find((kind) => down.some(({ hop }) => hop === kind));
     // A broker that was stopped, or is lost for longer than its session, is not among the parts any more.
-    const isRead = data.hops.some(({ hop, id, state }) => hop === "store" && (id === "" || id === "rest") && state === "ok");
+    const isRead = data.hops.some(
+      ({ hop, id, state }) => hop === "store" && (id === "" || id === "rest") && state === "ok",
+    );
     const hasBroker = data.hops.some(({ hop }) => hop === "broker");
     if (part) lost.set(names[index] ?? "", `a ${OF_CLUSTER[part]} does not answer`);
     else if (isRead && !hasBroker) lost.set(names[index] ?? "", "no broker is registered");

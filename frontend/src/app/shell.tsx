@@ -7,8 +7,11 @@ import { hasSignedIn, useSession } from "../api/session/session";
 import { places } from "../features";
 import { time } from "../lib/format";
 import { nameOfHop, standsInTheWay } from "../shared/hops";
+import { lackOfPage, useIsApache, useLacks } from "../shared/lacking";
+import { NotHere } from "../shared/not-here";
 import { isOffered } from "../shared/place";
 import { useCluster } from "../shared/topic-link";
+import { Badge } from "../ui/badge";
 import { Copy } from "../ui/copy";
 import { DocumentationLink } from "../ui/documentation-link";
 import { Mark, SearchIcon } from "../ui/icons";
@@ -45,6 +48,7 @@ function Frame() {
   const main = useRef<HTMLElement>(null);
   useFocusOnNavigation(main);
   const environment = useQuery(environmentQuery);
+  const isApache = useIsApache();
   const { session, ended } = useSession();
   const person = session?.authentication ? (session.person ?? ended) : null;
   return (
@@ -59,7 +63,8 @@ function Frame() {
           <span>Magnetar</span>
         </Link>
         <span className={styles.cluster}>
-          <ClusterSwitch environment={environment.data} />
+          <ClusterSwitch environment={environment.data} />{" "}
+          {isApache && <Badge>Apache Pulsar</Badge>}
         </span>
         <button
           type="button"
@@ -91,13 +96,20 @@ function Frame() {
       <main id="main" ref={main} tabIndex={-1} className={styles.main}>
         <TroubleContext value={useTrouble()}>
           <StaleContext value={useStaleSince()}>
-            <Outlet />
+            <Content />
           </StaleContext>
         </TroubleContext>
       </main>
       <Palette />
     </div>
   );
+}
+
+/** The page, or the reason why the cluster has nothing to show on it. */
+function Content() {
+  const pathname = useRouterState({ select: (state) => state.location.pathname });
+  const lack = lackOfPage(pathname, useLacks());
+  return lack && !/\/t\//.test(pathname) ? <NotHere why={lack} /> : <Outlet />;
 }
 
 /** The part for which a page without data waits. */

@@ -21,7 +21,7 @@ const hop = (state: Hop["state"], id = "b:1"): Hop => ({
   advice: "See that its process runs.",
 });
 function shown(hops: Hop[], more: Partial<HealthView> = {}) {
-  view = { at: AT, stale: false, begun: true, hops, ...more };
+  view = { at: AT, stale: false, begun: true, lateMs: 2_000, hops, ...more };
   return render(<StatusLine />).container;
 }
 

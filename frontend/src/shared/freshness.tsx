@@ -1,4 +1,4 @@
-import { type HealthView, STALE_MS, useHealth } from "../api/health";
+import { type HealthView, useHealth } from "../api/health";
 import { POLL_MS, useFeedFailure, useSocketStatus } from "../api/live";
 import { time } from "../lib/format";
 import styles from "./freshness.module.css";
@@ -24,5 +24,5 @@ export function Freshness({ at }: { at: number }) {
 
 /** Polled numbers may be older by one poll. */
 function isOlder(at: number, health: HealthView): boolean {
-  return health.at !== null && health.at - at > POLL_MS + STALE_MS;
+  return health.at !== null && health.at - at > POLL_MS + health.lateMs;
 }

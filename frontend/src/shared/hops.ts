@@ -16,6 +16,7 @@ const ORDER = Object.keys(NAMES);
 const STORES: Record<string, string> = {
   configuration: "Configuration store",
   bookkeeper: "BookKeeper metadata store",
+  rest: "REST interface",
 };
 
 /** "Broker 10.0.0.1:8080" */

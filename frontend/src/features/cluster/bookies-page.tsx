@@ -6,6 +6,8 @@ import { bytes, count, time } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { figureColumn } from "../../shared/figure";
+import { useLacks } from "../../shared/lacking";
+import { NotHere } from "../../shared/not-here";
 import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { ActionButton } from "../../ui/action-button";
 import { Meter } from "../../ui/charts/meter";
@@ -33,6 +35,7 @@ export function BookiesPage() {
   const client = useQueryClient();
   const found = useQuery(bookiesQuery(cluster));
   const whyNot = useWhyNot(cluster, {});
+  const lacks = useLacks();
   const rows = found.data?.rows;
   const placement = found.data?.placement ?? null;
   const isByRegion = rows !== undefined && hasRegions(rows, placement);
@@ -50,6 +53,7 @@ export function BookiesPage() {
           onRetry={() => found.refetch()}
         />
       )}
+      {lacks["bookie-states"] && <NotHere why={lacks["bookie-states"]} />}
       {isByRegion && (
         <Suspense fallback={null}>
           <RegionTable bookies={rows} placement={placement} />
@@ -132,7 +136,7 @@ export function BookiesPage() {
                   <ActionButton
                     size="compact-xs"
                     variant="default"
-                    why={whyNot("changeRack")}
+                    why={lacks.racks ?? whyNot("changeRack")}
                     aria-label={`Rack… ${row.id}`}
                     onClick={() => navigate({ search: { rack: row.id } })}
                   >

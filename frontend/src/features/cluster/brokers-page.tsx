@@ -5,6 +5,7 @@ import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { figureColumn } from "../../shared/figure";
+import { useLacks } from "../../shared/lacking";
 import { Unloading } from "../../shared/unloading/unloading";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";
@@ -26,8 +27,12 @@ export function BrokersPage() {
   const { cluster } = route.useParams();
   const found = useQuery(brokersQuery(cluster));
   const whyNot = useWhyNot(cluster, {});
+  const lacks = useLacks();
   const rows = found.data?.rows;
-  const balance = useQuery({ ...balanceQuery(cluster), enabled: rows !== undefined });
+  const balance = useQuery({
+    ...balanceQuery(cluster),
+    enabled: rows !== undefined && !lacks["load-balance"],
+  });
   const loads = new Map(balance.data?.loads.map((load) => [load.broker, load]));
   const drains = new Map(balance.data?.drains.map((drain) => [drain.broker, drain]));
   const unowned = found.data?.unowned ?? null;
@@ -132,7 +137,7 @@ export function BrokersPage() {
                       <ActionButton
                         size="compact-xs"
                         variant="default"
-                        why={whyNot(ends ? "endDrain" : "drainBroker")}
+                        why={lacks["load-balance"] ?? whyNot(ends ? "endDrain" : "drainBroker")}
                         aria-label={ends ? `End drain… of ${row.id}` : `Drain… ${row.id}`}
                         onClick={() => setDraining({ cluster, broker: row.id, ends })}
                       >
@@ -156,7 +161,7 @@ export function BrokersPage() {
           />
         </Panel>
       )}
-      {rows !== undefined && <BalancePanels found={balance} />}
+      {rows !== undefined && !lacks["load-balance"] && <BalancePanels found={balance} />}
       {draining !== null && <Draining wanted={draining} onClose={() => setDraining(null)} />}
       {unloading !== null && (
         <Unloading whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />

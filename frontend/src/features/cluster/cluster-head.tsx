@@ -1,6 +1,7 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { useHealth } from "../../api/health";
 import { time } from "../../lib/format";
+import { lackOfPage, useLacks } from "../../shared/lacking";
 import { Badge, toneOfState } from "../../ui/badge";
 import { PageHead } from "../../ui/panel";
 import { useTitle } from "../../ui/use-title";
@@ -17,6 +18,7 @@ const TABS = [
 export function ClusterHead({ title, at, failed }: { title: string; at: number; failed: boolean }) {
   const { cluster = "" } = useParams({ strict: false });
   useTitle(`${title} · Cluster`);
+  const lacks = useLacks();
   const isOld = useHealth().stale || failed;
   return (
     <div className={styles.head}>
@@ -26,7 +28,7 @@ export function ClusterHead({ title, at, failed }: { title: string; at: number; 
         freshness={at > 0 && isOld && <span className={styles.old}>{`Stale · read at ${time(at)}`}</span>}
       />
       <nav aria-label="Parts of the cluster" className={styles.tabs}>
-        {TABS.map(([label, to]) => (
+        {TABS.filter(([, to]) => !lackOfPage(to, lacks)).map(([label, to]) => (
           <Link key={to} to={to} params={{ cluster }} activeProps={{ "aria-current": "page" }}>
             {label}
           </Link>

@@ -5,6 +5,8 @@ import { asApiError, failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { afterName, withMoments } from "../../lib/moments";
 import { Freshness } from "../../shared/freshness";
+import { lackOfPage, useLacks } from "../../shared/lacking";
+import { NotHere } from "../../shared/not-here";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf, useLiveTopic, useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { topicSearchOf } from "../../shared/topic-link";
@@ -25,6 +27,8 @@ export function TopicPage() {
   useLiveTopic(id);
   const topic = useTopic(id);
   const navigate = useNavigate();
+  const lacks = useLacks();
+  const lack = lackOfPage(useLocation({ select: ({ pathname }) => pathname }), lacks);
   const name = nameOf(id);
   const isMissing =
     topic.data === undefined && topic.error !== null && asApiError(topic.error).status === 404;
@@ -63,14 +67,16 @@ export function TopicPage() {
         badges={topic.data && <Badges topic={topic.data} cluster={cluster} />}
         freshness={topic.data && <Freshness at={topic.data.at} />}
         actions={
-          <Button
-            leftSection={<AnalysesIcon />}
-            onClick={() => navigate({ to: "/analyses", search: { topic: name } })}
-            disabled={id.domain !== "persistent" || isMissing}
-            title={id.domain === "persistent" ? undefined : "Only stored messages can be analysed"}
-          >
-            Analyse
-          </Button>
+          !lacks.analyses && (
+            <Button
+              leftSection={<AnalysesIcon />}
+              onClick={() => navigate({ to: "/analyses", search: { topic: name } })}
+              disabled={id.domain !== "persistent" || isMissing}
+              title={id.domain === "persistent" ? undefined : "Only stored messages can be analysed"}
+            >
+              Analyse
+            </Button>
+          )
         }
       />
       {!isMissing && <Tabs id={id} cluster={cluster} topic={topic.data} />}
@@ -88,7 +94,13 @@ export function TopicPage() {
         />
       )}
       {topic.data && <TopicState topic={topic.data} id={id} />}
-      {topic.data ? <Outlet /> : topic.isPending && <Loading label="Loading the topic" rows={8} />}
+      {lack ? (
+        <NotHere why={lack} />
+      ) : topic.data ? (
+        <Outlet />
+      ) : (
+        topic.isPending && <Loading label="Loading the topic" rows={8} />
+      )}
     </Page>
   );
 }
@@ -99,6 +111,7 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
     search: topicSearchOf(id),
     activeProps: { "aria-current": "page" },
   } as const;
+  const lacks = useLacks();
   const isOfMessages = useLocation({ select: ({ pathname }) => /\/(tail|publish)$/.test(pathname) });
   return (
     <nav aria-label="Views of the topic" className={styles.tabs}>
@@ -108,28 +121,38 @@ function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: Top
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" {...tab}>
         Subscriptions <span>{topic ? count(topic.subscriptions.length) : "…"}</span>
       </Link>
-      <Link
-        to="/c/$cluster/t/$tenant/$namespace/$topic/messages"
-        {...tab}
-        {...(isOfMessages && tab.activeProps)}
-      >
-        Messages
-      </Link>
-      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
-        Schema
-      </Link>
-      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/policies" {...tab}>
-        Policies
-      </Link>
+      {!lacks.messages && (
+        <Link
+          to="/c/$cluster/t/$tenant/$namespace/$topic/messages"
+          {...tab}
+          {...(isOfMessages && tab.activeProps)}
+        >
+          Messages
+        </Link>
+      )}
+      {!lacks.schemas && (
+        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
+          Schema
+        </Link>
+      )}
+      {!lacks["topic-policies"] && (
+        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/policies" {...tab}>
+          Policies
+        </Link>
+      )}
       <Link to="/c/$cluster/t/$tenant/$namespace/$topic/manage" {...tab}>
         Manage
       </Link>
-      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/traces" {...tab}>
-        Traces
-      </Link>
-      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/access" {...tab}>
-        Access
-      </Link>
+      {!lacks.traces && (
+        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/traces" {...tab}>
+          Traces
+        </Link>
+      )}
+      {!lacks.grants && (
+        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/access" {...tab}>
+          Access
+        </Link>
+      )}
       {topic && topic.row.partitions > 0 && (
         <Link to="/c/$cluster/t/$tenant/$namespace/$topic/partitions" {...tab}>
           Partitions <span>{count(topic.row.partitions)}</span>

@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import { createLink } from "@tanstack/react-router";
 import { AnalysesIcon } from "../../ui/icons";
+import { useLacks } from "../lacking";
 import type { Place } from "./catalogue";
 
 const ButtonLink = createLink(Button<"a">);
@@ -18,6 +19,8 @@ export function AnalyseLink({
   /** Name for assistive technology, where several links have the same text. */
   label?: string;
 }) {
+  const { analyses } = useLacks();
+  if (analyses) return null;
   const look = { size: "compact-sm", variant: "default", "aria-label": label } as const;
   if (analysis === undefined)
     return (

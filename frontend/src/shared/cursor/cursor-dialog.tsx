@@ -11,6 +11,7 @@ import { ErrorNotice, Notice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
 import { COMMANDS } from "../commands/commands";
 import type { Commands } from "../commands/shell";
+import { useLacks } from "../lacking";
 import type { TopicId } from "../topic/queries";
 import { NotDone } from "./cursor-failure";
 import { ResetForm, SkipForm } from "./cursor-forms";
@@ -44,6 +45,7 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
   const [asked, setAsked] = useState<Asked>(() => ({ action, change: startOf(action, undo) }));
   const [receipt, setReceipt] = useState<CursorReceipt | null>(null);
   const client = useQueryClient();
+  const lack = useLacks()["cursor-preview"];
   const onSettled = () => {
     onChanged();
     client.invalidateQueries({ queryKey: changesQuery(id).queryKey });
@@ -125,6 +127,14 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
                 at={preview.dataUpdatedAt}
                 waiting={asked.change === null}
               />
+            )}
+            {lack && (
+              <Notice tone="info">
+                <p>
+                  {lack}. The cluster may change between preview and change; where the subscription stands is
+                  read again just before.
+                </p>
+              </Notice>
             )}
             {!apply.error && preview.data && (
               <ChangedSince id={id} subscription={subscription} at={preview.dataUpdatedAt} onAgain={again} />

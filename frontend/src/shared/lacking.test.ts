@@ -1,0 +1,19 @@
+// @vitest-environment jsdom
+import { expect, test } from "vitest";
+import { lackOfPage } from "./lacking";
+
+const lacks = { messages: "No ledgers", analyses: "No bookies", "broker-settings": "Not here" };
+
+test.each([
+  ["/c/us/t/acme/ns/orders/messages", "No ledgers"],
+  ["/c/us/t/acme/ns/orders/messages/3:4", "No ledgers"],
+  ["/c/us/t/acme/ns/orders/tail", "No ledgers"],
+  ["/c/us/settings", "Not here"],
+  ["/analyses", "No bookies"],
+  ["/analyses/runs/1", "No bookies"],
+  ["/c/us/t/acme/ns/messages/overview", undefined],
+  ["/c/us/topics", undefined],
+])("%s lacks %s", (pathname, reason) => expect(lackOfPage(pathname, lacks)).toBe(reason));
+
+test("a cluster of ours lacks nothing", () =>
+  expect(lackOfPage("/c/us/t/acme/ns/orders/messages", {})).toBeUndefined());

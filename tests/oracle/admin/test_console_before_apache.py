@@ -1,0 +1,135 @@
+"""The console's gateway in front of Apache's broker: lists, pages and changes by its REST interface."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.cursors import MOVE_CURSOR, PREVIEW_CHANGE, MoveCursor, PreviewChange
+from engine.admin.api.rows import ROW_COLUMNS, TOPIC_ROWS, RowsSince
+from engine.admin.api.topics import CREATE_TOPIC, DELETE_TOPIC, HOLDINGS, CreateTopic, DeleteTopic
+from engine.base.errors import Conflict
+from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.namespaces import create_namespace, get_policies, update_policies
+from engine.tenancy.tenants import create_tenant, list_tenants
+from gateway.apache.connecting import apache_link
+from gateway.apache_settings import ApacheCluster
+from gateway.services import catalog
+from gateway.services.engine_link import Engine, EngineLink
+from tests.oracle.conftest import Side
+
+NAMESPACE = NamespaceName.parse("before-apache/ns")
+TOPIC = NAMESPACE.topic("orders")
+MOVED = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
+
+
+@pytest.fixture(scope="module")
+def link(sides: tuple[Side, Side]) -> Iterator[EngineLink]:
+    theirs, _ = sides
+    status, body = theirs.call("GET", "/admin/v2/clusters")
+    assert status == 200
+    name = next(item for item in ("standalone", "us") if item.encode() in body)
+    link = apache_link(ApacheCluster("theirs", theirs.http.rstrip("/"), name))
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            link.run(lambda engine: list_tenants(engine.store))
+            break
+        except Exception:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+    yield link
+    link.close()
+
+
+def published(url: str, count: int) -> None:
+    import pulsar
+
+    client = pulsar.Client(url)
+    producer = client.create_producer(str(TOPIC))
+    for number in range(count):
+        producer.send(b"%d" % number)
+    client.close()
+
+
+def test_what_the_console_makes_is_what_apache_has(
+    link: EngineLink, sides: tuple[Side, Side]
+) -> None:
+    theirs, _ = sides
+
+    async def make(engine: Engine) -> None:
+        await create_tenant(engine.store, "before-apache", {"allowedClusters": [engine.cluster]})
+        await create_namespace(engine.store, NAMESPACE, None, cluster=engine.cluster)
+        await update_policies(
+            engine.store, NAMESPACE, lambda policies: policies.update(message_ttl_in_seconds=77)
+        )
+        await engine.call(CREATE_TOPIC, CreateTopic(TOPIC))
+
+    link.run(make)
+    assert theirs.call("GET", f"/admin/v2/namespaces/{NAMESPACE}/messageTTL") == (200, b"77")
+    path = f"/admin/v2/persistent/{NAMESPACE}/orders"
+    assert theirs.put(f"{path}/subscription/worker", {"ledgerId": -1, "entryId": -1}) == 204
+    published(theirs.url, 20)
+
+    async def preview(engine: Engine) -> Any:
+        return await engine.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "worker", "skip-all"))
+
+    seen = link.run(preview)
+    assert (seen["lost"], seen["lost_messages"]) == (20, None)
+    published(theirs.url, 5)
+
+    async def move(engine: Engine) -> Any:
+        values = {name: seen[name] for name in MOVED}
+        args = MoveCursor(TOPIC, "worker", id="1", change="skip-all", **values)
+        return await engine.call(MOVE_CURSOR, args)
+
+    assert link.run(move)["done"]
+
+    async def left(engine: Engine) -> int:
+        holdings = await engine.call(HOLDINGS, OnTopic(TOPIC))
+        (worker,) = holdings["subscriptions"]
+        return int(worker["entries"])
+
+    assert link.run(left) == 5, "messages that were published after the preview stay"
+
+
+def test_a_deletion_is_refused_for_what_was_published_since(
+    link: EngineLink, sides: tuple[Side, Side]
+) -> None:
+    theirs, _ = sides
+
+    async def held(engine: Engine) -> Any:
+        return (await engine.call(HOLDINGS, OnTopic(TOPIC)))["seen"]
+
+    async def delete(engine: Engine, seen: Any) -> None:
+        await engine.call(DELETE_TOPIC, DeleteTopic(TOPIC, True, seen))
+
+    seen = link.run(held)
+    published(theirs.url, 1)
+    with pytest.raises(Conflict, match="published since the preview"):
+        link.run(lambda engine: delete(engine, seen))
+    again = link.run(held)
+    link.run(lambda engine: delete(engine, again))
+    assert theirs.call("GET", f"/admin/v2/persistent/{NAMESPACE}/orders/stats")[0] == 404
+
+
+def test_lists_have_the_figures_of_the_broker(link: EngineLink) -> None:
+    async def rows(engine: Engine) -> list[Any]:
+        (broker,) = await engine.admin.brokers()
+        for _ in range(20):
+            answer = await engine.call_on(broker, TOPIC_ROWS, RowsSince())
+            if answer["rows"]:
+                break
+            await asyncio.sleep(0.5)
+        topics = await catalog.topics(engine.store)
+        assert (await get_policies(engine.store, NAMESPACE))["message_ttl_in_seconds"] == 77
+        assert str(TOPIC) not in topics
+        return list(answer["rows"])
+
+    for name, *values in link.run(rows, timeout_s=30):
+        TopicName.parse(name)
+        assert len(values) == len(ROW_COLUMNS)
