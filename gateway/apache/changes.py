@@ -409,7 +409,7 @@ async def _reset(target: Target, args: ResetCursor) -> Json:
             "entryId": position.entry_id,
             "partitionIndex": args.topic.partition,
             "batchIndex": position.batch_index,
-            "isExcluded": position.excluded,
+            "excluded": position.excluded,
         }
         await target.rest.call("POST", _subscription_path(args, "resetcursor"), body)
     return {"before": None, "after": None}

@@ -172,7 +172,7 @@ async def _move(target: Target, args: MoveCursor) -> Json:
             "ledgerId": before.ledger,
             "entryId": before.entry,
             "partitionIndex": args.topic.partition,
-            "isExcluded": True,
+            "excluded": True,
         }
         await target.rest.call("POST", f"{path}/resetcursor", body)
     after = str((await _read(target, args)).mark)

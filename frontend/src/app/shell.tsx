@@ -7,8 +7,8 @@ import { hasSignedIn, useSession } from "../api/session/session";
 import { places } from "../features";
 import { time } from "../lib/format";
 import { nameOfHop, standsInTheWay } from "../shared/hops";
-import { lackOfPage, useIsApache, useLacks } from "../shared/lacking";
-import { NotHere } from "../shared/not-here";
+import { lackOfPage, useIsApache, useLacks } from "../shared/lacking/lacking";
+import { NotHere } from "../shared/lacking/not-here";
 import { isOffered } from "../shared/place";
 import { useCluster } from "../shared/topic-link";
 import { Badge } from "../ui/badge";
@@ -63,8 +63,7 @@ function Frame() {
           <span>Magnetar</span>
         </Link>
         <span className={styles.cluster}>
-          <ClusterSwitch environment={environment.data} />{" "}
-          {isApache && <Badge>Apache Pulsar</Badge>}
+          <ClusterSwitch environment={environment.data} /> {isApache && <Badge>Apache Pulsar</Badge>}
         </span>
         <button
           type="button"

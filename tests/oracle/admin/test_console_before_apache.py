@@ -56,7 +56,7 @@ def published(url: str, count: int) -> None:
     client.close()
 
 
-def test_what_the_console_makes_is_what_apache_has(
+def test_changes_by_the_console_are_those_that_apache_has(
     link: EngineLink, sides: tuple[Side, Side]
 ) -> None:
     theirs, _ = sides

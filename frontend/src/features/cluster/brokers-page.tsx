@@ -5,7 +5,7 @@ import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
 import { figureColumn } from "../../shared/figure";
-import { useLacks } from "../../shared/lacking";
+import { useLacks } from "../../shared/lacking/lacking";
 import { Unloading } from "../../shared/unloading/unloading";
 import { ActionButton } from "../../ui/action-button";
 import { Table } from "../../ui/grid/table";

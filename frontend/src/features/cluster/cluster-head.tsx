@@ -1,7 +1,7 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { useHealth } from "../../api/health";
 import { time } from "../../lib/format";
-import { lackOfPage, useLacks } from "../../shared/lacking";
+import { lackOfPage, useLacks } from "../../shared/lacking/lacking";
 import { Badge, toneOfState } from "../../ui/badge";
 import { PageHead } from "../../ui/panel";
 import { useTitle } from "../../ui/use-title";

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { createLink } from "@tanstack/react-router";
 import { AnalysesIcon } from "../../ui/icons";
-import { useLacks } from "../lacking";
+import { useLacks } from "../lacking/lacking";
 import type { Place } from "./catalogue";
 
 const ButtonLink = createLink(Button<"a">);

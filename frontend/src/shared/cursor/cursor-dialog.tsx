@@ -11,7 +11,7 @@ import { ErrorNotice, Notice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
 import { COMMANDS } from "../commands/commands";
 import type { Commands } from "../commands/shell";
-import { useLacks } from "../lacking";
+import { useLacks } from "../lacking/lacking";
 import type { TopicId } from "../topic/queries";
 import { NotDone } from "./cursor-failure";
 import { ResetForm, SkipForm } from "./cursor-forms";

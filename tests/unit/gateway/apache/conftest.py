@@ -1,10 +1,13 @@
 """A link to recorded answers of Apache Pulsar."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from engine.metadata.store import StoreUnavailableError
+from engine.tenancy.tenants import list_tenants
 from gateway.apache import inventory
 from gateway.apache.connecting import apache_link
 from gateway.apache_settings import ApacheCluster
@@ -34,5 +37,8 @@ def apache_cluster(apache: RecordedApache, tmp_path: Path) -> ApacheCluster:
 @pytest.fixture
 def link(apache_cluster: ApacheCluster) -> Iterator[EngineLink]:
     link = apache_link(apache_cluster)
+    while link.opened is None:
+        with suppress(StoreUnavailableError, TimeoutError):  # a busy machine needs longer
+            link.run(lambda engine: list_tenants(engine.store))
     yield link
     link.close()

@@ -64,7 +64,7 @@ def test_all_that_was_previewed_is_skipped_and_nothing_later(
     assert link.run(lambda engine: move(engine, moved_by(seen)))["done"]
     (made,) = apache.changes
     assert made.path == f"{PATH}/subscription/worker/resetcursor"
-    assert (made.body["ledgerId"], made.body["entryId"], made.body["isExcluded"]) == (17, 199, True)
+    assert (made.body["ledgerId"], made.body["entryId"], made.body["excluded"]) == (17, 199, True)
 
 
 def test_a_cursor_that_moved_since_the_preview_is_left(

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from engine.admin.api.arguments import OnBundle
 from engine.admin.api.policies import NAMESPACE_POLICIES
 from engine.base.names import NamespaceName
@@ -24,13 +26,17 @@ def test_defaults_are_the_settings_of_the_brokers_by_their_names() -> None:
     assert settings.max_producers_per_topic == 0
 
 
-def test_a_namespace_has_its_own_values_over_the_defaults(
-    link: EngineLink, apache: RecordedApache
-) -> None:
+@pytest.fixture
+def with_values(apache: RecordedApache) -> None:
+    """Give Apache's broker a default, and a namespace a value of its own."""
     runtime = apache.answers["/admin/v2/brokers/configuration/runtime"]
     runtime["ttlDurationDefaultInSeconds"] = "90"
     apache.answers["/admin/v2/namespaces/acme/ns3"]["message_ttl_in_seconds"] = 5
 
+
+def test_a_namespace_has_its_own_values_over_the_defaults(
+    with_values: None, link: EngineLink
+) -> None:
     async def read(engine: Engine, name: str) -> Any:
         answer = await engine.call(NAMESPACE_POLICIES, OnBundle(NamespaceName.parse(name)))
         return answer["messageTTL"]

@@ -1,4 +1,4 @@
-import { Notice } from "../ui/states";
+import { Notice } from "../../ui/states";
 
 /** In place of what a cluster does not have. */
 export function NotHere({ why }: { why: string }) {

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { environmentQuery } from "../api/environment";
+import { environmentQuery } from "../../api/environment";
 
 /** A feature that a cluster may not have: the gateway's `lacks` has the reason. */
 export type Ability =
