@@ -1,6 +1,6 @@
 import { Notice } from "../../ui/states";
 
-/** In place of what a cluster does not have. */
+/** The notice in place of a page that the cluster lacks. */
 export function NotHere({ why }: { why: string }) {
   return (
     <Notice tone="info">
