@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { environmentQuery } from "../../api/environment";
 import { useLive, usePolling } from "../../api/live";
@@ -29,13 +29,22 @@ import { useTitle } from "../../ui/use-title";
 import { NeedsAttention } from "./needs-attention";
 import styles from "./overview.module.css";
 import { overviewQuery } from "./queries";
+import { WallPage } from "./wall-page";
 
 const Connect = lazy(() =>
   import("../../shared/connect/connect").then((module) => ({ default: module.Connect })),
 );
 const Chart = lazy(() => import("../../ui/charts/chart").then((module) => ({ default: module.Chart })));
 
+const route = getRouteApi("/");
+
 export function OverviewPage() {
+  const { wall } = route.useSearch();
+  const cluster = useQuery(environmentQuery).data?.cluster;
+  return wall && cluster !== undefined ? <WallPage cluster={cluster} /> : <Figures />;
+}
+
+function Figures() {
   useTitle("Overview");
   const cluster = useQuery(environmentQuery).data?.cluster;
   const query = overviewQuery(cluster);
@@ -43,7 +52,17 @@ export function OverviewPage() {
   const overview = useQuery({ ...query, refetchInterval: usePolling() });
   return (
     <Page>
-      <PageHead title="Overview" freshness={overview.data && <Freshness at={overview.data.at} />} />
+      <PageHead
+        title="Overview"
+        freshness={overview.data && <Freshness at={overview.data.at} />}
+        actions={
+          cluster !== undefined && (
+            <Link to="/" search={(before) => ({ ...before, wall: "1" })}>
+              Wallboard
+            </Link>
+          )
+        }
+      />
       {failureOf(overview) && (
         <ErrorNotice
           error={overview.error}

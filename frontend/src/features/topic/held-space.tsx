@@ -60,7 +60,7 @@ export function HeldSpace({ id }: { id: TopicId }) {
               { key: "ledgers", header: "Ledgers", numeric: true, cell: (row) => count(row.ledgers) },
             ]}
           />
-          <ul className={dialog.remarks}>
+          <ul className={dialog.remarks} style={{ padding: "8px 16px" }}>
             {space.held.map(({ holder, why, next }) => (
               <li key={holder}>
                 Held by {holder}: {why}. To free it: {next}.
