@@ -13,6 +13,7 @@ test.each([
   ["/analyses/runs/1", "No bookies"],
   ["/c/us/t/acme/ns/messages/overview", undefined],
   ["/c/us/topics", undefined],
+  ["/c/us/t/acme/ns/orders/schema", undefined],
 ])("%s lacks %s", (pathname, reason) => expect(lackOfPage(pathname, lacks)).toBe(reason));
 
 test("a cluster of ours lacks nothing", () =>

@@ -21,20 +21,21 @@ export type Ability =
 
 type Lacks = Readonly<Record<string, string>>;
 
-const PAGES: readonly [RegExp, Ability][] = [
-  [/^\/c\/[^/]+\/t\/.*\/(messages|tail)(\/[^/]*)?$/, "messages"],
-  [/^\/c\/[^/]+\/t\/.*\/publish$/, "publish"],
-  [/^\/c\/[^/]+\/t\/.*\/schema$/, "schemas"],
-  [/^\/c\/[^/]+\/t\/.*\/policies$/, "topic-policies"],
-  [/^\/c\/[^/]+\/t\/.*\/traces$/, "traces"],
-  [/^\/c\/[^/]+\/t\/.*\/access$/, "grants"],
-  [/^\/c\/[^/]+\/settings$/, "broker-settings"],
-  [/^\/analyses(\/|$)/, "analyses"],
-];
+const TABS: Readonly<Record<string, Ability>> = {
+  messages: "messages",
+  tail: "messages",
+  publish: "publish",
+  schema: "schemas",
+  policies: "topic-policies",
+  traces: "traces",
+  access: "grants",
+};
 
 /** The reason why a page has nothing to show for the cluster; undefined where it has. */
 export function lackOfPage(pathname: string, lacks: Lacks): string | undefined {
-  const ability = PAGES.find(([pattern]) => pattern.test(pathname))?.[1];
+  const [, first, , , , , , tab = ""] = pathname.split("/");
+  if (first === "analyses") return lacks.analyses;
+  const ability = pathname.endsWith("/settings") ? "broker-settings" : TABS[tab];
   return ability && lacks[ability];
 }
 
