@@ -9,7 +9,7 @@ export const looks = {
   form: { display: "grid", gap: 14, minWidth: 0 },
   fields: { display: "grid", gridTemplateColumns: columns(200), gap: "10px 12px" },
   list: { margin: 0, paddingLeft: 20, overflowWrap: "anywhere" },
-  text: { overflowWrap: "anywhere", whiteSpace: "normal", minWidth: 140, display: "inline-block" },
+  text: { overflowWrap: "anywhere", whiteSpace: "normal" },
   items: { listStyle: "none", margin: 0, padding: 0 },
   item: {
     display: "grid",
