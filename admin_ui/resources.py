@@ -20,6 +20,7 @@ from admin_ui.payload_rules import PAYLOAD_RULES
 from admin_ui.people import PEOPLE
 from admin_ui.policies import POLICIES
 from admin_ui.racks import RACKS
+from admin_ui.repair import REPAIR
 from admin_ui.saved_views import SAVED_VIEWS
 from admin_ui.schemas import SCHEMAS
 from admin_ui.session import SESSION
@@ -49,6 +50,7 @@ RESOURCES = (
     GEO_OF_ALL,
     BROKER_SETTINGS,
     RACKS,
+    REPAIR,
     TENANTS,
     POLICIES,
     ACCESS,

@@ -55,6 +55,7 @@ def attention(viewer: Viewer, cluster: Cluster, snapshot: Snapshot) -> Attention
             snapshot.bookies,
             cluster.part(Viewers).damaged() if rights_are_judged() else {},
             cluster.settings.part_prefix,
+            cluster.collector.repair.last,
         ),
         behind=partial(cluster.collector.links.topics, all_topics=False),
         start=start_command(cluster),

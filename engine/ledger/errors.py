@@ -16,6 +16,10 @@ class NotEnoughBookiesError(LedgerError):
     code = -6
 
 
+class UnprovenBookiesError(NotEnoughBookiesError):
+    """Bookies that a copy could go to are of an open ledger's last segment, and have no entry of it yet."""
+
+
 class NoSuchLedgerError(LedgerError):
     """The ledger has no metadata: never created, or deleted."""
 

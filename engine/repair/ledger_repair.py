@@ -18,7 +18,7 @@ from itertools import chain, combinations
 from engine.ledger import metadata_update
 from engine.ledger.client import LedgerClient
 from engine.ledger.digest import Digest, DigestType
-from engine.ledger.errors import NoSuchLedgerError, NotEnoughBookiesError
+from engine.ledger.errors import NoSuchLedgerError, NotEnoughBookiesError, UnprovenBookiesError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from engine.metadata.store import MetadataStore
 from engine.repair.checking import LedgerFindings, Ranges, check, ends, held_from
@@ -66,15 +66,17 @@ class LedgerRepair:
     ) -> LedgerMetadata:
         """Copy every settled segment with lost members, to none of ``lost``, and return the metadata as stored then.
 
-        Raises NotEnoughBookiesError without a bookie to copy to, ReadError or NoSuchEntryError without an intact copy,
-        WriteError, NoSuchLedgerError. Segments copied before an error stay copied.
+        Raises UnprovenBookiesError when only bookies of an open ledger's last segment could be copied to, which have
+        not shown yet that they hold what its writer sent; NotEnoughBookiesError without any bookie; ReadError or
+        NoSuchEntryError without an intact copy, WriteError, NoSuchLedgerError. Segments copied before an error stay
+        copied.
         """
-        excluded = list(lost)
+        unproven: list[str] = []
         if metadata.state is not LedgerState.CLOSED:
             # A bookie whose disks were replaced denies what it had. It may come to know the ledger only through its
             # writer, or else a recovery would take its denials for proof that entries were never confirmed.
             last = metadata.segments[-1].bookies
-            excluded += [bookie for bookie in last if bookie not in findings.sound]
+            unproven = [bookie for bookie in last if bookie not in findings.sound]
         spans = dict(ends(metadata))
         error: NotEnoughBookiesError | None = None
         for segment in metadata.segments:
@@ -84,7 +86,7 @@ class LedgerRepair:
             try:
                 span = (segment.first, spans[segment.first])
                 metadata = await self._copy_segment(
-                    ledger_id, metadata, segment, span, positions, excluded
+                    ledger_id, metadata, segment, span, positions, lost, unproven
                 )
             except NotEnoughBookiesError as e:
                 error = e  # another segment may have other members
@@ -99,12 +101,13 @@ class LedgerRepair:
         segment: Segment,
         span: tuple[int, int],
         positions: tuple[int, ...],
-        excluded: Collection[str],
+        lost: Collection[str],
+        unproven: Collection[str],
     ) -> LedgerMetadata:
-        choice = self._client.bookies.choice
-        chosen = choice.replacements(positions, segment.bookies, metadata.write_quorum, excluded)
+        chosen = self._replacements(metadata, segment, positions, [*lost, *unproven])
         if not chosen:
-            raise NotEnoughBookiesError(
+            is_unproven = unproven and self._replacements(metadata, segment, positions, lost)
+            raise (UnprovenBookiesError if is_unproven else NotEnoughBookiesError)(
                 f"ledger {ledger_id}: no bookie can take the place of "
                 + ", ".join(segment.bookies[position] for position in positions)
             )
@@ -145,6 +148,17 @@ class LedgerRepair:
                     findings.lost[segment.first] = positions
                     break
         return findings
+
+    def _replacements(
+        self,
+        metadata: LedgerMetadata,
+        segment: Segment,
+        positions: tuple[int, ...],
+        excluded: Collection[str],
+    ) -> dict[int, str]:
+        return self._client.bookies.choice.replacements(
+            positions, segment.bookies, metadata.write_quorum, excluded
+        )
 
     async def copy_span(
         self,

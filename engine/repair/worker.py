@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
-from engine.ledger.errors import NoSuchLedgerError, NotEnoughBookiesError
+from engine.ledger.errors import NoSuchLedgerError, NotEnoughBookiesError, UnprovenBookiesError
 from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
@@ -160,19 +160,16 @@ class ReplicationWorker:
                 try:
                     metadata = await self._repair.copy(ledger_id, metadata, findings, away)
                 except NotEnoughBookiesError as error:
-                    if not findings.open_lost:
+                    if not (findings.open_lost or isinstance(error, UnprovenBookiesError)):
                         raise
                     short = error  # once it is closed, there are more bookies to choose from
-            if findings.open_lost:
+            if findings.open_lost or short is not None:
                 first = metadata.segments[-1].first
                 if grace_of != first:
                     grace_s = self._settings.open_ledger_rereplication_grace_period_s
                     self._held[ledger_id] = _Held(self._loop.time() + grace_s, first)
                     return
                 await self._repair.recover(ledger_id, metadata)
-                short = None
-            if short is not None:
-                raise short
             if findings.lost or findings.open_lost:
                 metadata, findings = await self._repair.examine(ledger_id, away)
                 if findings.lost and not findings.open_lost:

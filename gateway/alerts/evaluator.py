@@ -170,6 +170,7 @@ class Evaluator:
                 snapshot.bookies,
                 damaged,
                 self._cluster.settings.part_prefix,
+                collector.repair.last,
             ),
             current,
             current and snapshot.attention.last_round[1],

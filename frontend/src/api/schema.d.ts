@@ -370,6 +370,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/bookies/{bookie}/blast-radius": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Copies that topics keep if a bookie dies now. */
+        get: operations["getBlastRadius"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/bookies/{bookie}/decommission": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Take a bookie that is stopped for good out of the cluster: its ledgers are copied to others, then its cookie is
+         *     removed.
+         */
+        post: operations["decommissionBookie"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/bookies/{bookie}/decommission/withdraw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Withdraw a decommission. What is marked is copied all the same, and the cookie stays. */
+        post: operations["withdrawDecommission"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/bookies/{bookie}/rack": {
         parameters: {
             query?: never;
@@ -940,6 +994,74 @@ export interface paths {
         get: operations["getOverview"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/repair": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Marked ledgers, who repairs them, and bookies that are away or being taken out. */
+        get: operations["getRepair"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/repair/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Audit now: mark the ledgers of bookies that are away without waiting. */
+        post: operations["triggerAudit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/repair/delay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Change the time that lost bookies are waited for, which postpones the repair of one that is away. */
+        post: operations["setLostBookieDelay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/repair/switch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Turn auto-recovery of the cluster on or off. */
+        post: operations["switchRepair"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2584,6 +2706,17 @@ export interface components {
             /** @description SHA-256 in hexadecimal digits */
             digest: string;
         };
+        AuditPreview: {
+            /** @description null: it cannot be done, see problem */
+            token: string | null;
+            at: number;
+            problem: string;
+            /** @description bookies that are away, whose ledgers are marked without waiting */
+            lost: components["schemas"]["LostBookie"][];
+        };
+        AuditReceipt: {
+            at: number;
+        };
         AuditRow: {
             id: string;
             at: number;
@@ -2631,6 +2764,23 @@ export interface components {
         };
         /** @enum {unknown} */
         BlankEnum: "";
+        /** @description Copies that remain of the entries on a bookie if it dies now. */
+        BlastRadiusAnswer: {
+            /** @description when the metadata of the ledgers was read */
+            at: number;
+            bookie: string;
+            ledgers: number;
+            /** @description ledgers that are written, or were not closed */
+            open: number;
+            /** @description bytes that it holds of closed ledgers */
+            size: number;
+            /** @description ledgers of the cluster */
+            of_ledgers: number;
+            /** @description fewest copies first */
+            counts: components["schemas"]["CopiesCount"][];
+            /** @description the hundred with the fewest copies */
+            weakest: components["schemas"]["WeakOwnerRow"][];
+        };
         /** @description Needs of the brokers: bookies to create a ledger and to confirm an entry. */
         BookieNeeds: {
             /** @description regions that must have an entry before it is confirmed; 0: placement is not by regions */
@@ -3460,6 +3610,12 @@ export interface components {
             total: number;
             rows: components["schemas"]["CopyRow"][];
         };
+        CopiesCount: {
+            /** @description copies that are left */
+            copies: number;
+            /** @description topics and other owners of ledgers */
+            owners: number;
+        };
         CopyAmounts: {
             /** @description entries that were read */
             entries: number;
@@ -3698,6 +3854,59 @@ export interface components {
             missing: number[];
             /** @description the next part begins here */
             after: string;
+        };
+        DecommissionBookieAnswer: components["schemas"]["DecommissionPreview"] | components["schemas"]["DecommissionReceipt"];
+        DecommissionPreview: {
+            /** @description null: it cannot be done, see problem */
+            token: string | null;
+            at: number;
+            bookie: string;
+            /** @description as in listBookies */
+            state: string;
+            /** @description why it cannot be done; else empty */
+            problem: string;
+            /** @description true: it serves, so it becomes read-only and is copied first; its process is stopped afterwards */
+            drain: boolean;
+            /** @description ledgers that name it */
+            ledgers: number;
+            /** @description open ones, which are closed first unless they are written */
+            open: number;
+            /** @description bytes to copy of closed ledgers */
+            size: number;
+            /** @description free bytes of the other writable bookies; null: not all known */
+            free: number | null;
+            /** @description other writable bookies */
+            others: number;
+            /** @description bookies that a new ledger needs; null: no broker has reported it */
+            ensemble: number | null;
+            /**
+             * Format: double
+             * @description about how long it takes, at the present speed; null: not known
+             */
+            seconds: number | null;
+            /** @description as in getBlastRadius */
+            counts: components["schemas"]["CopiesCount"][];
+        };
+        /** @description A decommission that was asked for; getRepair has its progress. */
+        DecommissionReceipt: {
+            at: number;
+            bookie: string;
+        };
+        /** @description A bookie that the auditor takes out. */
+        DecommissionRow: {
+            bookie: string;
+            by: string;
+            at: number;
+            /** @description ledgers that named it at the begin; null: not counted yet */
+            first: number | null;
+            /** @description ledgers that still do; null: not counted yet */
+            left: number | null;
+            /** @description when they were counted */
+            counted: number | null;
+            /** @description why nothing is copied; else empty */
+            waits: string;
+            /** @description true: it is copied while it serves, read-only */
+            drain: boolean;
         };
         DeleteSubscriptionAnswer: components["schemas"]["SubscriptionPreview"] | components["schemas"]["SubscriptionReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
@@ -4651,6 +4860,16 @@ export interface components {
             messages: number | null;
             exact: boolean;
         };
+        /** @description A bookie that is away and has a cookie. */
+        LostBookie: {
+            bookie: string;
+            /** @description since when it is away, as far as this gateway knows */
+            since: number;
+            /** @description about when its ledgers are marked; null: they are, or auto-recovery is off, or the delay is not known */
+            due: number | null;
+            /** @description marked ledgers that name it, of the rows that were read */
+            ledgers: number;
+        };
         /** @description Open clients of brokers that would lose their right. */
         LostClients: {
             producers: number;
@@ -4658,11 +4877,51 @@ export interface components {
             /** @description of them, clients of WebSockets and proxies */
             by_proxy: number;
         };
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
+        LostDelayBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /** @description with a preview: time that a lost bookie is waited for; 0 also starts an audit */
+            seconds?: number;
+        };
+        LostDelayPreview: {
+            /** @description null: it is so already */
+            token: string | null;
+            at: number;
+            seconds: number;
+            /**
+             * Format: double
+             * @description present delay; null: no auditor has run yet
+             */
+            before_s: number | null;
+            /** @description bookies that are away, with the new delay */
+            lost: components["schemas"]["LostBookie"][];
+        };
+        LostDelayReceipt: {
+            at: number;
+            seconds: number;
+        };
         MadeTopic: {
             /** @description full name */
             name: string;
             /** @description 0 for a plain topic */
             partitions: number;
+        };
+        MarkedLedgerRow: {
+            ledger: number;
+            /** @description full name of the topic, or what else it belongs to; empty: not known */
+            owner: string;
+            /** @description bookies on which its copies are missing */
+            bookies: string[];
+            /** @description when it was marked */
+            since: number;
+            /** @description bytes to copy; null: it is open, or its metadata is not readable */
+            size: number | null;
+            /** @description whether it is still written, or was not closed */
+            open: boolean;
+            /** @description who repairs it now; null: no one */
+            worker: string | null;
         };
         MayAction: {
             allowed: boolean;
@@ -5672,6 +5931,80 @@ export interface components {
          * @enum {string}
          */
         RehearsalStoppedEnum: "asked" | "begin" | "bytes" | "time";
+        RepairAnswer: {
+            at: number;
+            /** @description whether auto-recovery is on in the cluster */
+            enabled: boolean;
+            /** @description its id; null: no process is the auditor */
+            auditor: string | null;
+            /**
+             * Format: double
+             * @description time that a lost bookie is waited for; null: no auditor has run yet
+             */
+            delay_s: number | null;
+            /** @description marked ledgers */
+            ledgers: number;
+            /** @description false: there are more marked ledgers than were counted */
+            all: boolean;
+            /** @description bytes to copy of the closed ledgers that were read */
+            size: number;
+            /** @description number of ledgers in size */
+            sized: number;
+            /** @description time of the oldest mark; null: none */
+            oldest: number | null;
+            /**
+             * Format: double
+             * @description ledgers that become whole in a second; null: not known, or none
+             */
+            ledgers_per_s: number | null;
+            /**
+             * Format: double
+             * @description null: not known, or none
+             */
+            bytes_per_s: number | null;
+            /**
+             * Format: double
+             * @description time until none is marked, at that speed; null: not known
+             */
+            seconds_left: number | null;
+            workers: components["schemas"]["RepairWorker"][];
+            lost: components["schemas"]["LostBookie"][];
+            decommissions: components["schemas"]["DecommissionRow"][];
+            /** @description the first hundred, oldest mark first */
+            rows: components["schemas"]["MarkedLedgerRow"][];
+        };
+        /** @description A change without further fields. */
+        RepairChangeBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
+        RepairSwitchBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /** @description with a preview: whether auto-recovery is to be on */
+            on?: boolean;
+        };
+        RepairSwitchPreview: {
+            /** @description null: it is so already */
+            token: string | null;
+            at: number;
+            on: boolean;
+            /** @description marked ledgers now */
+            ledgers: number;
+        };
+        RepairSwitchReceipt: {
+            at: number;
+            on: boolean;
+        };
+        RepairWorker: {
+            /** @description id of the bookie, or of the process of auto-recovery */
+            worker: string;
+            /** @description marked ledgers that it repairs now */
+            ledgers: number;
+        };
         /** @description Effect of a changed list of replication clusters. */
         ReplicationFlows: {
             at: number;
@@ -6011,6 +6344,7 @@ export interface components {
             providers: components["schemas"]["SignInProvider"][];
             person: components["schemas"]["SignedInPerson"] | null;
         };
+        SetLostBookieDelayAnswer: components["schemas"]["LostDelayPreview"] | components["schemas"]["LostDelayReceipt"];
         SetNamespacePolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
         SetTopicPolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
         SetUpBodyRequest: {
@@ -6366,6 +6700,7 @@ export interface components {
              */
             hash_names: boolean;
         };
+        SwitchRepairAnswer: components["schemas"]["RepairSwitchPreview"] | components["schemas"]["RepairSwitchReceipt"];
         /**
          * @description * `topic` - topic
          *     * `namespace` - namespace
@@ -6700,6 +7035,7 @@ export interface components {
             /** @description owner right after; empty: none; null: not known */
             owner: string | null;
         };
+        TriggerAuditAnswer: components["schemas"]["AuditPreview"] | components["schemas"]["AuditReceipt"];
         /** @description A problem of a topic itself. */
         TroubleShape: {
             severity: components["schemas"]["AlertSeverityEnum"];
@@ -6964,6 +7300,25 @@ export interface components {
         };
         ViewsAnswer: {
             rows: components["schemas"]["ViewRow"][];
+        };
+        WeakOwnerRow: {
+            /** @description full name of a topic, or what else has ledgers there */
+            owner: string;
+            ledgers: number;
+            /** @description bytes of its closed ledgers there, of one copy */
+            size: number;
+            /** @description copies on other bookies that serve now, of the entries with the fewest */
+            copies: number;
+        };
+        WithdrawDecommissionAnswer: components["schemas"]["WithdrawPreview"] | components["schemas"]["WithdrawReceipt"];
+        WithdrawPreview: {
+            token: string | null;
+            at: number;
+            decommission: components["schemas"]["DecommissionRow"];
+        };
+        WithdrawReceipt: {
+            at: number;
+            bookie: string;
         };
         /**
          * @description * `produce` - produce
@@ -8539,6 +8894,182 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getBlastRadius: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as in listBookies */
+                bookie: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlastRadiusAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    decommissionBookie: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as in listBookies */
+                bookie: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RepairChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecommissionBookieAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    withdrawDecommission: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as in listBookies */
+                bookie: string;
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RepairChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WithdrawDecommissionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10598,6 +11129,242 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getRepair: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RepairAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    triggerAudit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RepairChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriggerAuditAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    setLostBookieDelay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["LostDelayBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetLostBookieDelayAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    switchRepair: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RepairSwitchBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchRepairAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

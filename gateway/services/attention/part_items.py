@@ -11,6 +11,7 @@ from gateway.services.attention.outages import Outage
 from gateway.services.attention.quorums import Publishing
 from gateway.services.attention.wording import moment, percent
 from gateway.services.health.hops import Hop, HopState, Kind
+from gateway.services.repair import RepairState
 
 PART_SCORE = 1e9
 """Score of a part that messages need, above that of any subscription."""
@@ -21,6 +22,8 @@ ASIDE_SCORE = 100.0
 """Score of a part that only the console needs."""
 ASIDE_MS = 60_000
 """Time that such a part is down before it is shown: longer than its start takes."""
+NAMED_MAX = 3
+"""Bookies that an item names."""
 NEEDED = frozenset((Kind.STORE, Kind.BROKER, Kind.BOOKIE))
 PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 PAGES = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
@@ -57,6 +60,7 @@ class Instance(NamedTuple):
     bookies: Sequence[dict[str, Any]] = ()
     damaged: Mapping[str, str] = MappingProxyType({})
     part_prefix: str = ""
+    repair: RepairState | None = None
 
     @property
     def down(self) -> list[Hop]:
@@ -144,7 +148,40 @@ def part_items(
         items.append(_read_only(full, f"{place}bookies"))
     if instance.damaged:
         items.append(_damaged(instance.damaged))
+    if instance.repair is not None and instance.repair.marked.ledgers:
+        items.append(_under_replicated(instance.repair, f"{place}bookies"))
     return items
+
+
+def _under_replicated(repair: RepairState, link: str) -> Item:
+    marked = repair.marked
+    more = "" if marked.is_all else "more than "
+    title = f"{more}{marked.ledgers:,} ledgers have too few copies"
+    if marked.ledgers == 1:
+        title = "1 ledger has too few copies"
+    lost = sorted({bookie for row in marked.rows for bookie in row.bookies})
+    workers = marked.workers
+    facts = [
+        f"no longer on {', '.join(lost[:NAMED_MAX])}{' and others' if lost[NAMED_MAX:] else ''}"
+        if lost
+        else "",
+        f"{workers.total()} repaired now" if workers else "none is repaired now",
+    ]
+    advice = "They are copied by themselves; see the bookies for the progress."
+    if not repair.enabled:
+        advice = "Auto-recovery is turned off: turn it on, so that they are copied."
+    elif repair.auditor is None:
+        advice = "No process is the auditor: start auto-recovery, which is part of each bookie."
+    return item(
+        "under-replicated",
+        "warning",
+        title[:1].upper() + title[1:],
+        " · ".join(filter(None, facts)),
+        advice,
+        score=RISK_SCORE,
+        since=min((row.since_ms for row in marked.rows), default=None),
+        link=link,
+    )
 
 
 def item(

@@ -35,6 +35,7 @@ from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.index.figures import Values
 from gateway.services.index.topic_index import TopicIndex
+from gateway.services.repair import RepairWatch
 from gateway.services.subscriptions.subscription_index import SubscriptionIndex
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,8 @@ class Collector:
         self.links = LinkIndex(self._topics.is_unloaded, now_ms)
         """Replication to and from other clusters."""
         self.attention = Board(self.findings)
+        self.repair = RepairWatch(now_ms, self._notify)
+        """Ledgers with too few copies, and their repair."""
         self._topics.on_clients = self.attention.clients_changed
         reports = Reports(
             *(self._topics, self.findings, self.links),
@@ -134,6 +137,7 @@ class Collector:
             self.health.hops.version,
             self._bookies.version,
             self._brokers.version,
+            self.repair.version,
         )
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -154,7 +158,7 @@ class Collector:
         reported = self._brokers.have_all_subscriptions and self._brokers.have_all_links
         whole = reported and self._topics.complete and not self._topics.sums.totals(ALL)["unknown"]
         bookies = self._bookies.rows if self._bookies is not None else []
-        instance = Instance(self.health.hops.bad, (), bookies)
+        instance = Instance(self.health.hops.bad, (), bookies, repair=self.repair.last)
         self.attention.round(
             *(self._topics, at),
             whole=whole,
@@ -311,6 +315,7 @@ class Collector:
         finally:
             self._brokers.end()
             await self._tasks.close()
+            await self.repair.close()
             await self.health.close()
             if self._bookies is not None:
                 self._bookies.close()
@@ -337,6 +342,7 @@ class Collector:
         if not self._topics.complete and self._brokers.have_all_topics:
             await in_turns(self._topics.become_complete())
         await self._brokers.forget_gone(at)
+        self.repair.refresh(engine.store)
         self._resting.read_next(engine, self._brokers.answering(), at)
         self._update_attention(at)
         self._rounds += 1

@@ -63,6 +63,12 @@ OF_ALL = {
         "state_of": "state of a broker, of a change by a superuser",
         "drain_row": "a drain, of those that a viewer who sees everything was shown",
     },
+    "admin_ui.repair.selectors": {
+        "lost": "bookies, of an answer to a superuser",
+        "decommission_row": "the shape of a decommission",
+        "counts": "the shape of a share",
+        "state_now": "the state of repair, of a change by a superuser",
+    },
     "admin_ui.connections.selectors": {
         "gathered": "a part of the cluster",
         "filter_of": "parameters",

@@ -344,3 +344,22 @@ async def test_a_rate_bounds_the_bytes_of_all_copies() -> None:
     await asyncio.gather(*(rate.take(1000) for _ in range(6)))
     await rate.take(1)
     assert 5.9 < asyncio.get_running_loop().time() - began < 6.2
+
+
+async def test_idle_ledger_whose_last_segment_is_empty_is_closed_and_copied(
+    start_cluster: Start,
+) -> None:
+    cluster = await start_cluster(4)  # the writer replaces the lost bookie by the only other one
+    ledger = await cluster.written(entries=20, close=False)
+    named = await members(cluster, ledger)
+    lost = min(named)
+    recovery = cluster.recovery("r")
+    recovery.start()
+    await cluster.lose(lost)
+
+    async def whole() -> bool:
+        return lost not in await members(cluster, ledger)
+
+    await until(whole)
+    assert len(await read_all(cluster, ledger)) == 20
+    await stopped(recovery)

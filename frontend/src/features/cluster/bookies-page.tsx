@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { bytes, count, time } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
@@ -18,6 +18,7 @@ import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
 import { type Bookie, bookiesQuery } from "./queries";
 import { hasRegions, regionOf } from "./racks/regions";
+import type { RepairChange } from "./repair/repair-queries";
 
 const route = getRouteApi("/c/$cluster/bookies");
 const RackDialog = lazy(() =>
@@ -26,11 +27,19 @@ const RackDialog = lazy(() =>
 const RegionTable = lazy(() =>
   import("./racks/region-table").then((module) => ({ default: module.RegionTable })),
 );
+const RepairPanel = lazy(() => import("./repair-panel").then((module) => ({ default: module.RepairPanel })));
+const RepairDialog = lazy(() =>
+  import("./repair/repair-dialog").then((module) => ({ default: module.RepairDialog })),
+);
+const LossDialog = lazy(() =>
+  import("./repair/loss-dialog").then((module) => ({ default: module.LossDialog })),
+);
 const HEIGHT_PX = 560;
 
 export function BookiesPage() {
   const { cluster } = route.useParams();
-  const { rack } = route.useSearch();
+  const { rack, loss } = route.useSearch();
+  const [change, setChange] = useState<RepairChange>();
   const navigate = useNavigate({ from: "/c/$cluster/bookies" });
   const client = useQueryClient();
   const found = useQuery(bookiesQuery(cluster));
@@ -133,21 +142,55 @@ export function BookiesPage() {
                 header: "Change",
                 headerHidden: true,
                 cell: (row) => (
-                  <ActionButton
-                    size="compact-xs"
-                    variant="default"
-                    why={lacks.racks ?? whyNot("changeRack")}
-                    aria-label={`Rack… ${row.id}`}
-                    onClick={() => navigate({ search: { rack: row.id } })}
-                  >
-                    Rack…
-                  </ActionButton>
+                  <span className={styles.address}>
+                    <ActionButton
+                      size="compact-xs"
+                      variant="default"
+                      why={lacks.racks ?? whyNot("changeRack")}
+                      aria-label={`Rack… ${row.id}`}
+                      onClick={() => navigate({ search: { rack: row.id } })}
+                    >
+                      Rack…
+                    </ActionButton>
+                    <ActionButton
+                      size="compact-xs"
+                      variant="default"
+                      why={lacks.repair ?? null}
+                      aria-label={`If ${row.id} died…`}
+                      onClick={() => navigate({ search: { loss: row.id } })}
+                    >
+                      If it died…
+                    </ActionButton>
+                    {row.state !== "down" && (
+                      <ActionButton
+                        size="compact-xs"
+                        variant="default"
+                        why={lacks.repair ?? whyNot("decommissionBookie")}
+                        aria-label={`Drain… ${row.id}`}
+                        onClick={() => setChange({ kind: "decommission", bookie: row.id })}
+                      >
+                        Drain…
+                      </ActionButton>
+                    )}
+                  </span>
                 ),
               },
             ]}
           />
         </Panel>
       )}
+      <Suspense fallback={null}>
+        {lacks.repair === undefined && <RepairPanel cluster={cluster} whyNot={whyNot} onChange={setChange} />}
+        {loss !== undefined && (
+          <LossDialog
+            key={loss}
+            cluster={cluster}
+            bookie={loss}
+            onClose={() => navigate({ search: {}, replace: true })}
+          />
+        )}
+        {change && <RepairDialog cluster={cluster} asked={change} onClose={() => setChange(undefined)} />}
+      </Suspense>
       {opened && (
         <Suspense fallback={null}>
           <RackDialog

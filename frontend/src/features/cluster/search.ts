@@ -27,8 +27,8 @@ export const bundlesSearch = z.object({
   change: searchText,
 });
 
-/** The bookie whose dialog is open. */
-export const bookiesSearch = z.object({ rack: searchText });
+/** The bookies whose dialogs are open. */
+export const bookiesSearch = z.object({ rack: searchText, loss: searchText });
 
 /** Names of the setting whose dialog is open, to be set or removed. */
 export const settingsSearch = z.object({ change: searchText, remove: searchText });

@@ -25,6 +25,14 @@ EDITS = (
         "I34",
     ),
     Edit(
+        "an-idle-ledger-with-an-empty-segment-waits-for-its-writer",
+        "engine/repair/worker.py::ReplicationWorker._work",
+        "if not (findings.open_lost or isinstance(error, UnprovenBookiesError)):",
+        "if not findings.open_lost:",
+        (f"{REPAIR}::test_idle_ledger_whose_last_segment_is_empty_is_closed_and_copied",),
+        "I42",
+    ),
+    Edit(
         "a-later-mark-is-removed",
         "engine/repair/marks.py::RepairRecords.remove",
         "await self._store.delete(path, mark.version)",

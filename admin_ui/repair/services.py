@@ -1,0 +1,213 @@
+"""Changes of repair: the preview of each, and exactly that done."""
+
+from typing import Any
+
+from admin_ui import confirming
+from admin_ui.confirming import Json
+from admin_ui.repair import selectors
+from engine.base.clock import SystemClock
+from engine.base.errors import Conflict, InvalidField, NotFound
+from engine.metadata.store import NoNodeError
+from engine.repair.blast_radius import BookieShare
+from engine.repair.decommissions import (
+    Decommission,
+    read_decommission,
+    request_decommission,
+    withdraw_decommission,
+)
+from gateway.clusters.cluster import Cluster
+from gateway.services.clock import now_ms
+from gateway.services.engine_link import Engine
+from gateway.services.repair import records_of
+
+SWITCH, DELAY, AUDIT = "repair-switch", "lost-bookie-delay", "repair-audit"
+DECOMMISSION, WITHDRAW = "bookie-decommission", "bookie-decommission-withdraw"
+
+
+async def preview_switch(cluster: Cluster, engine: Engine, on: bool | None, user: str) -> Json:
+    """Return whether auto-recovery would change. Raises InvalidField without ``on``."""
+    if on is None:
+        raise InvalidField("on", "is required: true or false")
+    _, state = await selectors.state_now(cluster, engine)
+    content = {"user": user, "on": on}
+    return {
+        "token": None if state.enabled == on else confirming.sign(engine.cluster, SWITCH, content),
+        "at": now_ms(),
+        "on": on,
+        "ledgers": state.marked.ledgers,
+    }
+
+
+async def switch(cluster: Cluster, engine: Engine, user: str, token: str) -> Json:
+    """Turn auto-recovery on or off as previewed. Raises Conflict when it was changed meanwhile."""
+    content = confirming.read(engine.cluster, SWITCH, token, {"user": user})
+    on = bool(content["on"])
+    records = records_of(engine.store)
+    if await records.enabled() == on:
+        raise Conflict(f"Auto-recovery was turned {'on' if on else 'off'} meanwhile")
+    await records.enable(on)
+    await cluster.collector.repair.read(engine.store)
+    return {"at": now_ms(), "on": on}
+
+
+async def preview_delay(cluster: Cluster, engine: Engine, seconds: int | None, user: str) -> Json:
+    """Return when the ledgers of bookies that are away would be marked. Raises InvalidField without ``seconds``."""
+    if seconds is None:
+        raise InvalidField("seconds", "is required: time that a lost bookie is waited for")
+    bookies, state = await selectors.state_now(cluster, engine)
+    content = {"user": user, "seconds": seconds, "before": state.delay_s}
+    same = state.delay_s == seconds
+    return {
+        "token": None if same else confirming.sign(engine.cluster, DELAY, content),
+        "at": now_ms(),
+        "seconds": seconds,
+        "before_s": state.delay_s,
+        "lost": selectors.lost(bookies, state, seconds),
+    }
+
+
+async def set_delay(cluster: Cluster, engine: Engine, user: str, token: str) -> Json:
+    """Store the previewed delay. Raises Conflict when it was changed meanwhile."""
+    content = confirming.read(engine.cluster, DELAY, token, {"user": user})
+    records = records_of(engine.store)
+    try:
+        present: float | None = await records.delay_s()
+    except NoNodeError:
+        present = None
+    if present != content["before"]:
+        raise Conflict("The delay was changed meanwhile: request a new preview")
+    await records.set_delay(content["seconds"])
+    await cluster.collector.repair.read(engine.store)
+    return {"at": now_ms(), "seconds": content["seconds"]}
+
+
+async def preview_audit(cluster: Cluster, engine: Engine, user: str) -> Json:
+    """Return the bookies whose ledgers an audit would mark."""
+    bookies, state = await selectors.state_now(cluster, engine)
+    problem = ""
+    if not state.enabled:
+        problem = "Auto-recovery is turned off"
+    elif state.auditor is None or state.delay_s is None:
+        problem = "No process is the auditor"
+    content = {"user": user}
+    return {
+        "token": None if problem else confirming.sign(engine.cluster, AUDIT, content),
+        "at": now_ms(),
+        "problem": problem,
+        "lost": selectors.lost(bookies, state, None),
+    }
+
+
+async def audit(cluster: Cluster, engine: Engine, user: str, token: str) -> Json:
+    """Ask the auditor for an audit. Raises Conflict before one has run."""
+    confirming.read(engine.cluster, AUDIT, token, {"user": user})
+    try:
+        await records_of(engine.store).trigger_audit()
+    except NoNodeError:
+        raise Conflict("No auditor has run yet") from None
+    return {"at": now_ms()}
+
+
+async def preview_decommission(cluster: Cluster, engine: Engine, bookie: str, user: str) -> Json:
+    """Return what is copied when the bookie is taken out, and whether there is room. Raises NotFound for a bookie
+    that has no cookie."""
+    bookies, state = await selectors.state_now(cluster, engine)
+    rows = {row["id"]: row for row in bookies}
+    if bookie not in rows:
+        raise NotFound(f"Bookie {bookie} is not known")
+    _, read = await cluster.collector.repair.radius(engine.store)
+    share = read.bookies.get(bookie, BookieShare())
+    others = [row for row in bookies if row["id"] != bookie and row["state"] == "writable"]
+    unknown = any(row["free_bytes"] is None for row in others)
+    free = None if unknown else sum(row["free_bytes"] for row in others)
+    needs = cluster.collector.attention.needs.all
+    ensemble = max((need.ensemble for need in needs), default=None)
+    state_of_bookie = rows[bookie]["state"]
+    drain = state_of_bookie != "down"
+    problem = _problem(drain, share, len(others), free, ensemble)
+    if bookie in state.decommissions:
+        problem = "It is being decommissioned already"
+    elif not state.enabled:
+        problem = "Auto-recovery is turned off: its ledgers would not be copied"
+    rate = cluster.collector.repair.bytes_per_s
+    return {
+        "token": None
+        if problem
+        else confirming.sign(engine.cluster, DECOMMISSION, _about(bookie, user) | {"drain": drain}),
+        "at": now_ms(),
+        "bookie": bookie,
+        "state": state_of_bookie,
+        "problem": problem,
+        "drain": drain,
+        "ledgers": share.ledgers,
+        "open": share.open,
+        "size": share.size,
+        "free": free,
+        "others": len(others),
+        "ensemble": ensemble,
+        "seconds": share.size / rate if rate else None,
+        "counts": selectors.counts(share),
+    }
+
+
+def _problem(
+    drain: bool, share: BookieShare, others: int, free: int | None, ensemble: int | None
+) -> str:
+    """Return why a bookie cannot be taken out; empty when it can. ``drain``: it serves, so that it can be read."""
+    if share.owners.get(0) and not drain:
+        return f"{share.owners[0]:,} topics have messages that no other bookie has: start it again"
+    if ensemble is not None and others < ensemble:
+        return f"{others} bookies would be left, and new ledgers need {ensemble}"
+    if free is not None and free < share.size:
+        return "The other bookies have too little room for what it holds"
+    return ""
+
+
+async def decommission(
+    cluster: Cluster, engine: Engine, bookie: str, user: str, token: str
+) -> Json:
+    """Ask the auditor to take the bookie out. Raises Conflict when it was asked already, or the bookie was stopped or
+    has returned meanwhile."""
+    content = confirming.read(engine.cluster, DECOMMISSION, token, _about(bookie, user))
+    bookies, _ = await selectors.state_now(cluster, engine)
+    drain = bool(content["drain"])
+    if any(row["id"] == bookie and (row["state"] != "down") != drain for row in bookies):
+        raise Conflict(f"{bookie} {'was stopped' if drain else 'has registered'} meanwhile")
+    if not await request_decommission(engine.store, SystemClock(), bookie, user, drain=drain):
+        raise Conflict(f"{bookie} is being decommissioned already")
+    await cluster.collector.repair.read(engine.store)
+    return {"at": now_ms(), "bookie": bookie}
+
+
+async def _requested(engine: Engine, bookie: str) -> Decommission:
+    request = await read_decommission(engine.store, bookie)
+    if request is None:
+        raise NotFound(f"Bookie {bookie} is not being decommissioned")
+    return request
+
+
+async def preview_withdraw(engine: Engine, bookie: str, user: str) -> Json:
+    """Return the decommission that would be withdrawn. Raises NotFound without one."""
+    request = await _requested(engine, bookie)
+    content = _about(bookie, user) | {"since": request.at_ms}
+    return {
+        "token": confirming.sign(engine.cluster, WITHDRAW, content),
+        "at": now_ms(),
+        "decommission": selectors.decommission_row(bookie, request),
+    }
+
+
+async def withdraw(cluster: Cluster, engine: Engine, bookie: str, user: str, token: str) -> Json:
+    """Withdraw the previewed decommission. Raises Conflict when it ended meanwhile."""
+    content = confirming.read(engine.cluster, WITHDRAW, token, _about(bookie, user))
+    request = await read_decommission(engine.store, bookie)
+    if request is None or request.at_ms != content["since"]:
+        raise Conflict(f"The decommission of {bookie} ended meanwhile")
+    if not await withdraw_decommission(engine.store, bookie):
+        raise Conflict(f"The decommission of {bookie} ended meanwhile")
+    await cluster.collector.repair.read(engine.store)
+    return {"at": now_ms(), "bookie": bookie}
+
+
+def _about(bookie: str, user: str) -> dict[str, Any]:
+    return {"bookie": bookie, "user": user}

@@ -1,0 +1,8 @@
+import { parseTopicName } from "../../../lib/url-state";
+import { TopicLink } from "../../../shared/topic-link";
+
+/** The owner of ledgers, with a link where it is a topic. */
+export function Owner({ name }: { name: string }) {
+  const topic = parseTopicName(name);
+  return topic === null ? name || "owner not known" : <TopicLink topic={topic} />;
+}
