@@ -144,6 +144,7 @@ ELSEWHERE = frozenset(
         *("lost_bookie_recovery_delay", "auditor_ledgers_per_second"),
         *("auditor_periodic_bookie_check_interval", "auditor_periodic_check_interval"),
         "auditor_periodic_placement_policy_check_interval",
+        "repaired_placement_policy_not_adhering_bookie_enabled",
         *("auditor_replicas_check_interval", "open_ledger_rereplication_grace_period_s"),
         *("lock_release_of_failed_ledger_grace_period_s", "rw_rereplicate_backoff_s"),
         *("rereplication_batch_bytes", "replication_rate_by_bytes"),

@@ -33,7 +33,7 @@ from spark_jobs.pulsar_source.opening.plain import (
     plain_entries,
     same,
 )
-from spark_jobs.pulsar_source.opening.values import Values
+from spark_jobs.pulsar_source.opening.values import ValueBuffer
 
 ROWS_MAX = 20_000
 VALUE_BYTES_MAX = 2 << 20
@@ -199,7 +199,7 @@ class EntryColumns:
         self._ids, *added, self._stored = self._entries.values()
         self._appends = [column.append for column in added]
         self._columns: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-        self._values = Values()
+        self._values = ValueBuffer()
         self._members_known: dict[bytes, _Member] = {}
         self._rests_known: dict[bytes, _Rest] = {}
         self._nulls_known = False
@@ -521,13 +521,13 @@ class EntryColumns:
         if pos + prefix > stop:
             return None
         member = self._member(payload[pos + 4 : pos + prefix - tail])
-        each = prefix + member.size
-        if member.size < 0 or each * count > stop - pos:
+        size = prefix + member.size
+        if member.size < 0 or size * count > stop - pos:
             return None
-        table = np.frombuffer(payload, np.uint8, each * count, pos).reshape(count, each)
+        table = np.frombuffer(payload, np.uint8, size * count, pos).reshape(count, size)
         if (table[:, : prefix - tail] != table[0, : prefix - tail]).any():
             return None
-        bodies = pos + prefix + each * np.arange(count)
+        bodies = pos + prefix + size * np.arange(count)
         return _Members([member] * count, bodies, bodies + member.size)
 
     def _add_values(self, buf: bytes, members: list[_Member], bodies: Any, stops: Any) -> None:

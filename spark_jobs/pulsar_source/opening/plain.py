@@ -112,5 +112,5 @@ def same(buf: bytes, begins: Any, ends: Any, text: bytes) -> bool:
     """Return whether all of ``buf`` from ``begins`` to ``ends`` are ``text``."""
     if (ends - begins != len(text)).any():
         return False
-    found = np.frombuffer(buf, np.uint8)[begins[:, None] + np.arange(len(text))]
-    return bool((found == np.frombuffer(text, np.uint8)).all())
+    texts = np.frombuffer(buf, np.uint8)[begins[:, None] + np.arange(len(text))]
+    return bool((texts == np.frombuffer(text, np.uint8)).all())

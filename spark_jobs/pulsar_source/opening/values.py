@@ -8,7 +8,7 @@ import pyarrow as pa
 _Block = tuple[bytes, list[Any], list[Any]]
 
 
-class Values:
+class ValueBuffer:
     """Payloads in order: runs of them in a buffer, and single ones."""
 
     def __init__(self) -> None:

@@ -46,10 +46,10 @@ def batch(first: int, members: Sequence[tuple[int | None, bytes | None, str]]) -
 def check(entry: bytes) -> None:
     result = opened([entry])
     assert result.problem == ""
-    found, known = result.messages, unpack_entry(entry).messages
-    assert found["value"].to_pylist() == [message.value for message in known]
-    assert found["key"].to_pylist() == [message.key for message in known]
-    assert found["sequence_id"].to_pylist() == [message.sequence_id for message in known]
+    columns, known = result.messages, unpack_entry(entry).messages
+    assert columns["value"].to_pylist() == [message.value for message in known]
+    assert columns["key"].to_pylist() == [message.key for message in known]
+    assert columns["sequence_id"].to_pylist() == [message.sequence_id for message in known]
 
 
 @given(FIRSTS, st.lists(st.tuples(VALUES, KEYS), min_size=1, max_size=40))

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from spark_jobs.pulsar_source.opening.values import Values
+from spark_jobs.pulsar_source.opening.values import ValueBuffer
 
 
 def test_values_of_buffers_and_single_ones_keep_their_order() -> None:
-    values = Values()
+    values = ValueBuffer()
     buf, other = b"-one-two--", b"three"
     values.add_spans(buf, np.array([1]), np.array([4]))
     values.add_spans(buf, np.array([5, 8]), np.array([8, 8]), np.array([True, False]))
@@ -18,11 +18,11 @@ def test_values_of_buffers_and_single_ones_keep_their_order() -> None:
 
 
 def test_a_buffer_may_be_used_again_from_its_beginning() -> None:
-    values = Values()
+    values = ValueBuffer()
     for _ in range(2):
         values.add_spans(b"ab", np.array([0, 1]), np.array([1, 2]))
     assert values.taken().to_pylist() == [b"a", b"b"] * 2
 
 
 def test_without_values_the_array_is_empty() -> None:
-    assert Values().taken().to_pylist() == []
+    assert ValueBuffer().taken().to_pylist() == []

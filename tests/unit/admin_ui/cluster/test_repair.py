@@ -1,6 +1,5 @@
 """Repair of ledgers by the console's API: what is marked, and each change exactly as previewed."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,11 +13,11 @@ from gateway.services.admin import brokers
 from gateway.services.engine_link import Engine
 from gateway.services.repair import records_of
 from tests.support.admin.gateway_client import Answer, Gateway
+from tests.support.waiting import until_blocking
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone"
 LOST = "lost:3181"
-SETTLES_S = 20.0
 Call = Callable[..., Answer]
 CUSTOM = {"pulsar/managed-ledger": b"public/default/persistent/t"}
 
@@ -59,13 +58,16 @@ def apply(call: Call, path: str, token: str) -> Answer:
 
 
 def settled(call: Call, enough: Callable[[Any], bool]) -> Any:
-    until = time.monotonic() + SETTLES_S
-    while True:
+    """Return the state of repair once it is enough."""
+    answers: list[Any] = []
+
+    def is_enough() -> bool:
         answer = call("GET", f"{API}/repair")
-        if answer.status == 200 and enough(answer.json):
-            return answer.json
-        assert time.monotonic() < until, answer.json
-        time.sleep(0.1)
+        answers.append(answer.json)
+        return answer.status == 200 and enough(answer.json)
+
+    until_blocking(is_enough, lambda: answers[-1])
+    return answers[-1]
 
 
 def test_marked_ledgers_are_shown_with_owner_size_and_worker(call: Call, link: BenchLink) -> None:
