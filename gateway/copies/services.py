@@ -164,21 +164,21 @@ def _held(job: CopyJob) -> QuerySet[CopyJob]:
     return CopyJob.objects.filter(id=job.id, attempt=job.attempt, state=CopyState.RUNNING)
 
 
-def beat(*, job: CopyJob) -> bool:
-    """Renew the lease; return False when the work should stop."""
+def beat(*, job: CopyJob) -> bool | None:
+    """Renew the lease; return whether a stop was requested, None when the copy is over or belongs to another
+    attempt."""
     _held(job).update(lease_until_ms=now_ms() + LEASE_MS)
-    return _held(job).filter(stop_requested=False).exists()
+    return _held(job).values_list("stop_requested", flat=True).first()
 
 
 def report(*, job: CopyJob, progress: CopyProgress) -> bool:
-    """Store how far the copy came; return False when it belongs to another attempt."""
-    return bool(
-        _held(job).update(
-            place=list(progress.place),
-            counts=progress.counts.as_json(),
-            problem=progress.problem[:2_000],
-        )
+    """Store how far the copy came; return False when a stop was requested, or it belongs to another attempt."""
+    _held(job).update(
+        place=list(progress.place),
+        counts=progress.counts.as_json(),
+        problem=progress.problem[:2_000],
     )
+    return _held(job).filter(stop_requested=False).exists()
 
 
 def finish(*, job: CopyJob, state: CopyState, error: str = "") -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from gateway.services.engine_link import Engine, EngineLink
 log = logging.getLogger(__name__)
 BEAT_S = 1.0
 RECOVER_S = 5.0
+STOP_S = 10.0
+"""Time in which work that is to stop reports what it was sending: a resumed copy would send that again."""
 T = TypeVar("T")
 
 
@@ -82,21 +85,24 @@ async def _work(job: CopyJob, link: EngineLink, acting: ActingClient) -> None:
 
 
 async def _watch(job: CopyJob, work: "asyncio.Future[None]") -> None:
-    """Renew the lease while ``work`` is done. Raises what it raises, and _EndedError when it must end."""
-    renewed_s = time.monotonic()
+    """Renew the lease while ``work`` is done. Raises what it raises, and _EndedError when it must end at once."""
+    renewed_s, stop_s = time.monotonic(), math.inf
     while True:
         done, _ = await asyncio.wait({work}, timeout=BEAT_S)
         if done:
             work.result()
             return
         try:
-            wanted = await _in_thread(lambda: services.beat(job=job))
+            stopping = await _in_thread(lambda: services.beat(job=job))
         except DatabaseError as error:
             log.warning("the lease of copy %s is not renewed: %s", job.id, error)
-            wanted = time.monotonic() - renewed_s < services.LEASE_MS / 1000
         else:
+            if stopping is None:
+                raise _EndedError
             renewed_s = time.monotonic()
-        if not wanted:
+            if stopping:
+                stop_s = min(stop_s, renewed_s + STOP_S)
+        if time.monotonic() >= min(renewed_s + services.LEASE_MS / 1000, stop_s):
             raise _EndedError
 
 

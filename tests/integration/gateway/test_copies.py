@@ -255,7 +255,36 @@ def test_a_stopped_copy_is_resumed_and_a_token_starts_one_copy(
     assert [int(m.data()) for m in stored(client, "stopped-to")] == list(range(400))
 
 
-def test_a_copy_without_a_target_is_refused_with_a_reason(instance: Instance) -> None:
+def test_a_copy_that_is_stopped_sends_nothing_twice_to_a_target_without_deduplication(
+    instance: Instance, client: pulsar.Client
+) -> None:
+    target = "persistent://public/default/stopped-plain"
+    assert instance.rest("PUT", "/admin/v2/persistent/public/default/stopped-plain")[0] == 204
+    retention = {"retentionTimeInMinutes": 600, "retentionSizeInMB": 1000}
+    path = "/admin/v2/namespaces/public/default/retention"
+    assert instance.rest("POST", path, retention)[0] == 204
+    publish(client, "stopped-batches", 2_000)
+    preview, copy = started(instance, "stopped-batches", target=target, rate=400)
+    assert preview["at_least_once"]
+    for _ in range(3):
+        before = seen(instance, copy["id"])["counts"]["copied"]
+        reached(instance, copy["id"], lambda row, at=before: row["counts"]["copied"] > at)
+        post(instance, f"copies/{copy['id']}/stop", {})
+        reached(instance, copy["id"], lambda row: row["state"] == "stopped")
+        post(instance, f"copies/{copy['id']}/resume", {})
+    row = finished(instance, copy["id"])
+    assert (row["counts"]["copied"], row["counts"]["matched"]) == (2_000, 2_000)
+    reader = client.create_reader(target, pulsar.MessageId.earliest)
+    values = []
+    while reader.has_message_available():
+        values.append(int(reader.read_next(10_000).data()))
+    reader.close()
+    assert sorted(values) == list(range(2_000))
+
+
+def test_a_copy_without_a_target_is_refused_with_a_reason(
+    instance: Instance, client: pulsar.Client
+) -> None:
     create(instance, "refused")
     path = f"topics/persistent/{NAMESPACE}/refused/copies"
     body = {"preview": True, "target": full("does-not-exist")}
