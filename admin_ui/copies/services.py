@@ -23,7 +23,9 @@ COPY, UNDO = "message-copy", "message-copy-undo"
 
 async def preview(engine: Engine, source: TopicName, user: str, body: Json) -> Json:
     """Return what a copy would do, with the token that starts it. Raises InvalidField, NotFound, Unsupported."""
-    given = {name: value for name, value in (body.get("conditions") or {}).items() if value}
+    given = {
+        name: value for name, value in (body.get("conditions") or {}).items() if value or value == 0
+    }
     conditions = Conditions.of(given)
     target = TopicName.parse(body["target"]).partitioned if body.get("target") else None
     subscription = body.get("subscription") or ""

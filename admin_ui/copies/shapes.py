@@ -13,7 +13,16 @@ TIME_MAX = (1 << 53) - 1
 STOPPED = ("end", "bound")
 
 
-class LetterShape(s.Serializer[object]):
+class _KnownMembers(s.Serializer[object]):
+    # Base of shapes that refuse other members: a misspelt condition would choose every message. It has no docstring,
+    # which would describe each of them.
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and (other := data.keys() - self.fields.keys()):
+            raise s.ValidationError({sorted(other)[0]: "There is no such member."})
+        return super().to_internal_value(data)
+
+
+class LetterShape(_KnownMembers):
     """The common features of a group of dead letters; empty texts are not known."""
 
     origin = s.CharField(
@@ -37,7 +46,7 @@ def _condition(text: str) -> s.CharField:
     )
 
 
-class ConditionsShape(s.Serializer[object]):
+class ConditionsShape(_KnownMembers):
     key = _condition("exact")
     producer = _condition("exact")
     properties = s.ListField(
@@ -61,7 +70,7 @@ class ConditionsShape(s.Serializer[object]):
     group = LetterShape(required=False, allow_null=True)
 
 
-class CopyBody(s.Serializer[object]):
+class CopyBody(_KnownMembers):
     preview = s.BooleanField(default=False)
     token = s.CharField(
         required=False, trim_whitespace=False, help_text="of the preview, which starts the copy"

@@ -293,5 +293,14 @@ def test_a_copy_without_a_target_is_refused_with_a_reason(
     preview = post(instance, path, {"preview": True})
     status, answer = instance.rest("POST", f"{API}/{path}", {"token": preview["token"]})
     assert status == 422
-    status, answer = instance.rest("POST", f"{API}/{path}", {"preview": True, "rate": 0})
-    assert (status, answer["field"]) == (400, "rate")
+    for wrong, field in (
+        ({"rate": 0}, "rate"),
+        ({"filter": {"key": "k"}}, "filter"),
+        ({"conditions": {"kye": "k"}}, "conditions"),
+        ({"conditions": {"group": {"orgin": "x"}}}, "conditions"),
+    ):
+        status, answer = instance.rest("POST", f"{API}/{path}", {"preview": True, **wrong})
+        assert (status, answer["field"]) == (400, field), answer
+    until = {"preview": True, "target": full("refused"), "conditions": {"until": 0}}
+    publish(client, "refused", 3)
+    assert post(instance, path, until)["matched"] == 0
