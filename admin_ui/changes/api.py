@@ -20,7 +20,8 @@ from admin_ui.confirming import Json
 from admin_ui.models import ChangeSet, ItemState
 from admin_ui.params import window
 from engine.auth.rights import AUTHENTICATED
-from engine.base.errors import InvalidField, Unprocessable
+from engine.base.errors import InvalidField, InvalidNameError, Unprocessable
+from engine.base.names import TopicName
 from gateway.http.bodies import json_answer
 from gateway.jobs import background
 
@@ -99,12 +100,20 @@ class ChangeSetsView(ClusterView):
 
 def _named(objects: list[Json]) -> list[tuple[str, str]]:
     """Return the given objects. Raises InvalidField for one that is given twice, Unprocessable for none."""
-    targets = [(item["topic"], item.get("subscription", "")) for item in objects]
+    targets = [(_full(item["topic"]), item.get("subscription", "")) for item in objects]
     if not targets:
         raise Unprocessable("objects: at least one must be given")
     if len(set(targets)) < len(targets):
         raise InvalidField("objects", "each may be given once")
     return targets
+
+
+def _full(topic: str) -> str:
+    """Return the full name of a topic; a text that is no name stays, and its preview says why it is refused."""
+    try:
+        return str(TopicName.parse(topic))
+    except InvalidNameError:
+        return topic
 
 
 class ChangeSetView(_SetView):

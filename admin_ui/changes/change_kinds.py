@@ -30,6 +30,7 @@ from gateway.services.engine_link import Engine
 
 ListName = Literal["topics", "subscriptions"]
 COUNT_MAX = (1 << 31) - 1
+TIMESTAMP_MAX = (1 << 53) - 1
 
 
 class ChangeTarget(NamedTuple):
@@ -206,8 +207,8 @@ def _done(result: ChangeResult) -> Json:
 
 def _timestamp(body: Json) -> Json:
     timestamp = body.get("timestamp")
-    if type(timestamp) is not int or timestamp < 0:
-        raise InvalidField("timestamp", "must be milliseconds since the epoch")
+    if type(timestamp) is not int or not 0 <= timestamp <= TIMESTAMP_MAX:
+        raise InvalidField("timestamp", f"must be milliseconds from 0 to {TIMESTAMP_MAX}")
     return {"timestamp": timestamp}
 
 

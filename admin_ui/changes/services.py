@@ -77,7 +77,8 @@ def totals(set_id: str) -> Json:
     """Return the sums of the previewed effects of what is planned or done, and the numbers of objects that they do not
     have."""
     rows = ChangeItem.objects.filter(change_set=set_id).exclude(effect=None)
-    effects = rows.exclude(state__in=(ItemState.REFUSED, ItemState.WAITING))
+    not_made = (ItemState.REFUSED, ItemState.WAITING, ItemState.FAILED)
+    effects = rows.exclude(state__in=not_made)
     sums = {"messages": 0, "entries": 0, "bytes": 0, "clients": 0, "again": 0}
     unknown = dict.fromkeys(sums, 0)
     is_exact = True

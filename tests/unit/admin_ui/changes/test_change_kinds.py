@@ -135,13 +135,16 @@ def test_a_backlog_is_cleared_up_to_the_previewed_position_alone(changes: Change
 def test_a_topic_that_changed_since_the_preview_is_left_and_can_be_previewed_again(
     changes: Changes,
 ) -> None:
+    changes.publish(A, 2)
     made = changes.create("delete-topics", A, B)
+    assert made["totals"]["messages"] == 2
     subscription = CreateSubscription(A, "late", EARLIEST_MESSAGE)
     changes.link.run(lambda engine: engine.call(CREATE_SUBSCRIPTION, subscription))
     changes.publish(A, 1)
     done = changes.confirm(made)
     assert counted(done) == {"done": 1, "failed": 1}
     assert changes.items(made["id"])[0]["reason"]
+    assert done["totals"]["messages"] == 0, "what was not changed loses nothing"
     assert changes.post(done, "confirm").status == 409
     again = changes.post(done, "retry")
     assert (again.status, again.json["state"]) == (200, "planning")
@@ -197,10 +200,12 @@ def test_a_set_is_made_of_all_that_match_a_filter(changes: Changes) -> None:
         ({"kind": "unload", "query": {"sort": "topic"}}, "query"),
         ({"kind": "skip", "query": {}}, "count"),
         ({"kind": "reset", "query": {}}, "timestamp"),
+        ({"kind": "reset", "query": {}, "timestamp": 1 << 53}, "timestamp"),
         ({"kind": "set-policy", "query": {}, "policy": "x", "value": 1}, "policy"),
         ({"kind": "set-policy", "query": {}, "policy": "retention"}, "value"),
         ({"kind": "skip-all", "objects": [{"topic": str(A)}]}, "objects"),
         ({"kind": "unload", "objects": [{"topic": str(A)}] * 2}, "objects"),
+        ({"kind": "unload", "objects": [{"topic": str(A)}, {"topic": "a"}]}, "objects"),
     ):
         answer = changes.call("POST", SETS, wrong)
         assert (answer.status, answer.json["field"]) == (400, field), answer.json
