@@ -5,6 +5,11 @@ import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
+/** A dialog that is fetched when it is opened; if its page imports it, it is in the page's chunk nevertheless. Sign-in must
+ * not need another file after an upgrade. */
+const DIALOG = /[\\/]features[\\/](?!sign-in).*-dialog\.tsx$/;
+const featureOf = (id: string) => /[\\/]features[\\/]([^\\/]+)[\\/]/.exec(id)?.[1] ?? null;
+
 const gateway = process.env.MAGNETAR_GATEWAY ?? "http://127.0.0.1:8080";
 
 /** Puts `name.br` and `name.gz` beside what gets smaller by it: the gateway sends them as they are. */
@@ -43,13 +48,21 @@ export default defineConfig({
             {
               name: "shared",
               // Without the parts that only people who sign in need, or few pages: of rights, all pages ask `may.ts`.
-              test: /[\\/](node_modules|api|lib|shared(?![\\/](people|lists|properties|policies|cursor|commands[\\/](subscription|copy)|access(?![\\/]may\.ts)))|ui(?![\\/]code))[\\/]/,
+              test: /[\\/](node_modules[\\/](?!uplot|react-number-format|.*[\\/]NumberInput[\\/])|(api|lib|shared(?![\\/](people|lists|properties|policies|cursor|commands[\\/](subscription|copy)|access(?![\\/]may\.ts)))|ui(?![\\/](code|charts[\\/]chart\.)))[\\/])/,
               minShareCount: 2,
               priority: 2,
             },
+            // What few pages have, and is large.
+            { name: "charts", test: /[\\/]charts[\\/]chart\.tsx/, priority: 1.5 },
+            { name: "numbers", test: /[\\/]NumberInput[\\/]/, priority: 1.5 },
             { name: "persons", test: /[\\/]shared[\\/]people[\\/]/, priority: 1.5 },
             { name: "lists", test: /[\\/]shared[\\/]lists[\\/]/, priority: 1.5 },
-            { name: (id) => /[\\/]features[\\/]([^\\/]+)[\\/]/.exec(id)?.[1] ?? null, priority: 1 },
+            { name: (id) => (DIALOG.test(id) ? null : featureOf(id)), debugName: "features", priority: 1 },
+            {
+              name: (id) => (DIALOG.test(id) ? `${featureOf(id)}-dialogs` : null),
+              debugName: "dialogs",
+              priority: 0.5,
+            },
           ],
         },
       },

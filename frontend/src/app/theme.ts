@@ -6,9 +6,6 @@ import {
   type MantineColorSchemeManager,
   type MantineColorsTuple,
   Modal,
-  NativeSelect,
-  NumberInput,
-  Textarea,
   TextInput,
   Tooltip,
 } from "@mantine/core";
@@ -51,9 +48,10 @@ export const theme = createTheme({
     Button: Button.extend({ defaultProps: { size: "xs" } }),
     ActionIcon: ActionIcon.extend({ defaultProps: { variant: "subtle", color: "gray", size: 30 } }),
     TextInput: TextInput.extend({ defaultProps: { size: "sm" } }),
-    NumberInput: NumberInput.extend({ defaultProps: { size: "sm" } }),
-    Textarea: Textarea.extend({ defaultProps: { size: "sm" } }),
-    NativeSelect: NativeSelect.extend({ defaultProps: { size: "sm" } }),
+    // By name: few pages have these fields, and every page would load them.
+    NumberInput: { defaultProps: { size: "sm" } },
+    Textarea: { defaultProps: { size: "sm" } },
+    NativeSelect: { defaultProps: { size: "sm" } },
     Tooltip: Tooltip.extend({
       defaultProps: { openDelay: 300, withArrow: true, events: { hover: true, focus: true, touch: false } },
     }),

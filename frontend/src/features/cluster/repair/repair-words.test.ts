@@ -19,7 +19,7 @@ const repair: Repair = {
   ...{ workers: [], lost: [], decommissions: [], rows: [] },
 };
 
-test("the state tells what is known and what is not", () => {
+test("the state has what is known and what is not", () => {
   expect(stateOf(repair, 0)).toBe("Every ledger has all its copies, as far as the auditor knows.");
   expect(stateOf({ ...repair, auditor: null }, 0)).toContain("No process is the auditor");
   expect(stateOf({ ...repair, enabled: false }, 0)).toContain("turned off");
@@ -86,7 +86,7 @@ test("the loss of a bookie is named by what is left", () => {
   ).toBe("1 topic with no copy, 3 topics with 2 copies");
 });
 
-test("previews tell what happens", () => {
+test("previews state what happens", () => {
   expect(switchOf({ token: "t", at: 0, on: false, ledgers: 2 })).toContain("until it is turned on");
   expect(switchOf({ token: "t", at: 0, on: true, ledgers: 2 })).toContain(
     "2 marked ledgers are copied again",

@@ -82,7 +82,7 @@ export function countsOf(counts: readonly CopiesCount[]): string {
     .join(", ");
 }
 
-/** What would be left without the bookie, in two sentences. */
+/** The copies that would be left without the bookie, in two sentences. */
 export function lossOf({ bookie, ledgers, size, counts, of_ledgers }: BlastRadius): string {
   if (ledgers === 0) return `No ledger names ${bookie}: nothing depends on it.`;
   const held = `${bookie} has copies of ${plural(ledgers, "ledger")} of ${count(of_ledgers)}, ${bytes(size)} of closed ones.`;
