@@ -1,5 +1,6 @@
-import { Button } from "@mantine/core";
 import { lazy, Suspense, useState } from "react";
+import { ActionButton } from "../../ui/action-button";
+import { useWhyNot } from "../access/may";
 import type { Choice } from "./choice";
 
 const Dialog = lazy(() =>
@@ -9,11 +10,12 @@ const Dialog = lazy(() =>
 /** The button that begins a change of all rows that match the filter of a list. */
 export function ChangeAll(choice: Choice) {
   const [open, setOpen] = useState(false);
+  const why = useWhyNot(choice.cluster, {})("createChangeSet");
   return (
     <>
-      <Button variant="default" disabled={!choice.total} onClick={() => setOpen(true)}>
+      <ActionButton variant="default" why={why} disabled={!choice.total} onClick={() => setOpen(true)}>
         Change all…
-      </Button>
+      </ActionButton>
       {open && (
         <Suspense fallback={null}>
           <Dialog {...choice} onClose={() => setOpen(false)} />
