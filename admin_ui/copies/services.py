@@ -72,7 +72,7 @@ async def undo_preview(engine: Engine, job: CopyJob, user: str) -> Json:
         Task(task.source, "", "", task.rate, task.producer, Conditions(), plan),
     )
     content = {"id": new_run_id(), "copy": job.id, "user": user, "plan": plan.as_json()}
-    token = confirming.sign(engine.cluster, UNDO, content)
+    token = confirming.sign(engine.cluster, UNDO, content | {"attempt": job.attempt})
     if token is None:
         raise Unprocessable("The targets have too many ledgers")
     return seen | {"token": token, "at": now_ms()}
@@ -99,9 +99,12 @@ def check_undoable(job: CopyJob) -> None:
 
 
 def undo_columns(cluster: str, job: CopyJob, user: str, token: str) -> Json:
-    """Return the columns of the previewed undo. Raises Conflict, InvalidField."""
+    """Return the columns of the previewed undo. Raises InvalidField, Conflict also for a copy that was resumed since:
+    the preview lacks what it copied then."""
     check_undoable(job)
     content = confirming.read(cluster, UNDO, token, {"copy": job.id, "user": user})
+    if content.get("attempt") != job.attempt:
+        raise Conflict("The copy was resumed since the preview: request a new one")
     return {
         "id": content["id"],
         "mode": CopyMode.UNDO,

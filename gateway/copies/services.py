@@ -32,19 +32,37 @@ KEPT_MAX = 1_000
 
 def create(**values: Any) -> CopyJob:
     """Create a queued copy of these columns and send it to the workers. A copy of this id that
-    exists is returned as it is: the preview was confirmed before."""
+    exists is returned as it is: the preview was confirmed before. Raises Conflict as ``_check_alone``."""
     job = CopyJob(
         created_at=now_ms(), place=list(SourcePlace()), counts=CopiedCounts().as_json(), **values
     )
     try:
         with transaction.atomic():
             job.save(force_insert=True)
+            _check_alone(job)
     except IntegrityError:
         return get(job_id=job.id)
     in_background(lambda: enqueue(job))
     old = CopyJob.objects.exclude(state__in=UNFINISHED).values_list("pk", flat=True)[KEPT_MAX:]
     CopyJob.objects.filter(pk__in=list(old)).delete()
     return job
+
+
+def _check_alone(job: CopyJob) -> None:
+    """Raise Conflict for a move while another of the same subscription is not over: both would send its messages."""
+    if job.mode != CopyMode.MOVE:
+        return
+    topic = TopicName.parse(job.source)
+    others = CopyJob.objects.filter(
+        cluster=job.cluster,
+        mode=CopyMode.MOVE,
+        subscription=job.subscription,
+        state__in=UNFINISHED,
+    ).exclude(id=job.id)
+    for other in others:
+        source = TopicName.parse(other.source)
+        if source in (topic, topic.partitioned) or source.partitioned == topic:
+            raise Conflict(f"Copy {other.id} moves messages of this subscription: stop it first")
 
 
 def enqueue(job: CopyJob) -> None:
@@ -80,23 +98,25 @@ def stop(*, job_id: str) -> CopyJob:
 
 
 def resume(*, job_id: str, rate: int | None = None) -> CopyJob:
-    """Queue a stopped or failed copy again, where it came to. Raises NotFound, Conflict in other states and for one
-    that is undone."""
+    """Queue a stopped or failed copy again, where it came to. Raises NotFound, Conflict in other states, for one that
+    is undone, and as ``_check_alone``."""
     job = get(job_id=job_id)
     if CopyJob.objects.filter(undoes=job_id).exists():
         raise Conflict("The copy is undone: start another one")
-    changed = CopyJob.objects.filter(id=job_id, state__in=RESUMABLE).update(
-        state=CopyState.QUEUED,
-        attempt=F("attempt") + 1,
-        stop_requested=False,
-        lease_until_ms=now_ms(),
-        finished_at=None,
-        error="",
-        stage=WAITING,
-        rate=job.rate if rate is None else rate,
-    )
-    if not changed:
-        raise Conflict(f"The copy is {job.state}: only a stopped or failed one is resumed")
+    with transaction.atomic():
+        changed = CopyJob.objects.filter(id=job_id, state__in=RESUMABLE).update(
+            state=CopyState.QUEUED,
+            attempt=F("attempt") + 1,
+            stop_requested=False,
+            lease_until_ms=now_ms(),
+            finished_at=None,
+            error="",
+            stage=WAITING,
+            rate=job.rate if rate is None else rate,
+        )
+        if not changed:
+            raise Conflict(f"The copy is {job.state}: only a stopped or failed one is resumed")
+        _check_alone(job)
     again = get(job_id=job_id)
     in_background(lambda: enqueue(again))
     return again

@@ -236,6 +236,31 @@ def test_a_move_acknowledges_what_is_stored_also_when_the_worker_is_killed(
     assert instance.rest("POST", f"{API}/copies/{copy['id']}/undo", {"preview": True})[0] == 409
 
 
+def test_a_subscription_is_moved_by_one_copy_at_a_time(
+    instance: Instance, client: pulsar.Client
+) -> None:
+    create(instance, "alone-to")
+    client.subscribe(full("alone-from"), "s").close()
+    publish(client, "alone-from", 200, batches=False)
+    path = f"topics/persistent/{NAMESPACE}/alone-from/copies"
+    body = {"preview": True, "target": full("alone-to"), "subscription": "s", "rate": 50}
+    tokens = [{"token": post(instance, path, body)["token"]} for _ in range(2)]
+    first = post(instance, path, tokens[0])
+    post(instance, path, tokens[1], 409)
+    assert post(instance, path, tokens[0])["id"] == first["id"]
+    reached(instance, first["id"], lambda row: row["counts"]["copied"] > 0)
+    post(instance, f"copies/{first['id']}/stop", {})
+    reached(instance, first["id"], lambda row: row["state"] == "stopped")
+    second = post(instance, path, tokens[1])
+    post(instance, f"copies/{first['id']}/resume", {}, 409)
+    finished(instance, second["id"])
+    post(instance, f"copies/{first['id']}/resume", {"rate": 5_000})
+    assert finished(instance, first["id"])["counts"]["copied"] < 200
+    assert Counter(m.data() for m in stored(client, "alone-to")) == Counter(
+        b"%d" % i for i in range(200)
+    )
+
+
 def test_a_stopped_copy_is_resumed_and_a_token_starts_one_copy(
     instance: Instance, client: pulsar.Client
 ) -> None:
@@ -249,10 +274,12 @@ def test_a_stopped_copy_is_resumed_and_a_token_starts_one_copy(
     post(instance, f"copies/{first['id']}/stop", {})
     row = reached(instance, first["id"], lambda row: row["state"] == "stopped")
     assert 0 < row["counts"]["copied"] < 400
+    undo = post(instance, f"copies/{first['id']}/undo", {"preview": True})
     post(instance, f"copies/{first['id']}/resume", {"rate": 5_000})
     row = finished(instance, first["id"])
     assert row["counts"]["entries"] == row["entries"] == 400
     assert [int(m.data()) for m in stored(client, "stopped-to")] == list(range(400))
+    post(instance, f"copies/{first['id']}/undo", {"token": undo["token"]}, 409)
 
 
 def test_a_copy_that_is_stopped_sends_nothing_twice_to_a_target_without_deduplication(
