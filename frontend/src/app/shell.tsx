@@ -22,6 +22,7 @@ import { OpenToAnyone } from "./open-to-anyone";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
 import { StatusLine } from "./status-line";
+import { TimeZone } from "./time-zone";
 
 const SignedOut = lazy(async () => ({ default: (await import("../features/sign-in/signed-out")).SignedOut }));
 const SignInAgain = lazy(async () => ({
@@ -171,6 +172,12 @@ function Addresses() {
           </dd>
         </div>
       ))}
+      <div>
+        <dt>Times</dt>
+        <dd>
+          <TimeZone />
+        </dd>
+      </div>
       <div>
         <dt>Version</dt>
         <dd className="mono">{environment.version}</dd>

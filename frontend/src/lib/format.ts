@@ -1,6 +1,8 @@
 // Numbers and times as text. Everything uses Intl in one fixed locale, so that a shared link
 // shows the same text to everyone.
 
+import { ZONE } from "./zone";
+
 const LOCALE = "en";
 const whole = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumSignificantDigits: 3 });
@@ -12,6 +14,7 @@ const clock = new Intl.DateTimeFormat(LOCALE, {
   minute: "2-digit",
   second: "2-digit",
   hour12: false,
+  timeZone: ZONE,
 });
 const moment = new Intl.DateTimeFormat(LOCALE, {
   year: "numeric",
@@ -21,6 +24,9 @@ const moment = new Intl.DateTimeFormat(LOCALE, {
   minute: "2-digit",
   second: "2-digit",
   hour12: false,
+  timeZone: ZONE,
+  // A chosen zone is named, because it may not be that of the reader's clock.
+  timeZoneName: ZONE ? "short" : undefined,
 });
 
 // Results write moments in `ms` too; no duration is three years long.

@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import type { Cell, ResultTable, RunResult, Series } from "../../api/types";
 import { bytes, count, dateTime, plural, time, valueAndUnit, withUnit } from "../../lib/format";
+import { toLocalInput } from "../../lib/local-time";
 import { BarList } from "../../ui/charts/bar-list";
 import { Chart } from "../../ui/charts/chart";
 import { Stats } from "../../ui/charts/stats";
@@ -180,7 +181,8 @@ export function axesOf({ x, kind, points, partial = [] }: Series): {
   }
   const raw = points.map(([value]) => Number(value));
   if (x.type === "time") {
-    const sameDay = new Date(raw[0] ?? 0).toDateString() === new Date(raw.at(-1) ?? 0).toDateString();
+    const dayOf = (at = 0) => toLocalInput(at).slice(0, 10);
+    const sameDay = dayOf(raw[0]) === dayOf(raw.at(-1));
     const text = sameDay ? time : dateTime;
     return { xs: raw.map((at) => at / 1000), ...ys, xText: (at) => text(at * 1000) };
   }

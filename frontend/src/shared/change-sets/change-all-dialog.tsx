@@ -2,7 +2,8 @@ import { Button, Checkbox, NativeSelect, TextInput } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
-import { momentOf, plural } from "../../lib/format";
+import { plural } from "../../lib/format";
+import { fromLocalInput } from "../../lib/local-time";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice, Loading } from "../../ui/states";
 import { PolicyForm } from "../policies/policy-form";
@@ -119,9 +120,9 @@ function Fields({ kind, sample, onChange }: FieldsOf & { kind: ChangeKind; sampl
   if (kind === "reset")
     return (
       <TextInput
-        label="Time, as 2026-01-31 18:00 or 2h for two hours ago"
+        label="Time, as 2026-01-31 18:00"
         onChange={(event) => {
-          const timestamp = momentOf(event.currentTarget.value);
+          const timestamp = fromLocalInput(event.currentTarget.value.trim().replace(" ", "T"));
           onChange(timestamp === null ? "Give a time." : { timestamp });
         }}
       />

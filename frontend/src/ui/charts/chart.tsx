@@ -1,6 +1,7 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { type ReactNode, useContext, useEffect, useId, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
+import { ZONE } from "../../lib/zone";
 import "uplot/dist/uPlot.min.css";
 import { Table } from "../grid/table";
 import { TableIcon } from "../icons";
@@ -246,10 +247,12 @@ function optionsOf(
     const x = Number.isInteger(value) ? xs[value] : undefined;
     return x === undefined ? "" : text(x);
   };
+  const zone = ZONE;
   return {
     width,
     height,
     legend: { show: false },
+    ...(zone ? { tzDate: (at: number) => uPlot.tzDate(new Date(at * 1000), zone) } : {}),
     padding: [10, time ? BEYOND_PX : 8, 0, 0], // half of the last time at the axis is beyond the plot
     cursor: { y: false, points: { show: !bars, size: 7 }, drag: { x: false, y: false } },
     scales: {
