@@ -20,6 +20,8 @@ from drf_spectacular.utils import (
 from admin_ui.access.shapes import ACTION_WORDS
 from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
 from admin_ui.changes.change_kinds import KINDS as CHANGE_KINDS
+from admin_ui.copies.shapes import STOPPED as COPY_STOPPED
+from admin_ui.messages.shapes import STOPPED as SCAN_STOPPED
 from admin_ui.models import ChangeState, ItemState
 from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
@@ -111,6 +113,8 @@ SPECTACULAR = {
         "TokenKindEnum": TOKEN_KINDS,
         "SchemaKindEnum": [kind.value for kind in SchemaKind],
         "TargetKindEnum": [kind.value for kind in TargetKind],
+        "ScanStoppedEnum": SCAN_STOPPED,
+        "CopyScanStoppedEnum": COPY_STOPPED,
         "MessageKindEnum": [kind.value for kind in MessageKind],
         "CursorActionEnum": ACTIONS,
         "TopicChangeEnum": CHANGES,

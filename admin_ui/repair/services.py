@@ -11,6 +11,7 @@ from engine.metadata.store import NoNodeError
 from engine.repair.blast_radius import BookieShare
 from engine.repair.decommissions import (
     Decommission,
+    decommissions,
     read_decommission,
     request_decommission,
     withdraw_decommission,
@@ -180,7 +181,8 @@ async def decommission(
 
 
 async def _requested(engine: Engine, bookie: str) -> Decommission:
-    request = await read_decommission(engine.store, bookie)
+    # Looked for in the list, since not every text that is given here can be part of a node's path.
+    request = (await decommissions(engine.store)).get(bookie)
     if request is None:
         raise NotFound(f"Bookie {bookie} is not being decommissioned")
     return request

@@ -150,7 +150,7 @@ class BrokerReports:
             self._counted = max(self._counted, at - counted_ms)
         else:
             self._counted = max(before, at - counted_ms)
-            rows = rows_of(json.loads(content), at, {}, self._seen)
+            rows = rows_of(json.loads(content), at, self._seen)
             self._seen, self._digest = rows.seen, digest
             for feed, now in (
                 (self.topics, rows.topics),

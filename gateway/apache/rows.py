@@ -36,20 +36,15 @@ class BrokerRows(NamedTuple):
     seen: dict[tuple[str, str], Seen]
 
 
-def rows_of(
-    answer: Stats, at: int, ages: Mapping[str, int], seen: Mapping[tuple[str, str], Seen]
-) -> BrokerRows:
-    """Return the rows of an answer to ``broker-stats/topics`` that was counted about ``at``, ms. ``ages``: of the
-    oldest unacknowledged message by topic, s, where the broker's metrics are read."""
+def rows_of(answer: Stats, at: int, seen: Mapping[tuple[str, str], Seen]) -> BrokerRows:
+    """Return the rows of an answer to ``broker-stats/topics`` that was counted about ``at``, ms."""
     rows = BrokerRows({}, {}, {}, {})
     for name, stats in _topics(answer):
         subscriptions = stats.get("subscriptions") or {}
-        age_s = ages.get(name, -1)
-        oldest_at = at - age_s * 1000 if age_s >= 0 else OLDEST_UNKNOWN
         cells = [
             _cell(name, title, sub, at, seen, rows.seen) for title, sub in subscriptions.items()
         ]
-        rows.topics[name] = [name, *_values(stats, cells, oldest_at)]
+        rows.topics[name] = [name, *_values(stats, cells)]
         rows.subscriptions[name] = [name, *map(list, cells)]
         links = [
             _link(name, cluster, link, at, seen, rows.seen)
@@ -72,7 +67,7 @@ def _topics(answer: Stats) -> Iterator[tuple[str, Stats]]:
                         yield name, stats
 
 
-def _values(stats: Stats, cells: list[SubscriptionCell], oldest_at: int) -> list[int | None]:
+def _values(stats: Stats, cells: list[SubscriptionCell]) -> list[int | None]:
     backlog = sum(cell.backlog or 0 for cell in cells)
     consumers = sum(cell.consumers for cell in cells)
     by_column = {
@@ -88,7 +83,7 @@ def _values(stats: Stats, cells: list[SubscriptionCell], oldest_at: int) -> list
         "backlog_messages": backlog,
         "backlog_estimated": 0,
         "backlog_unmeasured": backlog,
-        "oldest_at": oldest_at if backlog else 0,
+        "oldest_at": OLDEST_UNKNOWN if backlog else 0,
     }
     return [by_column[column] for column in ROW_COLUMNS]
 
@@ -184,29 +179,3 @@ def _link(
 
 def _thousandths(stats: Stats, name: str) -> int:
     return round(float(stats.get(name, 0.0)) * 1000)
-
-
-def ages_of(metrics: bytes, cluster: str) -> dict[str, int]:
-    """Return the age of the oldest unacknowledged message by topic, s, from a page of metrics."""
-    ages: dict[str, int] = {}
-    begin = b"\n" + AGE_METRIC + b"{"
-    start = metrics.find(begin)
-    while start >= 0:
-        end = metrics.find(b"\n", start + 1)
-        line = metrics[start : end if end >= 0 else len(metrics)].decode("utf-8", "replace")
-        labels, _, value = line.rpartition("} ")
-        name = _label(labels, "topic")
-        if name and _label(labels, "cluster") in ("", cluster):
-            seconds = float(value.split()[0])
-            if seconds >= 0:
-                ages[name] = int(seconds)
-        start = metrics.find(begin, start + 1)
-    return ages
-
-
-AGE_METRIC = b"pulsar_storage_backlog_age_seconds"
-
-
-def _label(labels: str, name: str) -> str:
-    _, is_there, rest = labels.partition(f'{name}="')
-    return rest.partition('"')[0] if is_there else ""

@@ -11,7 +11,7 @@ from kombu.serialization import registry
 
 from engine.base.errors import InvalidField, NotFound
 from gateway.celery import app
-from gateway.jobs import outputs, services, tasks
+from gateway.jobs import background, outputs, services, tasks
 from gateway.jobs.models import JobRun, RunState
 from gateway.standalone.plan import HOST, InstanceOptions, children
 from gateway.standalone.settings import PROGRAM
@@ -74,7 +74,12 @@ def test_tasks_and_results_are_json_and_results_are_not_kept() -> None:
 
 def test_the_worker_has_its_own_tasks_alone() -> None:
     own = {name for name in app.tasks if not name.startswith("celery.")}
-    assert own == {services.EXECUTE, services.WARM}
+    assert own == {services.EXECUTE, services.WARM, background.TASK}
+
+
+def test_background_work_runs_no_other_module() -> None:
+    with pytest.raises(ValueError, match="no app has background work"):
+        tasks.work_in_background("os", "x")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class ConnectionOperations:
         producers, consumers = session.open_producers(), session.open_consumers()
         later = sum(producer.connected_ms > args.seen_ms for producer in producers)
         later += sum(attached.consumer.connected_ms > args.seen_ms for attached in consumers)
-        if later:
+        if later:  # A41
             raise Conflict(f"The client opened {later} producers or consumers since the preview")
         session.close(DisconnectedByOperator("an operator disconnected the client"))
         return {

@@ -3664,7 +3664,7 @@ export interface components {
              *     * `end` - end
              *     * `bound` - bound
              */
-            stopped: components["schemas"]["StoppedBbbEnum"];
+            stopped: components["schemas"]["CopyScanStoppedEnum"];
             /** @description messages that would be copied */
             matched: number;
             /** @description matching messages that name no origin to go to */
@@ -3728,6 +3728,12 @@ export interface components {
          * @enum {string}
          */
         CopyRowStateEnum: "queued" | "running" | "stopped" | "succeeded" | "failed";
+        /**
+         * @description * `end` - end
+         *     * `bound` - bound
+         * @enum {string}
+         */
+        CopyScanStoppedEnum: "end" | "bound";
         CopyTargetShape: {
             topic: string;
             messages: number;
@@ -3850,7 +3856,7 @@ export interface components {
             scanned_entries: number;
             /** @description stored entries of the topic */
             entries: number;
-            stopped: components["schemas"]["Stopped152Enum"];
+            stopped: components["schemas"]["ScanStoppedEnum"];
             missing: number[];
             /** @description the next part begins here */
             after: string;
@@ -5009,7 +5015,7 @@ export interface components {
              *     * `bytes` - bytes
              *     * `time` - time
              */
-            stopped: components["schemas"]["Stopped152Enum"];
+            stopped: components["schemas"]["ScanStoppedEnum"];
             /** @description 0 of a plain topic */
             partitions: number;
             /** @description partitions that did not answer */
@@ -6256,6 +6262,14 @@ export interface components {
             /** @description JSON, as a consumer with the candidate receives it */
             value: string;
         };
+        /**
+         * @description * `limit` - limit
+         *     * `end` - end
+         *     * `bytes` - bytes
+         *     * `time` - time
+         * @enum {string}
+         */
+        ScanStoppedEnum: "limit" | "end" | "bytes" | "time";
         ScheduleRequestRequest: {
             analysis: string;
             parameters: {
@@ -6590,20 +6604,6 @@ export interface components {
             /** @description its begin; null: not known */
             since: number | null;
         };
-        /**
-         * @description * `limit` - limit
-         *     * `end` - end
-         *     * `bytes` - bytes
-         *     * `time` - time
-         * @enum {string}
-         */
-        Stopped152Enum: "limit" | "end" | "bytes" | "time";
-        /**
-         * @description * `end` - end
-         *     * `bound` - bound
-         * @enum {string}
-         */
-        StoppedBbbEnum: "end" | "bound";
         StrategyRow: {
             value: components["schemas"]["ValueEnum"];
             /**
@@ -7064,7 +7064,7 @@ export interface components {
             scanned: number;
             scanned_entries: number;
             entries: number;
-            stopped: components["schemas"]["StoppedBbbEnum"];
+            stopped: components["schemas"]["CopyScanStoppedEnum"];
             /** @description copies that were found in the targets */
             copies: number;
             subscriptions: components["schemas"]["UndoSubscription"][];

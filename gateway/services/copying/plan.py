@@ -36,7 +36,7 @@ class SourcePart:
     entries: int
 
     def sequence(self, ledger_id: int, entry_id: int, index: int) -> int:
-        """Return the sequence id of a message's copy; they rise with positions."""
+        """Return the sequence id of a message's copy; they rise with positions (J11)."""
         return (self.ordinal(ledger_id, entry_id) << INDEX_BITS) + max(index, 0)
 
     def ordinal(self, ledger_id: int, entry_id: int) -> int:

@@ -8,6 +8,7 @@ from engine.metadata.apart.stores import StoreUrls
 from gateway.clusters.cluster import Cluster
 from gateway.environment import ClusterSettings
 from gateway.services.engine_link import EngineLink
+from gateway.services.source import OWN
 
 URL = "zk:127.0.0.1:2181"
 
@@ -26,6 +27,7 @@ class NoLink(EngineLink):
 
     def __init__(self) -> None:
         self.address = URL
+        self.source = OWN
 
 
 def cluster_without_link(name: str = "standalone") -> Cluster:

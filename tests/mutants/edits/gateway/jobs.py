@@ -15,6 +15,28 @@ THROUGH_BROKERS = "unit/spark_jobs/brokers/test_entries.py"
 
 EDITS = (
     Edit(
+        "copies-of-one-batch-share-a-sequence-id",
+        "gateway/services/copying/plan.py::SourcePart.sequence",
+        "+ max(index, 0)",
+        "",
+        (
+            "unit/gateway/services/copying/test_plan.py"
+            "::test_sequence_ids_rise_over_ledgers_and_within_batches",
+        ),
+        "J11",
+    ),
+    Edit(
+        "sequence-ids-of-a-copy-begin-again-with-each-ledger",
+        "gateway/services/copying/plan.py::SourcePart.ordinal",
+        "next(base for ledger, base in self.ledgers if ledger == ledger_id) + entry_id",
+        "entry_id",
+        (
+            "unit/gateway/services/copying/test_plan.py"
+            "::test_sequence_ids_rise_over_ledgers_and_within_batches",
+        ),
+        "J11",
+    ),
+    Edit(
         "attempts-not-compared",
         f"{SERVICES}::_held",
         "attempt=run.attempt, ",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
-from gateway.apache.rows import BrokerRows, ages_of, rows_of
+from gateway.apache.rows import BrokerRows, rows_of
 from tests.support.net.recorded_apache import ANSWERS
 
 STATS: dict[str, Any] = json.loads(ANSWERS.read_text())["answers"]["/admin/v2/broker-stats/topics"]
@@ -14,8 +14,8 @@ BEHIND = "persistent://acme/ns0/orders-0010"
 AT = 1_000_000
 
 
-def rows(stats: Any = STATS, at: int = AT, seen: Any = None, ages: Any = None) -> BrokerRows:
-    return rows_of(stats, at, ages or {}, seen or {})
+def rows(stats: Any = STATS, at: int = AT, seen: Any = None) -> BrokerRows:
+    return rows_of(stats, at, seen or {})
 
 
 def column(row: list[Any], name: str) -> Any:
@@ -57,17 +57,6 @@ def test_system_topics_and_health_checks_are_left_out() -> None:
 def test_an_age_that_is_not_reported_is_unknown_and_not_zero() -> None:
     assert column(rows().topics[BEHIND], "oldest_at") == OLDEST_UNKNOWN
     assert rows().subscriptions[BEHIND][1][4] == OLDEST_UNKNOWN
-
-
-def test_the_age_of_a_topic_is_that_of_the_metrics() -> None:
-    page = (
-        b'# TYPE x gauge\npulsar_storage_backlog_age_seconds{cluster="us",topic="%s"} 60\n'
-        % BEHIND.encode()
-    )
-    other = b'pulsar_storage_backlog_age_seconds{cluster="us",topic="x"} -1\n'
-    ages = ages_of(page + other, "us")
-    assert ages == {BEHIND: 60}
-    assert column(rows(ages=ages).topics[BEHIND], "oldest_at") == AT - 60_000
 
 
 @pytest.mark.parametrize(
