@@ -73,5 +73,9 @@ FORMAT = [
     ),
 ]
 POINTS = [*SERVE, *GARBAGE, *COMPACTION, *REPLAY, *FORMAT]
-UNNAMED = {"lastmark.truncate", "cookie.truncate", "manifest.truncate"}
-"""Operations where a crash has the same effect as at the write before them."""
+UNNAMED = {
+    *(f"{kind}.truncate" for kind in ("lastmark", "cookie", "manifest")),
+    *(f"scrub.{name}" for name in ("create", "write", "truncate", "sync", "rename")),
+}
+"""Operations where a crash has the same effect as at the write before them, and those of the scrubber's position:
+without it, or with a damaged one, the next start begins another pass."""

@@ -65,6 +65,8 @@ def file_kind(path: str) -> str:
         "lastMark.new": "lastmark",
         "VERSION": "cookie",
         "VERSION.new": "cookie",
+        "scrub": "scrub",
+        "scrub.new": "scrub",
     }
     return known.get(name, name if name in ("formatting", "index") else "other")
 
