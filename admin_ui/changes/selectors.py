@@ -64,7 +64,7 @@ def row(known: ChangeSet, counts: Counter[str]) -> Json:
 
 def detail(known: ChangeSet) -> Json:
     """Return a change set with the sums of its effects. Reads the database."""
-    return row(known, services.counts([known.id])[known.id]) | {"totals": services.totals(known.id)}
+    return row(known, services.counts([known.id])[known.id]) | {"totals": services.totals(known)}
 
 
 def listed(cluster: str, role: str | None, offset: int, limit: int) -> Json:

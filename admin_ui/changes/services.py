@@ -73,10 +73,12 @@ def counts(set_ids: Sequence[str]) -> dict[str, Counter[str]]:
     return numbers
 
 
-def totals(set_id: str) -> Json:
-    """Return the sums of the previewed effects of what is planned or done, and the numbers of objects that they do not
-    have."""
-    rows = ChangeItem.objects.filter(change_set=set_id).exclude(effect=None)
+def totals(known: ChangeSet) -> Json:
+    """Return the sums of the previewed effects, and the numbers of objects that they do not have: of what a
+    confirmation would do, and of a set that runs or is over of what is planned or done."""
+    rows = ChangeItem.objects.filter(change_set=known).exclude(effect=None)
+    if known.state in (ChangeState.PLANNED, ChangeState.STOPPED):
+        rows = rows.filter(state=ItemState.PLANNED)
     not_made = (ItemState.REFUSED, ItemState.WAITING, ItemState.FAILED)
     effects = rows.exclude(state__in=not_made)
     sums = {"messages": 0, "entries": 0, "bytes": 0, "clients": 0, "again": 0}

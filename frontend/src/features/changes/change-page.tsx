@@ -81,7 +81,7 @@ function Summary({ set }: { set: ChangeSet }) {
   const { done, of } = progressOf(set);
   const again = counts.refused + counts.failed + counts.unknown;
   const canConfirm = (state === "planned" || state === "stopped") && counts.planned > 0;
-  const canStop = isWorking(set) || state === "planned";
+  const canStop = isWorking(set) || (state === "planned" && set.confirmed_at === null);
   const button = (label: string, work: (set: ChangeSet) => Promise<ChangeSet>, color?: string) => (
     <Button
       variant={color ? "filled" : "default"}

@@ -136,20 +136,23 @@ def test_a_topic_that_changed_since_the_preview_is_left_and_can_be_previewed_aga
     changes: Changes,
 ) -> None:
     changes.publish(A, 2)
+    changes.publish(B, 3)
     made = changes.create("delete-topics", A, B)
-    assert made["totals"]["messages"] == 2
+    assert made["totals"]["messages"] == 5
     subscription = CreateSubscription(A, "late", EARLIEST_MESSAGE)
     changes.link.run(lambda engine: engine.call(CREATE_SUBSCRIPTION, subscription))
     changes.publish(A, 1)
     done = changes.confirm(made)
     assert counted(done) == {"done": 1, "failed": 1}
     assert changes.items(made["id"])[0]["reason"]
-    assert done["totals"]["messages"] == 0, "what was not changed loses nothing"
+    assert done["totals"]["messages"] == 3, "what was not changed loses nothing"
     assert changes.post(done, "confirm").status == 409
     again = changes.post(done, "retry")
     assert (again.status, again.json["state"]) == (200, "planning")
     changes.work()
-    assert counted(changes.confirm(changes.get(made["id"]))) == {"done": 2}
+    planned = changes.get(made["id"])
+    assert planned["totals"]["messages"] == 6, "of A alone: two subscriptions with three each"
+    assert counted(changes.confirm(planned)) == {"done": 2}
 
 
 def test_partitions_are_added_and_topics_without_partitions_refuse_it(changes: Changes) -> None:
