@@ -56,7 +56,7 @@ def test_a_lost_bookie_is_counted_down_and_decommissioned_as_previewed(
     bookie = held(four)
     page.goto(f"/c/{CLUSTER}/bookies")
     expect(page.get_by_text("Every ledger has all its copies")).to_be_visible()
-    page.get_by_role("button", name=f"If {bookie} died…").click()
+    page.get_by_role("button", name=f"If it died… {bookie}").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Every topic would keep two copies or more.")
     expect(dialog.get_by_role("table")).to_contain_text("kept-")

@@ -31,6 +31,7 @@ def of(local: str, tab: str = "overview") -> str:
 
 PAGES = {
     "overview": "/",
+    "wall": "/?wall=1",
     "connect": "/connect",
     "topics": f"/c/{CLUSTER}/topics",
     "topics-filtered": f"/c/{CLUSTER}/topics?q=shop%20orders",
@@ -53,6 +54,11 @@ PAGES = {
     "topic-hostile": of("<img src=x onerror=alert(1)>", "subscriptions"),
     "topic-long": of("very-long-" + "0123456789" * 19),
     "topic-missing": f"/c/{CLUSTER}/t/shop/orders/never-made/overview",
+    "subscriptions": f"/c/{CLUSTER}/subscriptions",
+    "changes": f"/c/{CLUSTER}/changes",
+    "clients": f"/c/{CLUSTER}/clients",
+    "dead-letters": f"/c/{CLUSTER}/dead-letters",
+    "copies": f"/c/{CLUSTER}/copies",
     "tenants": f"/c/{CLUSTER}/tenants",
     "tenant": f"/c/{CLUSTER}/tenants/shop",
     "namespace": f"/c/{CLUSTER}/tenants/shop/orders",
@@ -103,6 +109,7 @@ DIALOGS: dict[str, tuple[str, Step]] = {
     "more-partitions": (of("parts", "manage"), press("More partitions…")),
     "topic-properties": (of("invoices", "manage"), press("Change properties…")),
     "topic-commands": (of("invoices", "manage"), both(press("Delete…"), commands)),
+    "change-all": (f"/c/{CLUSTER}/topics", press("Change all…")),
     "delete-schema": (console_path(DESCRIBED, "schema"), press("Delete…")),
     "new-tenant": (f"/c/{CLUSTER}/tenants", press("New tenant…")),
     "unload-bundle": (f"/c/{CLUSTER}/bundles?q=shop/orders", press("Change shop/orders")),
@@ -131,6 +138,7 @@ DIALOGS: dict[str, tuple[str, Step]] = {
         both(press("Set… maxTopicsPerNamespace"), enter("Value", "many")),
     ),
     "rack": (f"/c/{CLUSTER}/bookies", both(press("Rack…"), enter("Rack", "/rack-1"))),
+    "bookie-loss": (f"/c/{CLUSTER}/bookies", press("If it died…")),
     "policy": (f"/c/{CLUSTER}/tenants/shop/orders", press("Set…")),
     "policy-that-takes": (
         of("invoices", "policies"),

@@ -54,11 +54,15 @@ export function ChangesPage() {
             empty={
               <Empty title="No change of many objects yet">
                 “Change all…” on the{" "}
-                <Link to="/c/$cluster/topics" params={{ cluster }}>
+                <Link to="/c/$cluster/topics" params={{ cluster }} style={{ textDecoration: "underline" }}>
                   topics
                 </Link>{" "}
                 and on the{" "}
-                <Link to="/c/$cluster/subscriptions" params={{ cluster }}>
+                <Link
+                  to="/c/$cluster/subscriptions"
+                  params={{ cluster }}
+                  style={{ textDecoration: "underline" }}
+                >
                   subscriptions
                 </Link>{" "}
                 previews one.

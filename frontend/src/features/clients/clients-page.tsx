@@ -268,7 +268,6 @@ function useColumns(
             path={`/c/${encodeURIComponent(cluster)}/clients/${encodeURIComponent(row.broker)}/${row.id}`}
             className="topic-link"
             title={row.address}
-            label={row.address}
             tabIndex={-1}
           >
             {row.address}

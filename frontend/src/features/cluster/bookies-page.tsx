@@ -142,7 +142,7 @@ export function BookiesPage() {
                 header: "Change",
                 headerHidden: true,
                 cell: (row) => (
-                  <span className={styles.address}>
+                  <span className={styles.address} style={{ gap: 4 }}>
                     <ActionButton
                       size="compact-xs"
                       variant="default"
@@ -156,7 +156,7 @@ export function BookiesPage() {
                       size="compact-xs"
                       variant="default"
                       why={lacks.repair ?? null}
-                      aria-label={`If ${row.id} died…`}
+                      aria-label={`If it died… ${row.id}`}
                       onClick={() => navigate({ search: { loss: row.id } })}
                     >
                       If it died…
