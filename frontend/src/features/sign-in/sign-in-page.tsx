@@ -1,8 +1,8 @@
 import { Button } from "@mantine/core";
 import type { Session } from "../../api/session/calls";
 import { signIn } from "../../api/session/session";
-import { nextPlace } from "../../lib/next-place";
 import { Frame } from "./frame";
+import { nextPlace } from "./next-place";
 import styles from "./sign-in.module.css";
 import { Providers, SignInForm } from "./sign-in-form";
 

@@ -1,8 +1,8 @@
 import { useRouter, useSearch } from "@tanstack/react-router";
 import { useEffect } from "react";
-import { nextPlace } from "../../lib/next-place";
 import { Page } from "../../ui/panel";
 import { Loading } from "../../ui/states";
+import { nextPlace } from "./next-place";
 
 /** The page of a sign-in for one who is signed in: goes on to where the person wanted to be. */
 export function SignedIn() {

@@ -10,7 +10,7 @@ PLACES = [(7, 0, -1), (7, 2, 0), (7, 2, 1), (9, 0, -1), (9, 1, 0), (9, 1, 5), (1
 
 def test_sequence_ids_rise_over_ledgers_and_within_batches() -> None:
     ids = [PART.sequence(*place) for place in PLACES]
-    assert all(one < other for one, other in pairwise(ids))
+    assert all(earlier < later for earlier, later in pairwise(ids))
 
 
 def test_an_attempt_with_the_stored_plan_gives_the_same_sequence_ids() -> None:
