@@ -93,6 +93,8 @@ class Election:
     async def resign(self) -> None:
         """Remove the vote and the leader's node. Best effort: the session's end removes them as well."""
         self.elected = False
+        if not self._session:
+            return  # it never voted: an end without the metadata store must not wait for it
         with suppress(StoreUnavailableError, SessionExpiredError, TimeoutError):
             async with asyncio.timeout(RESIGN_S):
                 await self._remove_own()

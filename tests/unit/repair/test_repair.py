@@ -15,6 +15,7 @@ from engine.repair.bookie_changes import (
     recover_bookies,
 )
 from engine.repair.checking import lacks
+from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
 from engine.repair.segment_copy import ByteRate
 from tests.sim.kit.cluster import FAST
@@ -363,3 +364,15 @@ async def test_idle_ledger_whose_last_segment_is_empty_is_closed_and_copied(
     await until(whole)
     assert len(await read_all(cluster, ledger)) == 20
     await stopped(recovery)
+
+
+async def test_a_process_without_auto_recovery_ends_though_the_metadata_store_is_away(
+    start_cluster: Start,
+) -> None:
+    cluster = await start_cluster(1)
+    store = cluster.server.session(10.0)
+    election = Election(store, "r")
+    cluster.server.partition(store.session_id)
+    began = asyncio.get_running_loop().time()
+    await election.resign()
+    assert asyncio.get_running_loop().time() == began
