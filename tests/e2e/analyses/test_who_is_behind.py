@@ -9,11 +9,12 @@ import pytest
 
 from tests.support.analyses.runs import Answer
 from tests.support.analyses.topics_with_answers import hostile, publish
+from tests.support.instance import Instance
 
 
 @pytest.mark.timeout(300)
 def test_holes_keys_and_ages_are_those_of_what_was_not_acknowledged(
-    run: Callable[..., Answer], client: pulsar.Client
+    run: Callable[..., Answer], client: pulsar.Client, instance: Instance
 ) -> None:
     topic = "persistent://public/default/behind"
     shared = {"consumer_type": pulsar.ConsumerType.Shared}
@@ -25,7 +26,9 @@ def test_holes_keys_and_ages_are_those_of_what_was_not_acknowledged(
         message = consumer.receive(10_000)
         if number not in (10, 40, 41, 80):
             consumer.acknowledge(message)
-    consumer.close()  # its state is stored with the last acknowledgement
+    consumer.close()
+    # The unload stores what was acknowledged.
+    assert instance.rest("PUT", "/admin/v2/persistent/public/default/behind/unload")[0] == 204
 
     answer = run("who-is-behind", topic=topic)
     behind = {row["subscription"]: row for row in answer.rows("subscriptions")}
