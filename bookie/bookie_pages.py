@@ -6,7 +6,7 @@ not.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -14,18 +14,13 @@ from bookie.server import Bookie
 from bookie.storage.logs.log_files import log_name
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.net.http import TEXT, Request, Response, json_response
+from engine.net.http import PageTable, Request, Response, answered, json_response, text
 
 PREFIX = "/api/v1/bookie/"
 COMPACTED_SHARE = 0.8
 """Live share below which a requested collection compacts a log, unless the request says another."""
 
-Page = Callable[[Request], Awaitable[Response]]
 Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
-
-
-def text(status: int, value: str) -> Response:
-    return Response(status, value.encode(), TEXT)
 
 
 class BookiePages:
@@ -39,7 +34,7 @@ class BookiePages:
         self._spawn = spawn
         self._collecting = False
         self._changes = changes
-        self._pages: dict[tuple[str, str], Page] = {
+        self._pages: PageTable = {
             ("GET", "scrub"): self._scrub,
             ("PUT", "scrub"): self._scrub_now,
             ("GET", "state"): self._state,
@@ -55,18 +50,7 @@ class BookiePages:
 
     async def answer(self, request: Request) -> Response | None:
         """Answer a request of these pages; None for another path."""
-        if not request.path.startswith(PREFIX):
-            return None
-        method = "GET" if request.method == "HEAD" else request.method
-        page = self._pages.get((method, request.path.removeprefix(PREFIX)))
-        if page is None:
-            return None
-        if method != "GET" and not self._changes:
-            return text(403, "Changes are refused: see the setting http_server_changes_enabled")
-        try:
-            return await page(request)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return text(400, f"Request body or query is not as expected: {error}")
+        return await answered(self._pages, PREFIX, request, changes=self._changes)
 
     async def _state(self, request: Request) -> Response:
         bookie = self._bookie

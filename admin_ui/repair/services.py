@@ -19,7 +19,7 @@ from engine.repair.decommissions import (
 from gateway.clusters.cluster import Cluster
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
-from gateway.services.repair import records_of
+from gateway.services.repair import records_of, stored_delay_s
 
 SWITCH, DELAY, AUDIT = "repair-switch", "lost-bookie-delay", "repair-audit"
 DECOMMISSION, WITHDRAW = "bookie-decommission", "bookie-decommission-withdraw"
@@ -71,11 +71,7 @@ async def set_delay(cluster: Cluster, engine: Engine, user: str, token: str) -> 
     """Store the previewed delay. Raises Conflict when it was changed meanwhile."""
     content = confirming.read(engine.cluster, DELAY, token, {"user": user})
     records = records_of(engine.store)
-    try:
-        present: float | None = await records.delay_s()
-    except NoNodeError:
-        present = None
-    if present != content["before"]:
+    if await stored_delay_s(records) != content["before"]:
         raise Conflict("The delay was changed meanwhile: request a new preview")
     await records.set_delay(content["seconds"])
     await cluster.collector.repair.read(engine.store)

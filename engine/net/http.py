@@ -521,3 +521,27 @@ def _encode_head(status: int, lines: list[tuple[str, str]]) -> bytes:
     head += [f"{name}: {value}" for name, value in lines]
     assert not any("\r" in line or "\n" in line for line in head)
     return "\r\n".join([*head, "", ""]).encode("latin-1")
+
+
+PageTable = Mapping[tuple[str, str], Callable[[Request], Awaitable[Response]]]
+"""Pages by method, GET or PUT, and by path below their prefix."""
+
+
+def text(status: int, value: str) -> Response:
+    return Response(status, value.encode(), TEXT)
+
+
+async def answered(
+    pages: PageTable, prefix: str, request: Request, *, changes: bool
+) -> Response | None:
+    """Answer a request by its page; None without one. A change is refused unless ``changes`` are allowed."""
+    method = "GET" if request.method == "HEAD" else request.method
+    page = pages.get((method, request.path.removeprefix(prefix)))
+    if page is None or not request.path.startswith(prefix):
+        return None
+    if method == "PUT" and not changes:
+        return text(403, "Changes are refused: see the setting http_server_changes_enabled")
+    try:
+        return await page(request)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return text(400, f"Request body or query is not as expected: {error}")

@@ -4,13 +4,13 @@ They change the cluster and know no client: changes are refused unless the opera
 """
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import parse_qs
 
 from engine.base.errors import MisuseError
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.net.http import TEXT, Request, Response, json_response
+from engine.net.http import PageTable, Request, Response, answered, json_response, text
 from engine.repair.auto_recovery import AutoRecovery
 from engine.repair.bookie_changes import decommission, recover_bookies
 from engine.repair.election import auditor
@@ -20,10 +20,6 @@ DECOMMISSION_S = 86400.0
 LISTED_MAX = 100_000
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], object]
-
-
-def _text(status: int, text: str) -> Response:
-    return Response(status, text.encode(), TEXT)
 
 
 class AutoRecoveryPages:
@@ -37,7 +33,7 @@ class AutoRecoveryPages:
         self._records = recovery.records
         self._spawn = spawn
         self._changes = changes
-        self._pages: dict[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
+        self._pages: PageTable = {
             ("GET", "status"): self._status,
             ("PUT", "status"): self._set_status,
             ("GET", "who_is_auditor"): self._who_is_auditor,
@@ -53,16 +49,8 @@ class AutoRecoveryPages:
         """Answer a request of these pages; None for another path."""
         if not request.path.startswith(PREFIX):
             return None
-        method = "GET" if request.method == "HEAD" else request.method
-        page = self._pages.get((method, request.path.removeprefix(PREFIX)))
-        if page is None:
-            return _text(404, "Not found method. Should be GET or PUT method")
-        if method == "PUT" and not self._changes:
-            return _text(403, "Changes are refused: see the setting http_server_changes_enabled")
-        try:
-            return await page(request)
-        except (ValueError, KeyError, TypeError) as error:
-            return _text(400, f"Request body or query is not as expected: {error}")
+        answer = await answered(self._pages, PREFIX, request, changes=self._changes)
+        return answer or text(404, "Not found method. Should be GET or PUT method")
 
     async def _status(self, request: Request) -> Response:
         return json_response(200, {"enabled": await self._records.enabled()})
@@ -70,14 +58,14 @@ class AutoRecoveryPages:
     async def _set_status(self, request: Request) -> Response:
         value = parse_qs(request.query).get("enabled", [""])[-1].lower()
         if value not in ("true", "false"):
-            return _text(400, f"Param 'enabled' not found in {request.query!r}")
+            return text(400, f"Param 'enabled' not found in {request.query!r}")
         await self._records.enable(value == "true")
         return await self._status(request)
 
     async def _who_is_auditor(self, request: Request) -> Response:
         listed = await auditor(self._store)
         return (
-            _text(404, "No auditor elected") if listed is None else _text(200, f"Auditor: {listed}")
+            text(404, "No auditor elected") if listed is None else text(200, f"Auditor: {listed}")
         )
 
     async def _list(self, request: Request) -> Response:
@@ -95,7 +83,7 @@ class AutoRecoveryPages:
             if len(listed) >= LISTED_MAX:
                 break
         if not listed:
-            return _text(404, "No under replicated ledgers found")
+            return text(404, "No under replicated ledgers found")
         ordered = sorted(listed)
         return json_response(200, {str(n): listed[n] for n in ordered} if named else ordered)
 
@@ -103,23 +91,23 @@ class AutoRecoveryPages:
         try:
             await self._records.trigger_audit()
         except NoNodeError:
-            return _text(404, "No auditor has run yet")
-        return _text(200, "Success trigger audit.")
+            return text(404, "No auditor has run yet")
+        return text(200, "Success trigger audit.")
 
     async def _delay(self, request: Request) -> Response:
         try:
             delay = await self._records.delay_s()
         except NoNodeError:
-            return _text(404, "lostBookieRecoveryDelay is not set: no auditor has run yet")
-        return _text(200, f"lostBookieRecoveryDelay value: {delay:.0f}")
+            return text(404, "lostBookieRecoveryDelay is not set: no auditor has run yet")
+        return text(200, f"lostBookieRecoveryDelay value: {delay:.0f}")
 
     async def _set_delay(self, request: Request) -> Response:
         delay = int(json.loads(request.body)["delay_seconds"])
         try:
             await self._records.set_delay(delay)
         except MisuseError as error:
-            return _text(400, str(error))
-        return _text(200, f"Success set lostBookieRecoveryDelay to {delay}")
+            return text(400, str(error))
+        return text(200, f"Success set lostBookieRecoveryDelay to {delay}")
 
     async def _decommission(self, request: Request) -> Response:
         body = json.loads(request.body)
@@ -132,10 +120,10 @@ class AutoRecoveryPages:
             delete_cookie=str(body.get("delete_cookie", "true")).lower() == "true",
         )
         self._spawn(f"decommission {bookie}", work)
-        return _text(200, f"Success send decommission Bookie command {bookie}")
+        return text(200, f"Success send decommission Bookie command {bookie}")
 
     async def _recover(self, request: Request) -> Response:
         bookies = [str(bookie) for bookie in json.loads(request.body)["bookie_src"]]
         work = recover_bookies(self._store, self._recovery.repair, bookies)
         self._spawn(f"recover {','.join(bookies)}", work)
-        return _text(200, "Success send recovery request command.")
+        return text(200, "Success send recovery request command.")

@@ -34,6 +34,14 @@ def records_of(store: MetadataStore) -> RepairRecords:
     return RepairRecords(store, SystemClock(), RandomEntropy())
 
 
+async def stored_delay_s(records: RepairRecords) -> float | None:
+    """Return the time that a lost bookie is waited for; None before an auditor has run. Raises MarkFormatError."""
+    try:
+        return await records.delay_s()
+    except NoNodeError:
+        return None
+
+
 class RepairState(NamedTuple):
     """The state at ``at`` (ms). ``delay_s``: time that a lost bookie is waited for, None before an auditor has run;
     ``auditor``: its id, None without one."""
@@ -49,15 +57,11 @@ class RepairState(NamedTuple):
 async def read_state(store: MetadataStore, at: int) -> RepairState:
     """Read the records. Raises the store's errors, MarkFormatError."""
     records = records_of(store)
-    try:
-        delay_s: float | None = await records.delay_s()
-    except NoNodeError:
-        delay_s = None
     return RepairState(
         at,
         await records.enabled(),
         await auditor(store),
-        delay_s,
+        await stored_delay_s(records),
         await under_replication(store, records),
         await decommissions(store),
     )
