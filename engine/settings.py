@@ -16,7 +16,12 @@ from engine.auth.settings import (
 from engine.base.addresses import ReachSettings, is_wildcard
 from engine.base.log import LogSettings
 from engine.base.settings import Program, SettingsError
-from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.broker.settings import (
+    DataPathSettings,
+    LedgerDefaults,
+    NodeSettings,
+    TransactionSettings,
+)
 from engine.client.settings import BrokerClientSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
@@ -36,6 +41,7 @@ class Settings:
     policies: PolicySettings
     managed: ManagedSettings
     ledger: LedgerSettings
+    transactions: TransactionSettings = field(default_factory=TransactionSettings)
     load_balance: LoadBalanceSettings = field(default_factory=LoadBalanceSettings)
     tenants: TenantLimits = field(default_factory=TenantLimits)
     broker_client: BrokerClientSettings = field(default_factory=BrokerClientSettings)

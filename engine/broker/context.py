@@ -7,7 +7,7 @@ from engine.auth.judge import Judge
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.broker.ports import BrokerIdentity, RemoteClusters
-from engine.broker.settings import DataPathSettings
+from engine.broker.settings import DataPathSettings, TransactionSettings
 from engine.net.handshake import Authenticate
 from engine.net.refused_commands import RefusedCommands
 
@@ -45,6 +45,7 @@ class Context:
     """Judge that is asked before a client's command or an operation is handled."""
     authenticate: Authenticate
     """Establishes the identity of the client of a new connection."""
+    transactions: TransactionSettings = field(default_factory=TransactionSettings)
     remotes: RemoteClusters | None = None
     """Clusters that topics are replicated to; None where no topic is."""
     compactions: asyncio.Semaphore = field(

@@ -109,6 +109,31 @@ class TooManyRequests(BrokerError):
     retriable = True
 
 
+class TransactionCoordinatorNotFound(BrokerError):
+    """The transaction coordinator is not served here, or is not ready: clients look it up again."""
+
+    code = ServerError.TransactionCoordinatorNotFound
+    retriable = True
+
+
+class TransactionNotFound(BrokerError):
+    """The coordinator knows no such transaction: it ended, or never began."""
+
+    code = ServerError.TransactionNotFound
+
+
+class InvalidTxnStatus(BrokerError):
+    """The transaction's state permits no such step."""
+
+    code = ServerError.InvalidTxnStatus
+
+
+class TransactionConflict(BrokerError):
+    """A message is acknowledged already, or is by another open transaction."""
+
+    code = ServerError.TransactionConflict
+
+
 class TopicTerminated(BrokerError):
     code = ServerError.TopicTerminatedError
 

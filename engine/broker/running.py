@@ -43,7 +43,12 @@ from engine.broker.ports import (
     Ownership,
 )
 from engine.broker.revocation import Revocation
-from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.broker.settings import (
+    DataPathSettings,
+    LedgerDefaults,
+    NodeSettings,
+    TransactionSettings,
+)
 from engine.broker.topic_table import TopicTable
 from engine.broker.topics.group_shares import GroupShares
 from engine.broker.topics.inactivity import Inactivity
@@ -82,6 +87,7 @@ class BrokerResources:
 
     node: NodeSettings
     data_path: DataPathSettings
+    transactions: TransactionSettings
     policies: PolicySettings
     tenants: TenantLimits
     broker_client: BrokerClientSettings
@@ -198,6 +204,7 @@ class Running:
             self.identity,
             create_judge(base.identity, self.access, cluster),
             self.authentication.authenticate,
+            transactions=base.transactions,
         )
         self._changes, loaded = PolicyChanges(), TopicTable[Topic]()
         self.tenancy = Tenancy(base, record, self._changes, loaded)

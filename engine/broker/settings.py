@@ -507,3 +507,65 @@ class LedgerDefaults:
             entry_indexes=INDEXES in interceptors,
             entry_times=TIMES in interceptors,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """Transactions: their coordinators, and what topics and subscriptions store of them. Defaults are Pulsar's."""
+
+    transaction_coordinator_enabled: bool = flag(
+        False, "transactions are offered to clients (transactionCoordinatorEnabled)"
+    )
+    max_active_transactions_per_coordinator: int = count(
+        0,
+        "open transactions of a coordinator, at which new ones are refused; 0: no limit "
+        "(maxActiveTransactionsPerCoordinator)",
+    )
+    transaction_timeout_max_ms: int = count(
+        86_400_000,
+        "milliseconds after which a transaction is aborted at the latest, whatever its client requested",
+        low=1,
+        high=2_592_000_000,
+    )
+    transaction_buffer_snapshot_max_transaction_count: int = count(
+        1000,
+        "changes of a topic's readable end between snapshots of its transactions "
+        "(transactionBufferSnapshotMaxTransactionCount)",
+        low=1,
+    )
+    transaction_buffer_snapshot_min_time_in_millis: int = count(
+        5000,
+        "milliseconds after which changes are in a snapshot (transactionBufferSnapshotMinTimeInMillis)",
+        low=1,
+        high=86_400_000,
+    )
+    transaction_buffer_segmented_snapshot_enabled: bool = flag(
+        False,
+        "aborted transactions are stored in segments, for topics with very many "
+        "(transactionBufferSegmentedSnapshotEnabled)",
+    )
+    transaction_buffer_snapshot_segment_size: int = size(
+        256 << 10,
+        "bytes of a segment of aborted transactions (transactionBufferSnapshotSegmentSize)",
+        low=128,
+        high=4 << 20,
+    )
+    transaction_buffer_client_max_concurrent_requests: int = count(
+        1000,
+        "topics and subscriptions that a broker is ending transactions on at the same time "
+        "(transactionBufferClientMaxConcurrentRequests)",
+        low=1,
+        high=100_000,
+    )
+    transaction_buffer_client_operation_timeout_in_mills: int = count(
+        3000,
+        "milliseconds after which such a request is repeated (transactionBufferClientOperationTimeoutInMills)",
+        low=10,
+        high=600_000,
+    )
+    transaction_pending_ack_log_index_min_lag: int = count(
+        500,
+        "entries of a subscription's log of transactional acknowledgements between two of its trimming index "
+        "(transactionPendingAckLogIndexMinLag)",
+        low=1,
+    )

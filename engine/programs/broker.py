@@ -41,6 +41,7 @@ def build_broker(
         BrokerResources(
             node=settings.node,
             data_path=settings.data_path,
+            transactions=settings.transactions,
             policies=settings.policies,
             tenants=settings.tenants,
             broker_client=settings.broker_client,
@@ -56,6 +57,7 @@ def build_broker(
             factory=factory,
             groups=(
                 *(settings.node, settings.tls, settings.data_path, settings.policies),
+                settings.transactions,
                 *(settings.load_balance, settings.tenants),
                 *(settings.defaults, settings.managed, settings.metadata, settings.broker_client),
                 *(settings.authentication, settings.token, settings.second_token),

@@ -15,6 +15,7 @@ from engine.wire.commands import (
     key_values,
     message_id,
 )
+from engine.wire.varints import UINT64_MAX
 
 
 def connect(
@@ -284,3 +285,89 @@ def get_schema(topic: str, request_id: int, schema_version: bytes | None = None)
 
 def get_or_create_schema(topic: str, request_id: int, schema: pb.Schema) -> bytes:
     return command_frame("getOrCreateSchema", request_id=request_id, topic=topic, schema=schema)
+
+
+# Transactions
+
+
+def connect_coordinator(coordinator: int, request_id: int) -> bytes:
+    """Build TC_CLIENT_CONNECT_REQUEST, before a client uses a transaction coordinator."""
+    return command_frame("tcClientConnectRequest", request_id=request_id, tc_id=coordinator)
+
+
+def new_transaction(coordinator: int, request_id: int, timeout_ms: int) -> bytes:
+    return command_frame(
+        "newTxn", request_id=request_id, txn_ttl_millis=timeout_ms, tc_id=coordinator
+    )
+
+
+def add_partitions(txn: tuple[int, int], request_id: int, topics: Sequence[str]) -> bytes:
+    """Build ADD_PARTITION_TO_TXN. ``txn``: most and least significant bits."""
+    return command_frame(
+        "addPartitionToTxn",
+        request_id=request_id,
+        txnid_least_bits=txn[1],
+        txnid_most_bits=txn[0],
+        partitions=topics,
+    )
+
+
+def add_subscriptions(
+    txn: tuple[int, int], request_id: int, subscriptions: Sequence[tuple[str, str]]
+) -> bytes:
+    """Build ADD_SUBSCRIPTION_TO_TXN. ``subscriptions``: topics and subscriptions."""
+    return command_frame(
+        "addSubscriptionToTxn",
+        request_id=request_id,
+        txnid_least_bits=txn[1],
+        txnid_most_bits=txn[0],
+        subscription=[
+            {"topic": topic, "subscription": subscription} for topic, subscription in subscriptions
+        ],
+    )
+
+
+def end_transaction(txn: tuple[int, int], request_id: int, *, commit: bool) -> bytes:
+    return command_frame(
+        "endTxn",
+        request_id=request_id,
+        txnid_least_bits=txn[1],
+        txnid_most_bits=txn[0],
+        txn_action=pb.COMMIT if commit else pb.ABORT,
+    )
+
+
+def end_on_partition(
+    txn: tuple[int, int], request_id: int, topic: str, *, commit: bool, low_water_mark: int
+) -> bytes:
+    """Build a coordinator's request to a topic's broker to end a transaction there. ``low_water_mark`` -1: none."""
+    return command_frame(
+        "endTxnOnPartition",
+        request_id=request_id,
+        txnid_least_bits=txn[1],
+        txnid_most_bits=txn[0],
+        topic=topic,
+        txn_action=pb.COMMIT if commit else pb.ABORT,
+        txnid_least_bits_of_low_watermark=low_water_mark & UINT64_MAX,
+    )
+
+
+def end_on_subscription(
+    txn: tuple[int, int],
+    request_id: int,
+    topic: str,
+    subscription: str,
+    *,
+    commit: bool,
+    low_water_mark: int,
+) -> bytes:
+    """Build a coordinator's request to end a transaction on a subscription; see ``end_on_partition``."""
+    return command_frame(
+        "endTxnOnSubscription",
+        request_id=request_id,
+        txnid_least_bits=txn[1],
+        txnid_most_bits=txn[0],
+        subscription={"topic": topic, "subscription": subscription},
+        txn_action=pb.COMMIT if commit else pb.ABORT,
+        txnid_least_bits_of_low_watermark=low_water_mark & UINT64_MAX,
+    )

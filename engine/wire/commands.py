@@ -481,3 +481,34 @@ def schema_version_failed(request_id: int, code: int, message: str) -> bytes:
         error_code=code,
         error_message=message,
     )
+
+
+# Transactions
+
+
+def transaction_answer(
+    field: str,
+    request_id: int,
+    txn: tuple[int, int],
+    *,
+    code: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """Build the answer ``field`` to a request about a transaction. ``txn``: most and least significant bits."""
+    return command_frame(
+        field,
+        request_id=request_id,
+        txnid_least_bits=txn[1] & UINT64_MAX,
+        txnid_most_bits=txn[0],
+        error=code,
+        message=message,
+    )
+
+
+def coordinator_connected(
+    request_id: int, *, code: int | None = None, message: str | None = None
+) -> bytes:
+    """Build the answer to TC_CLIENT_CONNECT_REQUEST."""
+    return command_frame(
+        "tcClientConnectResponse", request_id=request_id, error=code, message=message
+    )

@@ -8,7 +8,7 @@ from typing import NamedTuple, assert_never
 from engine.auth.identity import Identity
 from engine.base.budget import Budget
 from engine.base.tasks import TaskScope
-from engine.broker.connection import consume, lookups, produce, schemas, watches
+from engine.broker.connection import consume, lookups, produce, schemas, transactions, watches
 from engine.broker.context import Context
 from engine.broker.control.topic_lists import TopicLists
 from engine.broker.outlet import Moved
@@ -16,13 +16,12 @@ from engine.broker.topics.publish import Producer
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.net import handshake, keepalive
-from engine.net.routing import Router, Routes, refused
+from engine.net.routing import Router
 from engine.net.transport import Connection
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.events import Acks, Command, CorruptSend, Event, Sends, Violation
 from engine.wire.peer import Peer
-from engine.wire.states import CommandType
 
 log = logging.getLogger(__name__)
 
@@ -36,18 +35,6 @@ PUBLISH_SHARE_BYTES = 64 << 10
 for its storage forever, and clients of other topics must not wait with them."""
 BROKER_METADATA_VERSION = 18
 """First protocol version whose clients may read the metadata that brokers put before entries."""
-TRANSACTIONS: Routes = dict.fromkeys(
-    (
-        CommandType.TC_CLIENT_CONNECT_REQUEST,
-        CommandType.NEW_TXN,
-        CommandType.ADD_PARTITION_TO_TXN,
-        CommandType.ADD_SUBSCRIPTION_TO_TXN,
-        CommandType.END_TXN,
-        CommandType.END_TXN_ON_PARTITION,
-        CommandType.END_TXN_ON_SUBSCRIPTION,
-    ),
-    refused("Transactions are not enabled."),
-)
 
 
 class SessionParts(NamedTuple):
@@ -88,6 +75,7 @@ class Session(Connection):
         lists: TopicLists,
         schema_commands: schemas.SchemaCommands,
         schema_rules: SchemaRules,
+        transaction_commands: transactions.TransactionCommands | None,
         broker_budget: Budget,
         ended: Callable[["Session"], object],
         listener: str = "",
@@ -152,7 +140,10 @@ class Session(Connection):
         requests.add(lookup_commands, lookups.ROUTES)
         requests.add(live.watches, watches.ROUTES)
         requests.add(schema_commands, schemas.ROUTES)
-        requests.add(self, TRANSACTIONS)
+        if transaction_commands is None:
+            requests.add(self, transactions.REFUSALS)
+        else:
+            requests.add(transaction_commands, transactions.ROUTES)
 
     # --- state ----------------------------------------------------------------------------------
 

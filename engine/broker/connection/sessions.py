@@ -8,6 +8,7 @@ from engine.base.names import NamespaceName
 from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.schemas import SchemaCommands
 from engine.broker.connection.session import Session
+from engine.broker.connection.transactions import TransactionCommands
 from engine.broker.context import Context
 from engine.broker.control.topic_lists import Follower, TopicLists
 from engine.broker.ports import Namespaces, Ownership
@@ -36,6 +37,8 @@ class Sessions:
         self._lists = TopicLists(namespaces)
         self._schemas = schemas
         self._schema_commands = SchemaCommands(registry, schemas)
+        enabled = context.transactions.transaction_coordinator_enabled
+        self._transaction_commands = TransactionCommands(registry) if enabled else None
         self._open: dict[Session, None] = {}
         self.accepted = 0
         self.failed = 0
@@ -52,6 +55,7 @@ class Sessions:
             self._lists,
             self._schema_commands,
             self._schemas,
+            self._transaction_commands,
             self._publish_budget,
             self._ended,
             listener,

@@ -39,6 +39,7 @@ from engine.broker.topics.subscriptions.last_message import LastMessage
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.subscriptions.subscriptions import Subscriptions
 from engine.broker.topics.tracing.topic_tracing import TopicTracing
+from engine.broker.transactions.ports import TransactionBuffer
 from engine.ledger.writing.writer import AckObserver
 from engine.managed.errors import (
     ManagedLedgerError,
@@ -93,6 +94,7 @@ class Topic:
         "stages",
         "subscriptions",
         "tracing",
+        "transactions",
         "written",
     )
 
@@ -118,6 +120,8 @@ class Topic:
         self.policies = binding(name, policies, shadow=self.shadow_source is not None)
         self.context = context
         self.scope = TaskScope(name.full)
+        self.transactions: TransactionBuffer | None = None
+        """Transactions that publish here; None without transactions and for system and non-persistent topics."""
         self.stages: tuple[Stage, ...] = ()
         self.closing = False
         self.loaded_ms = context.clock.wall_ms()

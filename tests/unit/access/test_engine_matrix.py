@@ -21,7 +21,7 @@ from engine.base.clock import LoopClock
 from engine.base.errors import Forbidden
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
-from engine.broker.connection.session import TRANSACTIONS
+from engine.broker.connection import transactions
 from engine.net import handshake, keepalive
 from engine.net.http import Request
 from engine.net.refused_commands import RefusedCommands
@@ -96,7 +96,7 @@ ROUTES: dict[int, Route] = {
     **at_commands.ROUTES,
     **handshake.ROUTES,
     **keepalive.ROUTES,
-    **TRANSACTIONS,
+    **transactions.ROUTES,
 }
 
 

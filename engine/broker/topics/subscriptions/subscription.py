@@ -26,6 +26,7 @@ from engine.broker.topics.subscriptions.subscription_dispatch import (
     DispatchHost,
     SubscriptionDispatch,
 )
+from engine.broker.transactions.ports import TransactionAcks
 from engine.wire.geo.markers import SNAPSHOT, ClusterSnapshot, read_marker
 
 REPLICATED = "pulsar.replicated.subscription"
@@ -110,6 +111,7 @@ class Subscription:
         "moves",
         "name",
         "oldest",
+        "pending_acks",
         "replication",
     )
 
@@ -128,6 +130,8 @@ class Subscription:
         """State of its replication to other clusters; None when it is not replicated."""
         if REPLICATED in cursor.properties:
             self.replication = self._make_replication()
+        self.pending_acks: TransactionAcks | None = None
+        """Acknowledgements of transactions; None without transactions and when it is not durable."""
         self.consumers: list[Consumer] = []
         """Attached consumers, in the dispatcher's order."""
         self.counters = SubscriptionCounters(self.consumers)

@@ -10,8 +10,7 @@ from engine.auth.actions import Action
 from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
 from engine.auth.rights import all_of
 from engine.base.names import NamespaceName
-from engine.broker.connection import consume, lookups, produce, schemas, watches
-from engine.broker.connection.session import TRANSACTIONS
+from engine.broker.connection import consume, lookups, produce, schemas, transactions, watches
 from engine.net import handshake, keepalive
 from engine.net.routing import Route
 from engine.wire import client_commands as say
@@ -138,9 +137,9 @@ TABLE = {
     """,
     # Refused for every client.
     "authenticated": """
-        ADD_PARTITION_TO_TXN ADD_SUBSCRIPTION_TO_TXN END_TXN END_TXN_ON_PARTITION END_TXN_ON_SUBSCRIPTION NEW_TXN
-        TC_CLIENT_CONNECT_REQUEST
+        ADD_PARTITION_TO_TXN ADD_SUBSCRIPTION_TO_TXN END_TXN NEW_TXN TC_CLIENT_CONNECT_REQUEST
     """,
+    "superuser": "END_TXN_ON_PARTITION END_TXN_ON_SUBSCRIPTION",
     "lookup of TopicName": "GET_OR_CREATE_SCHEMA GET_SCHEMA LOOKUP PARTITIONED_METADATA",
     "lookup of NamespaceName": "GET_TOPICS_OF_NAMESPACE WATCH_TOPIC_LIST",
     # The last one is for the name of another cluster's replicator alone.
@@ -152,7 +151,12 @@ TABLE = {
 
 def test_each_command_has_its_right() -> None:
     stated: dict[str, set[str]] = {}
-    for kind, route in {**ROUTES, **handshake.ROUTES, **keepalive.ROUTES, **TRANSACTIONS}.items():
+    for kind, route in {
+        **ROUTES,
+        **handshake.ROUTES,
+        **keepalive.ROUTES,
+        **transactions.ROUTES,
+    }.items():
         rights = ", ".join(
             right.action.value + (f" of {right.kind.__name__}" if right.kind else "")
             for right in all_of(route.rights)

@@ -11,8 +11,7 @@ from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.auth.judge import ALLOWED
 from engine.base.ids import EARLIEST
 from engine.base.names import TopicName
-from engine.broker.connection import consume, lookups, produce, schemas, watches
-from engine.broker.connection.session import TRANSACTIONS
+from engine.broker.connection import consume, lookups, produce, schemas, transactions, watches
 from engine.broker.errors import ConsumerBusy, NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.topics.publish import Publish
 from engine.broker.topics.topic import Topic
@@ -146,7 +145,7 @@ async def test_a_close_received_with_its_open_takes_effect() -> None:
 
 def test_every_request_of_the_protocol_has_its_family() -> None:
     families = (handshake, keepalive, produce, consume, lookups, schemas, watches)
-    done = [*(kind for family in families for kind in family.ROUTES), *TRANSACTIONS]
+    done = [*(kind for family in families for kind in family.ROUTES), *transactions.ROUTES]
     by_run = {CommandType.SEND}
     assert sorted(done) == sorted({CommandType.CONNECT, *REQUESTS} - by_run)
 

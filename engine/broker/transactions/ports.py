@@ -1,0 +1,82 @@
+"""Protocols of a topic's buffer of transactions and of a subscription's acknowledgements of transactions.
+
+Documents returned by these are JSON in the form of Apache's REST answers.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from engine.base.ids import Position
+from engine.broker.transactions.txn_id import TxnId
+
+
+class TransactionCounts(NamedTuple):
+    """Transactions of a topic: open ones, and those that ended since it was loaded."""
+
+    ongoing: int
+    committed: int
+    aborted: int
+
+
+class TransactionBuffer(Protocol):
+    """Transactional messages of one topic, and the end to which it may be read. Methods raise BrokerError."""
+
+    async def end(self, txn: TxnId, *, commit: bool, low_water_mark: int) -> None:
+        """Commit or abort the transaction's messages; durable on return, and made once when repeated.
+
+        ``low_water_mark``: all transactions of its coordinator up to this one have ended; -1 when none is known to
+        have.
+        """
+        ...
+
+    @property
+    def counts(self) -> TransactionCounts: ...
+
+    def stats(self, *, low_water_marks: bool, segments: bool) -> dict[str, Any]:
+        """Return the answer of ``transactionBufferStats``."""
+        ...
+
+    def transaction_stats(self, txn: TxnId) -> dict[str, Any]:
+        """Return the answer of ``transactionInBufferStats``."""
+        ...
+
+    async def internal_stats(self, *, metadata: bool) -> dict[str, Any] | None:
+        """Return the answer of ``transactionBufferInternalStats``; None when there is no snapshot."""
+        ...
+
+
+class StatedAck(NamedTuple):
+    """An acknowledged entry. Bits that are set in ``ack_set`` are messages of a batch that are not acknowledged; it is
+    empty when all are. ``batch_size`` 0: not stated."""
+
+    position: Position
+    ack_set: Sequence[int] = ()
+    batch_size: int = 0
+
+
+class TransactionAcks(Protocol):
+    """Acknowledgements of one subscription that open transactions made. Methods raise BrokerError."""
+
+    async def acknowledge(self, txn: TxnId, acks: Sequence[StatedAck], *, cumulative: bool) -> None:
+        """Acknowledge entries when the transaction commits; durable on return. Raises TransactionConflict."""
+        ...
+
+    async def end(self, txn: TxnId, *, commit: bool, low_water_mark: int) -> None:
+        """Apply or discard the transaction's acknowledgements; see ``TransactionBuffer.end``."""
+        ...
+
+    def stats(self, *, low_water_marks: bool) -> dict[str, Any]:
+        """Return the answer of ``pendingAckStats``."""
+        ...
+
+    def transaction_stats(self, txn: TxnId) -> dict[str, Any]:
+        """Return the answer of ``transactionInPendingAckStats``."""
+        ...
+
+    async def internal_stats(self, *, metadata: bool) -> dict[str, Any] | None:
+        """Return the answer of ``pendingAckInternalStats``; None when there is no log."""
+        ...
+
+    def position_state(self, position: Position, batch_index: int | None) -> str:
+        """Return the state in the answer of ``positionStatsInPendingAck``."""
+        ...
