@@ -54,6 +54,7 @@ NOT_IMPORTED = {
 WHERE_CONFIGURED = {
     "psycopg": "extra postgres, where database_url is set",
     "deltalake": "extra delta, where topics are exported as Delta tables",
+    "pyiceberg": "extra iceberg, where topics are exported as Iceberg tables",
 }
 """Distributions that an extra of their own has."""
 
@@ -111,7 +112,7 @@ def test_each_distribution_that_is_not_imported_is_listed_with_a_reason() -> Non
     assert NOT_IMPORTED.keys() <= listed("") | listed("spark")
 
 
-@pytest.mark.parametrize("extra", ["", *OPTIONAL, "postgres", "delta"])
+@pytest.mark.parametrize("extra", ["", *OPTIONAL, "postgres", "delta", "iceberg"])
 def test_each_dependency_has_a_lower_bound(extra: str) -> None:
     assert [text for text in LISTS[extra] if not re.search(r"[>=]=", text)] == []
 

@@ -1,4 +1,4 @@
-"""Export: a topic as a table of Parquet files or a Delta table, partitioned by day, continued by later runs."""
+"""Export: a topic as Parquet files, a Delta or an Iceberg table, partitioned by day, continued by later runs."""
 
 from spark_jobs.analysis import Analysis, AnalysisTarget, PackageNeed
 from spark_jobs.jobs.kit.declared import TOPIC, parameters_of, whole
@@ -22,8 +22,8 @@ EXPORT = Analysis(
             "format": {
                 "type": "string",
                 "title": "Format",
-                "description": "parquet: files in folders by day; delta: the same with the log of a Delta table",
-                "enum": ["parquet", "delta"],
+                "description": "parquet: files by day; delta, iceberg: the same as such a table",
+                "enum": ["parquet", "delta", "iceberg"],
                 "default": "parquet",
             },
             "decode": {
@@ -42,5 +42,8 @@ EXPORT = Analysis(
         }
     ),
     job=f"{__name__}.job",
-    needs=(PackageNeed("format", "delta", "deltalake", "delta"),),
+    needs=(
+        PackageNeed("format", "delta", "deltalake", "delta"),
+        PackageNeed("format", "iceberg", "pyiceberg", "iceberg"),
+    ),
 )

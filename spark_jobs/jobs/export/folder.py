@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_jobs.jobs.export.delta import add_files
+from spark_jobs.jobs.export import delta, iceberg
 from spark_jobs.jobs.kit.messages import arrow_schema
 from spark_jobs.pulsar_source.options import OptionError
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -25,6 +25,8 @@ from spark_jobs.pulsar_source.partitions import LedgerRange
 VERSION = 1
 STATE = "_state.json"
 STAGED = "_staged"
+LOGS = {"delta": delta.add_files, "iceberg": iceberg.add_files}
+"""Functions that add the files of a batch to the log of a table, by the formats that have one."""
 Positions = dict[str, tuple[int, int]]
 """Ledger and entry exported last, by topic or partition."""
 
@@ -126,7 +128,7 @@ def commit(
 def _finish(folder: Path, state: ExportState) -> None:
     """Let the files of the last batch appear, as far as that was not done."""
     _move(folder, state.moving)
-    if state.format == "delta":
+    if add_files := LOGS.get(state.format):
         add_files(folder, state.schema, state.moving, state.batches)
 
 

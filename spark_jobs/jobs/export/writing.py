@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.jobs.export.folder import WrittenFiles
+from spark_jobs.jobs.export.iceberg import with_field_ids
 from spark_jobs.jobs.kit.messages import TRIMMED, arrow_schema, rows_of_range
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -25,7 +26,7 @@ def write_range(
 ) -> WrittenFiles:
     """Write the messages of a range below ``staged``, one file for each day of publishing, and return what was
     written."""
-    schema = arrow_schema(columns)
+    schema = with_field_ids(arrow_schema(columns))
     writers: dict[str, pq.ParquetWriter] = {}
     files: dict[str, str] = {}
     rows, unreadable, trimmed = 0, 0, 0

@@ -8,6 +8,7 @@ import pulsar
 import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 
 from tests.support.analyses.runs import Answer
 from tests.support.analyses.topics_with_answers import hostile, publish
@@ -43,6 +44,35 @@ def test_a_delta_table_is_read_by_others(run: Callable[..., Answer], client: pul
     )
     assert table.metadata().partition_columns == ["day"]
     assert read["properties"][0].as_py() == [("n", "1")]
+
+
+@pytest.mark.timeout(300)
+def test_an_iceberg_table_is_read_by_others(
+    run: Callable[..., Answer], client: pulsar.Client, tmp_path: Path
+) -> None:
+    answer = hostile(client, "persistent://public/default/exported-iceberg", tmp_path)
+    first = run("export", topic=answer.topic, format="iceberg", decode=True)
+    publish(client, answer.topic, [(b"later", {"properties": {"n": "1"}})])
+    added = run("export", topic=answer.topic, format="iceberg", decode=True)
+    assert added.figure("added_rows") == 1
+    table = StaticTable.from_metadata(added.figure("folder"))
+    read = table.scan().to_arrow()
+    assert read.num_rows == first.figure("rows") + 1
+    plain = ds.dataset(
+        [str(path) for path in Path(added.figure("folder")).glob("day=*/*.parquet")]
+    ).to_table()
+    places = ["ledger_id", "entry_id", "batch_index"]
+    assert sorted(read.select(places).to_pylist(), key=str) == sorted(
+        plain.select(places).to_pylist(), key=str
+    )
+    [later] = (
+        table.scan(row_filter="value_bytes = 5 and entry_id >= 0")
+        .to_arrow()
+        .filter(ds.field("value") == b"later")
+        .to_pylist()
+    )
+    assert later["properties"] == [("n", "1")]
+    assert len(table.metadata.snapshots) == 2
 
 
 @pytest.mark.timeout(300)

@@ -1,7 +1,7 @@
 """The folder of an exported table: each message is in exactly one file, wherever a run was killed."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.io.pyarrow import pyarrow_to_schema
+from pyiceberg.schema import assign_fresh_schema_ids
+from pyiceberg.table import StaticTable
 
 from engine.base.errors import UnusableField
 from spark_jobs import analysis
-from spark_jobs.jobs.export import EXPORT, delta, job, writing
+from spark_jobs.jobs.export import EXPORT, delta, iceberg, job, writing
 from spark_jobs.jobs.export import folder as folder_module
 from spark_jobs.jobs.export.folder import (
     STAGED,
@@ -24,6 +27,7 @@ from spark_jobs.jobs.export.folder import (
     opened,
     vanished,
 )
+from spark_jobs.jobs.export.iceberg import with_field_ids
 from spark_jobs.jobs.export.job import folder_of, result_of
 from spark_jobs.jobs.export.writing import TABLE_COLUMNS, by_day, write_range
 from spark_jobs.jobs.kit.messages import arrow_schema
@@ -242,31 +246,31 @@ def test_a_run_adds_what_is_new_since_the_last_one(
     assert sorted(places) == [(ledger, e) for ledger in sizes for e in range(sizes[ledger])]
 
 
-# Delta
+# Delta and Iceberg
 
 
-def added_to_delta(folder: Path, first: int, last: int) -> None:
-    """Export a batch of entries of one ledger as a Delta table."""
-    ledger_range = LedgerRange(7, first, last, -1, TOPIC)
-    with opened(folder, TOPIC, COLUMNS, "delta") as state:
+def added_to_log(folder: Path, table_format: str, last: int, day: str = "2026-01-01") -> None:
+    """Export the entries of one ledger up to the last one as one batch of a table with a log."""
+    ledger_range = LedgerRange(7, 0, last, -1, TOPIC)
+    with opened(folder, TOPIC, COLUMNS, table_format) as state:
         for item in left([ledger_range], state.positions):
-            name = f"day=2026-01-01/0-7-{item.first}-{item.last}.parquet"
+            name = f"day={day}/0-7-{item.first}-{item.last}.parquet"
             path = folder / STAGED / name
             path.parent.mkdir(parents=True)
             entries = [
                 {"entry_id": entry, "publish_time": datetime(2026, 1, 1, tzinfo=UTC)}
                 for entry in range(item.first, item.last + 1)
             ]
-            pq.write_table(pa.Table.from_pylist(entries, arrow_schema(COLUMNS)), path)
+            schema = with_field_ids(arrow_schema(COLUMNS))
+            pq.write_table(pa.Table.from_pylist(entries, schema), path)
             part = WrittenFiles([name], len(entries), 0, 0)
             commit(folder, state, {TOPIC: (7, item.last)}, [part])
 
 
-def test_a_delta_table_has_each_row_once_wherever_runs_are_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def export_with_kills(
+    folder: Path, table_format: str, add: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    added_to_delta(tmp_path, 0, 4)
-    add = delta.add_files
+    """Export three batches; the runs of the last two are killed before and after the log has them."""
 
     def killed(*_: Any) -> None:
         raise KilledError
@@ -275,21 +279,99 @@ def test_a_delta_table_has_each_row_once_wherever_runs_are_killed(
         add(*given)
         raise KilledError
 
+    added_to_log(folder, table_format, 4)
     for last, step in ((7, killed), (9, killed_behind)):
         with monkeypatch.context() as patch, pytest.raises(KilledError):
-            patch.setattr(folder_module, "add_files", step)
-            added_to_delta(tmp_path, 0, last)
-        added_to_delta(tmp_path, 0, last)
+            patch.setitem(folder_module.LOGS, table_format, step)
+            added_to_log(folder, table_format, last)
+        added_to_log(folder, table_format, last)
+    with (
+        pytest.raises(OptionError, match=f"as {table_format}"),
+        opened(folder, TOPIC, COLUMNS),
+    ):
+        pass
+
+
+def test_a_delta_table_has_each_row_once_wherever_runs_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_with_kills(tmp_path, "delta", delta.add_files, monkeypatch)
     table = DeltaTable(str(tmp_path))
     read = table.to_pyarrow_dataset().to_table()
     assert sorted(read["entry_id"].to_pylist()) == list(range(10))
     assert set(read["day"].to_pylist()) == {"2026-01-01"}
     assert table.transaction_version(delta.APP) == 3
-    with (
-        pytest.raises(OptionError, match="as delta"),
-        opened(tmp_path, TOPIC, COLUMNS),
-    ):
-        pass
+
+
+def test_an_iceberg_table_has_each_row_once_wherever_runs_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_with_kills(tmp_path, "iceberg", iceberg.add_files, monkeypatch)
+    table = StaticTable.from_metadata(str(tmp_path))
+    assert sorted(table.scan().to_arrow()["entry_id"].to_pylist()) == list(range(10))
+    assert (
+        table.scan(row_filter="publish_time < '2026-01-01T00:00:00+00:00'").to_arrow().num_rows == 0
+    )
+    assert [entry["partition"] for entry in table.inspect.partitions().to_pylist()] == [
+        {"day": date(2026, 1, 1)}
+    ]
+    assert table.properties[iceberg.BATCH] == "3"
+    assert len(table.metadata.snapshots) == 3
+
+
+def test_a_version_of_iceberg_metadata_without_its_hint_is_found(tmp_path: Path) -> None:
+    for last in (1, 2):
+        added_to_log(tmp_path, "iceberg", last)
+    (tmp_path / "metadata" / "version-hint.text").write_text("1")
+    added_to_log(tmp_path, "iceberg", 3)
+    assert StaticTable.from_metadata(str(tmp_path)).scan().to_arrow().num_rows == 4
+
+
+def test_an_iceberg_table_that_another_program_changes_meanwhile_keeps_its_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added_to_log(tmp_path, "iceberg", 1)
+    store = iceberg._store
+
+    def after_another(folder: Path, version: int, metadata: Any) -> Path:
+        monkeypatch.setattr(iceberg, "_store", store)
+        other = iceberg._opened(folder, arrow_schema(COLUMNS))
+        with other.transaction() as transaction:
+            transaction.set_properties({"comment": "of another program"})
+        return store(folder, version, metadata)
+
+    monkeypatch.setattr(iceberg, "_store", after_another)
+    added_to_log(tmp_path, "iceberg", 2)
+    table = StaticTable.from_metadata(str(tmp_path))
+    assert table.properties["comment"] == "of another program"
+    assert sorted(table.scan().to_arrow()["entry_id"].to_pylist()) == [0, 1, 2]
+
+
+def test_old_snapshots_of_an_iceberg_table_are_removed_with_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iceberg, "SNAPSHOTS_MAX", 5)
+    monkeypatch.setattr(iceberg, "SNAPSHOTS_KEPT", 2)
+    for last in range(8):
+        added_to_log(tmp_path, "iceberg", last, f"2026-01-{last + 1:02}")
+    table = StaticTable.from_metadata(str(tmp_path))
+    assert len(table.metadata.snapshots) < 5
+    lists = {Path(path).name for path in (s.manifest_list for s in table.metadata.snapshots)}
+    assert {path.name for path in (tmp_path / "metadata").glob("snap-*")} == lists
+    assert sorted(table.scan().to_arrow()["entry_id"].to_pylist()) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("day", "days"), [("1970-01-02", 1), ("12345-01-01", 3789391), ("unknown", None)]
+)
+def test_days_of_folders_are_those_since_the_epoch(day: str, days: int | None) -> None:
+    assert iceberg._days(day) == days
+
+
+def test_columns_have_the_numbers_that_iceberg_gives_them() -> None:
+    columns = pyarrow_to_schema(with_field_ids(arrow_schema(TABLE_COLUMNS)))
+    assert columns.as_struct() == assign_fresh_schema_ids(columns).as_struct()
+    assert columns.highest_field_id == len(TABLE_COLUMNS) + 2
 
 
 def test_a_format_whose_package_is_missing_is_refused_with_the_extra(
