@@ -1,7 +1,8 @@
 """The check of a ledger: which members of its ensembles are away or lack entries that they should hold.
 
 A bookie lacks an entry only where it says so. Silence, errors and damage prove nothing: what could not be asked is
-``unknown``, and the ledger is looked at again (I42).
+``unknown``, and the ledger is looked at again (I42). A member that serves and holds its share keeps its place, whatever
+the ledger's mark says (I51).
 """
 
 import asyncio

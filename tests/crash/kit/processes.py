@@ -11,10 +11,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from engine.auth.internal import TOKEN_HEADER
+from engine.repair.settings import RepairSettings
 from engine.rpc.operation import encode_call
 from tests.crash.kit.lossy_disk import Plan
 from tests.crash.kit.mortal import END_OF_TASKS
@@ -32,6 +33,14 @@ SILENT_STORE = (
 SERVES = ("bookie serves", "broker ready")
 TOKEN = "crash-tests-only"
 PYTHON = [sys.executable, "-m", "tests.crash.kit.mortal"]
+REPAIR = [field.name for field in fields(RepairSettings)]
+QUICK_REPAIR = {
+    "lost_bookie_recovery_delay": "2",
+    "open_ledger_rereplication_grace_period_s": "3",
+    "lock_release_of_failed_ledger_grace_period_s": "10",
+    "rw_rereplicate_backoff_s": "0.5",
+}
+"""Settings of bookies that make lost copies again within seconds."""
 NURSERY = Nursery()
 atexit.register(NURSERY.close)
 
@@ -122,7 +131,8 @@ class Process:
 
 
 class BookieProcess(Process):
-    """The shipped bookie on a LossyDisk. ``settings`` are MAGNETAR_BOOKIE_ variables in small letters."""
+    """The shipped bookie on a LossyDisk. ``settings`` are MAGNETAR_BOOKIE_ variables in small letters, or those of
+    auto-recovery."""
 
     def __init__(self, name: str, directory: Path, metadata: str, **settings: str) -> None:
         self.port, status_port = free_ports(2)
@@ -130,7 +140,10 @@ class BookieProcess(Process):
         self._arguments = ["--data-dir", str(self.data_dir), "--port", str(self.port)]
         self._arguments += ["--metadata", metadata, "--status-port", str(status_port)]
         settings = {"bookie_id": name, "zk_timeout_s": str(SESSION_S), **settings}
-        env = {f"MAGNETAR_BOOKIE_{key.upper()}": value for key, value in settings.items()}
+        env = {
+            f"MAGNETAR_{'' if key in REPAIR else 'BOOKIE_'}{key.upper()}": value
+            for key, value in settings.items()
+        }
         super().__init__(name, [], env, directory / f"{name}.log", status_port)
         self.plan(NOTHING)
 

@@ -100,6 +100,24 @@ async def test_a_bookie_that_is_back_within_the_delay_is_waited_for(start_cluste
     await stopped(recovery)
 
 
+async def test_intact_copies_of_a_marked_ledger_stay_where_they_are(start_cluster: Start) -> None:
+    cluster = await start_cluster(5)
+    ledger = await cluster.written(entries=40, shape=(3, 2, 2))
+    before = await cluster.client(FAST).metadata(ledger)
+    recovery = cluster.recovery("r")
+    await recovery.records.prepare()
+    await recovery.records.mark(ledger, before.segments[0].bookies[:1])
+    recovery.start()
+
+    async def unmarked() -> bool:
+        return await recovery.records.read(ledger) is None
+
+    await until(unmarked)
+    assert (await cluster.client(FAST).metadata(ledger)).segments == before.segments
+    assert recovery.repair.counts.entries_written == 0
+    await stopped(recovery)
+
+
 async def test_two_lost_bookies_are_not_waited_for_and_a_trigger_ends_the_wait(
     start_cluster: Start,
 ) -> None:

@@ -223,4 +223,12 @@ EDITS = (
         (f"{PLACES}::test_a_ledger_in_one_rack_is_moved_where_that_is_enabled",),
         "I50",
     ),
+    Edit(
+        "intact-copies-are-moved",
+        "engine/repair/checking.py::check",
+        "elif lacks(ranges, first, last, position, size, write_quorum):",
+        "else:",
+        (f"{REPAIR}::test_intact_copies_of_a_marked_ledger_stay_where_they_are",),
+        "I51",
+    ),
 )
