@@ -83,26 +83,7 @@ class Repairing:
 
     def follow_requests(self, bookie: Bookie) -> None:
         """Keep the bookie read-only while it is to be drained."""
-        self._tasks.spawn("drain", self._follow_requests(bookie))
-
-    async def _follow_requests(self, bookie: Bookie) -> None:
-        path, changed, draining = paths.decommission(bookie.bookie_id), asyncio.Event(), False
-        stop = self._store.watch(path, lambda _: changed.set())
-        try:
-            while True:
-                changed.clear()
-                try:
-                    request = await read_decommission(self._store, bookie.bookie_id)
-                    before, draining = draining, request is not None and request.drain
-                    if draining != before:
-                        bookie.mode.ask("it is to be drained" if draining else "")
-                except MagnetarError as error:
-                    log.info("requests to drain this bookie are not read yet reason=%s", error)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await changed.wait()
-        finally:
-            stop()
+        self._tasks.spawn("drain", follow_requests(self._store, bookie))
 
     async def listen(self) -> None:
         """Serve the pages on a status port of its own, if there is one. Raises OSError."""
@@ -141,3 +122,24 @@ class Repairing:
         await self.recovery.stop()
         if self._status is not None:
             await self._status.close()
+
+
+async def follow_requests(store: MetadataStore, bookie: Bookie) -> None:
+    """Keep a bookie read-only while it is to be drained, until cancelled."""
+    path, changed, draining = paths.decommission(bookie.bookie_id), asyncio.Event(), False
+    stop = store.watch(path, lambda _: changed.set())
+    try:
+        while True:
+            changed.clear()
+            try:
+                request = await read_decommission(store, bookie.bookie_id)
+                before, draining = draining, request is not None and request.drain
+                if draining != before:
+                    bookie.mode.ask("it is to be drained" if draining else "")
+            except MagnetarError as error:
+                log.info("requests to drain this bookie are not read yet reason=%s", error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await changed.wait()
+    finally:
+        stop()

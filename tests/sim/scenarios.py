@@ -20,7 +20,7 @@ from tests.sim.moving.workload import Moving
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
 from tests.sim.regions.workload import Regions
-from tests.sim.repairing.workload import FAIL_DISK, LOSE_BOOKIE, Repairing
+from tests.sim.repairing.workload import FAIL_DISK, LOSE_BOOKIE, TAKE_OUT, Repairing
 from tests.sim.rights.workload import Rights
 from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
@@ -317,7 +317,12 @@ def repair(rng: random.Random) -> Scenario:
             repair=True,
         ),
         workloads=(Repairing.draw(rng),),
-        faults={**faults, LOSE_BOOKIE: rng.choice((0.2, 0.5, 1.0)), FAIL_DISK: 0.3},
+        faults={
+            **faults,
+            LOSE_BOOKIE: rng.choice((0.2, 0.5, 1.0)),
+            FAIL_DISK: 0.3,
+            TAKE_OUT: rng.choice((0.0, 0.2, 0.5)) or 0.01,
+        },
         duration_s=rng.choice((10.0, 20.0, 40.0)),
     )
 

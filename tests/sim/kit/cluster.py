@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bookie.repairing import follow_requests
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from engine.auth.authenticators import jws
@@ -18,6 +19,7 @@ from engine.auth.authenticators.signing_keys import SecretKey
 from engine.auth.settings import AuthenticationSettings, AuthorizationSettings, TokenSettings
 from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
+from engine.base.tasks import TaskScope
 from engine.broker.service import BrokerService
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.client.settings import BrokerClientSettings
@@ -197,6 +199,8 @@ class Machine:
         self.stop: asyncio.Event | None = None
         self.retired = False
         """Set when the machine is gone for good, with its disk."""
+        self.leaving = False
+        """Set from the request on that takes a bookie out."""
         self.clock = LoopClock(epoch_ms)
         self.excuses: tuple[type[Exception], ...] = ()
         """Errors that its process may end with after damage to its disk."""
@@ -401,18 +405,21 @@ class Cluster:
         )
         stop = machine.stop = asyncio.Event()
         recovery: AutoRecovery | None = None
+        tasks = TaskScope("requests")
         try:
             await bookie.start()
             if self.shape.repair:
                 recovery = self._recovery(machine, bookie, store)
                 bookie.serving.scrubber.others = recovery.own_copies
                 recovery.start()
+                tasks.spawn("drain", follow_requests(store, bookie))
             machine.ready = True
             waiting = [asyncio.ensure_future(event.wait()) for event in (bookie.over, stop)]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in waiting:
                 task.cancel()
         finally:
+            await tasks.close()
             if recovery is not None:
                 await recovery.stop()
             await bookie.stop()

@@ -108,7 +108,7 @@ class Hosts:
         machines = [
             m
             for m in self.cluster.machines.values()
-            if m is not self.cluster.lost and not m.retired
+            if m is not self.cluster.lost and not m.retired and not m.leaving
         ]
         full = any(m.bookie is not None and m.ready and m.bookie.read_only for m in machines)
         return all(m.ready for m in machines) and self._listed(machines) and not full

@@ -1,18 +1,22 @@
-"""The workload of ``ledger`` on bookies that are lost for good, one after the other, while auto-recovery makes their
-copies again. In the end every entry of every ledger must be on its whole write set."""
+"""The workload of ``ledger`` on bookies that join, are drained and taken out, or are lost for good, one after another,
+while auto-recovery makes their copies again. In the end every entry of every ledger must be on its whole write set."""
 
+import asyncio
 import errno
 import random
 from dataclasses import dataclass
 
+from bookie.cookies import IdentityError
 from bookie.scrubbing import without
 from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, decode
 from engine.ledger.quorum import write_set
 from engine.metadata import paths
 from engine.metadata.records import BookieRacks
+from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.repair import auditor, worker
 from engine.repair.checking import ends, lacks
+from engine.repair.decommissions import DRAINED, read_decommission, request_decommission
 from engine.wire.availability import merged
 from tests.sim.kit.cluster import BOOKIE_PORT, EPOCH_MS, SECOND_DISK, Machine
 from tests.sim.kit.damage import _swap_disk
@@ -24,6 +28,7 @@ from tests.sim.ledgers.workload import Ledgers, LedgerWorkload
 
 LOSE_BOOKIE = "lose_bookie"
 FAIL_DISK = "fail_disk"
+TAKE_OUT = "take_out"
 WHOLE_S = 60.0
 """Bound within which all copies are there again after the last fault (simulated seconds)."""
 BOOKIES_MAX = 14
@@ -66,13 +71,14 @@ class RepairWorkload(LedgerWorkload):
         super().__init__(run, plan)
         self.record.history.repaired = True
         self._racks = plan.racks
-        self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE, FAIL_DISK}
+        self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE, FAIL_DISK, TAKE_OUT}
         self._versions: dict[int, LedgerMetadata] = {}
         self._writers: dict[int, str] = {}
         self._gone_at = -1e9
         cluster = run.cluster
         run.faults[LOSE_BOOKIE] = self._lose_bookie
         run.faults[FAIL_DISK] = self._fail_disk
+        run.faults[TAKE_OUT] = self._take_out
         run.limits += [(auditor, "LOOK_S", 2.0), (worker, "HOPELESS", 10**6)]
         if plan.racks:
             racks = {
@@ -109,6 +115,40 @@ class RepairWorkload(LedgerWorkload):
         self.run.cluster.loop.excused[machine.name] = None
         self._gone_at = self.run.cluster.loop.now
         self.run.cluster.count("disks failed")
+
+    def _take_out(self, n: Nemesis) -> None:
+        """Let another bookie join, and ask for one to be drained; stop it for good once nothing is left on it."""
+        cluster = self.run.cluster
+        machine = n.machine("bookie")
+        if machine is None or not self._budget() or len(cluster.machines) > BOOKIES_MAX:
+            return
+        cluster.add_bookie()
+        machine.leaving = True
+        # It may be down when nothing is left on it, and start again without its cookie.
+        machine.excuses = (IdentityError,)
+        cluster.loop.create_task(self._drained(machine))
+
+    async def _drained(self, machine: Machine) -> None:
+        """Request the drain, and stop the machine when nothing is left on its bookie, or it was lost before."""
+        cluster, bookie = self.run.cluster, f"{machine.name}:{BOOKIE_PORT}"
+        store = cluster.metadata.session(cluster.shape.session_s)
+        requested = False
+        while True:
+            try:
+                if not requested:
+                    await request_decommission(store, machine.clock, bookie, "x", drain=True)
+                    requested = True
+                request = await read_decommission(store, bookie)
+                if request is None or request.waits == DRAINED:
+                    break
+            except (StoreUnavailableError, SessionExpiredError):
+                cluster.count("requests to drain repeated")
+            await asyncio.sleep(0.5)
+        await store.close()
+        cluster.kill(machine)
+        machine.retired = True
+        self._gone_at = cluster.loop.now
+        cluster.count("bookies drained and stopped")
 
     def _budget(self) -> bool:
         """Return whether one more bookie may be lost: all copies are there, and all bookies."""
@@ -203,6 +243,14 @@ class RepairWorkload(LedgerWorkload):
             parents += [f"{path}/{name}" for name in names if not name.startswith("urL")]
         return listed
 
+    def _requests(self) -> list[str]:
+        """Return the bookies that are to be taken out, and those that were and have their cookies still."""
+        tree = self.run.cluster.tree
+        machines = self.run.cluster.machines.values()
+        taken = [f"{m.name}:{BOOKIE_PORT}" for m in machines if m.leaving]
+        left = [b for b in taken if tree.exists(paths.decommission(b))]
+        return left + [b for b in taken if self._is_gone(b) and tree.exists(paths.cookie(b))]
+
     # -- what is seen as it happens
 
     def _stored(self, path: str, value: bytes | None, conditional: bool) -> None:
@@ -215,6 +263,8 @@ class RepairWorkload(LedgerWorkload):
                     self._members_changed(ledger, before, after)
             elif ledger not in self.record.deleted:
                 self.record.anomaly(f"I45 ledger {ledger} was deleted without a request")
+        elif value is None and path.startswith(f"{paths.COOKIES}/"):
+            self.run.cluster.machines[path.rpartition("/")[2].partition(":")[0]].retired = True
         elif value is None and path.startswith(paths.MARKED_LEDGERS) and "/urL" in path:
             self._unmarked(int(path.rpartition("urL")[2]))
 
@@ -231,6 +281,7 @@ class RepairWorkload(LedgerWorkload):
             self.run.cluster.count("segments repaired")
             for position, bookie in enumerate(segment.bookies):
                 if old.bookies[position] != bookie:
+                    self._has_to_leave(ledger, before, segment.first, old.bookies[position])
                     span = (segment.first, spans[segment.first])
                     self._copy_named(ledger, after, span, position, bookie)
             # For a ledger that is not closed, some bookies are not chosen.
@@ -259,6 +310,26 @@ class RepairWorkload(LedgerWorkload):
                 )
                 return
 
+    def _has_to_leave(self, ledger: int, before: LedgerMetadata, first: int, bookie: str) -> None:
+        """Check that a member that is replaced is gone, is to be taken out, or lacks entries."""
+        machine = self.run.cluster.machines[bookie.partition(":")[0]]
+        stat = self.run.cluster.tree.exists(paths.available_bookie(bookie))
+        if (
+            not self._calm
+            or stat is None
+            or stat.ctime_ms > self._now_ms() - RECENT_S * 1000
+            or machine.leaving
+            or machine.disk.broken
+        ):
+            return
+        lacking = [text for text in self._lacking(ledger, before) if text.endswith(f" at {bookie}")]
+        if not any(f" from {first} to " in text for text in lacking):
+            self.run.cluster.count("copies moved away")
+            self.record.anomaly(f"I51 ledger {ledger}: the intact copy of {bookie} was moved")
+
+    def _now_ms(self) -> int:
+        return EPOCH_MS + int(self.run.loop.now * 1000)
+
     def _writer(self, ledger: int) -> str:
         if ledger not in self._writers:
             for event in self.record.history.events:
@@ -268,7 +339,7 @@ class RepairWorkload(LedgerWorkload):
 
     def _look_at_racks(self, ledger: int, bookies: tuple[str, ...]) -> None:
         """Check that copies on all members of an ensemble are in both racks, if a bookie of each is known for long."""
-        tree, now_ms = self.run.cluster.tree, EPOCH_MS + int(self.run.loop.now * 1000)
+        tree, now_ms = self.run.cluster.tree, self._now_ms()
         known = []
         for machine in self.run.cluster.bookies:
             stat = tree.exists(paths.available_bookie(f"{machine.name}:{BOOKIE_PORT}"))
@@ -297,9 +368,13 @@ class RepairWorkload(LedgerWorkload):
         await self.hosts.audit(self._settle_all)
         whole = await self.run.reach(
             "repair every ledger",
-            lambda: not self._missing() and not self._marks(),
+            lambda: not self._missing() and not self._marks() and not self._requests(),
             WHOLE_S,
-            lambda: [*self._missing()[:5], f"marks {self._marks()[:5]}"],
+            lambda: [
+                *self._missing()[:5],
+                f"marks {self._marks()[:5]}",
+                f"requests {self._requests()}",
+            ],
         )
         if whole:
             await self.hosts.audit(self._audit)
