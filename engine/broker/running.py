@@ -55,7 +55,11 @@ from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.coordinator.coordinators import Coordinators
+from engine.broker.transactions.coordinator.participants import Participants
 from engine.broker.upkeep import Upkeep
+from engine.client.broker_link import LinkSettings
+from engine.client.client import PulsarClient
 from engine.client.settings import BrokerClientSettings
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
@@ -288,8 +292,46 @@ class Running:
             forget=self.tenancy.forget,
             loaded=loaded,
         )
-        self.sessions = Sessions(self.context, self.registry, owned, namespaces, self.tenancy.rules)
+        self.coordinators = self._coordinate(base, record)
+        self.sessions = Sessions(
+            *(self.context, self.registry, owned, namespaces, self.tenancy.rules),
+            coordinators=self.coordinators,
+        )
         self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
+
+    def _coordinate(self, base: BrokerResources, record: BrokerRecord) -> Coordinators | None:
+        """Create the coordinators of transactions, where these are enabled."""
+        if not base.transactions.transaction_coordinator_enabled:
+            return None
+        settings, tls = base.transactions, base.broker_client.tls()
+        url = record.service_url if tls is None else record.service_url_tls
+
+        async def brokers() -> list[str]:
+            return [url]
+
+        client = PulsarClient(
+            network=base.network,
+            clock=base.clock,
+            entropy=base.entropy,
+            brokers=brokers,
+            settings=LinkSettings(
+                client_version="Magnetar-transactions",
+                credentials=base.broker_client.credentials(),
+                request_timeout_s=settings.transaction_buffer_client_operation_timeout_in_mills
+                / 1000,
+                tls=tls,
+            ),
+        )
+        return Coordinators(
+            ownership=self.assignment,
+            namespaces=self.catalog,
+            factory=base.factory,
+            ledger_config=base.ledger_config,
+            context=self.context,
+            participants=Participants(
+                client, settings.transaction_buffer_client_max_concurrent_requests
+            ),
+        )
 
     def _administer(self, base: BrokerResources, record: BrokerRecord, incarnation: str) -> None:
         """Create the parts that report on topics, keep them up and change them."""
@@ -348,6 +390,9 @@ class Running:
 
     async def close(self) -> None:
         """Stop all parts without a hand-over. A part that fails is logged and does not prevent the others."""
+        if self.coordinators is not None:
+            with contained("end of coordinators"):
+                await self.coordinators.close()
         for part, close in (
             ("upkeep", self.upkeep.close),
             ("revocation", self.revocation.close),

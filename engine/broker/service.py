@@ -30,6 +30,7 @@ from engine.net.http import HttpServer, Request, Response
 from engine.net.listener import Listener
 from engine.ownership.registration import BrokerRecord
 from engine.rpc.server import RpcPages
+from engine.tenancy.initialization import ensure_coordinators
 from engine.tenancy.namespaces import bootstrap
 from engine.wire import commands
 from engine.wire.errors import ServerError
@@ -92,6 +93,8 @@ class BrokerService:
             web_url=self.record.web_url,
             default_bundles=base.tenants.default_number_of_namespace_bundles,
         )
+        if base.transactions.transaction_coordinator_enabled:
+            await ensure_coordinators(base.store, partitions=1)
         running = Running(base, self.record, await self._next_instance(), self._lost)
         # Before the first client is accepted.
         await running.revoked.load()
@@ -109,6 +112,8 @@ class BrokerService:
         running.isolation.start()
         running.drain.start()
         running.shares.start()
+        if running.coordinators is not None:
+            running.coordinators.start()
         self._tasks.spawn("registration", self._keep_registered(running))
         self._tasks.spawn("load reports", running.load_reporter.run())
         self._tasks.spawn("load balance", running.load_leader.run())
@@ -302,6 +307,10 @@ class BrokerService:
         # The log reads the policies' topics as a client, and would look them up again once they are handed over.
         with contained("end of the policies' log"):
             await running.policy_log.close()
+        # They would acquire bundles again, and their next owners continue where they end.
+        if running.coordinators is not None:
+            with contained("end of the coordinators"):
+                await running.coordinators.close()
         try:
             await running.registration.withdraw()
         except (StoreUnavailableError, SessionExpiredError) as error:

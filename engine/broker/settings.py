@@ -521,6 +521,10 @@ class TransactionSettings:
         "open transactions of a coordinator, at which new ones are refused; 0: no limit "
         "(maxActiveTransactionsPerCoordinator)",
     )
+    max_active_transactions_per_owner: int = count(
+        0,
+        "open transactions of one role at a coordinator, at which new ones are refused; 0: no limit",
+    )
     transaction_timeout_max_ms: int = count(
         86_400_000,
         "milliseconds after which a transaction is aborted at the latest, whatever its client requested",

@@ -15,6 +15,7 @@ from engine.broker.outlet import Moved
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
+from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.net import handshake, keepalive
 from engine.net.routing import Router
 from engine.net.transport import Connection
@@ -75,7 +76,7 @@ class Session(Connection):
         lists: TopicLists,
         schema_commands: schemas.SchemaCommands,
         schema_rules: SchemaRules,
-        transaction_commands: transactions.TransactionCommands | None,
+        coordinators: Coordinators | None,
         broker_budget: Budget,
         ended: Callable[["Session"], object],
         listener: str = "",
@@ -140,10 +141,13 @@ class Session(Connection):
         requests.add(lookup_commands, lookups.ROUTES)
         requests.add(live.watches, watches.ROUTES)
         requests.add(schema_commands, schemas.ROUTES)
-        if transaction_commands is None:
+        if coordinators is None:
             requests.add(self, transactions.REFUSALS)
         else:
-            requests.add(transaction_commands, transactions.ROUTES)
+            of_transactions = transactions.TransactionCommands(
+                self, context, registry, coordinators
+            )
+            requests.add(of_transactions, transactions.ROUTES)
 
     # --- state ----------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from engine.base.names import NamespaceName
 from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.schemas import SchemaCommands
 from engine.broker.connection.session import Session
-from engine.broker.connection.transactions import TransactionCommands
 from engine.broker.context import Context
 from engine.broker.control.topic_lists import Follower, TopicLists
 from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
+from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.net.handshake import HandshakeError
 
 
@@ -28,7 +28,9 @@ class Sessions:
         ownership: Ownership,
         namespaces: Namespaces,
         schemas: SchemaRules,
+        coordinators: Coordinators | None = None,
     ) -> None:
+        """``coordinators``: those of transactions; None where transactions are not enabled."""
         self._context = context
         self._registry = registry
         self.lookups = LookupCommands(
@@ -37,8 +39,7 @@ class Sessions:
         self._lists = TopicLists(namespaces)
         self._schemas = schemas
         self._schema_commands = SchemaCommands(registry, schemas)
-        enabled = context.transactions.transaction_coordinator_enabled
-        self._transaction_commands = TransactionCommands(registry) if enabled else None
+        self._coordinators = coordinators
         self._open: dict[Session, None] = {}
         self.accepted = 0
         self.failed = 0
@@ -55,7 +56,7 @@ class Sessions:
             self._lists,
             self._schema_commands,
             self._schemas,
-            self._transaction_commands,
+            self._coordinators,
             self._publish_budget,
             self._ended,
             listener,

@@ -6,7 +6,7 @@ called. Who may do what comes from the tables of rights; a command or an operati
 
 import json
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, replace
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +28,7 @@ from engine.net.refused_commands import RefusedCommands
 from engine.net.routing import Route, Router
 from engine.rpc.operation import Handlers, Operation
 from engine.rpc.server import RpcPages
+from engine.wire import client_commands as say
 from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import FIELD_OF_TYPE
@@ -107,10 +108,17 @@ async def judge() -> Judge:
 
 # Commands
 
+OF_TRANSACTIONS: dict[int, Callable[[str], bytes]] = {
+    CommandType.ADD_PARTITION_TO_TXN: lambda topic: say.add_partitions((0, 0), 1, [topic]),
+    CommandType.ADD_SUBSCRIPTION_TO_TXN: lambda topic: say.add_subscriptions(
+        (0, 0), 1, [(topic, "s")]
+    ),
+}
+
 
 def command_of(kind: int, topic: str = TOPIC) -> Any:
     """Return a command that names a topic, or its namespace."""
-    build = at_commands.COMMANDS.get(kind)
+    build = at_commands.COMMANDS.get(kind) or OF_TRANSACTIONS.get(kind)
     if build is not None:
         command = parsed(build(topic))
         body = getattr(command, FIELD_OF_TYPE[CommandType(kind)])

@@ -135,16 +135,15 @@ TABLE = {
         ACK CLOSE_CONSUMER CLOSE_PRODUCER CONSUMER_STATS FLOW GET_LAST_MESSAGE_ID REDELIVER_UNACKNOWLEDGED_MESSAGES SEEK
         UNSUBSCRIBE WATCH_TOPIC_LIST_CLOSE
     """,
-    # Refused for every client.
-    "authenticated": """
-        ADD_PARTITION_TO_TXN ADD_SUBSCRIPTION_TO_TXN END_TXN NEW_TXN TC_CLIENT_CONNECT_REQUEST
-    """,
+    # A transaction is its owner's, which the coordinator checks.
+    "authenticated": "END_TXN NEW_TXN TC_CLIENT_CONNECT_REQUEST",
+    "produce of TopicName": "ADD_PARTITION_TO_TXN",
     "superuser": "END_TXN_ON_PARTITION END_TXN_ON_SUBSCRIPTION",
     "lookup of TopicName": "GET_OR_CREATE_SCHEMA GET_SCHEMA LOOKUP PARTITIONED_METADATA",
     "lookup of NamespaceName": "GET_TOPICS_OF_NAMESPACE WATCH_TOPIC_LIST",
     # The last one is for the name of another cluster's replicator alone.
     "produce of TopicName, consume of SubscriptionName, superuser of WholeCluster": "PRODUCER",
-    "consume of SubscriptionName": "SUBSCRIBE",
+    "consume of SubscriptionName": "ADD_SUBSCRIPTION_TO_TXN SUBSCRIBE",
 }
 """The commands by their rights. SEND has none: it acts on a producer that the connection opened."""
 

@@ -1,0 +1,146 @@
+"""The log of one transaction coordinator: a managed ledger in Apache's layout, and the cursor that is behind it.
+
+Entries of a transaction are acknowledged together when it has ended, so that the log is trimmed up to the oldest
+transaction that has not.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+
+from engine.base.ids import Position
+from engine.base.slices import Slice
+from engine.broker.transactions.coordinator.transaction_table import Entry, TransactionTable
+from engine.broker.transactions.log_batches import coordinator_records
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.managed.settings import LedgerConfig
+
+CURSOR = "transaction.subscription"
+NEWEST = "max_local_txn_id"
+"""Property of the managed ledger: an id that no transaction's id exceeds. It counts when the log has no entry."""
+RESERVED = 1000
+"""Ids that one write of the property covers."""
+
+REREAD = 2000
+"""Records at the end of the log from which is learned what ended lately."""
+
+
+def log_name(coordinator: int) -> str:
+    """Return the name of a coordinator's managed ledger."""
+    return f"pulsar/system/persistent/__transaction_log_{coordinator}"
+
+
+class _Written:
+    """Receiver of one entry's outcome. ``positions``: receives its position."""
+
+    __slots__ = ("_failed", "_positions", "durable")
+
+    def __init__(self, positions: list[Position], failed: Callable[[Exception], None]) -> None:
+        self.durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._positions = positions
+        self._failed = failed
+
+    def appended(self, run: Slice, start: int, stop: int) -> None:
+        self._positions.append(run.position(start))
+        if not self.durable.done():
+            self.durable.set_result(None)
+
+    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
+        if not self.durable.done():
+            self.durable.set_exception(error)
+            self.durable.exception()  # marks it as retrieved: the request may have been cancelled
+        self._failed(error)
+
+
+class CoordinatorLog:
+    """The open log of one coordinator. Methods raise the managed ledger's errors and those of the store."""
+
+    def __init__(self, ledger: ManagedLedger, cursor: Cursor) -> None:
+        self.ledger = ledger
+        self.cursor = cursor
+        self.appended = 0
+        """Entries appended since it was opened."""
+        self.on_failed: Callable[[Exception], None] | None = None
+        """Called when an entry may not be durable."""
+        self._shared: dict[Position, int] = {}
+        """Records of transactions that are not done with, by entry, of entries with several."""
+        self._reserved = -1
+        self._reserving = asyncio.Lock()
+
+    @classmethod
+    async def open(
+        cls, factory: ManagedLedgerFactory, coordinator: int, config: LedgerConfig
+    ) -> "CoordinatorLog":
+        """Open the log and fence its previous owner."""
+        ledger = await factory.open(log_name(coordinator), config)
+        return cls(ledger, await ledger.open_cursor(CURSOR, InitialPosition.EARLIEST))
+
+    async def replay(self, table: TransactionTable) -> None:
+        """Apply what is stored to ``table``, once. Raises StoredRecordError for an entry that cannot be read."""
+        await self._replay_newest(table)
+        start = self.ledger.next_position(self.cursor.mark_delete)
+        async with aclosing(self.ledger.oldest_first(start)) as entries:
+            async for run, i in entries:
+                position = run.position(i)
+                records = coordinator_records(run.entry(i))
+                if len(records) > 1:
+                    self._shared[position] = len(records)
+                for record in records:
+                    self.release(table.replay(record, position))
+
+    async def _replay_newest(self, table: TransactionTable) -> None:
+        """Set the highest id in use, by the last entry, which has that of its time, and what ended lately.
+
+        The entries of ended transactions are read as far as they are not trimmed: their clients may ask again.
+        """
+        records: list[Entry] = []
+        async with aclosing(self.ledger.newest_first()) as entries:
+            async for run, i in entries:
+                records += reversed(coordinator_records(run.entry(i)))
+                if len(records) >= REREAD:
+                    break
+        if not records:
+            table.newest = int(self.ledger.properties.get(NEWEST, -1))
+        for record in reversed(records):
+            table.recall(record)
+
+    def covers(self, newest: int) -> bool:
+        """Return whether ids up to ``newest`` cannot be used again after the log was trimmed and its owner died."""
+        return newest <= self._reserved
+
+    async def reserve(self, newest: int) -> None:
+        """Make ``covers`` true for ``newest`` and some ids behind it."""
+        async with self._reserving:
+            if not self.covers(newest):
+                await self.ledger.update_properties({NEWEST: str(newest + RESERVED)})
+                self._reserved = newest + RESERVED
+
+    def append(self, record: bytes, positions: list[Position]) -> "asyncio.Future[None]":
+        """Append a record now; its position is added to ``positions`` when it is durable. Return a future of that."""
+        written = _Written(positions, self._append_failed)
+        self.ledger.append(Slice(record, [0, len(record)], len(record)), written)
+        self.appended += 1
+        return written.durable
+
+    def _append_failed(self, error: Exception) -> None:
+        if self.on_failed is not None:
+            self.on_failed(error)
+
+    def release(self, positions: Iterable[Position]) -> None:
+        """Acknowledge the entries of a transaction that is done with."""
+        passed = []
+        for position in positions:
+            left = self._shared.get(position, 1) - 1
+            if left:
+                self._shared[position] = left
+            else:
+                self._shared.pop(position, None)
+                passed.append(position)
+        if passed:
+            self.cursor.acknowledge(passed)
+
+    async def close(self) -> None:
+        """Persist the cursor and close the log."""
+        await self.ledger.close()

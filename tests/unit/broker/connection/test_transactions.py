@@ -1,0 +1,145 @@
+"""Commands of transactions to brokers in memory: the coordinator's, and the ends that it sends to topics' owners."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from engine.base.names import TopicName
+from engine.broker.errors import ServiceNotReady
+from engine.broker.service import BrokerService
+from engine.broker.transactions.txn_id import TxnId
+from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.client import PulsarClient
+from engine.tenancy.initialization import COORDINATORS
+from engine.wire import client_commands as say
+from engine.wire.errors import RefusedError, ServerError
+from tests.support.admin.broker_instance import BrokerInstance
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.virtual_time
+
+TOPIC = TopicName.parse("persistent://public/default/a")
+ENABLED = {"transaction_coordinator_enabled": True}
+
+
+class Ended:
+    """Stand-in for a topic's buffer and for a subscription's pending acknowledgements."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[TxnId, bool, int]] = []
+        self.failures = 0
+
+    async def end(self, txn: TxnId, *, commit: bool, low_water_mark: int) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ServiceNotReady("not recovered yet")
+        self.ends.append((txn, commit, low_water_mark))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.instance = BrokerInstance()
+
+    async def start(self) -> BrokerService:
+        return await self.instance.broker(settings=ENABLED)
+
+    def client(self, broker: BrokerService) -> PulsarClient:
+        async def brokers() -> list[str]:
+            return [broker.record.service_url]
+
+        return PulsarClient(
+            network=self.instance.cluster.network,
+            clock=broker.running.context.clock,
+            entropy=broker.running.context.entropy,
+            brokers=brokers,
+            settings=LinkSettings(request_timeout_s=60.0),
+        )
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.instance.cluster.start("b0")
+    yield bench
+    await bench.instance.close()
+
+
+async def ask(link: BrokerLink, frame: Callable[[int], bytes]) -> TxnId:
+    request_id = link.new_id()
+    answer = await link.request(request_id, frame(request_id))
+    return TxnId(answer.txnid_most_bits, answer.txnid_least_bits)
+
+
+async def coordinator_of(client: PulsarClient, number: int = 0) -> BrokerLink:
+    """Connect to a coordinator as the official clients do."""
+    link = await client.owner(COORDINATORS.partition_at(number).full)
+    request_id = link.new_id()
+    await link.request(request_id, say.connect_coordinator(number, request_id))
+    return link
+
+
+async def test_a_transaction_is_ended_on_its_topics_and_subscriptions(bench: Bench) -> None:
+    broker = await bench.start()
+    client = bench.client(broker)
+    assert await client.partitions(COORDINATORS.full) == 1
+    link = await coordinator_of(client)
+    txn = await ask(link, lambda request: say.new_transaction(0, request, 20_000))
+    assert txn == (0, 0)
+    owner, consumer = await client.owner(TOPIC.full), link.new_id()
+    request_id = owner.new_id()
+    await owner.request(request_id, say.subscribe(TOPIC.full, "s", 1, consumer, request_id))
+    topic = broker.running.registry.loaded(TOPIC)
+    assert topic is not None
+    messages, acks = Ended(), Ended()
+    topic.transactions = messages  # type: ignore[assignment]
+    topic.subscriptions["s"].pending_acks = acks  # type: ignore[assignment]
+    messages.failures = 2
+    gone = "persistent://public/default/never"
+    topics, subscriptions = [TOPIC.full, gone], [(TOPIC.full, "s"), (TOPIC.full, "gone")]
+    await ask(link, lambda request: say.add_partitions(txn, request, topics))
+    await ask(link, lambda request: say.add_subscriptions(txn, request, subscriptions))
+    assert await ask(link, lambda request: say.end_transaction(txn, request, commit=True)) == txn
+    assert messages.ends == acks.ends == [(txn, True, -1)]
+    again = await ask(link, lambda request: say.end_transaction(txn, request, commit=True))
+    assert again == txn
+    assert messages.ends == [(txn, True, -1)]
+    with pytest.raises(RefusedError, match="COMMITTED") as refused:
+        await ask(link, lambda request: say.end_transaction(txn, request, commit=False))
+    assert refused.value.code == ServerError.InvalidTxnStatus
+    with pytest.raises(RefusedError) as refused:
+        unknown = TxnId(0, 77)
+        await ask(link, lambda request: say.end_transaction(unknown, request, commit=False))
+    assert refused.value.code == ServerError.TransactionNotFound
+    await client.close()
+
+
+async def test_a_coordinator_that_does_not_exist_is_not_found(bench: Bench) -> None:
+    client = bench.client(await bench.start())
+    link = await client.owner(TOPIC.full)
+    request_id = link.new_id()
+    with pytest.raises(RefusedError) as refused:
+        await link.request(request_id, say.connect_coordinator(5, request_id))
+    assert refused.value.code == ServerError.TransactionCoordinatorNotFound
+    with pytest.raises(RefusedError) as refused:
+        await ask(link, lambda request: say.new_transaction(1 << 63, request, 1000))
+    assert refused.value.code == ServerError.TransactionCoordinatorNotFound
+    await client.close()
+
+
+async def test_a_coordinator_moves_with_its_broker_and_times_out_without_a_client(
+    bench: Bench,
+) -> None:
+    first = await bench.start()
+    client = bench.client(first)
+    link = await coordinator_of(client)
+    txn = await ask(link, lambda request: say.new_transaction(0, request, 30_000))
+    await client.close()
+    second = await bench.start()
+    await bench.instance.stop(first)
+    assert second.running.coordinators is not None
+    coordinators = second.running.coordinators
+    await until(lambda: [coordinator.id for coordinator in coordinators] == [0])
+    (coordinator,) = coordinators
+    assert coordinator.find(txn).timeout_ms == 30_000
+    await until(lambda: coordinator.aborted == 1)
+    assert coordinator.timed_out == 1

@@ -1,0 +1,300 @@
+"""A coordinator over a managed ledger: steps, ends, time-outs, and what its next owner finds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from engine.base.errors import MagnetarError
+from engine.broker.errors import (
+    InvalidTxnStatus,
+    NotAllowed,
+    TooManyRequests,
+    TransactionCoordinatorNotFound,
+    TransactionNotFound,
+)
+from engine.broker.settings import TransactionSettings
+from engine.broker.transactions.coordinator.coordinator import Coordinator, CoordinatorState
+from engine.broker.transactions.coordinator.coordinator_log import CURSOR, CoordinatorLog
+from engine.broker.transactions.coordinator.participants import Participants
+from engine.broker.transactions.coordinator.transaction_table import PARTICIPANTS_MAX, Entry
+from engine.broker.transactions.log_batches import coordinator_records
+from engine.broker.transactions.txn_id import TxnId
+from engine.managed.factory import ManagedLedgerFactory
+from tests.support.managed_cluster import EAGER, ONE, Brokers, rolling
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.virtual_time
+
+TOPIC, OTHER = "persistent://public/default/a", "persistent://public/default/b"
+
+
+class Ends(Participants):
+    """Topics and subscriptions that confirm the ends of transactions while ``open`` is set."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.open.set()
+        self.done: list[tuple[TxnId, list[str], list[tuple[str, str]], bool, int]] = []
+
+    async def end(
+        self,
+        txn: TxnId,
+        partitions: Iterable[str],
+        subscriptions: Iterable[tuple[str, str]],
+        *,
+        commit: bool,
+        low_water_mark: Callable[[], int],
+    ) -> None:
+        await self.open.wait()
+        self.done.append((txn, list(partitions), list(subscriptions), commit, low_water_mark()))
+
+
+class Bench:
+    """Coordinators of one number on several brokers, one after the other."""
+
+    def __init__(self) -> None:
+        self.brokers = Brokers()
+        self.ends = Ends()
+        self.failed: list[Coordinator] = []
+
+    def factory(self) -> ManagedLedgerFactory:
+        return self.brokers.broker(EAGER)
+
+    async def coordinator(
+        self, factory: ManagedLedgerFactory | None = None, config: Any = ONE, **settings: int
+    ) -> Coordinator:
+        """Open the coordinator on another broker, which fences the one before."""
+        log = await CoordinatorLog.open(factory or self.factory(), 3, config)
+        coordinator = Coordinator(
+            3,
+            log,
+            self.ends,
+            TransactionSettings(**settings),
+            self.brokers.cluster.clock,
+            self.failed.append,
+        )
+        await coordinator.recover()
+        return coordinator
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.brokers.start()
+    yield bench
+    await bench.brokers.close()
+
+
+async def stored(coordinator: Coordinator) -> list[Entry]:
+    records = []
+    async for run, i in coordinator.log.ledger.oldest_first():
+        records += coordinator_records(run.entry(i))
+    return records
+
+
+async def test_a_committed_transaction_is_ended_everywhere_and_leaves_no_entry(
+    bench: Bench,
+) -> None:
+    coordinator = await bench.coordinator()
+    txn = await coordinator.begin(20_000, "app")
+    await coordinator.add_partitions(txn, [TOPIC, OTHER])
+    await coordinator.add_subscriptions(txn, [(TOPIC, "s")])
+    await coordinator.end(txn, commit=True)
+    assert txn == TxnId(3, 0)
+    assert bench.ends.done == [(txn, [TOPIC, OTHER], [(TOPIC, "s")], True, -1)]
+    records = await stored(coordinator)
+    assert [record.metadata_op for record in records] == [
+        *(Entry.NEW, Entry.ADD_PARTITION, Entry.ADD_SUBSCRIPTION),
+        *(Entry.UPDATE, Entry.UPDATE),
+    ]
+    assert [record.new_status for record in records[3:]] == [Entry.COMMITTING, Entry.COMMITTED]
+    assert coordinator.log.cursor.mark_delete == coordinator.log.ledger.last_confirmed
+    assert (len(coordinator.table), coordinator.table.low_water_mark) == (0, 0)
+    assert (coordinator.begun, coordinator.committed, coordinator.aborted) == (1, 1, 0)
+    await coordinator.close()
+
+
+async def test_an_end_that_is_requested_again_succeeds_and_the_other_one_is_refused(
+    bench: Bench,
+) -> None:
+    coordinator = await bench.coordinator()
+    txn = await coordinator.begin(20_000, None)
+    bench.ends.open.clear()
+    first = asyncio.ensure_future(coordinator.end(txn, commit=True))
+    second = asyncio.ensure_future(coordinator.end(txn, commit=True))
+    await asyncio.sleep(0)
+    with pytest.raises(InvalidTxnStatus, match=r"`\(3,0\)` to be in OPEN .* in COMMITTING"):
+        await coordinator.end(txn, commit=False)
+    with pytest.raises(InvalidTxnStatus, match="COMMITTING"):
+        await coordinator.add_partitions(txn, [TOPIC])
+    bench.ends.open.set()
+    await asyncio.gather(first, second)
+    await coordinator.end(txn, commit=True)
+    with pytest.raises(InvalidTxnStatus, match="COMMITTED"):
+        await coordinator.end(txn, commit=False)
+    assert len(bench.ends.done) == 1
+    with pytest.raises(TransactionNotFound):
+        await coordinator.end(TxnId(3, 9), commit=True)
+    await coordinator.close()
+
+
+async def test_a_client_that_leaves_does_not_stop_the_end(bench: Bench) -> None:
+    coordinator = await bench.coordinator()
+    txn = await coordinator.begin(20_000, None)
+    bench.ends.open.clear()
+    request = asyncio.ensure_future(coordinator.end(txn, commit=True))
+    await asyncio.sleep(1)
+    request.cancel()
+    with suppress(asyncio.CancelledError):
+        await request
+    bench.ends.open.set()
+    await until(lambda: coordinator.committed == 1)
+    await coordinator.close()
+
+
+async def test_the_next_owner_continues_what_was_decided_and_keeps_what_is_open(
+    bench: Bench,
+) -> None:
+    first = await bench.coordinator()
+    ended, committing, aborting, left = [await first.begin(60_000, "app") for _ in range(4)]
+    await first.end(ended, commit=False)
+    await first.add_partitions(committing, [TOPIC])
+    await first.add_subscriptions(aborting, [(OTHER, "s")])
+    await first.add_partitions(left, [OTHER])
+    bench.ends.open.clear()
+    tasks = [
+        asyncio.ensure_future(first.end(committing, commit=True)),
+        asyncio.ensure_future(first.end(aborting, commit=False)),
+    ]
+    await asyncio.sleep(1)
+
+    second = await bench.coordinator()
+    bench.ends.done.clear()
+    bench.ends.open.set()
+    await until(lambda: (second.committed, second.aborted) == (1, 1))
+    ends = sorted(bench.ends.done)
+    assert (committing, [TOPIC], [], True) in [end[:4] for end in ends]
+    assert (aborting, [], [(OTHER, "s")], False) in [end[:4] for end in ends]
+    kept = second.find(left)
+    assert (kept.owner, list(kept.partitions), kept.timeout_ms) == ("app", [OTHER], 60_000)
+    assert await second.begin(1000, None) == TxnId(3, 4)
+    # What ended before is answered as it was before.
+    await second.end(ended, commit=False)
+    # The first one learns by its next entry that it is no longer the owner.
+    await until(lambda: bench.failed == [first])
+    await first.close()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(outcome, TransactionCoordinatorNotFound) for outcome in outcomes)
+    await second.close()
+
+
+async def test_an_end_is_not_sent_before_its_decision_is_durable(bench: Bench) -> None:
+    coordinator = await bench.coordinator()
+    txn = await coordinator.begin(20_000, None)
+    await coordinator.add_partitions(txn, [TOPIC])
+    coordinator.log.ledger.fenced(MagnetarError("another owner"))
+    with pytest.raises(TransactionCoordinatorNotFound):
+        await coordinator.end(txn, commit=True)
+    await asyncio.sleep(1)
+    assert bench.ends.done == []
+    assert coordinator.state is CoordinatorState.CLOSED
+    await coordinator.close()
+    second = await bench.coordinator()
+    assert second.find(txn).status == Entry.OPEN
+    await second.close()
+
+
+async def test_transactions_time_out_at_their_time_also_at_the_next_owner(bench: Bench) -> None:
+    first = await bench.coordinator()
+    begun = asyncio.get_running_loop().time()
+    short, long = await first.begin(3000, None), await first.begin(30_000, None)
+    await until(lambda: first.timed_out == 1)
+    assert 2.9 <= asyncio.get_running_loop().time() - begun < 3.2
+    await until(lambda: first.aborted == 1)
+    with pytest.raises(InvalidTxnStatus, match="ABORTED"):
+        await first.end(short, commit=True)
+    await first.close()
+    await asyncio.sleep(10)
+    second = await bench.coordinator()
+    await until(lambda: second.aborted == 1)
+    assert 29.9 <= asyncio.get_running_loop().time() - begun < 30.2
+    assert [end[0] for end in bench.ends.done] == [short, long]
+    await second.close()
+
+
+async def test_a_transaction_that_timed_out_without_an_owner_is_aborted_at_once(
+    bench: Bench,
+) -> None:
+    first = await bench.coordinator()
+    txn = await first.begin(3000, None)
+    await first.close()
+    await asyncio.sleep(60)
+    second = await bench.coordinator()
+    await until(lambda: second.aborted == 1)
+    assert [end[:1] for end in bench.ends.done] == [(txn,)]
+    await second.close()
+
+
+async def test_ids_never_repeat_although_the_whole_log_was_trimmed(bench: Bench) -> None:
+    config = rolling(4)
+    factory = bench.factory()
+    first = await bench.coordinator(factory, config)
+    for _ in range(3):
+        await first.end(await first.begin(1000, None), commit=True)
+    ledger = first.log.ledger
+    while ledger.stats().entries:
+        await asyncio.sleep(1)
+        await ledger.trim()
+    await first.close()
+    second = await bench.coordinator(config=config)
+    assert (await second.begin(1000, None)).least > 2
+    await second.close()
+
+
+async def test_the_log_is_kept_from_the_oldest_open_transaction_on(bench: Bench) -> None:
+    coordinator = await bench.coordinator()
+    first, second = await coordinator.begin(9000, None), await coordinator.begin(9000, None)
+    await coordinator.end(second, commit=True)
+    cursor = coordinator.log.cursor
+    assert cursor.name == CURSOR
+    assert cursor.backlog_entries() == 1
+    assert coordinator.table.low_water_mark == -1
+    await coordinator.end(first, commit=True)
+    assert (cursor.backlog_entries(), coordinator.table.low_water_mark) == (0, 1)
+    await coordinator.close()
+
+
+async def test_limits_are_refused_with_the_setting(bench: Bench) -> None:
+    coordinator = await bench.coordinator(
+        max_active_transactions_per_coordinator=3, max_active_transactions_per_owner=2
+    )
+    txn = await coordinator.begin(1000, "app")
+    await coordinator.begin(1000, "app")
+    with pytest.raises(TooManyRequests, match="max_active_transactions_per_owner"):
+        await coordinator.begin(1000, "app")
+    await coordinator.begin(1000, "other")
+    with pytest.raises(TooManyRequests, match="max_active_transactions_per_coordinator"):
+        await coordinator.begin(1000, "third")
+    await coordinator.end(txn, commit=False)
+    await coordinator.begin(1000, "app")
+    with pytest.raises(NotAllowed, match="txn_ttl_millis 0"):
+        await coordinator.begin(0, "app")
+    await coordinator.close()
+
+
+async def test_a_time_out_is_bounded(bench: Bench) -> None:
+    coordinator = await bench.coordinator(transaction_timeout_max_ms=500)
+    assert coordinator.find(await coordinator.begin(1 << 63, None)).timeout_ms == 500
+    await coordinator.close()
+
+
+async def test_the_topics_of_a_transaction_are_bounded(bench: Bench) -> None:
+    coordinator = await bench.coordinator()
+    txn = await coordinator.begin(1000, None)
+    await coordinator.add_partitions(txn, [f"{TOPIC}{i}" for i in range(PARTICIPANTS_MAX)])
+    with pytest.raises(NotAllowed, match=str(PARTICIPANTS_MAX)):
+        await coordinator.add_partitions(txn, [TOPIC])
+    await coordinator.close()
