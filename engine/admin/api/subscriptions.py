@@ -1,5 +1,6 @@
 """Operations on subscriptions. Pure."""
 
+from base64 import b64decode
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
@@ -14,6 +15,10 @@ from engine.admin.api.arguments import (
 )
 from engine.admin.api.rights import CONSUME, CONSUME_SUBSCRIPTION
 from engine.rpc.operation import Operation
+
+HOLDER_ROWS_MAX = 500
+HOLDER_SUBSCRIPTIONS_MAX = 1_000
+KEY_CHARS_MAX = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,37 @@ class DisconnectConsumer(OnSubscription):
 
 
 @dataclass(frozen=True, slots=True)
+class Holders(OnSubscription):
+    """``rows``: most entries, slots and delayed entries that are listed. ``key``: key of which the consumer is
+    wanted, ``key_base64`` in base64."""
+
+    rows: int = 100
+    key: str | None = None
+    key_base64: bool = False
+
+    def __post_init__(self) -> None:
+        OnSubscription.__post_init__(self)
+        within("rows", self.rows, 1, HOLDER_ROWS_MAX)
+        within("length of key", len(self.key or ""), 0, KEY_CHARS_MAX)
+        self.key_bytes()  # raises ValueError
+
+    def key_bytes(self) -> bytes | None:
+        if self.key is None or not self.key_base64:
+            return None if self.key is None else self.key.encode()
+        try:
+            return b64decode(self.key, validate=True)
+        except ValueError:
+            raise ValueError("key: must be base64") from None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHolders(OnTopic):
+    """``message``: the message that subscriptions may hold; ``batch_index`` -1 stands for all of its entry."""
+
+    message: MessagePosition
+
+
+@dataclass(frozen=True, slots=True)
 class Replicate(OnSubscription):
     """Flag that requests the replication of the subscription's state to other clusters."""
 
@@ -87,6 +123,31 @@ SUBSCRIPTION_HOLDINGS = Operation(
 """Contents and consumers of a subscription: ``{"durable", "type": empty before its first consumer, "unread": reason why
 it cannot be read now, or empty, "entries", "messages", "exact": as of HOLDINGS, null while it is unread, "consumers":
 [{name, address, id, connected_ms, unacked}], "seen"}``. ``seen``: for DELETE_SUBSCRIPTION."""
+HOLDERS = Operation("holders", Holders, JsonObject, CONSUME_SUBSCRIPTION, reads=True)
+"""Holders of a subscription's messages: ``{"type", "durable", "entries": delivered and unacknowledged, "consumers",
+"unacked", "draining", "delayed", "key"}``. A consumer is named by its place in ``consumers``.
+
+* ``consumers``, most entries first: ``{name, address, connected_ms, entries, messages: null for types that acknowledge
+  in order, redelivered: entries sent again since it connected, oldest: [ledger, entry] or null, oldest_ms: when that
+  was published, null when not known, ranges: [[first, last]] of Key_Shared}``. Times are read of the first ``rows``.
+* ``unacked``, the first ``rows`` in the order of the topic: ``[ledger, entry, messages or null, consumer, redeliveries,
+  published_ms or null, slot of its key or null]``.
+* ``draining``: ``{"total", "rows": [[slot, consumer, entries, refused]]}``: slots that moved to another consumer and
+  wait for the acknowledgements of this one; null for other types than Key_Shared.
+* ``delayed``: ``{"entries", "rows": [[due_ms, ledger, entry]], "known_ms", "last_ms", "last_exact"}`` by due time, null
+  where the broker keeps no delivery times: without a consumer, and for types that deliver at once. Entries from
+  ``known_ms`` on (null: none) are in storage, and not among ``rows``.
+* ``key``: ``{"slot", "consumer", "range", "waits_for"}``; null without a key and for other types than Key_Shared."""
+MESSAGE_HOLDERS = Operation("message_holders", MessageHolders, JsonObject, CONSUME, reads=True)
+"""Holders of a message: ``{"delivers_ms": delivery time or 0, "subscriptions": [{name, type, durable, state, consumer,
+redeliveries, slot, range, waits_for}], "total", "unread": names that cannot be read now}`` of the first
+``HOLDER_SUBSCRIPTIONS_MAX`` by name. Consumers are ``{name, address}``. ``state``:
+
+* ``acknowledged``; ``delivered`` to ``consumer``; ``delayed``.
+* ``waiting`` to be sent, to ``consumer`` where its key has one, when ``waits_for`` acknowledged what it has of the key.
+* ``unknown``: delivered or waiting, because the consumer reads the compacted topic.
+
+Raises NotFound when the topic does not have the message."""
 DISCONNECT_CONSUMER = Operation(
     "disconnect_consumer", DisconnectConsumer, JsonObject, CONSUME_SUBSCRIPTION
 )

@@ -10,8 +10,9 @@ from engine.base.ids import Position
 from engine.base.slices import View
 from engine.broker.context import Context
 from engine.broker.dispatch.choose.chooser import Chooser
-from engine.broker.dispatch.choose.sticky import KeyStats
+from engine.broker.dispatch.choose.sticky import KeyPlace, KeyStats
 from engine.broker.dispatch.consumer import Consumer, pending_of
+from engine.broker.dispatch.delays.delayed import DelayIndex
 from engine.broker.dispatch.delays.delayed_delivery import DelayedDelivery
 from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
 from engine.broker.dispatch.facts import DISPATCH, Chunk, facts_of
@@ -110,6 +111,21 @@ class SharingDispatcher:
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         return self._chooser.stats()
+
+    def key_place(self, key: bytes) -> KeyPlace | None:
+        return self._chooser.key_place(key)
+
+    def parked_for(self, position: Position) -> Consumer | None:
+        for owner, view in self._parked:
+            if view.ledger_id == position.ledger_id and (
+                position.entry_id - view.run.first in view.indexes
+            ):
+                return owner
+        return None
+
+    @property
+    def delays(self) -> DelayIndex:
+        return self._delays.index
 
     def held(self) -> Held | None:
         slots_of = self._chooser.slots_of

@@ -11,8 +11,9 @@ from typing import NamedTuple, Protocol
 
 from engine.base.ids import Position
 from engine.base.slices import View
-from engine.broker.dispatch.choose.sticky import KeyStats
+from engine.broker.dispatch.choose.sticky import KeyPlace, KeyStats
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
+from engine.broker.dispatch.delays.delayed import DelayIndex
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
@@ -58,6 +59,19 @@ class Dispatcher(Protocol):
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         """Return statistics by consumer of a Key_Shared subscription; an empty mapping for other types."""
+        ...
+
+    def key_place(self, key: bytes) -> KeyPlace | None:
+        """Return where a key of a Key_Shared subscription belongs; None for other types."""
+        ...
+
+    def parked_for(self, position: Position) -> Consumer | None:
+        """Return the consumer that an entry waits for in memory because it is bound to it; None for other entries."""
+        ...
+
+    @property
+    def delays(self) -> DelayIndex | None:
+        """Entries set aside until their delivery time; None for types that deliver at once."""
         ...
 
     def held(self) -> Held | None:

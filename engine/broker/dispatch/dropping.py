@@ -7,7 +7,7 @@ from engine.base.slices import View
 from engine.broker.context import Context
 from engine.broker.control.counters import Rate
 from engine.broker.dispatch.choose.chooser import Chooser
-from engine.broker.dispatch.choose.sticky import KeyStats
+from engine.broker.dispatch.choose.sticky import KeyPlace, KeyStats
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.dispatcher import DispatchState
 from engine.broker.dispatch.facts import MARKER
@@ -50,6 +50,16 @@ class DroppingDispatcher:
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         return self._chooser.stats()
+
+    def key_place(self, key: bytes) -> KeyPlace | None:
+        return self._chooser.key_place(key)
+
+    def parked_for(self, position: Position) -> None:
+        return None
+
+    @property
+    def delays(self) -> None:
+        return None
 
     def held(self) -> None:
         return None

@@ -109,7 +109,7 @@ class SliceFacts:
             self._slots = {}
         slots = self._slots.get(slot_of)
         if slots is None:
-            slots = self._slots[slot_of] = [slot_of(_key(run, i)) for i in range(run.count)]
+            slots = self._slots[slot_of] = [slot_of(key_of(run, i)) for i in range(run.count)]
         return slots
 
 
@@ -135,7 +135,7 @@ def chunks_of(view: View) -> int:
     return sum(facts is not None and facts.chunk is not None for facts in view_facts)
 
 
-def _key(run: Slice, i: int) -> bytes:
+def key_of(run: Slice, i: int) -> bytes:
     """Return an entry's ordering key, or else its key.
 
     For an entry with neither: its producer and sequence id, so that such entries are spread over the consumers. Empty

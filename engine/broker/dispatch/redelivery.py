@@ -5,7 +5,7 @@ added with one dictionary update, and nothing is allocated per message but the d
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 from itertools import chain, repeat
 
 from engine.base.ids import Position
@@ -140,6 +140,19 @@ class PendingAcks:
             for ledger_id in self._ledgers.keys() & wanted.keys()
             for entry_id in self._ledgers[ledger_id].keys() & wanted[ledger_id]
         ]
+
+    def first(self, count: int) -> list[tuple[Position, int, int]]:
+        """Return the first ``count`` pending positions in order, each with its messages and its key's slot."""
+        rows: list[tuple[Position, int, int]] = []
+        for ledger_id in sorted(self._ledgers):
+            entries = self._ledgers[ledger_id]
+            for entry_id in nsmallest(count - len(rows), entries):
+                held = entries[entry_id]
+                position = Position(ledger_id, entry_id)
+                rows.append((position, held & _MESSAGES, held >> _SLOT_SHIFT))
+            if len(rows) == count:
+                break
+        return rows
 
     def _drop_if_empty(self, ledger_id: int) -> None:
         if ledger_id in self._ledgers and not self._ledgers[ledger_id]:
@@ -315,6 +328,9 @@ class RedeliveryCounts:
     def increment(self, positions: Iterable[Position]) -> None:
         for position in positions:
             self._counts[position] = self._counts.get(position, 0) + 1
+
+    def count(self, position: Position) -> int:
+        return self._counts.get(position, 0)
 
     def forget(self, position: Position) -> None:
         self._counts.pop(position, None)

@@ -70,6 +70,16 @@ class SingleDispatcher:
     def key_stats(self) -> dict[Consumer, KeyStats]:
         return {}
 
+    def key_place(self, key: bytes) -> None:
+        return None
+
+    def parked_for(self, position: Position) -> None:
+        return None
+
+    @property
+    def delays(self) -> None:
+        return None
+
     def held(self) -> None:
         return None
 

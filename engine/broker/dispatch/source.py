@@ -99,6 +99,12 @@ class EntrySource:
         return bool(self._first)
 
     @property
+    def first_held(self) -> Position | None:
+        """The first entry that was read and not yet delivered; None without one."""
+        queue = self._first or self._held
+        return queue[0].run.position(queue[0].indexes[0]) if queue else None
+
+    @property
     def replaying(self) -> bool:
         """True when a replay is being read."""
         return self._replaying and self._reading is not None

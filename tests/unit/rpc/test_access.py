@@ -61,11 +61,12 @@ TABLE = {
     "produce of topic": "register_schema",
     "consume of topic": """
         backlog_size durable_subscriptions examine last_changes last_message_id latest_entries message_by_id
-        message_id_by_time next_entries subscriptions traces
+        message_holders message_id_by_time next_entries subscriptions traces
     """,
     "consume of subscription": """
         acknowledge_messages analyze_backlog clear_backlog create_subscription delete_subscription
-        disconnect_consumer expire_messages expire_to_position move_cursor peek preview_change replicate replicated
+        disconnect_consumer expire_messages expire_to_position holders move_cursor peek preview_change replicate
+        replicated
         reset_cursor set_subscription_properties skip_messages subscription_holdings subscription_properties
     """,
 }

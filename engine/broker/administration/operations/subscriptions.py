@@ -8,6 +8,8 @@ from engine.admin.api.subscriptions import (
     DELETE_SUBSCRIPTION,
     DISCONNECT_CONSUMER,
     DURABLE_SUBSCRIPTIONS,
+    HOLDERS,
+    MESSAGE_HOLDERS,
     REPLICATE,
     REPLICATED,
     SET_SUBSCRIPTION_PROPERTIES,
@@ -17,12 +19,15 @@ from engine.admin.api.subscriptions import (
     CreateSubscription,
     DeleteSubscription,
     DisconnectConsumer,
+    Holders,
+    MessageHolders,
     Replicate,
     SubscriptionProperties,
 )
 from engine.base.clock import Clock
 from engine.base.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, NotReady
 from engine.base.ids import Position
+from engine.broker.administration.holders import message_holders, subscription_holders
 from engine.broker.administration.operations.owned_topics import OwnedTopics, subscription_of
 from engine.broker.administration.previews import subscription_holdings
 from engine.broker.errors import NotAllowed
@@ -56,6 +61,8 @@ class SubscriptionOperations:
                 bind(CREATE_SUBSCRIPTION, self.create_subscription),
                 bind(DELETE_SUBSCRIPTION, self.delete_subscription),
                 bind(SUBSCRIPTION_HOLDINGS, self.subscription_holdings),
+                bind(HOLDERS, self.holders),
+                bind(MESSAGE_HOLDERS, self.message_holders),
                 bind(DISCONNECT_CONSUMER, self.disconnect_consumer),
                 bind(SUBSCRIPTION_PROPERTIES, self.subscription_properties),
                 bind(SET_SUBSCRIPTION_PROPERTIES, self.set_subscription_properties),
@@ -122,6 +129,14 @@ class SubscriptionOperations:
         if args.subscription not in topic.subscriptions.unread:
             subscription_of(topic, args.subscription)
         return await subscription_holdings.of(topic, args.subscription, self._clock.wall_ms())
+
+    async def holders(self, args: Holders) -> JsonObject:
+        topic, subscription = await self._topics.subscription(args, "Unacknowledged messages")
+        return await subscription_holders.of(topic, subscription, args)
+
+    async def message_holders(self, args: MessageHolders) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "Holders of a message")
+        return await message_holders.of(topic, args, self._clock.wall_ms())
 
     async def disconnect_consumer(self, args: DisconnectConsumer) -> JsonObject:
         topic = await self._topics.get(args.topic)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from engine.base.slices import View
-from engine.broker.dispatch.choose.sticky import KeyStats
+from engine.broker.dispatch.choose.sticky import KeyPlace, KeyStats
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.dispatch.redelivery import Lane, ReplayQueue, SlotsOf
 
@@ -78,6 +78,10 @@ class Chooser(Protocol):
 
     def recount(self) -> None:
         """Count the unacknowledged entries again, after a change that ``released`` did not report."""
+        ...
+
+    def key_place(self, key: bytes) -> KeyPlace | None:
+        """Return where a key belongs; None where any consumer may receive it."""
         ...
 
     def stats(self) -> Mapping[Consumer, KeyStats]: ...

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from engine.base.ids import Position
 from engine.base.slices import Pick, Slice, View
@@ -38,6 +39,16 @@ class KeyStats:
     ranges: list[tuple[int, int]] = field(default_factory=list)
     draining: dict[int, Draining] = field(default_factory=dict)
     cleared: int = 0
+
+
+class KeyPlace(NamedTuple):
+    """Place of a key: its slot, the consumer that owns it and the owner's range, which are None without an owner,
+    and the former owner that has unacknowledged entries of the slot, for which the others wait."""
+
+    slot: int
+    owner: Consumer | None
+    range: tuple[int, int] | None
+    draining: Draining | None
 
 
 def _key_map(policy: KeyPolicy, settings: DataPathSettings) -> KeyMap[Consumer]:
@@ -185,6 +196,14 @@ class Sticky:
         del self._draining[slot]
         self._cleared[consumer] = self._cleared.get(consumer, 0) + 1
         self.waiting.restore_lane(slot)
+
+    def key_place(self, key: bytes) -> KeyPlace:
+        slot = self._slot_of(key)
+        owner, draining = self._map.owner(slot), self._draining.get(slot)
+        ranges = [] if owner is None else self.stats()[owner].ranges
+        its_range = next((ends for ends in ranges if ends[0] <= slot <= ends[1]), None)
+        is_elsewhere = draining is not None and draining.holder is not owner
+        return KeyPlace(slot, owner, its_range, draining if is_elsewhere else None)
 
     def stats(self) -> dict[Consumer, KeyStats]:
         stats = {member: KeyStats(cleared=self._cleared.get(member, 0)) for member in self._members}

@@ -76,5 +76,8 @@ class Turns:
     def recount(self) -> None:
         pass
 
+    def key_place(self, key: bytes) -> None:
+        return None
+
     def stats(self) -> dict[Consumer, KeyStats]:
         return {}

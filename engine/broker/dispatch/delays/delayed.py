@@ -6,8 +6,9 @@ or two at a time are in memory. A delivery time never changes, so that stored ru
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush, merge, nsmallest
+from itertools import islice, takewhile
 
 from engine.base.ids import Position
 
@@ -122,6 +123,18 @@ class Run:
         self._next = max(bisect_right(self.firsts, over_ms) - 1, 0)
         self.left -= self.ends[self._next - 1] if self._next else 0
 
+    @property
+    def end_ms(self) -> tuple[int, bool]:
+        """Time of the last entry, and whether it is exact: otherwise that entry is in a stored part, at or after it."""
+        if self._next == len(self.ends) and self._times:
+            return self._times[-1], True
+        return self.firsts[-1], False
+
+    def rows(self) -> Iterator[tuple[int, Position]]:
+        """Iterate over the entries in memory that were not taken, with their times, in order."""
+        for i in range(self._at, len(self._times)):
+            yield self._times[i], Position(self._ledgers[i], self._entries[i])
+
     def take(self, now_ms: int, count: int) -> list[Position]:
         """Take and return at most ``count`` entries that are due and in memory."""
         start = self._at
@@ -180,6 +193,31 @@ class DelayIndex:
             if at_ms is not None and (first is None or at_ms < first):
                 first = at_ms
         return first
+
+    @property
+    def known_ms(self) -> int | None:
+        """Time before which all entries are in memory; None when that is so for all times."""
+        stored = [run.firsts[run.part] for run in self.runs if run.part < len(run.firsts)]
+        return min(stored, default=None)
+
+    @property
+    def last_ms(self) -> tuple[int, bool] | None:
+        """Time of the last entry, and whether it is exact or the least it can be; None without entries."""
+        ends = [run.end_ms for run in self.runs]
+        if self._times:
+            ends.append((max(self._times.values()), True))
+        return max(ends, default=None)
+
+    def first(self, count: int, left_out: Callable[[Position], bool]) -> list[tuple[int, Position]]:
+        """Return the first ``count`` entries with their times, in order, of those before ``known_ms``.
+
+        Entries for which ``left_out`` is true, such as acknowledged ones, are not returned.
+        """
+        known_ms = self.known_ms
+        waiting = ((at_ms, position) for position, at_ms in self._times.items())
+        in_order = merge(nsmallest(count, waiting), *(run.rows() for run in self.runs))
+        before = takewhile(lambda row: known_ms is None or row[0] < known_ms, in_order)
+        return list(islice((row for row in before if not left_out(row[1])), count))
 
     def add(self, position: Position, at_ms: int) -> None:
         """Add an entry that is not in the index."""

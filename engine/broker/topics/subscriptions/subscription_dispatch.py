@@ -127,6 +127,15 @@ class SubscriptionDispatch:
         """Number of unacknowledged entries that were given back at least once; 0 for Exclusive and Failover."""
         return len(self._counts)
 
+    def redeliveries(self, position: Position) -> int:
+        """Return how often an entry was given back; 0 for Exclusive and Failover, which do not count."""
+        return self._counts.count(position)
+
+    @property
+    def first_held(self) -> Position | None:
+        """The first entry that was read and not yet delivered; None without one."""
+        return self._source.first_held
+
     @property
     def held(self) -> Held | None:
         """Consumer for which entries wait that no other consumer may receive; None when there is none."""
