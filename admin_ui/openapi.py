@@ -27,7 +27,7 @@ from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
 from admin_ui.rights import KINDS
 from admin_ui.shapes import BROKER_STATES, PROBLEM_CAUSES, Reason
-from admin_ui.subscriptions.shapes import ACTIONS
+from admin_ui.subscriptions.shapes import ACTIONS, HOLDING_STATES
 from admin_ui.tokens.shapes import TOKEN_KINDS
 from admin_ui.topics.shapes import CHANGES
 from engine.admin.lag import LagCause
@@ -127,6 +127,7 @@ SPECTACULAR = {
         "AlertRuleKindEnum": [kind.value for kind in RuleKind],
         "AlertSeverityEnum": SEVERITIES,
         "ActingLevelEnum": sign_in.LEVELS,
+        "HoldingStateEnum": HOLDING_STATES,
         "ChangeKindEnum": tuple(CHANGE_KINDS),
         "ChangeStateEnum": ChangeState.choices,
         "ChangeItemStateEnum": ItemState.choices,

@@ -1,7 +1,9 @@
 """Parameters of the console's calls and channels: checks that GETs and the live feed share."""
 
+import re
 from collections.abc import Collection
 
+from engine.admin.api.arguments import LONG_MAX, MessagePosition
 from engine.admin.lag import LagCause
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS, NamespaceName, TopicName
@@ -13,6 +15,7 @@ OFFSET_MAX = 1 << 31
 OLDER_MAX_S = 10 * 366 * 86_400
 CAUSES = ("any", *(cause.value for cause in LagCause))
 """Problems by which lists can be filtered; ``any`` stands for all that are more than information."""
+_POSITION = re.compile(r"(\d{1,19}):(\d{1,19})(?::(\d{1,9}))?")
 Params = dict[str, str]
 """Values by name; an empty value counts as absent."""
 
@@ -62,6 +65,15 @@ def number(params: Params, name: str, default: int, low: int, high: int) -> int:
     if not low <= value <= high:
         raise InvalidField(name, f"must be a whole number from {low} to {high}")
     return value
+
+
+def message_position(text: str, field: str) -> MessagePosition:
+    """Return the position of a message, given as ledger:entry or ledger:entry:index. Raises InvalidField."""
+    at = _POSITION.fullmatch(text)
+    numbers = [int(part) for part in at.groups(default="-1")] if at else []
+    if not numbers or max(numbers) >= LONG_MAX:
+        raise InvalidField(field, "must be ledger:entry or ledger:entry:index")
+    return MessagePosition(numbers[0], numbers[1], numbers[2])
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:

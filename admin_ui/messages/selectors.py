@@ -1,11 +1,10 @@
 """Messages as the console shows them."""
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, cast
 
-from admin_ui.params import Params, number
+from admin_ui.params import Params, message_position, number
 from engine.admin.api.arguments import LONG_MAX, MessagePosition
 from engine.admin.api.messages import NEXT_ENTRIES, NextEntries
 from engine.base.errors import InvalidField, NotFound, Unsupported
@@ -32,7 +31,6 @@ VALUE_CHARACTERS = 1 << 20
 """Characters of the value of one message; the complete value is a download."""
 TEXT_MAX = 10_000
 PROPERTIES_MAX = 20
-_POSITION = re.compile(r"(\d{1,19}):(\d{1,19})(?::(\d{1,9}))?")
 
 
 async def page(
@@ -128,11 +126,8 @@ def start_of(params: Params) -> tuple[ScanStart, Direction]:
 
 
 def _parsed(text: str, field: str) -> Place:
-    at = _POSITION.fullmatch(text)
-    numbers = [int(part) for part in at.groups(default="-1")] if at else []
-    if not numbers or max(numbers) >= LONG_MAX:
-        raise InvalidField(field, "must be ledger:entry or ledger:entry:index")
-    return numbers[0], numbers[1], numbers[2]
+    position = message_position(text, field)
+    return position.ledger_id, position.entry_id, position.batch_index
 
 
 def filter_of(params: Params, properties: Sequence[str]) -> MessageFilter:

@@ -16,20 +16,25 @@ from admin_ui.calls import (
     SnapshotView,
     actor_of,
     checked,
+    query,
 )
-from admin_ui.params import CAUSES, topic_name
+from admin_ui.params import CAUSES, number, topic_name
 from admin_ui.rights import CONSUME, CONSUME_SUBSCRIPTION
 from admin_ui.subscriptions import (
+    acknowledgement,
     age_target,
     all_subscriptions,
     deletion,
     disconnection,
+    holders,
     services,
     shapes,
     tokens,
 )
 from engine.admin.api.cursors import CursorChange
+from engine.admin.api.subscriptions import HOLDER_ROWS_MAX, KEY_CHARS_MAX
 from engine.auth.rights import AUTHENTICATED
+from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS, TopicName, check_subscription
 from gateway.http.bodies import json_answer
 
@@ -265,6 +270,97 @@ class DisconnectView(PreviewedView):
                 partition=body.get("partition"),
             ),
             lambda engine, token: disconnection.apply(engine, name, subscription, user, token),
+        )
+
+
+class HoldersView(ClusterView):
+    """Holders of a subscription's messages, of a key, and delayed messages."""
+
+    read_rights = CONSUME_SUBSCRIPTION
+    calls = {
+        "get": Call(
+            "listHolders",
+            shapes.HoldersAnswer,
+            (
+                *_SUBSCRIPTION_PATH,
+                Parameter(
+                    "rows", f"1 to {HOLDER_ROWS_MAX}", kind=int, default=holders.ROWS_DEFAULT
+                ),
+                Parameter("key", "a key whose consumer is wanted, of Key_Shared"),
+                Parameter("key_base64", "true: the key is in base64", enum=("true", "false")),
+            ),
+            errors=(400, 403, 404, 405, 412),
+        )
+    }
+
+    async def get(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
+        name, params = topic_name(**where), query(request)
+        check_subscription(subscription)
+        rows = number(params, "rows", holders.ROWS_DEFAULT, 1, HOLDER_ROWS_MAX)
+        key = params.get("key") or None
+        if key is not None and len(key) > KEY_CHARS_MAX:
+            raise InvalidField("key", f"at most {KEY_CHARS_MAX} characters")
+        key_base64 = params.get("key_base64") == "true"
+        return json_answer(
+            await self.work(
+                lambda engine: holders.of_subscription(
+                    engine, name, subscription, rows=rows, key=key, key_base64=key_base64
+                )
+            )
+        )
+
+
+class MessageHoldersView(ClusterView):
+    """Holders of one message, at every subscription of its topic."""
+
+    read_rights = CONSUME
+    calls = {
+        "get": Call(
+            "listMessageHolders",
+            shapes.MessageHoldersAnswer,
+            (*TOPIC_PATH, Parameter("message", "ledger:entry or ledger:entry:index", place="path")),
+            errors=(400, 404, 405, 412),
+        )
+    }
+
+    async def get(self, request: HttpRequest, message: str, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        return json_answer(
+            await self.work(lambda engine: holders.of_message(engine, name, message))
+        )
+
+
+class AcknowledgeView(PreviewedView):
+    """Acknowledge one message for a subscription, so that it is not delivered. A request is first a ``preview`` of it,
+    then acknowledges exactly that message by the ``token``."""
+
+    write_rights = CONSUME_SUBSCRIPTION
+    for_operators = frozenset({"POST"})
+    calls = {
+        "post": Call(
+            "acknowledgeMessage",
+            (shapes.AcknowledgeMessagePreview, shapes.AcknowledgeMessageReceipt),
+            _SUBSCRIPTION_PATH,
+            body=shapes.AcknowledgeMessageBody,
+            errors=(400, 404, 405, 409, 412),
+        )
+    }
+
+    async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
+        name, user = topic_name(**where), actor_of(request)
+        check_subscription(subscription)
+        body = checked(shapes.AcknowledgeMessageBody, request)
+        return await self.previewed(
+            body,
+            lambda engine: acknowledgement.preview(
+                engine,
+                name,
+                subscription,
+                user,
+                message=body["message"],
+                partition=body.get("partition"),
+            ),
+            lambda engine, token: acknowledgement.apply(engine, name, subscription, user, token),
         )
 
 

@@ -9,6 +9,8 @@ from gateway.services.index.rows import KNOWN
 
 ACTIONS = ("skip-all", "skip", "reset", "undo")
 COUNT_MAX = (1 << 53) - 1
+HOLDING_STATES = ("acknowledged", "delivered", "delayed", "waiting", "unknown")
+"""States of a message at a subscription; unknown: delivered or waiting."""
 
 
 class ListedSubscriptionRow(BacklogOrUnknown):
@@ -328,3 +330,153 @@ class DisconnectReceipt(s.Serializer[object]):
     disconnected = s.IntegerField(
         help_text="number of consumers; those that left meanwhile are not counted"
     )
+
+
+class HolderShape(s.Serializer[object]):
+    name = s.CharField()
+    address = s.CharField()
+
+
+class HoldingConsumer(HolderShape):
+    partition = s.IntegerField(allow_null=True, help_text="null of a plain topic")
+    connected = s.IntegerField()
+    entries = s.IntegerField(
+        allow_null=True, help_text="delivered and not acknowledged; null: not known"
+    )
+    messages = s.IntegerField(
+        allow_null=True, help_text="in them; null: not counted for Exclusive and Failover"
+    )
+    redelivered = s.IntegerField(help_text="entries sent again since it connected")
+    oldest = s.CharField(allow_null=True, help_text="ledger:entry of its first unacknowledged one")
+    oldest_at = s.IntegerField(
+        allow_null=True, help_text="when that was published; null: not known"
+    )
+    ranges = s.ListField(
+        child=s.ListField(child=s.IntegerField()),
+        help_text="of hashes, both ends included; only of Key_Shared",
+    )
+
+
+class UnackedEntry(s.Serializer[object]):
+    partition = s.IntegerField(allow_null=True)
+    id = s.CharField(help_text="ledger:entry")
+    messages = s.IntegerField(
+        allow_null=True, help_text="unacknowledged ones of a batch; null: not counted"
+    )
+    consumer = HolderShape()
+    redeliveries = s.IntegerField(help_text="times that it was given back")
+    published = s.IntegerField(allow_null=True, help_text="null: could not be read in time")
+    slot = s.IntegerField(allow_null=True, help_text="hash of its key; only of Key_Shared")
+
+
+class DrainingHash(s.Serializer[object]):
+    partition = s.IntegerField(allow_null=True)
+    slot = s.IntegerField()
+    consumer = HolderShape(help_text="former consumer of the hash")
+    entries = s.IntegerField(help_text="that it has not acknowledged")
+    refused = s.IntegerField(help_text="entries that had to wait for that")
+
+
+class KeyPlaceShape(s.Serializer[object]):
+    partition = s.IntegerField(allow_null=True)
+    slot = s.IntegerField(help_text="hash of the key")
+    consumer = HolderShape(allow_null=True, help_text="null: no consumer has the hash")
+    range = s.ListField(child=s.IntegerField(), allow_null=True, help_text="that has the hash")
+    waits_for = HolderShape(
+        allow_null=True,
+        help_text="former consumer, which has to acknowledge its messages of the hash first",
+    )
+
+
+class DelayedEntry(s.Serializer[object]):
+    due = s.IntegerField()
+    partition = s.IntegerField(allow_null=True)
+    id = s.CharField(help_text="ledger:entry")
+
+
+class DelayedEntries(s.Serializer[object]):
+    entries = s.IntegerField(
+        allow_null=True, help_text="null: a partition did not answer; of stored ones at most these"
+    )
+    rows = DelayedEntry(many=True, help_text="the next ones by due time, without a gap")
+    last = s.IntegerField(allow_null=True, help_text="due time of the last one")
+    last_is_exact = s.BooleanField(help_text="false: the last one is due at that time or later")
+
+
+class SilentPartition(s.Serializer[object]):
+    partition = s.IntegerField()
+    reason = s.CharField()
+
+
+class HoldersAnswer(s.Serializer[object]):
+    at = s.IntegerField()
+    type = s.CharField(help_text="empty before its first consumer")
+    entries = s.IntegerField(
+        allow_null=True, help_text="delivered and not acknowledged; null: not known"
+    )
+    missing = SilentPartition(many=True, help_text="partitions whose numbers are not in the answer")
+    rows_each = s.IntegerField(help_text="most entries that a partition listed")
+    consumers = HoldingConsumer(many=True, help_text="those with most entries first")
+    consumers_total = s.IntegerField()
+    unacked = UnackedEntry(many=True, help_text="oldest first, unknown times last")
+    keyed = s.BooleanField(help_text="it is Key_Shared")
+    draining = DrainingHash(many=True)
+    draining_total = s.IntegerField()
+    delayed = DelayedEntries(
+        allow_null=True,
+        help_text="null: no broker keeps delivery times, without a consumer or for this type",
+    )
+    keys = KeyPlaceShape(many=True, help_text="of the given key, for each partition")
+
+
+class MessageAtSubscription(s.Serializer[object]):
+    name = s.CharField()
+    type = s.CharField(help_text="empty before its first consumer")
+    durable = s.BooleanField()
+    state = s.ChoiceField(HOLDING_STATES)
+    consumer = HolderShape(
+        allow_null=True, help_text="that has it, or for which it waits; null: none, or any"
+    )
+    redeliveries = s.IntegerField(help_text="times that its entry was given back")
+    slot = s.IntegerField(allow_null=True, help_text="hash of its key; only of Key_Shared")
+    range = s.ListField(child=s.IntegerField(), allow_null=True, help_text="that has the hash")
+    waits_for = HolderShape(
+        allow_null=True, help_text="consumer that has to acknowledge messages of the hash first"
+    )
+
+
+class MessageHoldersAnswer(s.Serializer[object]):
+    at = s.IntegerField()
+    deliver_at = s.IntegerField(allow_null=True, help_text="delivery time of a delayed message")
+    subscriptions = MessageAtSubscription(many=True, help_text="the first by name")
+    total = s.IntegerField(help_text="subscriptions of the topic")
+    unread = s.ListField(
+        child=s.CharField(),
+        help_text="subscriptions that cannot be read now: their states are not known",
+    )
+
+
+class AcknowledgeMessageBody(ChangeBody):
+    """An acknowledgement of one message for the subscription. A preview is of ``message``."""
+
+    amount = "message"
+    message = s.CharField(
+        required=False, max_length=64, help_text="ledger:entry or ledger:entry:index"
+    )
+    partition = s.IntegerField(required=False, allow_null=True, help_text="null of a plain topic")
+
+
+class AcknowledgeMessagePreview(s.Serializer[object]):
+    token = s.CharField(allow_null=True)
+    at = s.IntegerField()
+    message = s.CharField()
+    partition = s.IntegerField(allow_null=True)
+    state = s.ChoiceField(HOLDING_STATES)
+    deliver_at = s.IntegerField(allow_null=True)
+    consumer = HolderShape(allow_null=True, help_text="as in MessageAtSubscription")
+
+
+class AcknowledgeMessageReceipt(s.Serializer[object]):
+    at = s.IntegerField()
+    message = s.CharField()
+    was = s.ChoiceField(("held", "acknowledged"), help_text="acknowledged: nothing was changed")

@@ -1463,6 +1463,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages/{message}/holders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Who holds one message, at every subscription of its topic. */
+        get: operations["listMessageHolders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/messages/{message}/value": {
         parameters: {
             query?: never;
@@ -1642,6 +1659,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Acknowledge one message for a subscription, so that it is not delivered. A request is first a ``preview`` of it,
+         *     then acknowledges exactly that message by the ``token``.
+         */
+        post: operations["acknowledgeMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/age-target": {
         parameters: {
             query?: never;
@@ -1691,6 +1728,23 @@ export interface paths {
          *     the ``token``.
          */
         post: operations["disconnectConsumer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/holders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Who holds what of a subscription. */
+        get: operations["listHolders"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2526,6 +2580,38 @@ export interface components {
         AcknowledgeBodyRequest: {
             /** @default  */
             note: string;
+        };
+        AcknowledgeMessageAnswer: components["schemas"]["AcknowledgeMessagePreview"] | components["schemas"]["AcknowledgeMessageReceipt"];
+        /** @description An acknowledgement of one message for the subscription. A preview is of ``message``. */
+        AcknowledgeMessageBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /** @description ledger:entry or ledger:entry:index */
+            message?: string;
+            /** @description null of a plain topic */
+            partition?: number | null;
+        };
+        AcknowledgeMessagePreview: {
+            token: string | null;
+            at: number;
+            message: string;
+            partition: number | null;
+            state: components["schemas"]["HoldingStateEnum"];
+            deliver_at: number | null;
+            /** @description as in MessageAtSubscription */
+            consumer: components["schemas"]["HolderShape"] | null;
+        };
+        AcknowledgeMessageReceipt: {
+            at: number;
+            message: string;
+            /**
+             * @description acknowledged: nothing was changed
+             *
+             *     * `held` - held
+             *     * `acknowledged` - acknowledged
+             */
+            was: components["schemas"]["WasEnum"];
         };
         /**
          * @description * `full` - full
@@ -3914,6 +4000,22 @@ export interface components {
             /** @description true: it is copied while it serves, read-only */
             drain: boolean;
         };
+        DelayedEntries: {
+            /** @description null: a partition did not answer; of stored ones at most these */
+            entries: number | null;
+            /** @description the next ones by due time, without a gap */
+            rows: components["schemas"]["DelayedEntry"][];
+            /** @description due time of the last one */
+            last: number | null;
+            /** @description false: the last one is due at that time or later */
+            last_is_exact: boolean;
+        };
+        DelayedEntry: {
+            due: number;
+            partition: number | null;
+            /** @description ledger:entry */
+            id: string;
+        };
         DeleteSubscriptionAnswer: components["schemas"]["SubscriptionPreview"] | components["schemas"]["SubscriptionReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         DeleteSubscriptionBodyRequest: {
@@ -4101,6 +4203,16 @@ export interface components {
             topics: number;
             producers: number;
             consumers: number;
+        };
+        DrainingHash: {
+            partition: number | null;
+            slot: number;
+            /** @description former consumer of the hash */
+            consumer: components["schemas"]["HolderShape"];
+            /** @description that it has not acknowledged */
+            entries: number;
+            /** @description entries that had to wait for that */
+            refused: number;
         };
         EndDrainAnswer: components["schemas"]["EndDrainPreview"] | components["schemas"]["EndDrainReceipt"];
         EndDrainPreview: {
@@ -4447,6 +4559,62 @@ export interface components {
             /** @description oldest first, one per step; null: not known */
             points: (number | null)[][];
         };
+        HolderShape: {
+            name: string;
+            address: string;
+        };
+        HoldersAnswer: {
+            at: number;
+            /** @description empty before its first consumer */
+            type: string;
+            /** @description delivered and not acknowledged; null: not known */
+            entries: number | null;
+            /** @description partitions whose numbers are not in the answer */
+            missing: components["schemas"]["SilentPartition"][];
+            /** @description most entries that a partition listed */
+            rows_each: number;
+            /** @description those with most entries first */
+            consumers: components["schemas"]["HoldingConsumer"][];
+            consumers_total: number;
+            /** @description oldest first, unknown times last */
+            unacked: components["schemas"]["UnackedEntry"][];
+            /** @description it is Key_Shared */
+            keyed: boolean;
+            draining: components["schemas"]["DrainingHash"][];
+            draining_total: number;
+            /** @description null: no broker keeps delivery times, without a consumer or for this type */
+            delayed: components["schemas"]["DelayedEntries"] | null;
+            /** @description of the given key, for each partition */
+            keys: components["schemas"]["KeyPlaceShape"][];
+        };
+        HoldingConsumer: {
+            name: string;
+            address: string;
+            /** @description null of a plain topic */
+            partition: number | null;
+            connected: number;
+            /** @description delivered and not acknowledged; null: not known */
+            entries: number | null;
+            /** @description in them; null: not counted for Exclusive and Failover */
+            messages: number | null;
+            /** @description entries sent again since it connected */
+            redelivered: number;
+            /** @description ledger:entry of its first unacknowledged one */
+            oldest: string | null;
+            /** @description when that was published; null: not known */
+            oldest_at: number | null;
+            /** @description of hashes, both ends included; only of Key_Shared */
+            ranges: number[][];
+        };
+        /**
+         * @description * `acknowledged` - acknowledged
+         *     * `delivered` - delivered
+         *     * `delayed` - delayed
+         *     * `waiting` - waiting
+         *     * `unknown` - unknown
+         * @enum {string}
+         */
+        HoldingStateEnum: "acknowledged" | "delivered" | "delayed" | "waiting" | "unknown";
         HoldingSubscription: {
             name: string;
             /** @description that it has not acknowledged, or that lie behind such */
@@ -4494,6 +4662,17 @@ export interface components {
          * @enum {string}
          */
         HopShapeStateEnum: "ok" | "slow" | "down" | "unknown";
+        KeyPlaceShape: {
+            partition: number | null;
+            /** @description hash of the key */
+            slot: number;
+            /** @description null: no consumer has the hash */
+            consumer: components["schemas"]["HolderShape"] | null;
+            /** @description that has the hash */
+            range: number[] | null;
+            /** @description former consumer, which has to acknowledge its messages of the hash first */
+            waits_for: components["schemas"]["HolderShape"] | null;
+        };
         /**
          * @description * `at_rest` - at_rest
          *     * `live` - live
@@ -4980,6 +5159,34 @@ export interface components {
             deliver_at: number | null;
             compacted_out: boolean;
             value: components["schemas"]["ValueShape"];
+        };
+        MessageAtSubscription: {
+            name: string;
+            /** @description empty before its first consumer */
+            type: string;
+            durable: boolean;
+            state: components["schemas"]["HoldingStateEnum"];
+            /** @description that has it, or for which it waits; null: none, or any */
+            consumer: components["schemas"]["HolderShape"] | null;
+            /** @description times that its entry was given back */
+            redeliveries: number;
+            /** @description hash of its key; only of Key_Shared */
+            slot: number | null;
+            /** @description that has the hash */
+            range: number[] | null;
+            /** @description consumer that has to acknowledge messages of the hash first */
+            waits_for: components["schemas"]["HolderShape"] | null;
+        };
+        MessageHoldersAnswer: {
+            at: number;
+            /** @description delivery time of a delayed message */
+            deliver_at: number | null;
+            /** @description the first by name */
+            subscriptions: components["schemas"]["MessageAtSubscription"][];
+            /** @description subscriptions of the topic */
+            total: number;
+            /** @description subscriptions that cannot be read now: their states are not known */
+            unread: string[];
         };
         /**
          * @description * `message` - message
@@ -6505,6 +6712,10 @@ export interface components {
             broker: string;
             reason: string;
         };
+        SilentPartition: {
+            partition: number;
+            reason: string;
+        };
         SkipAllAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         SkipAllBodyRequest: {
@@ -7042,6 +7253,20 @@ export interface components {
             cause: components["schemas"]["ProblemCauseEnum"];
             title: string;
         };
+        UnackedEntry: {
+            partition: number | null;
+            /** @description ledger:entry */
+            id: string;
+            /** @description unacknowledged ones of a batch; null: not counted */
+            messages: number | null;
+            consumer: components["schemas"]["HolderShape"];
+            /** @description times that it was given back */
+            redeliveries: number;
+            /** @description null: could not be read in time */
+            published: number | null;
+            /** @description hash of its key; only of Key_Shared */
+            slot: number | null;
+        };
         UndoAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         UndoBodyRequest: {
@@ -7301,6 +7526,12 @@ export interface components {
         ViewsAnswer: {
             rows: components["schemas"]["ViewRow"][];
         };
+        /**
+         * @description * `held` - held
+         *     * `acknowledged` - acknowledged
+         * @enum {string}
+         */
+        WasEnum: "held" | "acknowledged";
         WeakOwnerRow: {
             /** @description full name of a topic, or what else has ledgers there */
             owner: string;
@@ -13345,6 +13576,75 @@ export interface operations {
             };
         };
     };
+    listMessageHolders: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                /** @description ledger:entry or ledger:entry:index */
+                message: string;
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageHoldersAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     downloadMessage: {
         parameters: {
             query?: never;
@@ -14384,6 +14684,86 @@ export interface operations {
             };
         };
     };
+    acknowledgeMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AcknowledgeMessageBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcknowledgeMessageAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     getAgeTarget: {
         parameters: {
             query?: never;
@@ -14635,6 +15015,89 @@ export interface operations {
                 };
             };
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listHolders: {
+        parameters: {
+            query?: {
+                /** @description a key whose consumer is wanted, of Key_Shared */
+                key?: string;
+                /** @description true: the key is in base64 */
+                key_base64?: "false" | "true";
+                /** @description 1 to 500 */
+                rows?: number;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldersAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };

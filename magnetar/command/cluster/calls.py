@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -54,3 +55,18 @@ def subscription_type(stats: dict[str, Any]) -> str:
     """Return the type of a subscription by its statistics; ``-`` before its first consumer."""
     kind = stats.get("type")
     return "-" if kind in (None, "None", "") else str(kind)
+
+
+async def cluster_path(admin: Any) -> str:
+    """Return the path, in the console API, of the cluster that the address is of."""
+    environment = await admin.call("GET", "/api/v1/environment")
+    return f"/api/v1/clusters/{quote(environment['cluster'], safe='')}"
+
+
+def topic_tail(topic: str) -> str:
+    """Return the path of a topic with this full name behind that of its cluster."""
+    from engine.base.names import split_topic
+
+    parts = split_topic(topic)
+    named = (parts.domain, parts.tenant, parts.namespace, parts.topic)
+    return "/".join(("topics", *(quote(part, safe="") for part in named)))

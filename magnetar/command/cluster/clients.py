@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from magnetar.command.cluster.calls import call, confirm, confirmed
+from magnetar.command.cluster.calls import call, cluster_path, confirm, confirmed
 from magnetar.command.connecting.options import ClusterAddress, connection_options
 from magnetar.command.exits import CommandFailed
 from magnetar.command.output import emit, json_option, safe, table
@@ -24,8 +24,7 @@ def command() -> None:
 
 
 async def _base(admin: Any) -> str:
-    cluster = (await admin.call("GET", "/api/v1/environment"))["cluster"]
-    return f"/api/v1/clusters/{quote(cluster, safe='')}/connections"
+    return f"{await cluster_path(admin)}/connections"
 
 
 @command.command("list")

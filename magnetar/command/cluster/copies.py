@@ -7,7 +7,14 @@ from urllib.parse import quote
 
 import click
 
-from magnetar.command.cluster.calls import call, confirm, confirmed, path_of
+from magnetar.command.cluster.calls import (
+    call,
+    cluster_path,
+    confirm,
+    confirmed,
+    path_of,
+    topic_tail,
+)
 from magnetar.command.connecting.options import ClusterAddress, connection_options
 from magnetar.command.exits import CommandFailed, Exit
 from magnetar.command.output import emit, json_option, safe, table
@@ -91,10 +98,10 @@ def _start(
         group["origin"] = path_of(group["origin"])[0]
     conditions = {**filters, "properties": list(properties), "group": group}
     body = {"target": target, "subscription": subscription, "rate": rate}
-    path = f"{_topic_path(name)}/copies"
+    path = f"{topic_tail(name)}/copies"
 
     async def preview(admin: Any) -> tuple[str, Any]:
-        base = await _base(admin)
+        base = await cluster_path(admin)
         wanted = {"preview": True, **body, "conditions": conditions}
         return base, await admin.call("POST", f"{base}/{path}", wanted)
 
@@ -132,7 +139,7 @@ def list_copies(connection: ClusterAddress, as_json: bool) -> None:
     """List copies with their progress, the newest first."""
 
     async def work(admin: Any) -> Any:
-        return (await admin.call("GET", f"{await _base(admin)}/copies"))["rows"]
+        return (await admin.call("GET", f"{await cluster_path(admin)}/copies"))["rows"]
 
     rows = call(connection, work)
     shown = [
@@ -165,7 +172,7 @@ def resume(connection: ClusterAddress, copy_id: str, as_json: bool) -> None:
 
 def _change(connection: ClusterAddress, copy_id: str, verb: str, as_json: bool) -> None:
     async def work(admin: Any) -> Any:
-        return await admin.call("POST", f"{await _base(admin)}/{_copy(copy_id)}/{verb}", {})
+        return await admin.call("POST", f"{await cluster_path(admin)}/{_copy(copy_id)}/{verb}", {})
 
     row = call(connection, work)
     emit(row, as_json, lambda: _text(row))
@@ -180,7 +187,7 @@ def undo(connection: ClusterAddress, copy_id: str, yes: bool, as_json: bool) -> 
     """Skip the messages of COPY for each subscription of its targets that has not acknowledged them yet."""
 
     async def preview(admin: Any) -> tuple[str, Any]:
-        path = f"{await _base(admin)}/{_copy(copy_id)}/undo"
+        path = f"{await cluster_path(admin)}/{_copy(copy_id)}/undo"
         return path, await admin.call("POST", path, {"preview": True})
 
     path, seen = call(connection, preview)
@@ -227,19 +234,5 @@ def _text(row: Mapping[str, Any]) -> str:
     return safe(f"{line} ({why})" if why else line)
 
 
-async def _base(admin: Any) -> str:
-    """Return the path of the cluster that the address is of."""
-    environment = await admin.call("GET", "/api/v1/environment")
-    return f"/api/v1/clusters/{quote(environment['cluster'], safe='')}"
-
-
 def _copy(copy_id: str) -> str:
     return f"copies/{quote(copy_id, safe='')}"
-
-
-def _topic_path(topic: str) -> str:
-    from engine.base.names import split_topic
-
-    parts = split_topic(topic)
-    named = (parts.domain, parts.tenant, parts.namespace, parts.topic)
-    return "/".join(("topics", *(quote(part, safe="") for part in named)))

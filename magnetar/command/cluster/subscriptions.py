@@ -1,4 +1,4 @@
-"""``magnetar subscriptions``: list, create, delete, skip and reset subscriptions of a topic."""
+"""``magnetar subscriptions``: list, create, delete, skip and reset subscriptions of a topic. See also ``holders``."""
 
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from magnetar.command.cluster.calls import (
     path_of,
     subscription_type,
 )
+from magnetar.command.cluster.holders import acknowledge, holders, who_has
 from magnetar.command.connecting.options import ClusterAddress, connection_options
 from magnetar.command.exits import CommandFailed, Exit
 from magnetar.command.output import emit, json_option, table
@@ -24,6 +25,10 @@ def command() -> None:
 
     Example: magnetar subscriptions reset orders billing --to -1h
     """
+
+
+for _more in (holders, who_has, acknowledge):
+    command.add_command(_more)
 
 
 async def _stats(admin: Any, path: str) -> dict[str, Any]:

@@ -35,6 +35,7 @@ OPERATOR_CALLS = {
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("skip-all", "skip")),
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("reset", "undo")),
     *(f"POST TOPIC/subscriptions/<seg:subscription>/{name}" for name in ("delete", "disconnect")),
+    "POST TOPIC/subscriptions/<seg:subscription>/acknowledge",
     "PUT TOPIC/subscriptions/<seg:subscription>/age-target",
     "POST TOPIC/copies",
     *(f"POST copies/<seg:copy_id>/{name}" for name in ("stop", "resume", "undo")),
