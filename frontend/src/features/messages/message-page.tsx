@@ -4,6 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { failureOf } from "../../lib/errors";
 import { bytes, count, dateTime, known } from "../../lib/format";
+import { useIsApache } from "../../shared/lacking/lacking";
 import { looks } from "../../shared/messages/looks";
 import { type Message, messageQuery, valueUrl } from "../../shared/messages/message";
 import { nameOf, useTopicId } from "../../shared/topic/use-topic";
@@ -17,6 +18,7 @@ import { DownloadIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { type JsonNode, jsonTree, textOf } from "./json-tree";
+import { MessageHolders } from "./message-holders";
 import { kindText } from "./words";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/messages/$message");
@@ -28,6 +30,7 @@ export function MessagePage() {
   const answer = useQuery(messageQuery(id, message));
   const failure = failureOf(answer);
   const stored = answer.data;
+  const isApache = useIsApache();
   const place = { cluster: id.cluster, tenant: id.tenant, namespace: id.namespace, topic: id.topic };
   return (
     <>
@@ -92,6 +95,7 @@ export function MessagePage() {
               />
             </Panel>
           )}
+          {!isApache && <MessageHolders id={id} message={stored.id} />}
         </>
       )}
     </>

@@ -9,6 +9,7 @@ import { AnalyseLink } from "../../shared/analyses/analyse-link";
 import { backlogWords, oldestText, oldestTitle } from "../../shared/backlog/backlog-words";
 import { changesQuery } from "../../shared/cursor/cursor-queries";
 import { DONE, outcome } from "../../shared/cursor/cursor-words";
+import { useIsApache } from "../../shared/lacking/lacking";
 import { Lag } from "../../shared/lag";
 import { nextStep } from "../../shared/next-step";
 import { type TopicId, topicQuery } from "../../shared/topic/queries";
@@ -42,6 +43,9 @@ const DisconnectDialog = lazy(() =>
 );
 const SubscriptionHistory = lazy(() =>
   import("./subscription-history").then((module) => ({ default: module.SubscriptionHistory })),
+);
+const SubscriptionHolders = lazy(() =>
+  import("./subscription-holders").then((module) => ({ default: module.SubscriptionHolders })),
 );
 const OPEN_MAX = 3; // further charts are shown on request
 const HISTORY_PX = 198; // of the charts of a subscription, side by side
@@ -79,7 +83,7 @@ export function TopicSubscriptions() {
           trouble={topic.trouble}
           partitioned={topic.row.partitions > 0}
           past={
-            <Past isOpen={topic.subscriptions.length <= OPEN_MAX}>
+            <Unfolded label="History" isOpen={topic.subscriptions.length <= OPEN_MAX} heightPx={HISTORY_PX}>
               <SubscriptionHistory
                 cluster={id.cluster}
                 topic={topic.row.name}
@@ -87,7 +91,7 @@ export function TopicSubscriptions() {
                 arrivals={topic.row.msg_rate_in}
                 at={topic.at}
               />
-            </Past>
+            </Unfolded>
           }
           last={changes?.changes.find((made) => made.subscription === subscription.name)}
           onChange={(change) => setChange({ subscription: subscription.name, ...change })}
@@ -167,15 +171,26 @@ const ACTIONS: { action: Action; label: string }[] = [
   { action: "delete", label: "Delete…" },
 ];
 
-/** Charts below a summary that opens and closes them. */
-function Past({ isOpen, children }: { isOpen: boolean; children: React.ReactNode }) {
+/** A part that is loaded when it is opened. */
+function Unfolded({
+  label,
+  isOpen = false,
+  heightPx = 0,
+  children,
+}: {
+  label: string;
+  isOpen?: boolean;
+  /** The height while the part is loaded. */
+  heightPx?: number;
+  children: React.ReactNode;
+}) {
   const [open, setOpen] = useState(isOpen);
   return (
     <details className={styles.consumers} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <ChevronIcon size={12} /> History
+        <ChevronIcon size={12} /> {label}
       </summary>
-      {open && <Suspense fallback={<div style={{ height: HISTORY_PX }} />}>{children}</Suspense>}
+      {open && <Suspense fallback={<div style={{ height: heightPx }} />}>{children}</Suspense>}
     </details>
   );
 }
@@ -206,6 +221,7 @@ function Subscription({
   const approach = () => setApproached(true);
   const place = { topic: nameOf(topic), subscription: subscription.name };
   const whyNot = useWhyNot(topic.cluster, place, isJudged || isApproached);
+  const isApache = useIsApache();
   const state = subscriptionState(subscription, trouble !== null);
   const waits = backlogWords(subscription);
   const oldest = subscription.oldest_at;
@@ -313,6 +329,15 @@ function Subscription({
         why={whyNot(OPERATIONS.disconnect)}
         onDisconnect={(consumer) => onChange({ action: "disconnect", consumer })}
       />
+      {topic.domain === "persistent" && !isApache && (
+        <Unfolded label="Who holds what">
+          <SubscriptionHolders
+            id={topic}
+            subscription={subscription.name}
+            why={whyNot("acknowledgeMessage")}
+          />
+        </Unfolded>
+      )}
       {isTargeting && (
         <Suspense fallback={null}>
           <AgeTargetDialog

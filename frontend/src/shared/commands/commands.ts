@@ -392,6 +392,7 @@ export const COMMANDS = {
   reset: resetTo,
   undo: onlyHere,
   disconnectConsumer: onlyHere,
+  acknowledgeMessage: onlyHere,
   disconnectClient: onlyHere,
   /** The tools read the schema from a file with the body of the curl command: schema.json. */
   registerSchema: (at: TopicPath, { type, definition, properties: given = {} }: Candidate): Commands => {
