@@ -20,6 +20,8 @@ DOMAINS = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE = "public/default"
 PARTITION_SUFFIX = "-partition-"
 SYSTEM_PREFIX = "__"
+PENDING_ACK_SUFFIX = "__transaction_pending_ack"
+"""End of the local names of the logs of transactional acknowledgements, which are in no list either."""
 SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
 """Property of a shadow topic: the topic whose ledgers it reads."""
 """Beginning of the local names of the cluster's own topics, which have no limits and are in no list."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from engine.auth.judge import Judge
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.broker.ports import BrokerIdentity, RemoteClusters
+from engine.broker.ports import BrokerIdentity, PendingAckLogs, RemoteClusters
 from engine.broker.settings import DataPathSettings, TransactionSettings
 from engine.net.handshake import Authenticate
 from engine.net.refused_commands import RefusedCommands
@@ -46,6 +46,8 @@ class Context:
     authenticate: Authenticate
     """Establishes the identity of the client of a new connection."""
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
+    pending_ack_logs: PendingAckLogs | None = None
+    """Logs of transactional acknowledgements; None without transactions."""
     remotes: RemoteClusters | None = None
     """Clusters that topics are replicated to; None where no topic is."""
     compactions: asyncio.Semaphore = field(

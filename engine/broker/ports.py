@@ -9,6 +9,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.broker.policies import TopicPolicies
 from engine.client.broker_link import BrokerLink
 from engine.client.client import PulsarClient
+from engine.managed.ledger import ManagedLedger
 from engine.metadata.store import Found
 from engine.wire.commands import SERVER_VERSION
 
@@ -64,6 +65,19 @@ class Ownership(Protocol):
 
         The error is ``errors.not_served`` or has a text with "is being unloaded".
         """
+        ...
+
+
+class PendingAckLogs(Protocol):
+    """Managed ledgers with the transactional acknowledgements of subscriptions. Methods raise LedgerError,
+    ManagedLedgerError, the store's errors."""
+
+    async def open(self, name: str, policies: TopicPolicies, *, make: bool) -> ManagedLedger | None:
+        """Open a log and fence its previous owner; without ``make``, return None when there is none."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """Delete a log, if there is one."""
         ...
 
 

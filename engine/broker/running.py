@@ -57,6 +57,7 @@ from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.topic import Topic
 from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.broker.transactions.coordinator.participants import Participants
+from engine.broker.transactions.pending.pending_log import StoredPendingLogs
 from engine.broker.upkeep import Upkeep
 from engine.client.broker_link import LinkSettings
 from engine.client.client import PulsarClient
@@ -210,6 +211,8 @@ class Running:
             self.authentication.authenticate,
             transactions=base.transactions,
         )
+        if base.transactions.transaction_coordinator_enabled:
+            self.context.pending_ack_logs = StoredPendingLogs(base.factory, base.ledger_config)
         self._changes, loaded = PolicyChanges(), TopicTable[Topic]()
         self.tenancy = Tenancy(base, record, self._changes, loaded)
         self.remotes = self.context.remotes = StoredClusters(

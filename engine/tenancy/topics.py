@@ -30,6 +30,7 @@ from engine.base.errors import (
 from engine.base.names import (
     DOMAINS,
     PARTITION_SUFFIX,
+    PENDING_ACK_SUFFIX,
     PERSISTENT,
     SYSTEM_PREFIX,
     BundleName,
@@ -145,7 +146,12 @@ def full_names(parts: Sequence[str], path: str) -> Names:
 
 def users_names(parts: Sequence[str], path: str) -> Names:
     """Return the full topic names without those of system topics; see ``full_names``."""
-    return full_names([part for part in parts if not part.startswith(SYSTEM_PREFIX)], path)
+    shown = [
+        part
+        for part in parts
+        if not part.startswith(SYSTEM_PREFIX) and not part.endswith(PENDING_ACK_SUFFIX)
+    ]
+    return full_names(shown, path)
 
 
 async def find_partitions(store: MetadataStore, topic: TopicName) -> Stored | None:

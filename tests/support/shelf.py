@@ -106,6 +106,11 @@ class Shelf:
         self.places += new
         return new
 
+    def entry(self, i: int) -> bytes:
+        """Return the bytes of the ``i``-th entry."""
+        run = self._runs[i]
+        return run.entry(self.places[i].entry_id - run.first)
+
     async def fetch(self, start: int, stop: int, bytes_max: int) -> list[Slice]:
         """Fetch one entry, unlike ``LedgerReads.fetch``, so that reads end at every entry."""
         await asyncio.sleep(READ_S)

@@ -40,6 +40,8 @@ from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.txn_id import TxnId
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
 from engine.net.routing import Answer, Route, Routes
@@ -238,6 +240,8 @@ class ConsumeCommands:
         if attached is None:
             return None
         subscription = attached.subscription
+        if body.HasField("txnid_most_bits") and body.HasField("txnid_least_bits"):
+            return self._ack_in_transaction(body, attached.consumer, subscription)
         refusal: MagnetarError | None = None
         try:
             self.apply_ack(attached.consumer, subscription, body)
@@ -264,12 +268,34 @@ class ConsumeCommands:
             body.consumer_id, body.request_id, code=code, message=str(refusal)
         )
 
+    async def _ack_in_transaction(
+        self, body: pb.CommandAck, consumer: Consumer, subscription: Subscription
+    ) -> bytes:
+        """Acknowledge in a transaction; return the answer, which is empty when the client requested none."""
+        txn = TxnId(body.txnid_most_bits, body.txnid_least_bits)
+        acks = [
+            StatedAck(wire_position(at), list(at.ack_set) if any(at.ack_set) else (), at.batch_size)
+            for at in body.message_id
+        ]
+        code: int | None = None
+        text: str | None = None
+        try:
+            cumulative = body.ack_type == pb.CommandAck.Cumulative
+            await subscription.acknowledge_in(txn, consumer, acks, cumulative=cumulative)
+        except BrokerError as error:
+            code, text = error.code, str(error)
+            if not body.HasField("request_id"):
+                log.info("acknowledgement refused subscription=%s: %s", subscription.name, error)
+        if not body.HasField("request_id"):
+            return b""
+        return commands.ack_response(
+            body.consumer_id, body.request_id, code=code, message=text, txn=txn
+        )
+
     def apply_ack(
         self, consumer: Consumer, subscription: Subscription, body: pb.CommandAck
     ) -> None:
         """Apply an ACK without waiting. Raises NotAllowed, InvalidPositionError."""
-        if body.HasField("txnid_most_bits") or body.HasField("txnid_least_bits"):
-            raise NotAllowed("Transactions are not enabled.")
         if body.ack_type == pb.CommandAck.Cumulative:
             if len(body.message_id) != 1:
                 raise NotAllowed(

@@ -4,7 +4,7 @@ A chooser decides which consumer receives which entries.
 """
 
 from bisect import insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.base.ids import Position
 from engine.base.slices import View
@@ -64,6 +64,9 @@ class SharingDispatcher:
         self._parked = Parked()
         self._parking = Parking(self._parked, source, chooser, self._limits.room, self._send)
         self._delays = DelayedDelivery(source, cursor, context, self.wake, start_over)
+        self._cursor = cursor
+        self._released: dict[Position, None] = {}
+        """Entries to deliver again as soon as no read is under way, which may bring them too."""
         self._waking = False
         self._apply(policies)
 
@@ -159,6 +162,8 @@ class SharingDispatcher:
             return
         self._waking = True
         try:
+            if self._released and self._source.idle:
+                self._queue_released()
             now_ms = self._clock.wall_ms()
             self._delays.alarm.limit(now_ms)
             if self._parked:
@@ -389,8 +394,29 @@ class SharingDispatcher:
         self._limits.unblock()
         self.wake()
 
+    def released(self, positions: Sequence[Position]) -> None:
+        if self.consumers:  # the next consumer starts at the first unacknowledged entry
+            self._released.update(dict.fromkeys(positions))
+            self.wake()
+
+    def _queue_released(self) -> None:
+        """Queue the released entries with all that was read and not sent, because some may be among both."""
+        views, positions = self._source.take_unsent()
+        for view in views:
+            self._chooser.wait(view)
+        self._waiting.add(positions)
+        self._parking.unpark_all()
+        end = self._cursor.read_position  # those from there on are still to be read
+        released = [position for position in self._released if position < end]
+        self._released.clear()
+        for position in released:
+            self._delays.index.discard(position)
+        self._waiting.add_keyed(self._unacked.take_back(released))
+        self._limits.unblock()
+
     def _reset(self) -> None:
         """Drop all queued entries."""
+        self._released.clear()
         self._waiting.clear()
         self._delays.close()
         self._parked.clear()

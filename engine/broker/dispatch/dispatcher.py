@@ -5,7 +5,7 @@ accepts data again, a finished read, tokens of a dispatch rate. The timer of a r
 and its delivery (D2). ``paused_for`` names the event that resumes a pause.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -114,6 +114,11 @@ class Dispatcher(Protocol):
         ...
 
     def acknowledged_up_to(self, position: Position) -> None: ...
+
+    def released(self, positions: Sequence[Position]) -> None:
+        """Deliver entries again whose acknowledgement was undone, wherever they are; Exclusive and Failover deliver
+        all that is unacknowledged again."""
+        ...
 
 
 def deliver(

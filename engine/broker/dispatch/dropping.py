@@ -1,6 +1,6 @@
 """Dispatch of entries that are not stored to several consumers: those that have room now receive them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from engine.base.ids import Position
 from engine.base.slices import View
@@ -115,4 +115,7 @@ class DroppingDispatcher:
         pass
 
     def acknowledged_up_to(self, position: Position) -> None:
+        pass
+
+    def released(self, positions: Sequence[Position]) -> None:
         pass

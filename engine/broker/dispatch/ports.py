@@ -70,6 +70,11 @@ class DelayCursor(DispatchCursor, Protocol):
         ...
 
     @property
+    def read_position(self) -> Position:
+        """The next entry to be read."""
+        ...
+
+    @property
     def index(self) -> IndexLedgers | None:
         """Ledgers that can store an index of delayed entries; None where it cannot be stored."""
         ...

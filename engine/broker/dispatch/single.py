@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.base.ids import Position
 from engine.broker.context import Context
@@ -186,3 +186,8 @@ class SingleDispatcher:
 
     def acknowledged_up_to(self, position: Position) -> None:
         self._source.acknowledged_ahead()
+
+    def released(self, positions: Sequence[Position]) -> None:
+        if self._active is not None:
+            self._source.rewind()
+            self.wake()

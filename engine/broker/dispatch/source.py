@@ -232,6 +232,13 @@ class EntrySource:
             return view
         return Pick(run, due) if due else None
 
+    def take_unsent(self) -> tuple[list[View], list[Position]]:
+        """Remove and return what was read and not sent, and the positions that are still to be replayed. Called while
+        no read is under way."""
+        unsent = [*self._first, *self._held], [*self._to_replay]
+        self._drop()
+        return unsent
+
     def acknowledged_ahead(self) -> None:
         """Note that entries may have been acknowledged before their delivery: held ones are checked from now on."""
         if self.holds or self._reading is not None:

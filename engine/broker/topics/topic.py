@@ -438,7 +438,7 @@ class Topic:
                 stop()
         await self.replication.close()
         await self.shadows.close()
-        closing = self.scope.spawn("close ledger", self.log.close())
+        closing = self.scope.spawn("close ledger", self._close_log())
         await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
         for producer in list(self.producers.values()):
             producer.disconnect(withheld)
@@ -447,6 +447,10 @@ class Topic:
         finally:
             self.deduplication.end()
             await self.scope.close()
+
+    async def _close_log(self) -> None:
+        await self.subscriptions.close_pending_acks()
+        await self.log.close()
 
     def lost(self) -> None:
         """Confirm nothing more and disconnect the clients, because another broker may serve the topic."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from engine.base.ids import Position
 from engine.broker.dispatch.choose.chooser import Chooser
+from engine.broker.dispatch.choose.keys import NO_SLOT
 from engine.broker.dispatch.consumer import Consumer, pending_of
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 
@@ -89,6 +90,21 @@ class UnackedEntries:
         for holder in self._consumers:
             pending_of(holder).pass_up_to(position)
         self.counts.forget_up_to(position)
+
+    def take_back(self, positions: Sequence[Position]) -> dict[Position, int]:
+        """Remove and count entries that are to be sent again; return their slots, NO_SLOT for those that no consumer
+        holds."""
+        self.counts.increment(positions)
+        back = dict.fromkeys(positions, NO_SLOT)
+        wanted: dict[int, set[int]] = {}
+        for ledger_id, entry_id in positions:
+            wanted.setdefault(ledger_id, set()).add(entry_id)
+        for holder in self._consumers:
+            pending = pending_of(holder)
+            for position in pending.among(wanted):
+                back[position] = pending.slot(*position)
+                self._discard(holder, position)
+        return back
 
     def give_back(
         self, consumer: Consumer, positions: list[Position] | None

@@ -1,15 +1,17 @@
 """Deletion of topics with their data, while no client can use or create them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from engine.base.names import TopicName
+from engine.base.names import TopicName, decode_name
 from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
-from engine.broker.ports import Ownership
+from engine.broker.ports import Ownership, PendingAckLogs
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.pending.pending_log import log_name
 from engine.ledger.errors import LedgerError
 from engine.managed.factory import Inspect, ManagedLedgerFactory
+from engine.managed.stored.records import LogRecord
 from engine.managed.stored.removal import Deletion, Forget
 
 ForgetTopic = Callable[[TopicName], Awaitable[None]]
@@ -24,6 +26,8 @@ class ServedTopics(Protocol):
     def serves(self, topic: Topic) -> bool:
         """Return whether this topic is loaded and neither being unloaded nor deleted."""
         ...
+
+    def loaded(self, name: TopicName) -> Topic | None: ...
 
     def is_loaded_or_loading(self, name: TopicName) -> bool: ...
 
@@ -41,7 +45,7 @@ class TopicDeletions:
     partitioned topic.
     """
 
-    __slots__ = ("_factory", "_forget", "_names", "_ownership", "_topics")
+    __slots__ = ("_factory", "_forget", "_names", "_ownership", "_pending_ack_logs", "_topics")
 
     def __init__(
         self,
@@ -49,11 +53,13 @@ class TopicDeletions:
         factory: ManagedLedgerFactory,
         ownership: Ownership,
         forget: ForgetTopic,
+        pending_ack_logs: PendingAckLogs | None,
     ) -> None:
         self._topics = topics
         self._factory = factory
         self._ownership = ownership
         self._forget = forget
+        self._pending_ack_logs = pending_ack_logs
         self._names: dict[str, None] = {}
         """Names of topics that are being deleted."""
 
@@ -123,17 +129,29 @@ class TopicDeletions:
         # The topic must not be created again before everything stored of it is deleted.
         self._names[name.full] = None
         deletion: Deletion | None = None
+        topic = self._topics.loaded(name)
+        subscriptions = [] if topic is None else topic.subscriptions.names
+
+        async def noting(record: LogRecord, cursors: Sequence[str]) -> None:
+            subscriptions.extend(map(decode_name, cursors))
+            if inspect is not None:
+                await inspect(record, cursors)
+
         try:
             forget = self.forget_of(name)
             try:
                 if name.persistent:
                     # Before the unload, which would close a ledger and store cursors that are deleted next.
                     deletion = await self._factory.begin_deletion(
-                        name.managed_ledger_name, forget, inspect
+                        name.managed_ledger_name, forget, None if inspect is None else noting
                     )
             finally:
                 await self._topics.unload(name)
             if deletion is not None:
+                if self._pending_ack_logs is not None:
+                    # Those that an interruption leaves are deleted when a subscription of the name is created.
+                    for subscription in subscriptions:
+                        await self._pending_ack_logs.delete(log_name(name, subscription))
                 await deletion.finish()
             elif forget is not None:
                 await forget()

@@ -43,6 +43,10 @@ class MovedSubscription(PassedReader, Protocol):
         """Disconnect all consumers and forget what was read and sent, because the cursor is moved back."""
         ...
 
+    async def clear_pending(self) -> None:
+        """Forget what open transactions acknowledged, after the cursor was moved back; durable on return."""
+        ...
+
     @property
     def dispatch(self) -> SubscriptionDispatch: ...
 
@@ -138,6 +142,7 @@ class CursorMoves(ForwardMoves):
                 if any(ack_set):
                     self._cursor.acknowledge_batch(position, ack_set)
                     await self._cursor.persisted()
+                await self._host.clear_pending()
             finally:
                 self._host.touched()
 
@@ -161,6 +166,8 @@ class CursorMoves(ForwardMoves):
                 self._host.recheck_read_ahead()
             try:
                 await self._cursor.move(effect, change)
+                if back:
+                    await self._host.clear_pending()
             finally:
                 if back:
                     self._host.touched()

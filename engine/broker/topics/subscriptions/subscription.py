@@ -5,6 +5,7 @@ from typing import Protocol
 
 from engine.base.ids import Position
 from engine.base.slices import View
+from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
 from engine.broker.dispatch.facts import MARKER, ORIGIN, facts_of
@@ -13,6 +14,7 @@ from engine.broker.errors import (
     BrokerError,
     ConsumerAssignError,
     ConsumerBusy,
+    NotAllowed,
     ServiceNotReady,
 )
 from engine.broker.outlet import WithheldCloses
@@ -21,12 +23,15 @@ from engine.broker.topics.geo.replicated_position import ReplicatedPosition
 from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
 from engine.broker.topics.subscriptions.oldest_entry import OldestEntry
+from engine.broker.topics.subscriptions.pending_host import SubscriptionOfPending
 from engine.broker.topics.subscriptions.subscription_counters import SubscriptionCounters
 from engine.broker.topics.subscriptions.subscription_dispatch import (
     DispatchHost,
     SubscriptionDispatch,
 )
-from engine.broker.transactions.ports import TransactionAcks
+from engine.broker.transactions.pending.pending_ack_handle import PendingAckHandle
+from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.txn_id import TxnId
 from engine.wire.geo.markers import SNAPSHOT, ClusterSnapshot, read_marker
 
 REPLICATED = "pulsar.replicated.subscription"
@@ -44,6 +49,9 @@ class Migration(Protocol):
 
 class SubscriptionHost(DispatchHost, Protocol):
     """Parts of a topic that a subscription uses."""
+
+    @property
+    def scope(self) -> TaskScope: ...
 
     @property
     def closing(self) -> bool:
@@ -116,8 +124,14 @@ class Subscription:
     )
 
     def __init__(
-        self, host: SubscriptionHost, owner: SubscriptionOwner, cursor: SubscriptionCursor
+        self,
+        host: SubscriptionHost,
+        owner: SubscriptionOwner,
+        cursor: SubscriptionCursor,
+        *,
+        fresh: bool = False,
     ) -> None:
+        """``fresh``: the cursor was just created."""
         self._host = host
         self._owner = owner
         self.cursor = cursor
@@ -130,19 +144,26 @@ class Subscription:
         """State of its replication to other clusters; None when it is not replicated."""
         if REPLICATED in cursor.properties:
             self.replication = self._make_replication()
-        self.pending_acks: TransactionAcks | None = None
-        """Acknowledgements of transactions; None without transactions and when it is not durable."""
         self.consumers: list[Consumer] = []
         """Attached consumers, in the dispatcher's order."""
         self.counters = SubscriptionCounters(self.consumers)
         self.dispatch = self._make_dispatch()
         self.moves = self._make_moves()
         self.oldest = OldestEntry(host.log, cursor)
+        self.pending_acks = self._make_pending(fresh=fresh)
+        """Acknowledgements of transactions; None without transactions and when it is not durable."""
 
     def _make_dispatch(self) -> SubscriptionDispatch:
         return SubscriptionDispatch(
             self._host, self.cursor, self.consumers, self.pass_markers, self.disconnect
         )
+
+    def _make_pending(self, *, fresh: bool) -> PendingAckHandle | None:
+        logs = self._context.pending_ack_logs
+        if logs is None or not self.durable or not self._host.name.persistent:
+            return None
+        host = SubscriptionOfPending(self._host, self.cursor, self.dispatch, self.cursor_advanced)
+        return PendingAckHandle(host, logs, self._context, fresh=fresh)
 
     def _make_moves(self) -> CursorMoves:
         return CursorMoves(self, self.cursor, self._host.log)
@@ -216,6 +237,8 @@ class Subscription:
         ConsumerAssignError, ServiceNotReady.
         """
         while True:
+            if self.pending_acks is not None:
+                await self.pending_acks.ready()
             async with self.moves.lock:
                 if self._closed:
                     return False
@@ -347,9 +370,52 @@ class Subscription:
         dispatch.dispatcher.acknowledged_up_to(position)
         self._acked(consumer, before - self.cursor.backlog_entries())
 
+    async def acknowledge_in(
+        self, txn: TxnId, consumer: Consumer, acks: Sequence[StatedAck], *, cumulative: bool
+    ) -> None:
+        """Acknowledge entries when a transaction commits; durable on return.
+
+        Raises as ``PendingAckHandle.acknowledge``.
+        """
+        if self.pending_acks is None:
+            raise NotAllowed("Transactions are not enabled.")
+        if cumulative and not (self.dispatch.kind is not None and self.dispatch.kind.ordered):
+            return
+        await self.pending_acks.acknowledge(txn, acks, cumulative=cumulative)
+        dispatch = self.dispatch
+        if dispatch.dispatcher is None:
+            return  # the cursor was moved meanwhile
+        now_ms = self._context.clock.wall_ms()
+        if cumulative:
+            dispatch.pass_to(acks[0].position)
+            consumer.acknowledged(1, now_ms)
+            return
+        hidden: list[Position] = []
+        for ack in acks:
+            if dispatch.is_hidden(ack.position):
+                hidden.append(ack.position)
+                continue
+            left = count_bits(list(dispatch.visible_part(ack.position) or ack.ack_set))
+            dispatch.dispatcher.acknowledged_partly(consumer, ack.position, left)
+        if hidden:
+            consumer.acknowledged(dispatch.dispatcher.acknowledged(consumer, hidden), now_ms)
+        self._host.touched()
+
+    async def clear_pending(self) -> None:
+        """Forget what open transactions acknowledged, after the cursor was moved back; durable on return. Raises
+        ServiceNotReady."""
+        if self.pending_acks is not None:
+            await self.pending_acks.clear()
+
     def _acked(self, consumer: Consumer, messages: int) -> None:
+        consumer.acknowledged(messages, self._context.clock.wall_ms())
+        self.cursor_advanced()
+        if consumer.observer is not None:
+            consumer.observer.acknowledged()
+
+    def cursor_advanced(self) -> None:
+        """Note that entries were acknowledged, by a consumer or by a transaction that committed."""
         now_ms, counters = self._context.clock.wall_ms(), self.counters
-        consumer.acknowledged(messages, now_ms)
         counters.acked_ms = now_ms
         self._host.touched()
         if self._host.terminated:
@@ -359,8 +425,6 @@ class Subscription:
             counters.advanced_ms = now_ms
             if self.replication is not None:
                 self._check_snapshots(self.replication)
-        if consumer.observer is not None:
-            consumer.observer.acknowledged()
 
     def acknowledge_unattended(self, positions: list[Position]) -> None:
         """Acknowledge whole entries for an administrator, whichever consumer has them or none."""

@@ -1,7 +1,7 @@
 """Dispatch of one subscription: the dispatcher of its type, and what successive dispatchers share."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -28,6 +28,8 @@ from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import TopicPolicies
 from engine.broker.topics.ports import SubscriptionCursor
 from engine.broker.topics.rates import TopicRates
+from engine.broker.transactions.pending.pending_cursor import PendingCursor
+from engine.broker.transactions.pending.pending_state import PendingState
 
 
 class DispatchHost(Protocol):
@@ -58,6 +60,7 @@ class SubscriptionDispatch:
         "_counts",
         "_cursor",
         "_host",
+        "_pending",
         "_rate",
         "_scope",
         "_seek_position",
@@ -106,6 +109,8 @@ class SubscriptionDispatch:
         """Key policy of a Key_Shared subscription, the same for all its consumers; None for other types."""
         self.compacted: CompactedCursor | None = None
         """Cursor of the compacted topic while the active consumer reads that; None otherwise."""
+        self._pending: PendingState | None = None
+        """Acknowledgements of open transactions; None before the first of them."""
         self._seek_position: Position | None = None
         """Target of the last seek since the topic was loaded; a compacted cursor begins there."""
         self.apply()
@@ -220,21 +225,21 @@ class SubscriptionDispatch:
                 entries_for=self._entries_for,
             )
         # Consumers of the type before may have read the compacted topic.
-        self._source.read_from(self._cursor)
+        self._source.read_from(self._visible(self._cursor))
         return self._make_sharing(consumer.keys)
 
     def _entries_for(self, consumer: Consumer) -> DispatchCursor:
         """Return the cursor from which ``consumer``, which becomes active, is served."""
         if not consumer.read_compacted:
             self.compacted = None
-            return self._cursor
+            return self._visible(self._cursor)
         if self.compacted is None:
             start = consumer.start if self._seek_position is None else self._seek_position
             # A durable subscription begins at its cursor, whatever start the consumer requests, unless it was sought.
             if self._cursor.durable and self._seek_position is None:
                 start = start_of(self._cursor, start)
             self.compacted = self._host.compaction.cursor(self._cursor, start)
-        return self.compacted
+        return self._visible(self.compacted)
 
     def _make_sharing(self, keys: KeyPolicy | None) -> Dispatcher:
         return SharingDispatcher(
@@ -251,6 +256,31 @@ class SubscriptionDispatch:
 
     def _chooser(self, keys: KeyPolicy | None) -> Chooser:
         return Turns() if keys is None else Sticky(keys, self._context.settings)
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    def _visible(self, cursor: DispatchCursor) -> DispatchCursor:
+        """Return ``cursor`` without what open transactions have acknowledged."""
+        return cursor if self._pending is None else PendingCursor(cursor, self._pending)
+
+    def hide(self, pending: PendingState) -> None:
+        """Leave out what ``pending`` has, from now on. Called once, before the first transactional acknowledgement."""
+        self._pending = pending
+        self._source.cursor = self._visible(self._source.cursor)
+        self._source.acknowledged_ahead()
+
+    def visible_part(self, position: Position) -> list[int] | None:
+        """Return the messages of a batch that are not acknowledged, also by no open transaction, as ``ack_set``."""
+        return self._source.cursor.ack_set(position)
+
+    def is_hidden(self, position: Position) -> bool:
+        """Return whether all messages of an entry are acknowledged, for good or by open transactions."""
+        return self._source.cursor.is_acknowledged(position)
+
+    def release(self, positions: Sequence[Position]) -> None:
+        """Deliver entries again that a transaction had acknowledged which was aborted."""
+        if self.dispatcher is not None:
+            self.dispatcher.released(positions)
 
     # --- the cursor -----------------------------------------------------------------------------
 

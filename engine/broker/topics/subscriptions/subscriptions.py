@@ -29,6 +29,7 @@ from engine.broker.topics.subscriptions.subscription import (
     SubscriptionHost,
 )
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
+from engine.broker.transactions.pending.pending_log import log_name
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
     CursorNotFoundError,
@@ -218,7 +219,7 @@ class Subscriptions(dict[str, Subscription]):
                     raise SubscriptionNotFound("Subscription does not exist")
                 self.check_room()
                 cursor = await self._open_cursor(name, durable, initial, properties, replicated)
-                return self.get(name) or self._add(cursor)
+                return self.get(name) or self._add(cursor, fresh=True)
 
     async def create(
         self,
@@ -244,7 +245,7 @@ class Subscriptions(dict[str, Subscription]):
                 return None
             cursor = await self._open_cursor(name, True, initial, properties, replicated)
             # A cursor that had been unreadable is added by _add_read_cursor before the call returns.
-            return None if name in self else self._add(cursor)
+            return None if name in self else self._add(cursor, fresh=True)
 
     async def set_properties(self, name: str, properties: dict[str, str]) -> None:
         """Replace the properties of a subscription; those of a durable one are durable when the call returns.
@@ -314,11 +315,11 @@ class Subscriptions(dict[str, Subscription]):
         if not cursor.name.startswith(RESERVED_CURSORS) and not self._host.closing:
             self._add(cursor)
 
-    def _add(self, cursor: SubscriptionCursor) -> Subscription:
+    def _add(self, cursor: SubscriptionCursor, *, fresh: bool = False) -> Subscription:
         kind = Subscription if self._host.name.persistent else EphemeralSubscription
         if self._host.name.persistent and cursor.name == COMPACTION:
             kind = CompactionSubscription
-        subscription = kind(self._host, self, cursor)
+        subscription = kind(self._host, self, cursor, fresh=fresh)
         self[cursor.name] = subscription
         if subscription.replicated:
             self._host.subscription_replicated()
@@ -375,6 +376,7 @@ class Subscriptions(dict[str, Subscription]):
             subscription = self.pop(name, None)
             if subscription is not None:
                 await subscription.close(force=True)
+        await self._delete_pending_acks(name)
 
     async def _delete(self, subscription: Subscription) -> None:
         try:
@@ -385,6 +387,23 @@ class Subscriptions(dict[str, Subscription]):
             if self.get(subscription.name) is subscription:
                 self._remove(subscription)
             self._host.touched()
+        # Behind the cursor: without its log a subscription would deliver what a committed transaction acknowledged.
+        if subscription.pending_acks is not None:
+            await subscription.pending_acks.delete()
+
+    async def _delete_pending_acks(self, name: str) -> None:
+        """Delete the transactional acknowledgements of a subscription that is not loaded."""
+        logs = self._host.context.pending_ack_logs
+        if logs is not None:
+            await logs.delete(log_name(self._host.name, name))
+
+    async def close_pending_acks(self) -> None:
+        """Close the logs of transactional acknowledgements, before the cursors are closed."""
+        present = (subscription.pending_acks for subscription in self.values())
+        handles = [handle for handle in present if handle is not None]
+        if handles:
+            closing = [self._host.scope.spawn("close", handle.close()) for handle in handles]
+            await asyncio.wait(closing)
 
     def _remove(self, subscription: Subscription) -> None:
         del self[subscription.name]

@@ -27,12 +27,12 @@ def ack_record(txn: TxnId, acks: Iterable[StatedAck], *, cumulative: bool) -> by
     ).SerializeToString()
 
 
-def end_record(txn: TxnId, *, commit: bool) -> bytes:
-    """Return the record of a transaction's end."""
+def end_record(txn: TxnId, *, commit: bool, cumulative: bool = False) -> bytes:
+    """Return the record of a transaction's end. ``cumulative``: its acknowledgement was."""
     operation = pb.PendingAckMetadataEntry.COMMIT if commit else pb.PendingAckMetadataEntry.ABORT
     return pb.PendingAckMetadataEntry(
         pending_ack_op=operation,
-        ack_type=pb.CommandAck.Individual,
+        ack_type=pb.CommandAck.Cumulative if cumulative else pb.CommandAck.Individual,
         txnid_least_bits=txn.least,
         txnid_most_bits=txn.most,
     ).SerializeToString()

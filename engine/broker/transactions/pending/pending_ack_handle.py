@@ -1,0 +1,425 @@
+"""Acknowledgements of one subscription that open transactions made, and the end of these transactions.
+
+An acknowledgement is checked, appended to the subscription's log, then confirmed; from the check on it is hidden from
+dispatch (T5), so that no other can be accepted meanwhile. A commit is in the log before the subscription's cursor is
+changed, and an abort before the messages are delivered again: after a crash the log is replayed, and the cursor's state
+follows. Records of ended transactions are kept until the cursor's state that includes them is stored, some more so
+that an acknowledgement that arrives late is refused.
+
+When the outcome of an append is not known, the log is abandoned and replayed before the next request is handled. Until
+then everything hidden stays hidden.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from engine.base.errors import MagnetarError
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.base.ranges import WORD_BITS
+from engine.base.tasks import TaskScope
+from engine.broker.context import Context
+from engine.broker.errors import BrokerError, NotAllowed, ServiceNotReady
+from engine.broker.policies import TopicPolicies
+from engine.broker.ports import PendingAckLogs
+from engine.broker.transactions.pending.ack_records import ack_record, end_record
+from engine.broker.transactions.pending.pending_log import PendingLog, log_name
+from engine.broker.transactions.pending.pending_state import (
+    AckedCursor,
+    LogPlace,
+    PendingAck,
+    PendingState,
+    TxnAcks,
+)
+from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.txn_id import TxnId
+from engine.wire import pulsar_pb2 as pb
+
+log = logging.getLogger(__name__)
+
+ENDED_MAX = 1000
+"""Ended transactions that are remembered, so that an acknowledgement that arrives late is refused."""
+ACKS_MAX = 100_000
+"""Entries that open transactions of one subscription may have acknowledged."""
+WORDS_MAX = 1 << 14
+"""Words of an ack set: a million messages in a batch."""
+
+
+class PendingHost(Protocol):
+    """Parts of a subscription that its transactional acknowledgements use."""
+
+    name: str
+
+    @property
+    def topic(self) -> TopicName: ...
+
+    @property
+    def scope(self) -> TaskScope: ...
+
+    @property
+    def acked(self) -> AckedCursor: ...
+
+    @property
+    def policies(self) -> TopicPolicies: ...
+
+    def hide(self, pending: PendingState, /) -> None:
+        """Leave what ``pending`` has out of dispatch from now on."""
+        ...
+
+    def commit(self, held: TxnAcks, /) -> None:
+        """Acknowledge for good what a transaction acknowledged. Must not raise."""
+        ...
+
+    def release(self, positions: Sequence[Position], /, *, everything: bool) -> None:
+        """Deliver entries again, or ``everything`` that is not acknowledged. Must not raise."""
+        ...
+
+
+class PendingAckHandle:
+    """Transactional acknowledgements of one durable subscription; see ``TransactionAcks``.
+
+    ``fresh``: the subscription was just created, so that a log of its name is an earlier one's, and is deleted.
+    """
+
+    def __init__(
+        self, host: PendingHost, logs: PendingAckLogs, context: Context, *, fresh: bool
+    ) -> None:
+        self._host = host
+        self._logs = logs
+        self._context = context
+        self._name = log_name(host.topic, host.name)
+        self._fresh = fresh
+        self._log: PendingLog | None = None
+        self._loaded = False
+        """True when ``_log``, or that there is none, is what is stored."""
+        self._closed = False
+        self._lock = asyncio.Lock()
+        self._state = PendingState()
+        self._hides = False
+        self._era = 0
+        """Number of times that everything was forgotten."""
+        self._ending: dict[TxnId, asyncio.Future[BrokerError | None]] = {}
+        """Failures, or None, of ends whose record is being appended."""
+        self._ended: dict[TxnId, None] = {}
+        """Transactions that ended; the latest last."""
+        self._done: list[LogPlace] = []
+        """Records of ended transactions. Those of commits are needed until the subscription's cursor is stored; the
+        next owner reads from all of them which transactions ended."""
+        self._marks: dict[int, int] = {}
+        """Low-water marks by coordinator."""
+        self._recovery_ms = (0, 0)
+        self.status = "None"
+        """State, under Apache's name."""
+        self.committed = self.aborted = 0
+        """Transactions that ended since the topic was loaded."""
+
+    # --- the log --------------------------------------------------------------------------------
+
+    async def ready(self, *, make: bool = False) -> None:
+        """Load the log if there is one, or with ``make`` create it. Nothing may be dispatched before.
+
+        Raises ServiceNotReady. Cancel-safe.
+        """
+        if self._is_ready(make):
+            return
+        async with self._lock:
+            if self._is_ready(make):
+                return
+            try:
+                await self._load(make)
+            except MagnetarError as error:
+                self.status = "Error"
+                raise self._unavailable(error) from error
+
+    def _is_ready(self, make: bool) -> bool:
+        if self._closed:
+            raise ServiceNotReady(f"Topic {self._host.topic} is being unloaded")
+        if self._log is None:
+            return self._loaded and not make
+        return self._loaded and not self._log.ledger.ended
+
+    def _unavailable(self, error: Exception) -> ServiceNotReady:
+        return ServiceNotReady(
+            f"Acknowledgements of transactions on {self._host.name} are not available now: {error}"
+        )
+
+    async def _load(self, make: bool) -> None:
+        if self._fresh:
+            await self._logs.delete(self._name)
+            self._fresh = False
+        if self._log is not None:
+            self._log.ledger.abandon()
+        began_ms = self._context.clock.wall_ms()
+        self.status = "Initializing"
+        ledger = await self._logs.open(self._name, self._host.policies, make=make)
+        opened: PendingLog | None = None
+        if ledger is not None:
+            try:
+                opened = await PendingLog.of(ledger)
+                await self._replay(opened)
+            except BaseException:
+                ledger.abandon()
+                raise
+        self._log, self._loaded = opened, True
+        self.status = "None" if opened is None else "Ready"
+        self._recovery_ms = began_ms, self._context.clock.wall_ms()
+
+    async def _replay(self, opened: PendingLog) -> None:
+        """Become what the log says. Commits are applied again: the cursor may not have stored them."""
+        state, done = PendingState(), list[LogPlace]()
+        commits: list[TxnAcks] = []
+        ended: list[TxnId] = []
+        async for place, record in opened.records():
+            txn = TxnId(record.txnid_most_bits, record.txnid_least_bits)
+            if record.pending_ack_op == pb.PendingAckMetadataEntry.ACK:
+                cumulative = record.ack_type == pb.CommandAck.Cumulative
+                held = state.restore(txn, acks_of(record), cumulative=cumulative)
+                held.places.append(place)
+                continue
+            held = state.transactions.get(txn) or TxnAcks()
+            state.remove(txn)
+            ended.append(txn)
+            done += *held.places, place
+            if record.pending_ack_op == pb.PendingAckMetadataEntry.COMMIT:
+                commits.append(held)
+        if self._closed:
+            raise ServiceNotReady(f"Topic {self._host.topic} is being unloaded")
+        before, everything = self._state.positions, self._state.up_to is not None
+        self._era += 1
+        self._state.take_over(state)
+        self._done = done
+        for txn in ended:
+            self._note_end(txn)
+        if self._state:
+            self._hide()
+        for held in commits:
+            self._host.commit(held)
+        released = [position for position in before if self._state.kept(position) is None]
+        if released or everything:
+            self._host.release(released, everything=everything)
+
+    def _hide(self) -> None:
+        if not self._hides:
+            self._hides = True
+            self._host.hide(self._state)
+
+    def _append(
+        self, record: bytes, stored: Callable[[PendingLog, LogPlace, bool], None]
+    ) -> "asyncio.Future[BrokerError | None]":
+        """Append a record; return the future of its failure, None when it is stored.
+
+        ``stored`` is called with the log, the place, and whether everything was forgotten since. After a failure the
+        log is replayed before it is used again.
+        """
+        opened, era = self._log, self._era
+        assert opened is not None
+        outcome: asyncio.Future[BrokerError | None] = asyncio.get_running_loop().create_future()
+
+        def at(place: LogPlace) -> None:
+            stored(opened, place, era != self._era)
+            if not outcome.done():
+                outcome.set_result(None)
+
+        def failed(error: Exception) -> None:
+            if self._log is opened:
+                self._loaded, self.status = False, "Error"
+            if not outcome.done():
+                outcome.set_result(self._unavailable(error))
+
+        opened.append(record, at, failed)
+        return outcome
+
+    # --- requests -------------------------------------------------------------------------------
+
+    async def acknowledge(self, txn: TxnId, acks: Sequence[StatedAck], *, cumulative: bool) -> None:
+        """Acknowledge entries when the transaction commits; durable on return.
+
+        Raises TransactionConflict, NotAllowed (the transaction ended, an entry does not exist), ServiceNotReady: it is
+        not known whether they are acknowledged.
+        """
+        await self.ready(make=True)
+        self._check_open(txn)
+        for ack in acks:
+            if len(ack.ack_set) > WORDS_MAX or ack.batch_size > WORDS_MAX * WORD_BITS:
+                raise NotAllowed(f"ack_set of {ack.position}: more than {WORDS_MAX} words")
+        pending = [PendingAck.of(ack) for ack in acks]
+        topic, name, cursor = self._host.topic.full, self._host.name, self._host.acked
+        if cumulative:
+            if len(pending) != 1:
+                raise NotAllowed(
+                    f"a cumulative acknowledgement has one message id, not {len(pending)}"
+                )
+            self._state.add_cumulative(txn, pending[0], cursor, topic, name)
+        else:
+            if self._state.count + len(pending) > ACKS_MAX:
+                raise NotAllowed(f"open transactions may acknowledge {ACKS_MAX} entries of {name}")
+            self._state.add(txn, pending, cursor, topic, name)
+        self._hide()
+
+        def stored(opened: PendingLog, place: LogPlace, forgotten: bool) -> None:
+            if forgotten:
+                opened.drop((place,))
+            else:
+                self._state.transactions[txn].places.append(place)
+
+        failure = await self._append(ack_record(txn, acks, cumulative=cumulative), stored)
+        if failure is not None:
+            raise failure
+
+    def _check_open(self, txn: TxnId) -> None:
+        # One that the coordinator has ended would keep the messages from every consumer.
+        if txn in self._ended or txn in self._ending or txn.least <= self._marks.get(txn.most, -1):
+            raise NotAllowed(f"Transaction {txn} has been ended. Please use a new transaction.")
+
+    async def end(self, txn: TxnId, *, commit: bool, low_water_mark: int) -> None:
+        """Apply or discard what the transaction acknowledged; durable on return, and made once when repeated.
+
+        Transactions up to ``low_water_mark`` are aborted: their end was lost. Raises ServiceNotReady. Cancel-safe.
+        """
+        await self.ready()
+        await self._end(txn, commit)
+        mark = self._marks[txn.most] = max(low_water_mark, self._marks.get(txn.most, -1))
+        for stale in [*self._state.transactions]:
+            if stale.most == txn.most and stale.least <= mark:
+                await self._end(stale, commit=False)
+
+    async def _end(self, txn: TxnId, commit: bool) -> None:
+        ending = self._ending.get(txn)
+        if ending is None:
+            held = self._state.transactions.get(txn)
+            if held is None:
+                self._note_end(txn)
+                return
+            record = end_record(txn, commit=commit, cumulative=held.cumulative is not None)
+            ending = self._ending[txn] = self._append(
+                record, partial(self._end_stored, txn, commit)
+            )
+            ending.add_done_callback(lambda _: self._ending.pop(txn, None))
+        failure = await asyncio.shield(ending)
+        if failure is not None:
+            raise failure
+
+    def _end_stored(
+        self, txn: TxnId, commit: bool, opened: PendingLog, place: LogPlace, forgotten: bool
+    ) -> None:
+        if forgotten:
+            opened.drop((place,))
+            return
+        held = self._state.transactions[txn]
+        self._note_end(txn)
+        self._done += *held.places, place
+        if commit:
+            self.committed += 1
+            # Before they are no longer hidden: they must not be delivered in between.
+            self._host.commit(held)
+            self._state.remove(txn)
+        else:
+            self.aborted += 1
+            self._state.remove(txn)
+            self._host.release([*held.acks], everything=held.cumulative is not None)
+        self._trim_later()
+
+    def _note_end(self, txn: TxnId) -> None:
+        self._ended[txn] = None
+        if len(self._ended) > ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
+
+    def _trim_later(self) -> None:
+        lag = self._context.transactions.transaction_pending_ack_log_index_min_lag
+        if len(self._done) >= lag and not self._host.scope.closed:
+            self._host.scope.spawn(f"trim {self._name}", self._trim())
+
+    async def _trim(self) -> None:
+        """Drop the records of ended transactions once the subscription's cursor is stored with them."""
+        opened, done, self._done = self._log, self._done, []
+        try:
+            await self._host.acked.persisted()
+        except MagnetarError as error:
+            # The records stay in the log; the next owner applies them again.
+            log.debug("records not dropped log=%s: %s", self._name, error)
+            return
+        if opened is not None and self._log is opened:
+            opened.drop(done)
+
+    # --- the life of the subscription -----------------------------------------------------------
+
+    async def clear(self) -> None:
+        """Forget everything, because the subscription's position was moved back: also commits, which a replay would
+        apply again. Durable on return. Raises ServiceNotReady: it may or may not be forgotten then.
+        """
+        await self.ready()
+        opened = self._log
+        if opened is None:
+            return
+        self._era += 1
+        self._state.clear()
+        self._done = []
+        try:
+            await opened.clear()
+        except MagnetarError as error:
+            self._loaded, self.status = False, "Error"
+            raise self._unavailable(error) from error
+
+    async def delete(self) -> None:
+        """Delete the log with the subscription. Raises LedgerError, ManagedLedgerError, the store's errors."""
+        self._closed, self.status = True, "Close"
+        async with self._lock:
+            await self._logs.delete(self._name)
+
+    async def close(self) -> None:
+        """Stop and close the log. Called before the subscription's cursor is closed."""
+        self._closed, self.status = True, "Close"
+        opened = self._log
+        if opened is not None:
+            if self._done:
+                await self._trim()
+            await opened.ledger.close()
+
+    # --- statistics -----------------------------------------------------------------------------
+
+    def stats(self, *, low_water_marks: bool) -> dict[str, Any]:
+        began_ms, ended_ms = self._recovery_ms
+        return {
+            "state": self.status,
+            "lowWaterMarks": (
+                {str(most): mark for most, mark in sorted(self._marks.items())}
+                if low_water_marks
+                else None
+            ),
+            "ongoingTxnSize": len(self._state.transactions),
+            "recoverStartTime": began_ms,
+            "recoverEndTime": ended_ms,
+        }
+
+    def transaction_stats(self, txn: TxnId) -> dict[str, Any]:
+        held = self._state.transactions.get(txn)
+        if held is None or held.cumulative is None:
+            return {}
+        return {"cumulativeAckPosition": str(held.cumulative.position)}
+
+    def position_state(self, position: Position, batch_index: int | None) -> str:
+        cursor = self._host.acked
+        if position <= cursor.mark_delete:
+            return "MarkDelete"
+        kept = self._state.kept(position)
+        if kept is None:
+            return "NotInPendingAck"
+        if batch_index is None:
+            return "PendingAck"
+        size = self._state.batch_size(position)
+        if batch_index < 0 or (size and batch_index >= size):
+            return "InvalidPosition"
+        return "NotInPendingAck" if kept >> batch_index & 1 else "PendingAck"
+
+
+def acks_of(record: pb.PendingAckMetadataEntry) -> list[PendingAck]:
+    """Return the acknowledgements in a record."""
+    return [
+        PendingAck.of(
+            StatedAck(Position(ack.ledgerId, ack.entryId), list(ack.ack_set), ack.batch_size)
+        )
+        for ack in record.pending_ack_metadata
+    ]

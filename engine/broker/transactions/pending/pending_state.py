@@ -1,0 +1,230 @@
+"""Acknowledgements of open transactions of one subscription, and the rule which of them conflict. Pure.
+
+An acknowledgement of a part of a batch is ``kept``: the bits of the messages that it does *not* acknowledge, as on the
+wire; 0 is the whole entry. Messages behind the highest bit in sight are not known to exist, unless the size of the
+batch is known.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from engine.base.ids import Position
+from engine.base.ranges import bits_of, words_of
+from engine.broker.errors import NotAllowed, TransactionConflict
+from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.txn_id import TxnId
+
+
+class PendingAck(NamedTuple):
+    """One acknowledged entry. ``batch_size``: messages in it, 0 when the client did not state them."""
+
+    position: Position
+    kept: int = 0
+    batch_size: int = 0
+
+    @classmethod
+    def of(cls, ack: StatedAck) -> "PendingAck":
+        """Return an acknowledgement as a client or the log states it."""
+        return cls(ack.position, bits_of(ack.ack_set) if any(ack.ack_set) else 0, ack.batch_size)
+
+    @property
+    def stated(self) -> StatedAck:
+        """The acknowledgement as the log states it."""
+        return StatedAck(self.position, words_of(self.kept), self.batch_size)
+
+
+class LogPlace(NamedTuple):
+    """LogPlace of a record in the log: the position of its entry, its index in that, and how many records that has."""
+
+    position: Position
+    member: int = 0
+    members: int = 1
+
+
+@dataclass(slots=True)
+class TxnAcks:
+    """Acknowledgements of one open transaction, by position, and where the log has them."""
+
+    acks: dict[Position, PendingAck] = field(default_factory=dict)
+    cumulative: PendingAck | None = None
+    places: list[LogPlace] = field(default_factory=list)
+
+
+class AckedCursor(Protocol):
+    """Acknowledgements of a subscription that are not part of open transactions."""
+
+    @property
+    def mark_delete(self) -> Position: ...
+
+    def is_acknowledged(self, position: Position, /) -> bool: ...
+
+    def ack_set(self, position: Position, /) -> list[int] | None: ...
+
+    def unacknowledged(self, first: Position, last: Position, count: int, /) -> list[Position]: ...
+
+    async def persisted(self) -> None: ...
+
+
+class PendingState:
+    """Acknowledgements of open transactions, by transaction. A position is hidden when all of it is acknowledged."""
+
+    __slots__ = ("_cumulative", "_kept", "transactions")
+
+    def __init__(self) -> None:
+        self.transactions: dict[TxnId, TxnAcks] = {}
+        """Transactions in the order of their first acknowledgement."""
+        self._kept: dict[Position, int] = {}
+        """Bits that no transaction acknowledges, by position with an individual acknowledgement."""
+        self._cumulative: TxnId | None = None
+        """The transaction with the cumulative acknowledgement; at most one has it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.transactions)
+
+    @property
+    def up_to(self) -> PendingAck | None:
+        """The cumulative acknowledgement; None without one."""
+        return None if self._cumulative is None else self.transactions[self._cumulative].cumulative
+
+    def kept(self, position: Position) -> int | None:
+        """Return the bits of the entry that no open transaction acknowledges; None when none acknowledges a part."""
+        up_to = self.up_to
+        kept = self._kept.get(position)
+        if up_to is not None and position <= up_to.position:
+            if position < up_to.position:
+                return 0
+            return up_to.kept if kept is None else up_to.kept & kept
+        return kept
+
+    @property
+    def has_parts(self) -> bool:
+        """True when any batch may be acknowledged in part."""
+        up_to = self.up_to
+        return any(self._kept.values()) or (up_to is not None and bool(up_to.kept))
+
+    @property
+    def positions(self) -> list[Position]:
+        """Positions with an individual acknowledgement."""
+        return [*self._kept]
+
+    @property
+    def count(self) -> int:
+        """Number of these positions."""
+        return len(self._kept)
+
+    def batch_size(self, position: Position) -> int:
+        """Return the number of messages in a batch, as its acknowledgements stated it; 0 when they did not."""
+        acks = [held.acks[position] for held in self.transactions.values() if position in held.acks]
+        up_to = self.up_to
+        if up_to is not None and up_to.position == position:
+            acks.append(up_to)
+        return max((ack.batch_size for ack in acks), default=0)
+
+    # --- acknowledging --------------------------------------------------------------------------
+
+    def add(
+        self, txn: TxnId, acks: Sequence[PendingAck], cursor: AckedCursor, topic: str, name: str
+    ) -> None:
+        """Add individual acknowledgements, all or none.
+
+        Raises TransactionConflict for a message that is acknowledged, by an open transaction (also the same one) or for
+        good, and NotAllowed for an entry that does not exist.
+        """
+        what = f"[{topic}][{name}] Transaction:{txn} try to ack"
+        seen: dict[Position, int] = {}
+        for ack in acks:
+            position = ack.position
+            if cursor.is_acknowledged(position):
+                raise TransactionConflict(f"{what} message:{position} already acked before.")
+            if cursor.unacknowledged(position, position, 1) != [position]:
+                raise NotAllowed(f"{what} message:{position}, which does not exist.")
+            words = cursor.ack_set(position)
+            # A whole entry of which a part is acknowledged for good is accepted, as by Apache's brokers.
+            if words is not None and ack.kept and _overlap(ack, bits_of(words)):
+                raise TransactionConflict(f"{what} batch message:{position} already acked before.")
+            for kept in (self.kept(position), seen.get(position)):
+                if kept is not None and _overlap(ack, kept):
+                    kind = "batch message" if ack.kept else "message"
+                    raise TransactionConflict(f"{what} {kind}:{position} in pending ack status.")
+            seen[position] = seen.get(position, -1) & ack.kept
+        self.restore(txn, acks)
+
+    def add_cumulative(
+        self, txn: TxnId, ack: PendingAck, cursor: AckedCursor, topic: str, name: str
+    ) -> PendingAck | None:
+        """Acknowledge everything up to ``ack`` and return the transaction's cumulative acknowledgement before.
+
+        Raises TransactionConflict when nothing of it is unacknowledged, or any of it is in another transaction.
+        """
+        position = ack.position
+        what = f"[{topic}][{name}] Transaction:{txn} try to cumulative ack message:{position}"
+        if position <= cursor.mark_delete:
+            raise TransactionConflict(
+                f"{what} within range of cursor's markDeletePosition: {cursor.mark_delete}"
+            )
+        own, up_to = self._cumulative == txn, self.up_to
+        if up_to is not None and not (own and _extends(ack, up_to)):
+            raise TransactionConflict(
+                f"{what} within range of current currentPosition: {up_to.position}"
+            )
+        for other, held in self.transactions.items():
+            if other != txn and any(pending <= position for pending in held.acks):
+                raise TransactionConflict(f"{what}, of which {other} has messages.")
+        self.restore(txn, (ack,), cumulative=True)
+        return up_to
+
+    def restore(
+        self, txn: TxnId, acks: Iterable[PendingAck], *, cumulative: bool = False
+    ) -> TxnAcks:
+        """Add acknowledgements that were checked before, and return those of the transaction."""
+        held = self.transactions.setdefault(txn, TxnAcks())
+        for ack in acks:
+            if cumulative:
+                self._cumulative, held.cumulative = txn, ack
+                continue
+            position = ack.position
+            earlier = held.acks.get(position)
+            if earlier is not None:
+                ack = ack._replace(kept=ack.kept & earlier.kept)
+            held.acks[position] = ack
+            self._kept[position] = self._kept.get(position, -1) & ack.kept
+        return held
+
+    def remove(self, txn: TxnId) -> None:
+        """Remove a transaction that ended."""
+        held = self.transactions.pop(txn, None)
+        if held is None:
+            return
+        if self._cumulative == txn:
+            self._cumulative = None
+        for position in held.acks:
+            del self._kept[position]
+        # Another transaction may have acknowledged other messages of the same batches.
+        for other in self.transactions.values():
+            for position in held.acks.keys() & other.acks.keys():
+                self._kept[position] = self._kept.get(position, -1) & other.acks[position].kept
+
+    def take_over(self, other: "PendingState") -> None:
+        """Become a copy of ``other``, which must not be used any more."""
+        self.transactions, self._kept = other.transactions, other._kept
+        self._cumulative = other._cumulative
+
+    def clear(self) -> None:
+        """Forget all transactions."""
+        self.take_over(PendingState())
+
+
+def _overlap(ack: PendingAck, kept: int) -> bool:
+    """Return whether ``ack`` acknowledges a message of an entry of which only ``kept`` are unacknowledged."""
+    if not ack.kept or not kept:
+        return True
+    size = ack.batch_size or max(ack.kept.bit_length(), kept.bit_length())
+    return bool(~ack.kept & ~kept & ((1 << size) - 1))
+
+
+def _extends(ack: PendingAck, before: PendingAck) -> bool:
+    """Return whether a cumulative acknowledgement covers more than the one before."""
+    if ack.position != before.position:
+        return ack.position > before.position
+    return bool(before.kept) and bool(before.kept & ~ack.kept)

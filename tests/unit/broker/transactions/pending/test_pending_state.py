@@ -1,0 +1,139 @@
+"""Conflicts of acknowledgements of open transactions, and the part of a batch that they leave."""
+
+import pytest
+
+from engine.base.ids import Position
+from engine.base.ranges import words_of
+from engine.broker.errors import NotAllowed, TransactionConflict
+from engine.broker.transactions.pending.pending_state import PendingAck, PendingState
+from engine.broker.transactions.ports import StatedAck
+from engine.broker.transactions.txn_id import TxnId
+
+ONE, TWO = TxnId(0, 1), TxnId(1, 1)
+PLACES = [Position(3, i) for i in range(5)]
+
+
+class Acked:
+    """A cursor over PLACES."""
+
+    def __init__(self) -> None:
+        self.mark_delete = Position(3, -1)
+        self.parts: dict[Position, int] = {}
+
+    def is_acknowledged(self, position: Position) -> bool:
+        return position <= self.mark_delete
+
+    def ack_set(self, position: Position) -> list[int] | None:
+        return words_of(self.parts[position]) if position in self.parts else None
+
+    def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
+        return [place for place in PLACES if self.mark_delete < place and first <= place][:count]
+
+    async def persisted(self) -> None: ...
+
+
+def _add(state: PendingState, cursor: Acked, txn: TxnId, *acks: PendingAck) -> None:
+    state.add(txn, acks, cursor, "t", "s")
+
+
+def _cumulate(state: PendingState, cursor: Acked, txn: TxnId, ack: PendingAck) -> None:
+    state.add_cumulative(txn, ack, cursor, "t", "s")
+
+
+def test_parts_of_a_batch_add_up() -> None:
+    state, cursor = PendingState(), Acked()
+    _add(state, cursor, ONE, PendingAck(PLACES[0], 0b0111, 4))
+    _add(state, cursor, TWO, PendingAck(PLACES[0], 0b1110, 4))
+    assert state.kept(PLACES[0]) == 0b0110
+    assert state.has_parts
+    _add(state, cursor, ONE, PendingAck(PLACES[0], 0b1101, 4))
+    assert state.kept(PLACES[0]) == 0b0100
+    state.remove(ONE)
+    assert state.kept(PLACES[0]) == 0b1110
+    state.remove(TWO)
+    assert state.kept(PLACES[0]) is None
+    assert not state
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (PendingAck(PLACES[0]), PendingAck(PLACES[0])),
+        (PendingAck(PLACES[0]), PendingAck(PLACES[0], 0b10, 2)),
+        (PendingAck(PLACES[0], 0b10, 2), PendingAck(PLACES[0])),
+        (PendingAck(PLACES[0], 0b110, 3), PendingAck(PLACES[0], 0b100, 3)),
+        (PendingAck(PLACES[0], 0b110), PendingAck(PLACES[0], 0b100)),
+        # The last message of three, which has no bit in either set.
+        (PendingAck(PLACES[0], 0b001, 3), PendingAck(PLACES[0], 0b010, 3)),
+    ],
+)
+@pytest.mark.parametrize("other", [ONE, TWO])
+def test_a_message_is_acknowledged_by_one_transaction(
+    first: PendingAck, second: PendingAck, other: TxnId
+) -> None:
+    state, cursor = PendingState(), Acked()
+    _add(state, cursor, ONE, first)
+    with pytest.raises(TransactionConflict, match=r"\[t\]\[s\] Transaction:.*3:0"):
+        _add(state, cursor, other, second)
+    assert state.kept(PLACES[0]) == first.kept
+
+
+def test_a_request_that_names_a_message_twice_is_refused() -> None:
+    state, cursor = PendingState(), Acked()
+    with pytest.raises(TransactionConflict):
+        _add(state, cursor, ONE, PendingAck(PLACES[0]), PendingAck(PLACES[0]))
+    assert not state
+
+
+def test_messages_acknowledged_for_good_conflict() -> None:
+    state, cursor = PendingState(), Acked()
+    cursor.mark_delete = PLACES[0]
+    cursor.parts[PLACES[1]] = 0b101
+    with pytest.raises(TransactionConflict, match="already acked before"):
+        _add(state, cursor, ONE, PendingAck(PLACES[0]))
+    with pytest.raises(TransactionConflict, match="already acked before"):
+        _add(state, cursor, ONE, PendingAck(PLACES[1], 0b001, 3))
+    _add(state, cursor, ONE, PendingAck(PLACES[1], 0b011, 3))
+    _add(state, cursor, TWO, PendingAck(PLACES[1], 0b110, 3))
+    with pytest.raises(NotAllowed, match="does not exist"):
+        _add(state, cursor, ONE, PendingAck(Position(3, 9)))
+
+
+def test_a_cumulative_acknowledgement_belongs_to_one_transaction() -> None:
+    state, cursor = PendingState(), Acked()
+    cursor.mark_delete = PLACES[0]
+    with pytest.raises(TransactionConflict, match="markDeletePosition"):
+        _cumulate(state, cursor, ONE, PendingAck(PLACES[0]))
+    _cumulate(state, cursor, ONE, PendingAck(PLACES[2]))
+    assert [state.kept(place) for place in PLACES] == [0, 0, 0, None, None]
+    for txn, place in ((TWO, PLACES[3]), (ONE, PLACES[2]), (ONE, PLACES[1])):
+        with pytest.raises(TransactionConflict, match="currentPosition"):
+            _cumulate(state, cursor, txn, PendingAck(place))
+    with pytest.raises(TransactionConflict):
+        _add(state, cursor, TWO, PendingAck(PLACES[1]))
+    _add(state, cursor, TWO, PendingAck(PLACES[4]))
+    with pytest.raises(TransactionConflict, match="has messages"):
+        _cumulate(state, cursor, ONE, PendingAck(PLACES[4]))
+    _cumulate(state, cursor, ONE, PendingAck(PLACES[3]))
+    state.remove(ONE)
+    assert state.up_to is None
+    assert state.kept(PLACES[1]) is None
+
+
+def test_a_cumulative_acknowledgement_inside_a_batch() -> None:
+    state, cursor = PendingState(), Acked()
+    _cumulate(state, cursor, ONE, PendingAck(PLACES[2], 0b1100, 4))
+    assert state.has_parts
+    assert state.kept(PLACES[2]) == 0b1100
+    assert state.kept(PLACES[1]) == 0
+    with pytest.raises(TransactionConflict):
+        _cumulate(state, cursor, ONE, PendingAck(PLACES[2], 0b1110, 4))
+    _cumulate(state, cursor, ONE, PendingAck(PLACES[2], 0b1000, 4))
+    assert state.batch_size(PLACES[2]) == 4
+    _cumulate(state, cursor, ONE, PendingAck(PLACES[2]))
+    assert state.kept(PLACES[2]) == 0
+
+
+def test_acknowledgements_are_stated_as_on_the_wire() -> None:
+    for stated in (StatedAck(PLACES[0], [-2, 5], 70), StatedAck(PLACES[0], [], 0)):
+        assert PendingAck.of(stated).stated == stated
