@@ -23,7 +23,7 @@ class LinkCause(StrEnum):
     RECORD = "record"
     """The cluster's record here is missing, or has no address or settings that can be used."""
     TRANSACTION = "transaction"
-    """The next message is of a transaction, and transactions are not replicated."""
+    """The next message is of a transaction, and transactions are not enabled here: whether it is valid is unknown."""
     VERSION = "version"
     """The brokers there are of a version that cannot receive."""
     UNCONFIRMED = "unconfirmed"

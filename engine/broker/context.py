@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from engine.auth.judge import Judge
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.broker.ports import BrokerIdentity, PendingAckLogs, RemoteClusters
+from engine.broker.ports import (
+    BrokerIdentity,
+    PendingAckLogs,
+    RemoteClusters,
+    TransactionSnapshots,
+)
 from engine.broker.settings import DataPathSettings, TransactionSettings
 from engine.net.handshake import Authenticate
 from engine.net.refused_commands import RefusedCommands
@@ -48,6 +53,8 @@ class Context:
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     pending_ack_logs: PendingAckLogs | None = None
     """Logs of transactional acknowledgements; None without transactions."""
+    transaction_snapshots: TransactionSnapshots | None = None
+    """Snapshots of the transactions of topics; None where transactions are not enabled."""
     remotes: RemoteClusters | None = None
     """Clusters that topics are replicated to; None where no topic is."""
     compactions: asyncio.Semaphore = field(

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
+from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.policies import TopicPolicies
 from engine.client.broker_link import BrokerLink
 from engine.client.client import PulsarClient
 from engine.managed.ledger import ManagedLedger
+from engine.metadata.records import Document
 from engine.metadata.store import Found
 from engine.wire.commands import SERVER_VERSION
 
@@ -177,6 +179,29 @@ class RemoteClusters(Protocol):
     async def register_schema(self, link: BrokerLink, topic: TopicName, version: bytes) -> bytes:
         """Register the schema of a version here with the topic there, whose owner ``link`` leads to; return its version
         there."""
+        ...
+
+
+class TransactionSnapshots(Protocol):
+    """Snapshots of transactions in system topics of the namespaces, by key; ``local`` is a system topic's name.
+
+    Methods raise MagnetarError; all are cancel-safe.
+    """
+
+    async def exist(self, namespace: NamespaceName) -> bool:
+        """Return whether topics of the namespace may have transactions."""
+        ...
+
+    async def read(
+        self, namespace: NamespaceName, local: str, wanted: Callable[[str], bool]
+    ) -> Mapping[str, Document]:
+        """Return the newest value of each key that ``wanted`` accepts, as of now."""
+        ...
+
+    async def write(
+        self, namespace: NamespaceName, local: str, key: str, value: Document | None
+    ) -> Position:
+        """Store the value of a key, None to delete it; return where. After an error it may be stored."""
         ...
 
 

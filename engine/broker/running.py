@@ -55,6 +55,7 @@ from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.buffer.snapshot_topics import SnapshotTopics
 from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.broker.transactions.coordinator.participants import Participants
 from engine.broker.transactions.pending.pending_log import StoredPendingLogs
@@ -145,6 +146,19 @@ class Tenancy:
             loaded=loaded.names,
             on_change=changes.note,
         )
+        self.snapshots: SnapshotTopics | None = None
+        """Snapshots of transactions; None where transactions are not enabled."""
+        if base.transactions.transaction_coordinator_enabled:
+            self.snapshots = SnapshotTopics(
+                store=base.store,
+                schemas=self.schemas,
+                network=base.network,
+                clock=base.clock,
+                entropy=base.entropy,
+                service_url=service_url,
+                tls=client_tls,
+                credentials=base.broker_client.credentials(),
+            )
         self.catalog = Catalog(
             base.store,
             base.policies,
@@ -169,6 +183,11 @@ class Tenancy:
         await self.policy_log.forget(name)
         if grants.has_grants(policies, name):
             await grants.forget_topic(self._store, name)
+
+    async def close(self) -> None:
+        """End reads and writes of snapshots of transactions."""
+        if self.snapshots is not None:
+            await self.snapshots.close()
 
 
 class Running:
@@ -220,6 +239,7 @@ class Running:
             *(base.broker_client, self.tenancy.schemas),
         )
         self.policy_log, self.catalog = self.tenancy.policy_log, self.tenancy.catalog
+        self.context.transaction_snapshots = self.tenancy.snapshots
         self._serve_topics(base, record, loaded)
         self.revocation = Revocation(
             self.access, access_changes, self.context.judge, loaded, self.sessions
@@ -407,6 +427,7 @@ class Running:
             ("dynamic settings", self.dynamic.close),
             ("topic policies", self.policy_log.close),
             ("topics", partial(self.registry.close, deadline_s=1.0)),
+            ("snapshots of transactions", self.tenancy.close),
             ("other clusters", self.remotes.close),
             ("sessions", self.sessions.close),
             ("ownership", self.ownership.close),

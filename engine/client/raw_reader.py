@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from engine.base.ids import EARLIEST, Position
@@ -85,15 +85,21 @@ class RawReader:
 
     async def rest(self) -> list[Delivered]:
         """Return all entries up to the one that is last now. Raises as ``next`` and ``RawConsumer.last_position``."""
-        entries: list[Delivered] = []
+        return [entry async for entries in self.until_last() for entry in entries]
+
+    async def until_last(self) -> AsyncIterator[list[Delivered]]:
+        """Yield all entries up to the one that is last now, some at a time. Raises as ``rest``."""
+        at: Position | None = None
         while True:
             last = await self.consumer.last_position()
             # A compaction may remove the last entry: then another is last.
             with suppress(TimeoutError):
-                while last.entry_id >= 0 and (not entries or entries[-1].position < last):
+                while last.entry_id >= 0 and (at is None or at < last):
                     async with asyncio.timeout(ASK_AGAIN_S):
-                        entries += await self.next()
-                return entries
+                        entries = await self.next()
+                    at = entries[-1].position
+                    yield entries
+                return
 
 
 def messages_in(entries: Sequence[Delivered]) -> int:

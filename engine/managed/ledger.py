@@ -8,7 +8,7 @@ ledgers, and only ``trimming`` decides which may be deleted. ``cursor_set`` hold
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
@@ -25,7 +25,7 @@ from engine.managed.reading import search
 from engine.managed.reading.arrivals import Arrivals
 from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.newest_first import newest_first
-from engine.managed.reading.oldest_first import oldest_first
+from engine.managed.reading.oldest_first import oldest_first, runs_between
 from engine.managed.reading.publish_times import publish_time
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig
@@ -388,6 +388,12 @@ class ManagedLedger:
         them. Uses no cursor and no cache. Raises LedgerError."""
         self._state.check()
         return oldest_first(self.entries, self.line.ordinal(start))
+
+    def durable_runs(self, start: Position, last: Position) -> AsyncIterator[tuple[Slice, range]]:
+        """Iterate over the entries from ``start`` to ``last``, also those that readers may not be given yet, as slices
+        and the indexes in them. Uses no cursor and no cache. Raises LedgerError."""
+        self._state.check()
+        return runs_between(self.entries, self.line.ordinal(start), self.line.ordinal_after(last))
 
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST) -> Position:
         """Return the last entry published before ``publish_ms``, by the publish time in its metadata. Entries are

@@ -30,6 +30,7 @@ from engine.broker.ports import (
     MigrationTarget,
     Ownership,
     TopicMode,
+    TransactionSnapshots,
 )
 from engine.broker.settings import DataPathSettings
 from engine.broker.topic_table import TopicTable
@@ -341,8 +342,10 @@ async def opened(
     settings: ManagedSettings | None = None,
     ledgers: LedgerSettings = PATIENT_LEDGERS,
     wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store,
+    snapshots: TransactionSnapshots | None = None,
 ) -> AsyncIterator[Bench]:
-    """Yield a loaded topic in a registry over one bookie. ``wrap`` puts a store around the broker's own."""
+    """Yield a loaded topic in a registry over one bookie. ``wrap`` puts a store around the broker's own. ``snapshots``:
+    of transactions, which are enabled with them."""
     cluster = Cluster(directory)
     await cluster.start("b0")
     store = wrap(cluster.server.session(10.0))
@@ -365,6 +368,7 @@ async def opened(
         identity=BrokerIdentity("test", "b", 0),
         judge=AllowAll(),
         authenticate=allow_all,
+        transaction_snapshots=snapshots,
     )
     config = everything.ledger_config(TopicPolicies())
     schemas = SchemaRules(SchemaRegistry(store, cluster.client(store=store), config, cluster.clock))

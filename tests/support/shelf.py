@@ -209,6 +209,7 @@ class Reading:
             closing=False,
             terminated=False,
             migration=SimpleNamespace(begun=False),
+            aborted=(),
             touched=lambda: None,
             delivery_observer=lambda subscription: None,
         )

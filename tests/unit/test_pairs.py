@@ -26,6 +26,7 @@ THROUGH = {
     "engine/broker/topic_table.py": "unit/broker/topics/test_registry.py",
     "engine/broker/topics/lifecycle/topic_counters.py": "unit/broker/administration/test_metrics_page.py",
     "engine/broker/topics/subscriptions/subscription_dispatch.py": "unit/broker/dispatch/test_throttle.py",
+    "engine/broker/topics/transactional/transaction_stage.py": "unit/broker/transactions/buffer/test_topic_buffer.py",
     "engine/broker/topics/subscriptions/unacked_subscription.py": "unit/broker/compaction/test_topic_compaction.py",
     "engine/broker/transactions/coordinator/coordinators.py": "unit/broker/connection/test_transactions.py",
     "engine/ledger/cluster/cluster.py": "unit/ledger/test_faulty_bookies.py",

@@ -7,7 +7,7 @@ other tasks after every ``STEP`` entries.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 from engine.base.ids import Position
 from engine.base.names import TopicName
@@ -16,6 +16,7 @@ from engine.broker.compaction.compacted_ledger import CompactedLedger
 from engine.broker.compaction.kept_entries import kept_entries, pack_kept
 from engine.broker.compaction.last_values import LastValues
 from engine.broker.compaction.ports import CompactedLog, CompactionCursor
+from engine.broker.dispatch.facts import MARKER, hidden_of
 from engine.ledger.errors import LedgerError
 from engine.ledger.writing.writer import LedgerWriter
 from engine.wire import pulsar_pb2 as pb
@@ -33,7 +34,8 @@ PENDING_BYTES_MAX = 4 << 20
 
 
 class CompactionSource:
-    """Entries to compact: those of the ``previous`` compaction, and the log's up to ``last``."""
+    """Entries to compact: those of the ``previous`` compaction, and the log's up to ``last``, without markers and the
+    messages of ``aborted`` transactions."""
 
     def __init__(
         self,
@@ -41,8 +43,11 @@ class CompactionSource:
         cursor: CompactionCursor,
         previous: CompactedLedger | None,
         last: Position,
+        aborted: Collection[tuple[int, int]],
     ) -> None:
         self.last = last
+        # A copy: both phases must read the same entries, and transactions are aborted meanwhile.
+        self._aborted = frozenset(aborted)
         self._previous = previous
         self._cursor = cursor
         self._start = cursor.mark
@@ -70,12 +75,10 @@ class CompactionSource:
                             yield [(place, buf[a:b]) for place, a, b in kept[i : i + STEP]]
         async for base, run in self._cursor.entries_of(self._start, self._stop):
             start, stop = max(self._start - base, 0), min(self._stop - base, run.count)
+            hidden = set(hidden_of(run, MARKER, self._aborted))
             for i in range(start, stop, STEP):
-                yield _entries(run, i, min(i + STEP, stop))
-
-
-def _entries(run: Slice, start: int, stop: int) -> list[tuple[Position, bytes]]:
-    return [(run.position(i), run.entry(i)) for i in range(start, stop)]
+                indexes = range(i, min(i + STEP, stop))
+                yield [(run.position(k), run.entry(k)) for k in indexes if k not in hidden]
 
 
 class Sink:

@@ -27,6 +27,7 @@ from engine.broker.compaction.compactor import (
 from engine.broker.compaction.kept_entries import CompactedFormatError
 from engine.broker.compaction.ports import CompactedLog, CompactionCursor
 from engine.broker.context import Context
+from engine.broker.dispatch.ports import Transactional
 from engine.broker.errors import ServiceNotReady
 from engine.ledger.errors import LedgerError, NoSuchLedgerError
 from engine.managed.ledger import InitialPosition
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 CURSOR = "__compaction"
 
 
-class CompactionHost(Protocol):
+class CompactionHost(Transactional, Protocol):
     """Part of a topic that its compaction needs."""
 
     name: TopicName
@@ -242,7 +243,8 @@ class TopicCompaction:
         await self.ready()
         cursor = await self._attached()
         previous = await self.ledger()
-        source = CompactionSource(self._host.log, cursor, previous, self._host.log.last_readable)
+        host = self._host
+        source = CompactionSource(host.log, cursor, previous, host.log.last_readable, host.aborted)
         if source.empty:
             return
         settings = self._host.context.settings

@@ -31,6 +31,7 @@ from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.txn_id import TxnId
 from engine.managed.ledger import InitialPosition
 from engine.net.routing import Route, Routes
 from engine.wire import commands
@@ -101,8 +102,6 @@ class ProduceCommands:
 
     async def _create(self, body: pb.CommandProducer) -> bytes:
         name = parse_topic(body.topic)
-        if body.txn_enabled:
-            raise NotAllowed("Transactions are not enabled.")
         metadata = check_metadata(body.metadata)
         producer_name = check_name("producer_name", body.producer_name)
         topic_epoch = None
@@ -115,6 +114,8 @@ class ProduceCommands:
         try:
             topic = await self._registry.get(name, create=not is_link)
             self._check_shadow(topic, producer_name)
+            if body.txn_enabled:
+                topic.check_transactional()
             topic.migration.check_producer()
         except TopicMigrated as error:
             if self._connection.protocol_version >= MIGRATION_VERSION:
@@ -237,6 +238,7 @@ class ProduceCommands:
         if producer is None or not producer.takes:
             return
         chunk = marker = False
+        txn: TxnId | None = None
         if event.command is not None:
             if event.command.HasField("message_id") and self._note_statement(
                 event.command, run, producer
@@ -248,6 +250,9 @@ class ProduceCommands:
                 code, text = refusal
                 self._connection.send(commands.send_error(run.producer_id, highest, code, text))
                 return
+            txn = _txn_of(event.command)
+            if txn is not None and not self._takes(txn, producer, event.command):
+                return
             chunk = event.command.is_chunk
             marker = event.command.marker
             if marker and not producer.origin:
@@ -256,7 +261,22 @@ class ProduceCommands:
         if producer.origin:
             self._send_replicated(run, producer, chunk, marker)
         else:
-            Publish(run, producer, None, chunk).start()
+            Publish(run, producer, None, chunk, txn=txn).start()
+
+    def _takes(self, txn: TxnId, producer: Producer, body: pb.CommandSend) -> bool:
+        """Return whether the producer's topic takes a message of a transaction; answer it if not."""
+        topic = producer.topic
+        try:
+            if producer.origin or not isinstance(topic, Topic):
+                raise NotAllowed("Replicated messages are of no transaction")
+            topic.take_transactions()
+        except NotAllowed as error:
+            highest = max(body.sequence_id, body.highest_sequence_id)
+            self._connection.send(
+                commands.send_error(body.producer_id, highest, error.code, str(error))
+            )
+            return False
+        return True
 
     def _note_statement(self, body: pb.CommandSend, run: SendRun, producer: Producer) -> bool:
         """Pass on how far the source of a shadow topic may be read. Return False for a producer of another topic."""
@@ -434,6 +454,13 @@ ROUTES: Routes = {
 }
 
 
+def _txn_of(body: pb.CommandSend) -> TxnId | None:
+    """Return the transaction that a SEND names, if any."""
+    if not body.HasField("txnid_most_bits"):
+        return None
+    return TxnId(body.txnid_most_bits, body.txnid_least_bits)
+
+
 def refuse_send(body: pb.CommandSend) -> tuple[ServerError, str] | None:
     """Return the error and text with which a SEND with rare fields is refused; None when it is accepted."""
     for field in ("sequence_id", "highest_sequence_id"):
@@ -447,8 +474,8 @@ def refuse_send(body: pb.CommandSend) -> tuple[ServerError, str] | None:
         )
     if body.HasField("message_id"):
         return ServerError.NotAllowedError, "Only shadow topics take messages with a message id"
-    if body.HasField("txnid_most_bits") or body.HasField("txnid_least_bits"):
-        return ServerError.NotAllowedError, "Transactions are not enabled."
+    if body.HasField("txnid_most_bits") is not body.HasField("txnid_least_bits"):
+        return ServerError.MetadataError, "txnid_most_bits and txnid_least_bits: one is missing"
     if body.num_messages < 1:
         return ServerError.MetadataError, f"num_messages {body.num_messages}: must be at least 1"
     return None

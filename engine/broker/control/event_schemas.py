@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import NamedTuple
 
 from engine.base.names import TopicName
 from engine.metadata.records import Document
@@ -10,27 +11,41 @@ from engine.schema.kinds import Schema, SchemaKind, version_bytes
 from engine.schema.schema_registry import SchemaRegistry
 from engine.schema.stored_versions import LostVersionError
 from engine.tenancy.avro import AvroError, AvroSchema
-from engine.tenancy.change_events import SCHEMA, SCHEMA_TEXT
+from engine.tenancy.change_events import SCHEMA_TEXT
 from engine.tenancy.strategy import Strategy
 from engine.wire.batches import read_metadata
 from engine.wire.events import Delivered
 
-OURS = Schema(
-    SchemaKind.AVRO,
-    SCHEMA_TEXT.encode(),
-    {"__jsr310ConversionEnabled": "false", "__alwaysAllowNull": "true"},
-)
-OUR_HASH = sha256(OURS.data).digest()
+_PROPERTIES = {"__jsr310ConversionEnabled": "false", "__alwaysAllowNull": "true"}
 _VERSION_BYTES = 8
 
 
-class EventSchemas:
-    """Schemas of one log, loaded when its entries name them. Version 0 of a topic without a schema is ``OURS``."""
+class OwnSchema(NamedTuple):
+    """The schema by which brokers write a log, as it is registered, and its types."""
 
-    def __init__(self, topic: TopicName, registry: SchemaRegistry) -> None:
+    registered: Schema
+    types: AvroSchema
+
+    @classmethod
+    def of(cls, text: str) -> "OwnSchema":
+        """Return the schema that Apache's brokers register with the definition ``text``."""
+        schema = Schema(SchemaKind.AVRO, text.encode(), _PROPERTIES)
+        return cls(schema, AvroSchema(json.loads(text)))
+
+
+OURS = OwnSchema.of(SCHEMA_TEXT)
+OUR_HASH = sha256(OURS.registered.data).digest()
+
+
+class EventSchemas:
+    """Schemas of one log, loaded when its entries name them. Version 0 of a topic without a schema is ``own``."""
+
+    def __init__(self, topic: TopicName, registry: SchemaRegistry, own: OwnSchema = OURS) -> None:
         self._topic = topic
         self._registry = registry
-        self._known: dict[int, AvroSchema | AvroError] = {0: SCHEMA}
+        self._own = own
+        self._hash = sha256(own.registered.data).digest()
+        self._known: dict[int, AvroSchema | AvroError] = {0: own.types}
         self._newest = 0
 
     def decode(self, version: bytes, payload: bytes) -> Document:
@@ -67,12 +82,13 @@ class EventSchemas:
         """
         index = await self._registry.index(self._topic)
         if not index:
-            self._known, self._newest = {0: SCHEMA}, 0
+            self._known, self._newest = {0: self._own.types}, 0
             return False
         known: dict[int, AvroSchema | AvroError] = {}
         for row in index:
             # All are loaded again: the versions of a topic that was deleted and created again start at 0.
-            known[row.version] = SCHEMA if row.hash == OUR_HASH else await self._read(row.version)
+            ours = row.hash == self._hash
+            known[row.version] = self._own.types if ours else await self._read(row.version)
         self._known, self._newest = known, index[-1].version
         return True
 
@@ -87,12 +103,14 @@ class EventSchemas:
             return AvroError(f"schema version {number} cannot be read: {error}")
 
     async def ensure(self) -> None:
-        """Register ``OURS`` when no schema is registered. Raises as ``load`` does, LedgerError.
+        """Register ``own`` when no schema is registered. Raises as ``load`` does, LedgerError.
 
         After an error or a cancellation a ledger may remain that no record names.
         """
         if not await self.load():
-            await self._registry.register(self._topic, OURS, Strategy.ALWAYS_COMPATIBLE)
+            await self._registry.register(
+                self._topic, self._own.registered, Strategy.ALWAYS_COMPATIBLE
+            )
             await self.load()
 
 

@@ -128,6 +128,19 @@ def facts_of(run: Slice, wanted: int = DISPATCH) -> SliceFacts:
     return facts
 
 
+def hidden_of(run: Slice, wanted: int, aborted: Collection[tuple[int, int]]) -> Collection[int]:
+    """Return the indexes of the entries of ``run`` that no consumer receives: markers, and messages of ``aborted``
+    transactions. Compute the ``wanted`` facts, which include MARKER."""
+    if not aborted:
+        return facts_of(run, wanted).markers
+    special = facts_of(run, wanted | TRANSACTION).special
+    return [
+        i
+        for i, facts in special.items()
+        if facts.marker is not None or facts.transaction in aborted
+    ]
+
+
 def chunks_of(view: View) -> int:
     """Return how many entries of ``view`` are chunks."""
     special = facts_of(view.run, CHUNK).special

@@ -1,6 +1,6 @@
 """Interfaces that dispatch needs of the managed ledger."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from engine.base.ids import Position
@@ -19,6 +19,15 @@ class DeliveryObserver(Protocol):
 
     def acknowledged(self) -> None:
         """Note that the subscription acknowledged entries."""
+        ...
+
+
+class Transactional(Protocol):
+    """A topic whose messages may be of transactions."""
+
+    @property
+    def aborted(self) -> Collection[tuple[int, int]]:
+        """Aborted transactions, most and least significant bits, whose messages no consumer receives."""
         ...
 
 

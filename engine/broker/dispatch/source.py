@@ -1,4 +1,5 @@
-"""Entries of one cursor for a dispatcher: read ahead of permits, given back, read again. Markers are left out (D17).
+"""Entries of one cursor for a dispatcher: read ahead of permits, given back, read again. Markers and the messages of
+aborted transactions are left out (D17, X1).
 
 At most one read is under way; a rewind waits for it, so that a late answer neither is delivered nor moves the cursor
 (D7). The end of a read wakes the dispatcher (D2).
@@ -17,8 +18,8 @@ from engine.base.ids import Position
 from engine.base.slices import Pick, View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
-from engine.broker.dispatch.facts import MARKER, facts_of
-from engine.broker.dispatch.ports import DispatchCursor
+from engine.broker.dispatch.facts import MARKER, hidden_of
+from engine.broker.dispatch.ports import DispatchCursor, Transactional
 from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerFencedError
 
 log = logging.getLogger(__name__)
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 class EntrySource:
     """Entries that ``cursor`` still has to deliver. ``ready`` is called, never from inside ``next``, after a read.
 
-    ``left_out`` is called with the markers that were read; with None they are not left out. ``wanted``: the facts that
-    the dispatcher wants of the entries, as of ``facts_of``.
+    ``left_out`` is called with the entries that were read and are left out; with None none is. ``topic`` knows which
+    transactions are aborted. ``wanted``: the facts that the dispatcher wants of the entries, as of ``facts_of``.
     """
 
     __slots__ = (
@@ -46,6 +47,7 @@ class EntrySource:
         "_replaying",
         "_rewind_due",
         "_to_replay",
+        "_topic",
         "cursor",
         "scope",
         "wanted",
@@ -58,8 +60,10 @@ class EntrySource:
         context: Context,
         ready: Callable[[], None],
         left_out: Callable[[list[View]], None] | None,
+        topic: Transactional,
     ) -> None:
         self.cursor = cursor
+        self._topic = topic
         self.wanted = MARKER
         self.scope = scope
         self._context = context
@@ -143,27 +147,28 @@ class EntrySource:
             self._hold(self._messages(views))
 
     def _messages(self, views: list[View]) -> list[View]:
-        """Return ``views`` without the markers in them."""
+        """Return ``views`` without the markers and the messages of aborted transactions in them."""
         if self._left_out is None:
             return views
+        aborted = self._topic.aborted
         for view in views:
-            if facts_of(view.run, self.wanted).markers:  # rare: brokers write few
+            if hidden_of(view.run, self.wanted, aborted):  # rare: brokers write few
                 break
         else:
             return views
         messages: list[View] = []
-        markers: list[View] = []
+        left_out: list[View] = []
         for view in views:
-            run, places = view.run, set(facts_of(view.run, MARKER).markers)
+            run, places = view.run, set(hidden_of(view.run, MARKER, aborted))
             indexes = [i for i in view.indexes if i not in places]
             if len(indexes) < view.count:
-                markers.append(Pick(run, [i for i in view.indexes if i in places]))
+                left_out.append(Pick(run, [i for i in view.indexes if i in places]))
             if len(indexes) == view.count:
                 messages.append(view)
             elif indexes:
                 messages.append(Pick(run, indexes))
-        if markers:
-            self._left_out(markers)
+        if left_out:
+            self._left_out(left_out)
         return messages
 
     def _hold(self, views: list[View]) -> None:

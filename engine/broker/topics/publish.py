@@ -15,6 +15,7 @@ from engine.broker.control.counters import Rate, Traffic
 from engine.broker.errors import BrokerError
 from engine.broker.outlet import MIGRATION_VERSION, Moved, Outlet, WithheldCloses
 from engine.broker.ports import MigrationTarget
+from engine.broker.transactions.txn_id import TxnId
 from engine.managed.errors import AppendFailedError
 from engine.ownership.owner import OwnerRecord
 from engine.wire import commands
@@ -29,7 +30,8 @@ class StagePlace(IntEnum):
     """The order of a topic's stages (D16).
 
     Stages that refuse by the content of a run precede the rates, which must not be charged for what is refused.
-    Deduplication is the last that may keep a run, so that runs are appended in the order in which it judged them.
+    Deduplication and transactions are the last that may keep a run, so that runs are appended in the order in which
+    they judged them. A transaction must be open when its message is appended, not earlier.
     """
 
     ENCRYPTION = auto()
@@ -41,6 +43,7 @@ class StagePlace(IntEnum):
     GROUP_RATE = auto()
     BROKER_RATE = auto()
     DEDUPLICATION = auto()
+    TRANSACTION = auto()
     TRACE = auto()
 
 
@@ -226,12 +229,22 @@ class Publish:
     """One run of SENDs from one connection to one topic, from ``start`` to its last receipt. An ``AppendSink``.
 
     ``owners[i]`` sent entry ``i``; None when all are of ``producer``. ``chunk``: the run is part of a chunked message.
-    ``marker``: it is a marker, which another cluster's broker wrote.
+    ``marker``: it is a marker, which another cluster's broker wrote. ``txn``: the transaction of its one entry.
     ``judged`` is the period in which deduplication judged the run to be new, 0 when it did not. ``since_s`` is the
     monotonic time at which the topic received the run.
     """
 
-    __slots__ = ("chunk", "heads", "judged", "marker", "owners", "producer", "run", "since_s")
+    __slots__ = (
+        "chunk",
+        "heads",
+        "judged",
+        "marker",
+        "owners",
+        "producer",
+        "run",
+        "since_s",
+        "txn",
+    )
 
     def __init__(
         self,
@@ -240,6 +253,7 @@ class Publish:
         owners: list[Producer] | None = None,
         chunk: bool = False,
         marker: bool = False,
+        txn: TxnId | None = None,
     ) -> None:
         self.run = run
         self.heads = run.heads
@@ -247,6 +261,7 @@ class Publish:
         self.owners = owners
         self.chunk = chunk
         self.marker = marker
+        self.txn = txn
         self.judged = 0
         self.since_s = 0.0
         # The run stays cached for long, and its heads, needed for receipts only, can be larger than small entries.
@@ -259,7 +274,7 @@ class Publish:
         run = self.run.pick(indexes)
         self.run.heads = []
         if self.owners is None:
-            part = Publish(run, self.producer, None, self.chunk, self.marker)
+            part = Publish(run, self.producer, None, self.chunk, self.marker, self.txn)
         else:
             owners = [self.owners[i] for i in indexes]
             alone = owners.count(owners[0]) == len(owners)

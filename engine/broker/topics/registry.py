@@ -319,9 +319,31 @@ class TopicRegistry:
         except BrokerError:
             await ledger.close()
             raise
+        may_have = await self._may_have_transactions(name, ledger)
         if ledger.ended:  # fenced by another broker before the topic could register its callback
             raise ServiceNotReady(f"Topic {name} was opened by another broker")
-        return self._topic(name, ledger, policies)
+        topic = self._topic(name, ledger, policies)
+        if may_have:
+            topic.take_transactions().restore()
+        return topic
+
+    async def _may_have_transactions(self, name: TopicName, ledger: ManagedLedger) -> bool:
+        """Return whether transactions of the topic may be stored. Raises the store's errors.
+
+        Called once no other broker can begin one: the log was opened here.
+        """
+        snapshots = self._context.transaction_snapshots
+        if (
+            snapshots is None
+            or name.local.startswith(SYSTEM_PREFIX)
+            or source_of(ledger.properties)
+        ):
+            return False
+        try:
+            return await snapshots.exist(name.namespace)
+        except BaseException:
+            await ledger.close()
+            raise
 
     def _topic(self, name: TopicName, log: Log, policies: TopicPolicies) -> Topic:
         return Topic(

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from engine.base.errors import WorldError
+from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import EARLIEST, Position
-from engine.base.names import TopicName
+from engine.base.names import SYSTEM_PREFIX, TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope, contained
 from engine.broker.compaction.ports import CompactionCursor
@@ -17,6 +17,7 @@ from engine.broker.control.written import Written
 from engine.broker.dispatch.facts import MARKER, facts_of
 from engine.broker.dispatch.ports import DeliveryObserver
 from engine.broker.errors import (
+    NotAllowed,
     ServiceNotReady,
     TopicTerminated,
 )
@@ -39,12 +40,14 @@ from engine.broker.topics.subscriptions.last_message import LastMessage
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.subscriptions.subscriptions import Subscriptions
 from engine.broker.topics.tracing.topic_tracing import TopicTracing
-from engine.broker.transactions.ports import TransactionBuffer
+from engine.broker.topics.transactional.transaction_stage import TransactionStage
+from engine.broker.transactions.buffer.topic_buffer import TopicBuffer
 from engine.ledger.writing.writer import AckObserver
 from engine.managed.errors import (
     ManagedLedgerError,
     ManagedLedgerFencedError,
 )
+from engine.managed.ledger import ManagedLedger
 from engine.managed.settings import LedgerConfig
 from engine.managed.shadow_ledger import ShadowLedger
 from engine.tenancy.geo.shadow_topics import source_of
@@ -70,6 +73,7 @@ class Topic:
         "_properties_lock",
         "_stop_listening",
         "_touched",
+        "_transaction_stage",
         "closing",
         "compaction",
         "context",
@@ -120,8 +124,9 @@ class Topic:
         self.policies = binding(name, policies, shadow=self.shadow_source is not None)
         self.context = context
         self.scope = TaskScope(name.full)
-        self.transactions: TransactionBuffer | None = None
-        """Transactions that publish here; None without transactions and for system and non-persistent topics."""
+        self.transactions: TopicBuffer | None = None
+        """Transactions that publish here; None for a topic that never had one."""
+        self._transaction_stage: TransactionStage | None = None
         self.stages: tuple[Stage, ...] = ()
         self.closing = False
         self.loaded_ms = context.clock.wall_ms()
@@ -144,7 +149,7 @@ class Topic:
         self.quotas = BacklogQuotas(self, context.clock)
         self.rates = TopicRates(self, rates)
         self.rates.apply(self.policies.rates, self.policies.publish)
-        self.last_message = LastMessage(log, self.compaction, persistent=name.persistent)
+        self.last_message = LastMessage(self, persistent=name.persistent)
         self._properties_lock = CountedLock()
         self._touched = touched
         self.migration = TopicMigration(self)
@@ -268,7 +273,10 @@ class Topic:
             self.deduplication,
             self.tracing,
         )
-        self.stages = in_order(stage for part in parts for stage in part.wanted)
+        wanted = [stage for part in parts for stage in part.wanted]
+        if self._transaction_stage is not None:
+            wanted.append(self._transaction_stage)
+        self.stages = in_order(wanted)
 
     def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:
         """Count ``messages`` and ``size`` bytes that became durable, and notify the stages."""
@@ -327,6 +335,43 @@ class Topic:
     def remove_producer(self, producer: Producer) -> None:
         """Remove a producer that left. Safe to call twice."""
         self.publishers.remove(producer)
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    @property
+    def aborted(self) -> Collection[tuple[int, int]]:
+        """Aborted transactions, whose messages no reader is given."""
+        return () if self.transactions is None else self.transactions.aborted
+
+    def check_transactional(self) -> None:
+        """Raise NotAllowed when the topic takes no transactional messages."""
+        offered = self.context.transaction_snapshots is not None
+        if not offered or not isinstance(self.log, ManagedLedger) or self.shadow_source is not None:
+            raise NotAllowed("Transactions are not enabled.")
+        if self.name.local.startswith(SYSTEM_PREFIX):
+            raise NotAllowed("A system topic takes no messages of transactions")
+
+    def take_transactions(self) -> TopicBuffer:
+        """Return the topic's transactions, which begin with the first call. Raises as ``check_transactional``."""
+        if self.transactions is None:
+            self.check_transactional()
+            assert isinstance(self.log, ManagedLedger)
+            self.transactions = TopicBuffer(self, self.log)
+            self._transaction_stage = TransactionStage(self, self.transactions)
+            self.arrange_stages()
+        return self.transactions
+
+    def transactions_ready(self, error: MagnetarError | None) -> None:
+        """Pass on the transactional messages that waited, or refuse them with ``error``."""
+        if self._transaction_stage is not None:
+            self._transaction_stage.release(error)
+
+    def without_transactions(self) -> None:
+        """Forget the transactions, since none is stored, unless messages of one wait."""
+        stage = self._transaction_stage
+        if stage is not None and not stage.keeps:
+            self.transactions = self._transaction_stage = None
+            self.arrange_stages()
 
     # --- tracing --------------------------------------------------------------------------------
 
@@ -430,6 +475,7 @@ class Topic:
                 subscription.dispatch.stop()
         for stop in (
             self.compaction.stop,
+            *(() if self.transactions is None else (self.transactions.close,)),
             self.deduplication.take_snapshot,
             self.rates.end,
             self.tracing.close,
@@ -446,6 +492,8 @@ class Topic:
             await closing
         finally:
             self.deduplication.end()
+            if self._transaction_stage is not None:
+                self._transaction_stage.end()
             await self.scope.close()
 
     async def _close_log(self) -> None:

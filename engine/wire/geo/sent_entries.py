@@ -4,11 +4,12 @@ Fields are added behind the stored metadata, of which the last occurrence of a f
 decoded and the payload is not touched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from struct import Struct
 
 from engine.base.crc32c import crc32c
 from engine.base.slices import Slice
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.geo.source_positions import common_metadata_size, place_field
 from engine.wire.kernels import CHECKSUM_MAGIC, LARGE_ENTRY_BYTES, metadata_span
 from engine.wire.varints import LOW14, consecutive, varint
@@ -110,6 +111,34 @@ def sent_frames(
             parts += (prefix, number, behind_number, pack_front(magic, crc32c(body)), body)
         sizes.append(sent)
     return parts, sizes
+
+
+def without_transactions(run: Slice, indexes: Collection[int]) -> Slice:
+    """Return the entries of ``run`` without the transaction ids of those at ``indexes``, which mean nothing in another
+    cluster. Raises ValueError for an entry without metadata."""
+    parts: list[bytes] = []
+    spans: list[int] = []
+    size = 0
+    for i in range(run.count):
+        entry = run.entry(i)
+        if i in indexes:
+            entry = _without_transaction(entry)
+        parts.append(entry)
+        spans += (size, size + len(entry))
+        size += len(entry)
+    return Slice(b"".join(parts), spans, size, run.counts, run.ledger_id, run.first)
+
+
+def _without_transaction(entry: bytes) -> bytes:
+    span = metadata_span(entry, 0, len(entry))
+    if span is None:
+        raise ValueError("an entry of a transaction has no metadata")
+    metadata = pb.MessageMetadata.FromString(entry[span[0] : span[1]])
+    metadata.ClearField("txnid_most_bits")
+    metadata.ClearField("txnid_least_bits")
+    own = metadata.SerializeToString()
+    body = b"".join((_SIZE.pack(len(own)), own, entry[span[1] :]))
+    return _FRONT.pack(CHECKSUM_MAGIC, crc32c(body)) + body
 
 
 def _alike_frames(

@@ -48,7 +48,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ),
     LinkCause.TRANSACTION: (
         "cannot receive a message of a transaction",
-        "Skip the message of the replication's position, or end the topic's replication.",
+        "Enable transactions on the brokers here (transactionCoordinatorEnabled), or skip the message.",
     ),
     LinkCause.VERSION: (
         "has brokers of a version that cannot receive",

@@ -29,6 +29,7 @@ from engine.broker.dispatch.facts import (
     facts_of,
     places_of,
 )
+from engine.broker.dispatch.ports import Transactional
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import TopicPolicies
@@ -43,7 +44,7 @@ from engine.ledger.errors import LedgerError
 from engine.managed.errors import ManagedLedgerError
 from engine.wire.batches import read_metadata
 from engine.wire.geo.markers import SENT
-from engine.wire.geo.sent_entries import sent_entry
+from engine.wire.geo.sent_entries import sent_entry, without_transactions
 from engine.wire.geo.source_positions import origin_field
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ def cause_of(error: Exception) -> LinkCause:
     return next(kinds, LinkCause.FAILED)
 
 
-class ReplicatedHost(Protocol):
+class ReplicatedHost(Transactional, Protocol):
     """Parts of a topic that its replication uses."""
 
     @property
@@ -170,7 +171,7 @@ class Replicator:
         self._host = host
         self._scope = TaskScope(f"replication of {host.name} to {remote}")
         self._wake = asyncio.Event()
-        self._source = EntrySource(cursor, self._scope, host.context, self._wake.set, None)
+        self._source = EntrySource(cursor, self._scope, host.context, self._wake.set, None, host)
         self._rate = RateLimit(host.context.clock, host.rates.published, RateLevel.TOPIC)
         self._throttle = Throttle(self._wake.set, by_entry=False, holds=lambda: True)
         self.apply_rates()
@@ -450,6 +451,7 @@ class Replicator:
         special = facts_of(run, ORIGIN | TRANSACTION | MARKER).special
         due: list[range] = []
         markers: set[int] = set()
+        of_transactions: set[int] = set()
         if not special and type(view) is View:
             due.append(range(view.start, view.stop))
         else:
@@ -462,6 +464,8 @@ class Replicator:
                     sends, judged = facts is None or await self._sends(run, i, facts), facts
                 if sends and facts is not None and facts.marker is not None:
                     markers.add(i)
+                elif sends and facts is not None and facts.transaction is not None:
+                    of_transactions.add(i)
                 into = due if sends else passed
                 if into and into[-1].stop == i and not markers.intersection((i - 1, i)):
                     into[-1] = range(into[-1].start, i + 1)
@@ -471,6 +475,8 @@ class Replicator:
                 self._pass_over(run.ledger_id, run.first + some.start, len(some))
         if not due:
             return
+        if of_transactions:
+            run = without_transactions(run, of_transactions)
         versions = await self._versions_of(producer, run, due)
         for part in due:
             self._send_part(producer, run, part, versions, is_marker=part.start in markers)
@@ -478,7 +484,8 @@ class Replicator:
     async def _sends(self, run: Slice, i: int, facts: EntryFacts) -> bool:
         """Return whether an entry of these facts is sent; handle it if it is a marker of the other cluster.
 
-        Raises ReplicationBlocked for one of a transaction.
+        What is read of a transaction is committed or aborted, since reads end before the first open one. Raises
+        ReplicationBlocked where transactions are not enabled, and that is not known.
         """
         if not self._is_for(facts):
             # Each cluster's markers are handled once: by the replicator to that cluster.
@@ -489,12 +496,12 @@ class Replicator:
             return False
         if facts.marker is not None:
             return facts.marker in SENT
-        if facts.transaction is not None:
+        if facts.transaction is not None and self._host.context.transaction_snapshots is None:
             raise ReplicationBlocked(
-                f"Entry {run.position(i)} is of a transaction, and transactions are not replicated yet",
+                f"Entry {run.position(i)} is of a transaction, and transactions are not enabled on this broker",
                 LinkCause.TRANSACTION,
             )
-        return True
+        return facts.transaction not in self._host.aborted
 
     def _send_part(
         self,

@@ -8,7 +8,7 @@ from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
-from engine.broker.dispatch.facts import MARKER, ORIGIN, facts_of
+from engine.broker.dispatch.facts import MARKER, ORIGIN, PLAIN, facts_of
 from engine.broker.dispatch.ports import DeliveryObserver
 from engine.broker.errors import (
     BrokerError,
@@ -464,7 +464,8 @@ class Subscription:
             self.notify_end()
 
     def pass_markers(self, markers: list[View]) -> None:
-        """Acknowledge markers that were read, which no consumer receives (D17); note the snapshots among them."""
+        """Acknowledge markers and messages of aborted transactions that were read, which no consumer receives (D17);
+        note the snapshots among them."""
         self.cursor.acknowledge([view.run.position(i) for view in markers for i in view.indexes])
         if self.replication is not None:
             self._note_snapshots(self.replication, markers)
@@ -477,7 +478,8 @@ class Subscription:
             special = facts_of(view.run, MARKER | ORIGIN).special
             for i in view.indexes:
                 # One of another cluster, or of a client that claims to be a broker there, is not this cluster's.
-                if special[i].marker == SNAPSHOT and not special[i].replicated_from:
+                facts = special.get(i, PLAIN)
+                if facts.marker == SNAPSHOT and not facts.replicated_from:
                     snapshot = read_marker(view.run.entry(i), SNAPSHOT)
                     if isinstance(snapshot, ClusterSnapshot):
                         replication.add(snapshot, self._context.clock.wall_ms())

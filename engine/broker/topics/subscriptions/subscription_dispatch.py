@@ -20,7 +20,7 @@ from engine.broker.dispatch.choose.turns import Turns
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.core import SharingDispatcher
 from engine.broker.dispatch.dispatcher import Dispatcher, DispatchState, Held
-from engine.broker.dispatch.ports import DispatchCursor
+from engine.broker.dispatch.ports import DispatchCursor, Transactional
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
@@ -32,7 +32,7 @@ from engine.broker.transactions.pending.pending_cursor import PendingCursor
 from engine.broker.transactions.pending.pending_state import PendingState
 
 
-class DispatchHost(Protocol):
+class DispatchHost(Transactional, Protocol):
     """Parts of a topic that the dispatch of its subscriptions uses."""
 
     @property
@@ -83,8 +83,8 @@ class SubscriptionDispatch:
     ) -> None:
         """Create the dispatch of a subscription without consumers.
 
-        Dispatchers add the attached consumers to ``consumers``, in their order. ``pass_markers`` acknowledges markers
-        that were read. ``start_over`` disconnects all consumers.
+        Dispatchers add the attached consumers to ``consumers``, in their order. ``pass_markers`` acknowledges entries
+        that were read and are left out. ``start_over`` disconnects all consumers.
         """
         context = host.context
         self._host = host
@@ -94,7 +94,7 @@ class SubscriptionDispatch:
         self._start_over = start_over
         self._scope = TaskScope(host.name.full)
         self._counts = RedeliveryCounts()
-        self._source = EntrySource(cursor, self._scope, context, self.wake, pass_markers)
+        self._source = EntrySource(cursor, self._scope, context, self.wake, pass_markers, host)
         self._rate = RateLimit(context.clock, host.rates.published, RateLevel.SUBSCRIPTION)
         self._throttle = Throttle(
             self.wake,

@@ -3,6 +3,7 @@ are read again only some are held at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,7 +72,8 @@ async def source() -> AsyncIterator[EntrySource]:
     context = Context(
         DataPathSettings(), LoopClock(), RandomEntropy(), identity, AllowAll(), allow_all
     )
-    yield EntrySource(cursor, scope, context, lambda: None, lambda markers: None)
+    topic: Any = SimpleNamespace(aborted=())
+    yield EntrySource(cursor, scope, context, lambda: None, lambda markers: None, topic)
     await scope.close()
 
 

@@ -1,0 +1,59 @@
+"""Edits of transactions."""
+
+from tests.mutants.edit import Edit
+
+BUFFER = "unit/broker/transactions/buffer/test_topic_buffer.py"
+OPEN = "unit/broker/transactions/buffer/test_open_transactions.py"
+TOPIC_BUFFER = "engine/broker/transactions/buffer/topic_buffer.py"
+OPEN_TRANSACTIONS = "engine/broker/transactions/buffer/open_transactions.py"
+
+EDITS: tuple[Edit, ...] = (
+    Edit(
+        "an-open-transaction-is-read",
+        f"{TOPIC_BUFFER}::TopicBuffer.enter",
+        "if not self._is_held:",
+        "if False:",
+        (f"{BUFFER}::test_x1_messages_wait_for_the_first_open_transaction",),
+        "X1",
+    ),
+    Edit(
+        "a-loaded-topic-is-read-before-its-transactions-are-known",
+        f"{TOPIC_BUFFER}::TopicBuffer.restore",
+        "self._log.hold_reads(EARLIEST)",
+        "pass",
+        (f"{BUFFER}::test_x1_what_was_stored_is_restored_before_anything_is_read",),
+        "X1",
+    ),
+    Edit(
+        "aborted-messages-are-delivered",
+        "engine/broker/dispatch/source.py::EntrySource._messages",
+        "aborted = self._topic.aborted",
+        "aborted = ()",
+        (f"{BUFFER}::test_x1_aborted_messages_are_acknowledged_and_use_no_permit",),
+        "X1",
+    ),
+    Edit(
+        "the-limit-is-where-the-last-transaction-begins",
+        f"{OPEN_TRANSACTIONS}::OpenTransactions.limit",
+        "next(iter(self.ongoing.values()), None)",
+        "next(reversed(self.ongoing.values()), None)",
+        (f"{OPEN}::test_x2_the_limit_is_the_first_entry_of_the_oldest_open_transaction",),
+        "X2",
+    ),
+    Edit(
+        "a-stored-commit-is-not-read",
+        f"{OPEN_TRANSACTIONS}::OpenTransactions.read",
+        "if facts.marker == COMMIT:",
+        "if False:",
+        (f"{OPEN}::test_x2_what_is_read_of_a_log_is_what_was_known_when_it_was_written",),
+        "X2",
+    ),
+    Edit(
+        "an-end-is-stored-again",
+        f"{TOPIC_BUFFER}::TopicBuffer._end",
+        "if txn not in self.transactions.ongoing:",
+        "if False:",
+        (f"{BUFFER}::test_x3_ends_are_repeated_without_a_second_marker",),
+        "X3",
+    ),
+)

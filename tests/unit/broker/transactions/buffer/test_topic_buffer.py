@@ -1,0 +1,232 @@
+"""A topic with transactions: what consumers receive while they are open, after their ends, and after a reload."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.base.ids import Position
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.errors import InvalidTxnStatus, NotAllowed, ServiceNotReady
+from engine.broker.topics.publish import Publish
+from engine.broker.transactions.buffer.snapshots import SINGLE
+from engine.broker.transactions.txn_id import TxnId
+from engine.managed.settings import ManagedSettings
+from engine.wire.client_commands import send
+from engine.wire.kernels import take_sends
+from tests.support.broker_bench import NAME, Bench, opened, until
+from tests.support.raw_client import entry_of
+from tests.support.transactions.bench import KeptSnapshots, end, put, start
+
+pytestmark = pytest.mark.virtual_time
+
+A, B, C = TxnId(0, 0), TxnId(0, 1), TxnId(3, 7)
+KINDS = [SubscriptionType(kind) for kind in range(4)]
+
+
+@pytest.fixture
+def snapshots() -> KeptSnapshots:
+    return KeptSnapshots()
+
+
+@pytest.fixture(params=[1 << 20, 1], ids=["memory", "storage"])
+async def bench(request: pytest.FixtureRequest, snapshots: KeptSnapshots) -> AsyncIterator[Bench]:
+    settings = ManagedSettings(cache_bytes_max=request.param)
+    async with opened(settings=settings, snapshots=snapshots) as made:
+        yield made
+
+
+def entries(received: list[Position]) -> list[int]:
+    return [position.entry_id for position in received]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_x1_messages_wait_for_the_first_open_transaction(
+    bench: Bench, kind: SubscriptionType
+) -> None:
+    _, client = await bench.join(kind)
+    await put(bench)
+    await put(bench, A, 2)
+    await put(bench)
+    await put(bench, B)
+    await put(bench)
+    await until(lambda: entries(client.received) == [0])
+    await end(bench, B, commit=True)
+    assert entries(client.received) == [0]
+    await end(bench, A, commit=True)
+    await until(lambda: entries(client.received) == [0, 1, 2, 3, 4, 5])
+    await put(bench)
+    await until(lambda: entries(client.received)[6:] == [8])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_x1_aborted_messages_are_acknowledged_and_use_no_permit(
+    bench: Bench, kind: SubscriptionType
+) -> None:
+    await put(bench, A, 3)
+    await put(bench)
+    await put(bench, B)
+    await end(bench, A, commit=False)
+    await end(bench, B, commit=True)
+    consumer, client = await bench.join(kind, permits=2)
+    await until(lambda: entries(client.received) == [3, 4])
+    assert consumer.permits == 0
+    bench.subscription.acknowledge(consumer, client.received)
+    cursor = bench.subscription.cursor
+    bench.subscription.flow(consumer, 1)
+    await until(lambda: cursor.backlog_entries() == 0)
+    assert cursor.mark_delete.entry_id == 6
+    await put(bench)
+    await until(lambda: entries(client.received) == [3, 4, 7])
+
+
+async def test_x3_ends_are_repeated_without_a_second_marker(bench: Bench) -> None:
+    await put(bench, A)
+    await end(bench, A, commit=False)
+    last = bench.topic.log.last_confirmed
+    await end(bench, A, commit=False)
+    await end(bench, C, commit=True)
+    assert bench.topic.log.last_confirmed == last
+    with pytest.raises(InvalidTxnStatus, match="is ABORTED"):
+        await end(bench, A, commit=True)
+    with pytest.raises(InvalidTxnStatus, match="is COMMITTED"):
+        await end(bench, C, commit=False)
+    assert bench.topic.transactions is not None
+    assert bench.topic.transactions.counts == (0, 0, 1)
+
+
+async def test_an_ended_transaction_takes_no_more_messages(bench: Bench) -> None:
+    await put(bench, A)
+    await end(bench, A, commit=True, mark=5)
+    for txn in (A, TxnId(0, 5)):
+        start(bench, txn)
+        text = f"Transaction [{txn}] has been ended. Please use a new transaction to send message."
+        assert bench.publisher.errors.pop()[1:] == (NotAllowed.code, text)
+    bench._sent -= 2
+    await put(bench, TxnId(0, 6))
+    await put(bench, TxnId(1, 5))
+    assert bench.topic.log.stats().entries == 4
+
+
+async def test_low_water_marks_abort_transactions_whose_end_was_lost(bench: Bench) -> None:
+    _, client = await bench.join(SubscriptionType.SHARED)
+    await put(bench, A)
+    await put(bench, B)
+    await put(bench)
+    await put(bench, C)
+    await end(bench, C, commit=True, mark=9)
+    assert client.received == []
+    await put(bench, TxnId(0, 4))
+    await end(bench, TxnId(0, 4), commit=True, mark=1)
+    await until(lambda: entries(client.received) == [2, 3, 5])
+    assert bench.topic.transactions is not None
+    assert list(bench.topic.transactions.aborted) == [A, B]
+
+
+async def test_x1_what_was_stored_is_restored_before_anything_is_read(
+    bench: Bench, snapshots: KeptSnapshots
+) -> None:
+    await put(bench, A)
+    await put(bench, B)
+    await end(bench, A, commit=False)
+    await put(bench, C)
+    await bench.registry.unload(NAME)
+    snapshots.fails = True
+    await bench.load()
+    _, client = await bench.join(SubscriptionType.EXCLUSIVE)
+    await put(bench)
+    start(bench, B)
+    with pytest.raises(ServiceNotReady, match="not restored yet"):
+        await bench.topic.last_message.read()
+    with pytest.raises(ServiceNotReady, match="not restored yet"):
+        await end(bench, B, commit=True)
+    assert (client.received, bench.publisher.receipts) == ([], 1)
+    snapshots.fails = False
+    await until(lambda: bench.publisher.receipts == 2)
+    await end(bench, B, commit=True)
+    await until(lambda: len(client.received) == 1)
+    await end(bench, C, commit=True)
+    await until(lambda: len(client.received) == 4)
+    assert bench.topic.transactions is not None
+    assert list(bench.topic.transactions.aborted) == [A]
+
+
+async def test_snapshots_follow_changes_and_shorten_the_recovery(
+    bench: Bench, snapshots: KeptSnapshots
+) -> None:
+    await put(bench, A)
+    assert snapshots.writes == 1
+    await end(bench, A, commit=False)
+    last = bench.topic.log.last_confirmed
+    await until(lambda: snapshots.writes == 2)
+    ((_, value),) = snapshots.values.items()
+    assert value["topicName"] == NAME.full
+    assert (value["maxReadPositionLedgerId"], value["maxReadPositionEntryId"]) == last
+    assert [abort["entryId"] for abort in value["aborts"]] == [1]
+    await bench.registry.unload(NAME)
+    await bench.load()
+    assert bench.topic.transactions is not None
+    await bench.topic.transactions.ready()
+    assert bench.topic.transactions.aborted == {A: last}
+    await put(bench, count=1000)
+    await until(lambda: snapshots.writes == 3)
+
+
+async def test_messages_wait_for_the_first_snapshot_in_the_order_of_their_producer(
+    bench: Bench, snapshots: KeptSnapshots
+) -> None:
+    snapshots.fails = True
+    start(bench, A)
+    start(bench)
+    await until(lambda: bench.publisher.dropped == [1])
+    assert bench.topic.log.stats().entries == 0
+    snapshots.fails = False
+    await bench.registry.unload(NAME)
+    await bench.load()
+    start(bench, A)
+    start(bench)
+    await until(lambda: bench.publisher.receipts == 2)
+    _, client = await bench.join(SubscriptionType.EXCLUSIVE)
+    assert client.received == []
+
+
+async def test_a_topic_without_transactions_has_no_buffer(
+    bench: Bench, snapshots: KeptSnapshots
+) -> None:
+    await put(bench)
+    assert (bench.topic.transactions, bench.topic.stages) == (None, ())
+    snapshots.values[SINGLE, "another"] = {}
+    await bench.registry.unload(NAME)
+    await bench.load()
+    await until(lambda: bench.topic.transactions is None)
+    _, client = await bench.join(SubscriptionType.SHARED)
+    await until(lambda: len(client.received) == 1)
+    assert bench.topic.stages == ()
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_message_and_its_send_must_name_the_same_transaction(
+    bench: Bench, named: bool
+) -> None:
+    await put(bench, A)
+    entry = entry_of(b"v", txnid_most_bits=0, txnid_least_bits=0) if named else entry_of(b"v")
+    data = send(1, bench._sent, entry)
+    _, _, run = take_sends(data, 0, len(data), 1 << 20)
+    assert run is not None
+    Publish(run, bench.producer, txn=None if named else A).start()
+    assert bench.publisher.errors[0][1] == NotAllowed.code
+    assert bench.topic.log.stats().entries == 1
+
+
+async def test_aborted_transactions_are_forgotten_with_their_ledger(bench: Bench) -> None:
+    bench.everything.ledger_entries = 3
+    await bench.registry.unload(NAME)
+    await bench.load()
+    consumer, client = await bench.join(SubscriptionType.SHARED)
+    await put(bench, A)
+    await end(bench, A, commit=False)
+    assert bench.topic.transactions is not None
+    assert list(bench.topic.transactions.aborted) == [A]
+    await put(bench, count=3)
+    await until(lambda: len(client.received) == 3)
+    bench.subscription.acknowledge(consumer, client.received)
+    await until(lambda: not bench.topic.transactions.aborted)
