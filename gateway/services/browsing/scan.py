@@ -11,8 +11,7 @@ import time
 from base64 import b64decode
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from engine.admin.api.arguments import (
@@ -31,27 +30,19 @@ from engine.admin.api.messages import (
     NextEntries,
 )
 from engine.admin.api.statistics import INTERNAL_STATS, InternalStats
-from engine.base.errors import InvalidField, MagnetarError, NotFound, Unsupported
+from engine.base.errors import InvalidField, MagnetarError, NotFound
 from engine.base.names import TopicName
 from gateway.services import catalog
 from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.opening import BrowsedMessage, open_entry
+from gateway.services.browsing.parts import ANSWER_S, Part, Stopped, merged, names_of
 from gateway.services.browsing.values import TopicValues
 from gateway.services.engine_link import Engine
 
-BYTES_MAX = 32 << 20
-"""Bound of the stored bytes that one scan reads."""
-TIME_S = 8.0
-ANSWER_S = 3.0
-"""Timeout of a partition's answer; a partition that exceeds it is left out."""
-PAGE_BYTES_MAX = 4 << 20
-PAGE_BYTES_MIN = 64 << 10
 PAGE_MESSAGES_MAX = 1_000
 TOKEN_MAX = 64_000
 
 Direction = Literal["forward", "backward"]
-Stopped = Literal["limit", "end", "bytes", "time"]
-"""Reason of a scan's end: as many messages as requested, no further one, or a bound."""
 Place = tuple[int, int, int]
 """Ledger, entry and index in the batch."""
 
@@ -86,21 +77,15 @@ class MessageScan(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """The common part of a scan's reads. ``messages``: of a page. ``left``: bytes that may still be read."""
+    """The common part of a scan's reads. ``messages``: of a page."""
 
     engine: Engine
     values: TopicValues
     wanted: MessageFilter
     messages: int
-    left: int
-
-    def page(self, parts: int) -> int:
-        """Return the bytes of the next page of one of ``parts``."""
-        return max(min(self.left // parts, PAGE_BYTES_MAX), PAGE_BYTES_MIN)
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(Part[BrowsedMessage]):
     """A topic or partition, read in one direction.
 
     ``place``: forwards the next message, backwards the last one that was shown or passed over; None at the end of the
@@ -108,33 +93,23 @@ class _Part:
     began and ``place``.
     """
 
-    name: TopicName
-    direction: Direction
-    place: Place | None = None
-    waiting: deque[tuple[int, BrowsedMessage]] = field(default_factory=deque)
-    """Matches that are not shown yet, each with how many messages were looked at up to it."""
-    more: bool = True
-    error: Exception | None = None
-    passed: int = 0
-    looked_at: int = 0
-    entries: int = 0
-    read_bytes: int = 0
-    read_to: MessagePosition | None = None
+    def __init__(self, name: TopicName, direction: Direction, reading: _Reading) -> None:
+        super().__init__(name)
+        self.direction = direction
+        self.place: Place | None = None
+        self.passed = 0
+        self.looked_at = 0
+        self.read_to: MessagePosition | None = None
+        self._reading = reading
+        self._waiting: deque[tuple[int, BrowsedMessage]] = deque()
+        """Matches that are not shown yet, each with how many messages were looked at up to it."""
 
-    async def read(self, reading: _Reading, page_bytes: int) -> None:
-        """Read until a message waits, there are no more, or no bytes are left; a failure is stored in ``error``."""
-        try:
-            while self.more and not self.waiting and reading.left > 0:
-                async with asyncio.timeout(ANSWER_S):
-                    await self._page(reading, page_bytes)
-        except NotFound as error:  # partitions are created with their first use
-            self.more = False
-            self.error = None if self.name.partition >= 0 else error
-        except (MagnetarError, TimeoutError, OSError) as error:
-            self.more = False
-            self.error = error
+    @property
+    def next_ms(self) -> int | None:
+        return self._waiting[0][1].publish_ms if self._waiting else None
 
-    async def _page(self, reading: _Reading, page_bytes: int) -> None:
+    async def page(self, page_bytes: int) -> None:
+        reading = self._reading
         read_to: MessagePosition | None
         if self.direction == "forward":
             start = self.read_to or _entry_of(self.place)
@@ -159,13 +134,11 @@ class _Part:
             ]
         )
         # Together, since a timeout may end the scan at each wait: what is passed over was looked at.
-        size = sum(len(entry) for *_, entry in stored)
-        self.waiting += matching
+        self._waiting += matching
         self.read_to, self.more = read_to, answer["more"]
         self.looked_at += len(opened)
         self.entries += len(stored)
-        self.read_bytes += size
-        reading.left -= size
+        self.read_bytes += sum(len(entry) for *_, entry in stored)
 
     def _opened(self, stored: Sequence[tuple[int, int, bytes]]) -> list[BrowsedMessage]:
         opened: list[BrowsedMessage] = []
@@ -181,7 +154,7 @@ class _Part:
 
     def take(self) -> BrowsedMessage:
         """Remove and return the next message; the part continues behind it."""
-        self.passed, message = self.waiting.popleft()
+        self.passed, message = self._waiting.popleft()
         ledger, entry, index = self.place = message.position
         if self.direction == "forward":
             is_last = index < 0 or index + 1 >= message.batch_size
@@ -191,11 +164,11 @@ class _Part:
     @property
     def scanned(self) -> int:
         """Messages that the next scan does not look at again."""
-        return self.passed if self.waiting else self.looked_at
+        return self.passed if self._waiting else self.looked_at
 
     def rest_place(self) -> Place | None:
         """Return where the next scan goes on: behind all that was looked at, unless a match of it waits."""
-        if self.waiting or self.read_to is None:
+        if self._waiting or self.read_to is None:
             return self.place
         return self.read_to.ledger_id, self.read_to.entry_id, -1
 
@@ -211,34 +184,26 @@ async def scan(
     limit: int,
     values: TopicValues,
 ) -> MessageScan:
-    """Return at most ``limit`` messages that match ``wanted``, within BYTES_MAX and TIME_S.
+    """Return at most ``limit`` messages that match ``wanted``, within the bounds of ``parts``.
 
     ``after`` continues an earlier scan of the same topic, direction and start, which is that of partitions that did not
     answer then. Raises InvalidField, Unsupported for a non-persistent topic, NotFound, and, when no partition answers,
     the first one's error.
     """
-    if not topic.persistent:
-        raise Unsupported("A non-persistent topic keeps no messages to read")
     began = time.monotonic()
-    count = await catalog.partition_count(engine.store, topic)
-    names = [topic.partition_at(index) for index in range(count)] or [topic]
-    parts = [_Part(name, direction) for name in names]
+    count, names = await names_of(engine, topic)
     # Without conditions, more than is shown would be read in vain.
-    few = min(max(2 * limit // len(parts), 16), limit) if wanted.empty else PAGE_MESSAGES_MAX
-    reading = _Reading(engine, values, wanted, few, BYTES_MAX)
-    matches: list[tuple[int, BrowsedMessage]] = []
-    stopped: Stopped
-    try:
-        async with asyncio.timeout(TIME_S):
-            if after:
-                _continue(parts, direction, after)
-            await _place(engine, [part for part in parts if part.place is None], start)
-            stopped = await _merge(parts, reading, limit, matches)
-    except TimeoutError:
-        stopped = "time"
-    failed = [part for part in parts if part.error is not None]
-    if len(failed) == len(parts) and not matches and failed[0].error is not None:
-        raise failed[0].error
+    few = min(max(2 * limit // len(names), 16), limit) if wanted.empty else PAGE_MESSAGES_MAX
+    reading = _Reading(engine, values, wanted, few)
+    parts = [_Part(name, direction, reading) for name in names]
+
+    async def begin() -> None:
+        if after:
+            _continue(parts, direction, after)
+        await _place(engine, [part for part in parts if part.place is None], start)
+
+    sign = 1 if direction == "forward" else -1
+    matches, stopped = await merged(parts, sign=sign, limit=limit, begin=begin)
     return MessageScan(
         matches,
         stopped,
@@ -247,38 +212,9 @@ async def scan(
         sum(part.read_bytes for part in parts),
         round((time.monotonic() - began) * 1000),
         count,
-        [part.name.partition for part in failed],
+        [part.name.partition for part in parts if part.error is not None],
         _token(direction, [part.rest_place() for part in parts]),
     )
-
-
-async def _merge(
-    parts: Sequence[_Part],
-    reading: _Reading,
-    limit: int,
-    matches: list[tuple[int, BrowsedMessage]],
-) -> Stopped:
-    """Fill ``matches`` by publish time; the caller owns it: after a timeout it has what was read until then."""
-    sign = 1 if parts[0].direction == "forward" else -1
-    page = reading.page(len(parts))
-    await catalog.each(parts, lambda part: part.read(reading, page))
-    heads = [
-        (sign * part.waiting[0][1].publish_ms, i) for i, part in enumerate(parts) if part.waiting
-    ]
-    heapify(heads)
-    while heads:
-        if len(matches) >= limit:
-            return "limit"
-        _, index = heappop(heads)
-        part = parts[index]
-        matches.append((part.name.partition, part.take()))
-        # The part's next message may belong before those of the others: it must be known before the next choice. When
-        # no bytes are left, those that are known are shown, and the order over partitions ends there.
-        if not part.waiting and part.more:
-            await part.read(reading, reading.page(1))
-        if part.waiting:
-            heappush(heads, (sign * part.waiting[0][1].publish_ms, index))
-    return "bytes" if any(part.more for part in parts) else "end"
 
 
 async def _place(engine: Engine, parts: Sequence[_Part], start: ScanStart) -> None:

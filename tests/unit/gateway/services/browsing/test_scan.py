@@ -14,7 +14,7 @@ from engine.base.names import TopicName
 from engine.rpc.operation import A, Operation, R
 from engine.tenancy import topics
 from engine.wire.batches import Message, pack_entry
-from gateway.services.browsing import scan as scanning
+from gateway.services.browsing import parts
 from gateway.services.browsing.filters import MessageFilter
 from gateway.services.browsing.scan import Direction, MessageScan, ScanStart, scan
 from gateway.services.browsing.values import TopicValues
@@ -181,8 +181,8 @@ async def test_a_scan_begins_at_a_position_a_time_and_where_a_subscription_stand
 async def test_the_bytes_of_a_scan_are_bounded_and_the_next_one_goes_on(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scanning, "BYTES_MAX", 3_000)
-    monkeypatch.setattr(scanning, "PAGE_BYTES_MIN", 1_000)
+    monkeypatch.setattr(parts, "BYTES_MAX", 3_000)
+    monkeypatch.setattr(parts, "PAGE_BYTES_MIN", 1_000)
     await publish(bench, PLAIN, *((at, 1) for at in range(1000, 1300)))
     wanted = MessageFilter(text="1299/")
     read = await page(bench, PLAIN, "forward", 9, wanted=wanted)

@@ -11,6 +11,7 @@ from engine.base.names import TopicName
 from engine.rpc.operation import A, Operation, R
 from engine.tenancy import topics
 from engine.wire.batches import Message, pack_entry
+from gateway.services.browsing import parts
 from gateway.services.engine_link import Engine
 from gateway.services.rehearsal import latest
 from gateway.services.rehearsal.latest import Latest
@@ -60,8 +61,8 @@ async def test_partitions_are_read_as_one_topic(bench: AdminBench) -> None:
 
 
 async def test_bytes_are_bounded(bench: AdminBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latest, "BYTES_MAX", 40_000)
-    monkeypatch.setattr(latest, "ASK_BYTES_MIN", 1_000)
+    monkeypatch.setattr(parts, "BYTES_MAX", 40_000)
+    monkeypatch.setattr(parts, "PAGE_BYTES_MIN", 1_000)
     await publish(bench, PLAIN, *range(100_000, 100_400), size=200)
     answer = await read(bench, PLAIN, 400)
     assert answer.stopped == "bytes"
