@@ -47,6 +47,10 @@ RECOVER_S = 5.0
 SWEEP_S = 600.0
 
 
+class RunStoppedError(Exception):
+    """The attempt should stop: its run was cancelled, closed, or taken over."""
+
+
 @app.task(name=services.EXECUTE)  # type: ignore[untyped-decorator]
 def execute(run_id: str, attempt: int) -> None:
     """Run one attempt to its end. A second delivery of the same message has nothing to claim."""
@@ -79,6 +83,8 @@ def _attempt(run: JobRun, heartbeat: "_Heartbeat") -> None:
         _close(run, heartbeat, RunState.SUCCEEDED, **outcome)
     except DatabaseError:
         raise
+    except RunStoppedError as error:
+        _close(run, heartbeat, RunState.FAILED, error=str(error))
     except Exception as error:
         note(run, traceback.format_exc()[-services.ERROR_CHARACTERS_MAX // 2 :])
         again = spark.is_lost(error) and not heartbeat.lost
@@ -174,7 +180,10 @@ class _Progress:
             log.warning("could not store that run %s began to work: %s", self._run.id, error)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Store the progress of the run and notify the consoles."""
+        """Store the progress of the run and notify the consoles. Raises RunStoppedError, which ends a job that waits:
+        Spark has nothing of it to interrupt."""
+        if self._heartbeat.is_unwanted:
+            raise RunStoppedError("the run was stopped")
         self._heartbeat.note_sign_of_life()
         if stage != self._stage:
             self._stage = stage
@@ -257,6 +266,11 @@ class _Heartbeat(threading.Thread):
             notify(self._run.id)
         if now_s - self._unwanted_s > END_PATIENCE_S:
             end_process(f"run {self._run.id}")
+
+    @property
+    def is_unwanted(self) -> bool:
+        """True once the attempt should stop."""
+        return self._unwanted_s is not None
 
     def note_sign_of_life(self) -> None:
         """Restart the time of SILENT_S."""

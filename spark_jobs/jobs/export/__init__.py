@@ -39,6 +39,13 @@ EXPORT = Analysis(
                 0,
                 30 * 86_400,
             ),
+            "every_s": whole(
+                "Add new messages each, s",
+                "While it follows: a longer time makes fewer and larger files",
+                10,
+                1,
+                3_600,
+            ),
         }
     ),
     job=f"{__name__}.job",

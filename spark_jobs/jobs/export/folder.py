@@ -9,7 +9,9 @@ moment neither loses nor doubles a row, and rows appear only once they are commi
 import fcntl
 import json
 import os
+import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +27,8 @@ from spark_jobs.pulsar_source.partitions import LedgerRange
 VERSION = 1
 STATE = "_state.json"
 STAGED = "_staged"
+LOCK_S = 15.0
+"""Time for which a run waits for another one, such as one that was stopped a moment ago."""
 LOGS = {"delta": delta.add_files, "iceberg": iceberg.add_files}
 """Functions that add the files of a batch to the log of a table, by the formats that have one."""
 Positions = dict[str, tuple[int, int]]
@@ -34,7 +38,8 @@ Positions = dict[str, tuple[int, int]]
 @dataclass
 class ExportState:
     """The committed state. ``columns`` and ``format``: of the table, which do not change. ``moving``: files of the last
-    batch. ``batches``: how many were committed."""
+    batch, ``staged``: the folder from which they are moved. ``batches``: how many were committed, the last one at
+    ``committed_ms``. ``bytes``: of all files."""
 
     topic: str
     columns: list[str]
@@ -46,6 +51,9 @@ class ExportState:
     moving: list[str] = field(default_factory=list)
     format: str = "parquet"
     batches: int = 0
+    bytes: int = 0
+    committed_ms: int = 0
+    staged: str = STAGED
     version: int = VERSION
 
     @property
@@ -56,12 +64,13 @@ class ExportState:
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """Files and rows of one range, and the entries that could not be read."""
+    """Files and rows of one range, and the entries that could not be read. ``bytes``: of the files."""
 
     files: list[str]
     rows: int
     unreadable: int
     trimmed: int
+    bytes: int = 0
 
 
 @contextmanager
@@ -70,17 +79,24 @@ def opened(
 ) -> Iterator[ExportState]:
     """Lock the folder, finish or undo what an interrupted run left, and yield its state.
 
-    Raises OptionError when another run writes it, or when it holds another topic or other columns.
+    Raises OptionError when another run writes it for LOCK_S, or when it holds another topic or other columns.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "_lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OptionError(f"another run is exporting to {folder}") from error
+        until_s = time.monotonic() + LOCK_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= until_s:
+                    raise OptionError(f"another run is exporting to {folder}") from error
+                time.sleep(0.1)
         state = _read(folder, topic, columns, table_format)
         _finish(folder, state)
         shutil.rmtree(folder / STAGED, ignore_errors=True)
+        # A folder of its own: tasks of a run that was killed may still write to theirs.
+        state.staged, state.moving = f"{STAGED}/{secrets.token_hex(4)}", []
         yield state
 
 
@@ -112,6 +128,8 @@ def commit(
     state.moving = [file for part in written for file in part.files]
     state.files += len(state.moving)
     state.batches += 1
+    state.committed_ms = time.time_ns() // 1_000_000
+    state.bytes += sum(part.bytes for part in written)
     state.rows += sum(part.rows for part in written)
     state.unreadable += sum(part.unreadable for part in written)
     state.trimmed += sum(part.trimmed for part in written)
@@ -127,16 +145,16 @@ def commit(
 
 def _finish(folder: Path, state: ExportState) -> None:
     """Let the files of the last batch appear, as far as that was not done."""
-    _move(folder, state.moving)
+    _move(folder / state.staged, folder, state.moving)
     if add_files := LOGS.get(state.format):
         add_files(folder, state.schema, state.moving, state.batches)
 
 
-def _move(folder: Path, files: Sequence[str]) -> None:
+def _move(staged: Path, folder: Path, files: Sequence[str]) -> None:
     """Move staged files into place, as far as that was not done."""
     targets = set()
     for name in files:
-        source, target = folder / STAGED / name, folder / name
+        source, target = staged / name, folder / name
         if source.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             source.replace(target)

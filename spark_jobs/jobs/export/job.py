@@ -12,7 +12,6 @@ import pyarrow as pa
 from engine.base.names import TopicName
 from spark_jobs.jobs.export import EXPORT
 from spark_jobs.jobs.export.folder import (
-    STAGED,
     ExportState,
     WrittenFiles,
     commit,
@@ -32,6 +31,8 @@ from spark_jobs.pulsar_source.planning import plan_topics
 RANGES_AT_ONCE = 16
 FOLLOWING = "waiting for new messages"
 POLL_S = 2.0
+POINTS_MAX = 500
+"""Commits that the plot of a run shows, the last ones."""
 
 
 def run(
@@ -51,7 +52,12 @@ def run(
     with opened(folder, topic, columns, parameters["format"]) as state:
         before = ExportState(**asdict(state))
         gone: list[str] = []
+        grown: list[tuple[int, int]] = []
         done = 0
+
+        def so_far() -> dict[str, Any]:
+            return result_of(before, state, folder, parameters, gone, planned, grown)
+
         while True:
             progress(PLANNING, 0, 0)
             planned = plan_topics(options)
@@ -61,18 +67,28 @@ def run(
             for start in range(0, len(remaining), RANGES_AT_ONCE):
                 part = remaining[start : start + RANGES_AT_ONCE]
                 progress(READING, done, total)
-                parts = _written(spark, options, part, columns, folder / STAGED)
+                parts = _written(spark, options, part, columns, folder / state.staged)
                 reached = {item.topic: (item.ledger_id, item.last) for item in part}
                 commit(folder, state, reached, parts)
                 done += len(part)
+                grown = [*grown[-POINTS_MAX:], (state.committed_ms, state.rows)]
                 progress(READING, done, total)
-                progress.partial(result_of(before, state, folder, parameters, gone))
+                progress.partial(so_far())
+            progress.partial(so_far())
             if time.monotonic() >= until_s:
                 break
-            progress(FOLLOWING, done, 0)
-            time.sleep(min(POLL_S, max(until_s - time.monotonic(), 0)))
-        result = result_of(before, state, folder, parameters, gone)
+            _wait(progress, done, min(until_s, time.monotonic() + int(parameters["every_s"])))
+        result = so_far()
     return written(result, output_dir)
+
+
+def _wait(progress: Progress, done: int, until_s: float) -> None:
+    """Wait for new messages. The run is ended at a report of progress when it was cancelled."""
+    while True:
+        progress(FOLLOWING, done, 0)
+        if (left_s := until_s - time.monotonic()) <= 0:
+            return
+        time.sleep(min(POLL_S, left_s))
 
 
 def folder_of(output_dir: Path, topic: str, name: str) -> Path:
@@ -110,15 +126,28 @@ def result_of(
     folder: Path,
     parameters: Mapping[str, Any],
     gone: Sequence[str],
+    planned: Sequence[LedgerRange] = (),
+    grown: Sequence[tuple[int, int]] = (),
 ) -> dict[str, Any]:
-    """Return the result: what this run added, and the table as it is."""
+    """Return the result: what this run added, and the table as it is, beside the topic's end as ``planned`` has it.
+
+    ``grown``: time and the table's rows at commits of this run.
+    """
     added = state.rows - before.rows
+    ends = {item.topic: f"{item.ledger_id}:{item.last}" for item in planned}
+    behind = dict.fromkeys(ends, 0)
+    for item in left(planned, state.positions):
+        behind[item.topic] += item.entries
     unread = state.unreadable - before.unreadable, state.trimmed - before.trimmed
     figures = [
         ("added_rows", "Rows added", added, ""),
         ("added_files", "Files added", state.files - before.files, ""),
+        ("added_bytes", "Bytes added", state.bytes - before.bytes, "bytes"),
+        ("behind", "Entries not exported yet", sum(behind.values()), ""),
+        ("committed_at", "Last commit", state.committed_ms or None, "ms"),
         ("rows", "Rows of the table", state.rows, ""),
         ("files", "Files of the table", state.files, ""),
+        ("bytes", "Bytes of the table", state.bytes, "bytes"),
         ("folder", "Folder", str(folder), ""),
         *(
             (key, label, count, "")
@@ -142,14 +171,31 @@ def result_of(
         f"The ledger of {topic} that was exported last was trimmed since: messages behind it may be missing."
         for topic in dict.fromkeys(gone)
     ]
-    columns = [("topic", "Topic", "string"), ("position", "Exported up to", "string")]
-    rows = [[topic, f"{place[0]}:{place[1]}"] for topic, place in sorted(state.positions.items())]
+    columns = [
+        ("topic", "Topic", "string"),
+        ("position", "Exported up to", "string"),
+        ("end", "End of the topic", "string"),
+        ("behind", "Entries not exported yet", "integer"),
+    ]
+    reached = {topic: f"{place[0]}:{place[1]}" for topic, place in state.positions.items()}
+    rows = [
+        [topic, reached.get(topic), ends.get(topic), behind.get(topic)]
+        for topic in sorted(reached.keys() | ends.keys())
+    ]
+    series = {
+        "key": "rows_over_time",
+        "title": "Rows of the table",
+        "kind": "line",
+        "x": {"label": "Commit", "type": "time"},
+        "y": {"label": "Rows"},
+        "points": [list(point) for point in grown],
+    }
     return {
         "schema_version": 1,
         "analysis": EXPORT.name,
         "input": {**input_of(EXPORT, parameters), "messages": added},
         "conclusions": sentences,
         "summary": summary(figures),
-        "series": [],
+        "series": [series] if len(grown) > 1 else [],
         "tables": [table("positions", "Positions", columns, rows)],
     }

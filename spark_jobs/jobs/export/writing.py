@@ -48,7 +48,8 @@ def write_range(
     finally:
         for writer in writers.values():
             writer.close()
-    return WrittenFiles(sorted(files.values()), rows, unreadable, trimmed)
+    size = sum((staged / file).stat().st_size for file in files.values())
+    return WrittenFiles(sorted(files.values()), rows, unreadable, trimmed, size)
 
 
 def by_day(messages: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:

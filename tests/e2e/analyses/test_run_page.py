@@ -104,15 +104,38 @@ def test_a_query_is_written_in_lines_and_its_plan_is_shown(page: Page) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_followed_export_shows_what_it_has_and_is_cancelled_soon(page: Page) -> None:
+def test_an_export_is_watched_stopped_and_resumed(
+    page: Page, client: pulsar.Client, axe_source: str
+) -> None:
     launched_from_the_topic(page, FOLLOWED, "Export as a table")
     page.locator("input[name=follow_s]").fill("600")
+    page.locator("input[name=every_s]").fill("1")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url(re.compile(r"/analyses/runs/[0-9a-f]{16}$"))
     expect(page.get_by_text("waiting for new messages")).to_be_visible(timeout=150_000)
-    expect(page.get_by_role("region", name="In short")).to_contain_text("10 rows added")
-    expect(page.get_by_text("So far: the result below is incomplete.")).to_be_visible()
+    findings = page.get_by_role("region", name="In short")
+    expect(findings).to_contain_text("10 rows added")
+    publish(client, FOLLOWED, [(b"%d" % i, {}) for i in range(10, 25)])
+    expect(findings).to_contain_text("25 rows added")
+    figures = page.get_by_label("Summary of the result")
+    for label in ("Bytes of the table", "Entries not exported yet", "Last commit"):
+        expect(figures).to_contain_text(label)
+    positions = page.get_by_role("region", name="Positions")
+    expect(positions.get_by_role("row")).to_have_count(2)
+    expect(page.get_by_role("region", name="Rows of the table")).to_be_visible()
+    expect(page.get_by_text("The export goes on.")).to_be_visible()
+    page.evaluate(axe_source)
+    assert violations(page, "export", "main") == []
     asked_at = time.monotonic()
-    page.get_by_role("button", name="Cancel run").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.get_by_text("cancelled", exact=True).first).to_be_visible()
     assert time.monotonic() - asked_at < CANCEL_S
+    stopped = page.url
+    publish(client, FOLLOWED, [(b"%d" % i, {}) for i in range(25, 30)])
+    page.get_by_role("button", name="Resume", exact=True).click()
+    page.wait_for_url(lambda url: "/analyses/runs/" in url and url != stopped)
+    expect(findings).to_contain_text("5 rows added; the table", timeout=60_000)
+    expect(findings).to_contain_text("has 30 rows")
+    expect(findings).to_contain_text("continued where an earlier one ended")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible()

@@ -75,13 +75,28 @@ export function LaunchPage() {
           </Empty>
         </Panel>
       )}
-      {ready && analysis && <LaunchForm key={`${analysis.name} ${from}`} analysis={analysis} given={given} />}
+      {ready && analysis && (
+        <LaunchForm
+          key={`${analysis.name} ${from}`}
+          analysis={analysis}
+          given={given}
+          rerunOf={earlier.data?.analysis === template ? from : undefined}
+        />
+      )}
     </Page>
   );
 }
 
 /** An analysis to be filled in and started. */
-export function LaunchForm({ analysis, given }: { analysis: Analysis; given: Record<string, unknown> }) {
+export function LaunchForm({
+  analysis,
+  given,
+  rerunOf,
+}: {
+  analysis: Analysis;
+  given: Record<string, unknown>;
+  rerunOf?: string | undefined;
+}) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
@@ -94,7 +109,7 @@ export function LaunchForm({ analysis, given }: { analysis: Analysis; given: Rec
   const launch = useMutation({
     mutationFn: async () => {
       const parameters = toParameters(fields, values);
-      if (when === "now") return startRun(analysis.name, parameters);
+      if (when === "now") return startRun(analysis.name, parameters, rerunOf);
       const at = when === "hours" ? { every_hours: Number(times.hours) } : { cron: times.cron };
       await createSchedule(analysis.name, parameters, at);
       return null;

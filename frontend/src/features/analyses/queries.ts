@@ -113,11 +113,11 @@ export function scopeNamesQuery(cluster: string, text: string) {
   });
 }
 
-export function startRun(analysis: string, parameters: Record<string, unknown>): Promise<Run> {
+/** Start a run; `rerunOf` is the id of the run that it repeats. */
+export function startRun(analysis: string, parameters: Record<string, unknown>, rerunOf = ""): Promise<Run> {
   const query = given({ cluster: pageCluster });
-  return answerOf(
-    api.POST("/api/v1/runs", { params: { query }, body: { analysis, parameters } }),
-  ) as Promise<Run>;
+  const body = { analysis, parameters, ...(rerunOf ? { rerun_of: rerunOf } : {}) };
+  return answerOf(api.POST("/api/v1/runs", { params: { query }, body })) as Promise<Run>;
 }
 
 export function cancelRun(id: string): Promise<Run> {

@@ -18,8 +18,8 @@ import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { cancelRun, pinRun, runLogQuery, runQuery, runsQuery } from "./queries";
-import { elapsedOf, isOver, shortTitle, toneOfRun, useMonotonicShare } from "./run/run-state";
+import { cancelRun, pinRun, runLogQuery, runQuery, runsQuery, startRun } from "./queries";
+import { elapsedOf, isExport, isOver, shortTitle, toneOfRun, useMonotonicShare } from "./run/run-state";
 import { placeOfTarget, TargetName } from "./target";
 
 const RunResultView = lazy(() =>
@@ -48,7 +48,7 @@ export function RunPage() {
   return (
     <Page>
       {run.data ? (
-        <Content run={run.data} />
+        <Content key={run.data.id} run={run.data} />
       ) : (
         <>
           <PageHead crumbs={<AnalysesCrumb />} title="Run" />
@@ -96,6 +96,13 @@ function Content({ run }: { run: Run }) {
       void client.invalidateQueries({ queryKey: ["runs"] });
     },
   });
+  const resume = useMutation({
+    mutationFn: () => startRun(run.analysis, run.parameters, run.id),
+    onSuccess: (next) => {
+      client.setQueryData(runQuery(next.id).queryKey, next);
+      void navigate({ to: "/analyses/runs/$id", params: { id: next.id } });
+    },
+  });
   return (
     <>
       <PageHead
@@ -116,7 +123,16 @@ function Content({ run }: { run: Run }) {
                 disabled={cancel.isSuccess || run.cancelling}
                 onClick={() => cancel.mutate()}
               >
-                Cancel run
+                {isExport(run) ? "Stop" : "Cancel run"}
+              </ActionButton>
+            )}
+            {over && isExport(run) && (
+              <ActionButton
+                why={whyNot("startRun")}
+                loading={resume.isPending}
+                onClick={() => resume.mutate()}
+              >
+                Resume
               </ActionButton>
             )}
             <Copy value={location.href} what="the link to this run" />
@@ -155,6 +171,7 @@ function Content({ run }: { run: Run }) {
       </PageHead>
       {pin.error && <ErrorNotice error={pin.error} title="The pin was not changed" />}
       {cancel.error && <ErrorNotice error={cancel.error} title="The run could not be cancelled" />}
+      {resume.error && <ErrorNotice error={resume.error} title="The export was not resumed" />}
       {run.state !== "succeeded" && <Progress run={run} over={over} />}
       {run.error && (
         <Notice tone="error">
@@ -166,7 +183,7 @@ function Content({ run }: { run: Run }) {
       )}
       {!run.result && run.partial && (
         <Notice tone="info">
-          <p>So far: the result below is incomplete.</p>
+          <p>{isExport(run) ? exportText(over) : "So far: the result below is incomplete."}</p>
         </Notice>
       )}
       {shown && (
@@ -177,6 +194,12 @@ function Content({ run }: { run: Run }) {
       <About run={run} />
     </>
   );
+}
+
+/** What is committed stays, whatever became of the run. */
+function exportText(over: boolean): string {
+  const has = "The table has each message up to the positions below once.";
+  return over ? `${has} “Resume” continues there.` : `${has} The export goes on.`;
 }
 
 /** The bar never moves back; until Spark has planned tasks the text says so, without a share. */

@@ -1,6 +1,8 @@
 """The folder of an exported table: each message is in exactly one file, wherever a run was killed."""
 
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,7 +76,7 @@ def export(folder: Path, ranges: Sequence[LedgerRange]) -> None:
         remaining = left(ranges, state.positions)
         for start in range(0, len(remaining), 3):
             part = remaining[start : start + 3]
-            done = [written(folder / STAGED, ledger_range) for ledger_range in part]
+            done = [written(folder / state.staged, ledger_range) for ledger_range in part]
             commit(folder, state, {r.topic: (r.ledger_id, r.last) for r in part}, done)
 
 
@@ -118,7 +120,10 @@ def test_rows_are_exported_once_wherever_runs_are_killed(
     assert rows(tmp_path) == [(ledger, entry) for ledger in sizes for entry in range(sizes[ledger])]
 
 
-def test_a_folder_belongs_to_one_topic_and_one_run(tmp_path: Path) -> None:
+def test_a_folder_belongs_to_one_topic_and_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_module, "LOCK_S", 0.2)
     export(tmp_path, planned(4, 2))
     with (
         pytest.raises(OptionError, match="choose another name"),
@@ -133,6 +138,26 @@ def test_a_folder_belongs_to_one_topic_and_one_run(tmp_path: Path) -> None:
         opened(tmp_path, TOPIC, COLUMNS),
     ):
         pass
+
+
+def test_a_run_waits_for_one_that_was_stopped_a_moment_ago(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        with opened(tmp_path, TOPIC, COLUMNS):
+            next_run = thread.submit(export, tmp_path, planned(4, 2))
+            time.sleep(0.3)
+            assert not next_run.done()
+        next_run.result(5)
+    assert len(rows(tmp_path)) == 28
+
+
+def test_tasks_of_a_killed_run_do_not_write_among_those_of_the_next(tmp_path: Path) -> None:
+    with opened(tmp_path, TOPIC, COLUMNS) as state:
+        late = tmp_path / state.staged
+    with opened(tmp_path, TOPIC, COLUMNS) as state:
+        [ledger_range] = planned(2, 9)[:1]
+        written(late, ledger_range)
+        assert not (tmp_path / state.staged).exists()
+        assert rows(tmp_path) == []
 
 
 def test_a_ledger_that_vanished_is_named() -> None:
@@ -165,6 +190,7 @@ def test_messages_are_divided_by_day_and_what_cannot_be_read_is_counted(
     options = parse({"topic": "t", "metadata.url": "zk:nowhere:1"})
     part = write_range(options, LedgerRange(7, 0, 8, -1, TOPIC), TABLE_COLUMNS, tmp_path)
     assert (part.rows, part.unreadable, part.trimmed) == (3, 1, 4)
+    assert part.bytes == sum((tmp_path / name).stat().st_size for name in part.files)
     assert part.files == [
         f"day={day}/0-7-0-8.parquet" for day in ("2026-01-01", "2026-01-02", "unknown")
     ]
@@ -176,13 +202,20 @@ def test_messages_are_divided_by_day_and_what_cannot_be_read_is_counted(
 
 
 def test_the_result_says_what_was_added_and_what_is_missing(tmp_path: Path) -> None:
-    before = ExportState(TOPIC, ["key"], {TOPIC: (1, 5)}, rows=10, files=2)
-    after = ExportState(TOPIC, ["key"], {TOPIC: (2, 0)}, rows=15, files=3, trimmed=2)
-    result = result_of(before, after, tmp_path, {"topic": TOPIC}, [TOPIC, TOPIC])
+    before = ExportState(TOPIC, ["key"], {TOPIC: (1, 5)}, rows=10, files=2, bytes=7)
+    after = ExportState(
+        TOPIC, ["key"], {TOPIC: (2, 0)}, rows=15, files=3, trimmed=2, bytes=17, committed_ms=99
+    )
+    ahead = [LedgerRange(2, 0, 3, topic=TOPIC), LedgerRange(5, 0, 1, topic="other")]
+    grown = [(50, 12), (99, 15)]
+    result = result_of(before, after, tmp_path, {"topic": TOPIC}, [TOPIC, TOPIC], ahead, grown)
     facts = {item["key"]: item["value"] for item in result["summary"]}
     assert (facts["added_rows"], facts["rows"], facts["trimmed"]) == (5, 15, 2)
+    assert (facts["added_bytes"], facts["bytes"]) == (10, 17)
+    assert (facts["behind"], facts["committed_at"]) == (5, 99)
+    assert result["series"][0]["points"] == [[50, 12], [99, 15]]
     assert len(result["conclusions"]) == 4
-    assert result["tables"][0]["rows"] == [[TOPIC, "2:0"]]
+    assert result["tables"][0]["rows"] == [["other", None, "5:1", 2], [TOPIC, "2:0", "2:3", 3]]
 
 
 def test_the_folder_is_beside_the_outputs_of_runs(tmp_path: Path) -> None:
@@ -231,6 +264,7 @@ def test_a_run_adds_what_is_new_since_the_last_one(
             "format": "parquet",
             "decode": False,
             "follow_s": 0,
+            "every_s": 10,
         }
         context = {"metadata.url": "zk:nowhere:1"}
         result = job.run(SparkHere(), parameters, context, progress=Shown(), output_dir=output_dir)
@@ -255,7 +289,7 @@ def added_to_log(folder: Path, table_format: str, last: int, day: str = "2026-01
     with opened(folder, TOPIC, COLUMNS, table_format) as state:
         for item in left([ledger_range], state.positions):
             name = f"day={day}/0-7-{item.first}-{item.last}.parquet"
-            path = folder / STAGED / name
+            path = folder / state.staged / name
             path.parent.mkdir(parents=True)
             entries = [
                 {"entry_id": entry, "publish_time": datetime(2026, 1, 1, tzinfo=UTC)}

@@ -11,6 +11,11 @@ export function isOver(run: Run): boolean {
   return run.finished_at !== null || ["succeeded", "failed", "cancelled"].includes(run.state);
 }
 
+/** An export is stopped and resumed: its table keeps what was committed. */
+export function isExport({ analysis }: Run): boolean {
+  return analysis === "export";
+}
+
 export function toneOfRun(state: string): Tone {
   switch (state) {
     case "succeeded":

@@ -110,6 +110,25 @@ def test_a_cancellation_interrupts_spark(quick: Bench, obeys: bool) -> None:
     Shown(run).check_nothing()
 
 
+def test_a_cancelled_run_that_waits_without_spark_ends_at_its_next_report(
+    quick: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = quick.create()
+
+    def work(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        services.cancel(run_id=run.id)
+        while True:
+            progress("waiting for new messages", 0, 0)
+            time.sleep(0.01)
+
+    quick.analysis = work
+    quick.work()
+    assert Shown(run).state == "cancelled"
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "Traceback" not in JobRun.objects.get(id=run.id).log
+    Shown(run).check_nothing()
+
+
 @pytest.mark.parametrize("hangs", [True, False])
 def test_a_cancelled_run_is_closed_though_its_attempt_continues(
     quick: Bench, hangs: bool, caplog: pytest.LogCaptureFixture
