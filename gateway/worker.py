@@ -11,12 +11,6 @@ from engine.base import log as logs
 from engine.base.settings import ProgramParser
 from gateway.standalone.programs import SPARK_REMEDY
 
-ARGUMENTS = (
-    *("--quiet", "-A", "gateway", "worker", "--loglevel", "WARNING"),
-    *("--without-mingle", "--without-gossip"),
-)
-"""Arguments of Celery's command line. Other workers' events are of no use to a worker."""
-
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = ProgramParser(prog="magnetar worker", description=__doc__)
@@ -44,17 +38,22 @@ def main(arguments: Sequence[str]) -> None:
             "cannot start: Spark is not installed. Mend it with: %s", SPARK_REMEDY
         )
         sys.exit(os.EX_CONFIG)  # The supervisor does not restart a process that ends with it.
-    # Before Celery's command line, which would import a folder ``gateway`` of the working directory.
-    from celery.bin.celery import celery
+    from celery.utils.nodenames import default_nodename, host_format
 
-    import gateway.celery  # noqa: F401
+    from gateway.celery import app
 
-    name = ("--hostname", given.hostname) if given.hostname else ()
-    celery.main(
-        args=[*ARGUMENTS, "--concurrency", str(given.concurrency), *name],
-        prog_name="magnetar worker",
-        auto_envvar_prefix="CELERY",
+    # Not by Celery's command line, whose imports would take half a second of a cold start. Other workers' events are
+    # of no use to a worker.
+    worker = app.Worker(
+        hostname=host_format(default_nodename(given.hostname)),
+        concurrency=given.concurrency,
+        loglevel="WARNING",
+        quiet=True,
+        without_mingle=True,
+        without_gossip=True,
     )
+    worker.start()
+    sys.exit(worker.exitcode)
 
 
 if __name__ == "__main__":

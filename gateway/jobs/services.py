@@ -131,6 +131,8 @@ def enqueue(*, run_id: str, attempt: int) -> bool:
     ``recover`` sends the run again after that and after a lost message (J4). Blocks for at most about SEND_S, also
     while Redis accepts connections and does not answer.
     """
+    # Celery is slow to import, and a worker to start.
+    threading.Thread(target=_import_celery, daemon=True).start()
     if problem := need_worker():
         name = "redis" if problem.startswith("redis") else "worker"
         remedy = f"; start it with: {command()} start {name}"
@@ -157,6 +159,11 @@ def in_background(work: Callable[[], object]) -> None:
             log.exception("a request to Redis failed")
 
     _sender.submit(run)
+
+
+def _import_celery() -> None:
+    if find_spec("celery"):
+        import gateway.jobs.sending  # noqa: F401
 
 
 def send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:

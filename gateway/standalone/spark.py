@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from engine.base.settings import SettingsError
+from gateway.standalone.on_demand.class_archive import with_archive
 from gateway.standalone.programs import SPARK_REMEDY, ProgramMissingError, java_home, package_dir
 from gateway.standalone.settings import PROGRAM
 
@@ -23,7 +24,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(os.EX_CONFIG)  # The supervisor does not restart a process that ends with it.
     env = {**os.environ, "JAVA_HOME": str(java), "SPARK_HOME": str(spark_home)}
     submit = spark_home / "bin" / "spark-submit"
-    os.execve(submit, [str(submit), *arguments], env)
+    os.execve(submit, [str(submit), *with_archive(arguments, spark_home)], env)
 
 
 if __name__ == "__main__":
