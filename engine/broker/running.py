@@ -397,6 +397,7 @@ class Running:
                 ledger_config=base.ledger_config,
                 forget=self.tenancy.forget,
                 remotes=self.remotes,
+                coordinators=self.coordinators,
                 brokers=self.brokers,
                 losses=self.revocation.losses,
             )

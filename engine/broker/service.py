@@ -262,6 +262,7 @@ class BrokerService:
                     running.splitter.splits,
                 ),
                 of_process(base.clock),
+                running.coordinators,
             ),
         )
 

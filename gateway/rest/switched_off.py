@@ -1,4 +1,4 @@
-"""Functions, connectors, packages and transactions, with the answers of a Pulsar in which they are switched off.
+"""Functions, connectors and packages, with the answers of a Pulsar in which they are switched off.
 
 Their calls are refused before the request is checked, as Apache's broker does. The refusals are not logged.
 """
@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.http import HttpRequest, HttpResponse
 
 from engine.auth.rights import AUTHENTICATED
-from engine.base.errors import Conflict, NotFound, NotReady, PreconditionFailed, Refusal
+from engine.base.errors import Conflict, NotReady, PreconditionFailed, Refusal
 from gateway.rest.base import AdminResource
 from gateway.rest.routes import RestRoute, routes
 
@@ -16,8 +16,6 @@ NO_WORKER = Conflict(
     "Pulsar Function Worker is not enabled, probably functionsWorkerEnabled is set to false"
 )
 NO_PACKAGES = NotReady("Package Management Service is not enabled in the broker.")
-NO_TRANSACTIONS = NotReady("This Broker is not configured with transactionCoordinatorEnabled=true.")
-NO_SNAPSHOT = NotFound("Transaction buffer Snapshot for the topic does not exist")
 _TREES: dict[str, Refusal] = {
     **{f"/admin/{tree}/": NO_WORKER for tree in ("v2/functions", "v2/worker", "v2/worker-stats")},
     **{
@@ -25,10 +23,8 @@ _TREES: dict[str, Refusal] = {
         for tree in ("functions", "source", "sources", "sink", "sinks")
     },
     "/admin/v3/packages/": NO_PACKAGES,
-    "/admin/v3/transactions/transactionBufferInternalStats/": NO_SNAPSHOT,
-    "/admin/v3/transactions/": NO_TRANSACTIONS,
 }
-"""Refusals by the start of the path; the first match counts."""
+"""Refusals by the start of the path."""
 PACKAGES = ("function", "sink", "source")
 
 

@@ -17,6 +17,7 @@ from gateway.rest import (
     switched_off,
     tenants,
     topics,
+    transactions,
 )
 from gateway.rest.base import AdminResource, UnbuiltResource
 from gateway.rest.cluster import bookies, broker_stats, isolation, shares
@@ -45,6 +46,7 @@ def built_paths() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
         broker_stats,
         bookies,
         produce,
+        transactions,
         switched_off,
     ):
         for template, view in module.ROUTES:

@@ -39,6 +39,7 @@ SAME_FILE_NAME = {
             "subscriptions",
             "topics",
             "traces",
+            "transactions",
         ),
         "a resource: what this layer knows of it, declares or does with it",
     ),

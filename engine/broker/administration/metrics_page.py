@@ -20,6 +20,7 @@ from engine.broker.administration.reports import (
     last_consumed_ms,
     rate_out,
 )
+from engine.broker.administration.transaction_metrics import transaction_families
 from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import SnapshotCounters
@@ -31,6 +32,7 @@ from engine.broker.topics.rates import Groups
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.ownership.load.report import LoadReport
 
 TOPICS_A_TURN = 50
@@ -68,12 +70,13 @@ async def metrics_page(
     stores: Mapping[str, bool],
     balance: LoadMetrics | None = None,
     process: str = "",
+    coordinators: Coordinators | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield all families of this broker, in pieces.
 
     ``refused``: connections above the cap, by port. ``outcomes``: of the authentication of clients. ``stores``: whether
     each metadata store answers. ``balance``: numbers of load balance. ``process``: families of the process.
-    Cancel-safe.
+    ``coordinators``: those of transactions; None where these are not enabled. Cancel-safe.
     """
     yield process.encode()
     yield b"".join(_broker(registry, sessions, identity, refused))
@@ -93,6 +96,10 @@ async def metrics_page(
     for piece in rows.written():
         yield piece
         await asyncio.sleep(0)
+    if coordinators is not None:
+        shown = topics if levels.topics else ()
+        for piece in transaction_families(coordinators, shown, identity.cluster):
+            yield piece
 
 
 def _described(family: Family, samples: Iterable[tuple[str, Number]]) -> bytes:

@@ -1,6 +1,7 @@
 """The refusal of an administrative operation for each error of the data path. Pure."""
 
 from engine.base.errors import (
+    Conflict,
     Failed,
     MagnetarError,
     NotFound,
@@ -17,6 +18,8 @@ _KINDS: dict[int, type[Refusal]] = {
     ServerError.TopicNotFound: NotFound,
     ServerError.SubscriptionNotFound: NotFound,
     ServerError.ConsumerNotFound: NotFound,
+    ServerError.TransactionNotFound: NotFound,
+    ServerError.InvalidTxnStatus: Conflict,
     ServerError.ConsumerBusy: PreconditionFailed,
     ServerError.ProducerBusy: PreconditionFailed,
     ServerError.InvalidTopicName: PreconditionFailed,

@@ -73,8 +73,8 @@ class TransactionAcks(Protocol):
         """Return the answer of ``transactionInPendingAckStats``."""
         ...
 
-    async def internal_stats(self, *, metadata: bool) -> dict[str, Any] | None:
-        """Return the answer of ``pendingAckInternalStats``; None when there is no log."""
+    def log_stats(self) -> dict[str, Any] | None:
+        """Return the statistics of the log, as ``log_stats.log_stats``; None when there is none."""
         ...
 
     def position_state(self, position: Position, batch_index: int | None) -> str:

@@ -13,6 +13,7 @@ from engine.auth.actions import Action
 from engine.auth.resource_names import CLUSTER, SubscriptionName, TenantName
 from engine.auth.rights import AUTHENTICATED, Right
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.initialization import COORDINATORS
 from gateway.http.auth.access import declared_rights
 from gateway.rest.base import AdminResource
 from gateway.rest.routes import shape
@@ -34,7 +35,31 @@ NEEDS: dict[tuple[Action, Any], str] = {
     (Action.CONSUME, SubscriptionName): "consume",
     (Action.CONSUME, NamespaceName): "consume (namespace)",
 }
+_TRANSACTIONS = "/admin/v3/transactions"
+_TOPIC = "{tenant}/{namespace}/{topic}"
 DIFFERENCES: dict[tuple[str, str], tuple[str, str]] = {
+    **{
+        ("GET", f"{_TRANSACTIONS}/{path}"): (need, "it names topics of any tenant")
+        for need, path in (
+            ("superuser", "coordinatorInternalStats/{coordinatorId}"),
+            ("superuser", "slowTransactions/{timeout}"),
+            ("superuser", "transactionMetadata/{mostSigBits}/{leastSigBits}"),
+            ("produce or consume", "coordinators"),
+            ("produce or consume", f"transactionBufferStats/{_TOPIC}"),
+            ("produce or consume", f"transactionBufferInternalStats/{_TOPIC}"),
+            (
+                "produce or consume",
+                f"transactionInBufferStats/{_TOPIC}/{{mostSigBits}}/{{leastSigBits}}",
+            ),
+            ("consume", f"pendingAckStats/{_TOPIC}/{{subName}}"),
+            ("consume", f"pendingAckInternalStats/{_TOPIC}/{{subName}}"),
+            (
+                "consume",
+                f"transactionInPendingAckStats/{_TOPIC}/{{subName}}/{{mostSigBits}}/{{leastSigBits}}",
+            ),
+            ("consume", f"positionStatsInPendingAck/{_TOPIC}/{{subName}}/{{ledgerId}}/{{entryId}}"),
+        )
+    },
     ("DELETE", "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}/truncate"): (
         "tenant admin",
         "Apache refuses it for everybody (405); the same refusal comes behind the right here",
@@ -172,6 +197,9 @@ def test_the_resource_is_the_one_that_the_path_names() -> None:
             for resource in right.of(call_of(path, view)):
                 if right.kind is None:
                     assert resource == CLUSTER
+                    continue
+                if resource == COORDINATORS:
+                    assert "transactions/coordinator" in path
                     continue
                 assert type(resource) is right.kind, path
                 if isinstance(resource, TopicName | SubscriptionName):

@@ -80,12 +80,6 @@ def test_a_group_is_kept_as_it_was_sent(call: Call) -> None:
         ("/admin/v2/worker/cluster", 409, "Pulsar Function Worker is not enabled"),
         ("/admin/v3/packages/sink/public/default", 503, "Package Management Service is not"),
         ("/admin/v3/packages/song/public/default", 412, "Invalid package domain: 'song'"),
-        ("/admin/v3/transactions/coordinators", 503, "This Broker is not configured with"),
-        (
-            "/admin/v3/transactions/transactionBufferInternalStats/public/default/t",
-            404,
-            "Transaction buffer Snapshot for the topic does not exist",
-        ),
     ],
 )
 def test_disabled_paths_are_refused_with_that_reason(
@@ -98,7 +92,7 @@ def test_disabled_paths_are_refused_with_that_reason(
 
 
 def test_everything_of_these_trees_is_switched_off() -> None:
-    trees = ("functions", "source", "sink", "worker", "packages", "transactions")
+    trees = ("functions", "source", "sink", "worker", "packages")
     templates = {route.template for route in routes().values() if _of(route.template, trees)}
     assert templates == {template for template, _ in switched_off.ROUTES}
 

@@ -43,7 +43,7 @@ TABLE = {
         drain_plan dynamic_settings end_drain link_rows live_settings load_balance load_report owned_bundles
         prepare_bundle replication runtime_settings
         split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
-        unload_bundle
+        unload_bundle abort_transaction coordinator_log_stats slow_transactions transaction_metadata
     """,
     "authenticated": "health",
     "tenant admin of topic": """
@@ -55,7 +55,8 @@ TABLE = {
     "tenant admin of namespace": "namespace_policies topics_with_policy",
     "lookup of topic": """
         find_schema held_ledgers holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata
-        schema_page schemas stored_schemas topic_policies topic_properties topic_stats
+        schema_page schemas stored_schemas coordinator_stats transaction_buffer_log_stats transaction_buffer_stats
+        transaction_in_buffer topic_policies topic_properties topic_stats
     """,
     "lookup of namespace, superuser": "topics",
     "produce of topic": "register_schema",
@@ -68,6 +69,7 @@ TABLE = {
         disconnect_consumer expire_messages expire_to_position holders move_cursor peek preview_change replicate
         replicated
         reset_cursor set_subscription_properties skip_messages subscription_holdings subscription_properties
+        pending_ack_log_stats pending_ack_stats position_in_pending_ack transaction_in_pending_ack
     """,
 }
 """The operations by their rights."""

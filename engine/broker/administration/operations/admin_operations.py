@@ -22,6 +22,7 @@ from engine.broker.administration.operations.statistics import StatisticsOperati
 from engine.broker.administration.operations.subscriptions import SubscriptionOperations
 from engine.broker.administration.operations.topics import TopicOperations
 from engine.broker.administration.operations.traces import TraceOperations
+from engine.broker.administration.operations.transactions import TransactionOperations
 from engine.broker.administration.subscription_feed import SubscriptionFeed
 from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.connection.sessions import Sessions
@@ -38,6 +39,7 @@ from engine.broker.ports import RemoteClusters
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored.resting import RestingLogs
@@ -76,6 +78,8 @@ class Collaborators:
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     forget: ForgetTopic
     remotes: RemoteClusters
+    coordinators: Coordinators | None
+    """Coordinators of transactions; None where these are not enabled."""
     brokers: AdminClient
     """Client of the other brokers' operations."""
     losses: Callable[[ChangedRecords], Awaitable[JsonObject]]
@@ -123,6 +127,7 @@ class AdminOperations:
         )
         self.connections = ConnectionOperations(parts.sessions, clock)
         self.settings = SettingOperations(parts.dynamic)
+        self.transactions = TransactionOperations(owned, parts.coordinators, store, clock)
         self._losses = dict([bind(LOSSES, parts.losses)])
 
     @property
@@ -142,5 +147,6 @@ class AdminOperations:
             | self.brokers.handlers
             | self.connections.handlers
             | self.settings.handlers
+            | self.transactions.handlers
             | self._losses
         )

@@ -25,6 +25,7 @@ from engine.broker.context import Context
 from engine.broker.errors import BrokerError, NotAllowed, ServiceNotReady
 from engine.broker.policies import TopicPolicies
 from engine.broker.ports import PendingAckLogs
+from engine.broker.transactions.log_stats import log_stats
 from engine.broker.transactions.pending.ack_records import ack_record, end_record
 from engine.broker.transactions.pending.pending_log import PendingLog, log_name
 from engine.broker.transactions.pending.pending_state import (
@@ -393,6 +394,10 @@ class PendingAckHandle:
             "recoverStartTime": began_ms,
             "recoverEndTime": ended_ms,
         }
+
+    def log_stats(self) -> dict[str, Any] | None:
+        """Return the statistics of the log; None when there is none."""
+        return None if self._log is None else log_stats(self._log.ledger)
 
     def transaction_stats(self, txn: TxnId) -> dict[str, Any]:
         held = self._state.transactions.get(txn)

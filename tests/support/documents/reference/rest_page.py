@@ -25,7 +25,7 @@ curl http://127.0.0.1:8080/admin/v2/namespaces/public
 - For another cluster of the gateway put `/clusters/{cluster}` before the path.
 - *needs*: the right of the caller, where authorization is on. Tenant admins have all rights in their tenant, superusers
   everywhere. See [security](../security.md#rights).
-- The calls of functions, connectors, packages and transactions are answered as by a Pulsar in which they are switched
+- The calls of functions, connectors and packages are answered as by a Pulsar in which they are switched
   off.
 
 ## Statuses
