@@ -8,7 +8,7 @@ Pulsar's.
 import base64
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -25,7 +25,19 @@ AS_STORED = "X-Magnetar-As-Stored"
 Headers = dict[str, str | list[str]]
 
 
-def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
+class TransactionState(NamedTuple):
+    """State of an entry's transaction. ``open``: it may still be aborted, or an earlier one is open."""
+
+    open: bool = False
+    aborted: bool = False
+
+
+NO_TRANSACTION = TransactionState()
+
+
+def message_answer(
+    position: Position, entry: bytes, transaction: TransactionState = NO_TRANSACTION
+) -> dict[str, Any]:
     """Return ``{"headers": {name: text}, "body": base64}``; a header with several values has a list of texts.
 
     A payload that cannot be decompressed is returned as it is stored, with the header AS_STORED. Raises Failed when the
@@ -33,6 +45,9 @@ def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
     """
     metadata, body = _split(entry)
     headers = _headers(position, metadata, len(entry)) | _broker_headers(entry)
+    headers["X-Pulsar-txn-uncommitted"] = _flag(transaction.open)
+    if transaction.aborted:
+        headers["X-Pulsar-txn-aborted"] = "true"
     if metadata.num_chunks_from_msg > 1 and metadata.compression != pb.NONE:
         headers[AS_STORED] = "a chunk: the message was compressed before it was cut"
     else:
@@ -132,7 +147,6 @@ def _headers(position: Position, metadata: pb.MessageMetadata, entry_bytes: int)
         "X-Pulsar-PROPERTY": json.dumps(properties, separators=(",", ":"), ensure_ascii=False),
         "X-Pulsar-publish-time": iso_time(metadata.publish_time),
         "X-Pulsar-Is-Encrypted": _flag(bool(metadata.encryption_keys)),
-        "X-Pulsar-txn-uncommitted": "false",
     }
     for name, header, write in _FIELDS:
         if metadata.HasField(name):

@@ -70,6 +70,12 @@ COMPACTIONS = (
     gauge("compaction_removed_event_count", "Messages that compactions removed."),
 )
 """Families of topics that were compacted here."""
+TRANSACTIONAL = (
+    gauge("txn_tb_active_total", "Open transactions that published to the topic."),
+    gauge("txn_tb_committed_total", "Transactions committed in the topic since it was loaded."),
+    gauge("txn_tb_aborted_total", "Transactions aborted in the topic since it was loaded."),
+)
+"""Families of topics that have transactions."""
 GROUP_USED = (
     counter("resource_group_messages_used_total", "Messages counted against the group's rates."),
     counter("resource_group_bytes_used_total", "Bytes counted against the group's rates."),

@@ -303,6 +303,7 @@ class _Rows:
         self._topics: list[Row] = []
         self._written: list[Row] = []
         self._compacted: list[Row] = []
+        self._transactional: list[Row] = []
         self._compactions: list[Row] = []
         self._evictions: list[tuple[str, Number]] = []
         self._throttled: list[Row] = []
@@ -346,6 +347,9 @@ class _Rows:
         if compaction.succeeded or compaction.failed:
             counts = compaction.succeeded, compaction.failed, compaction.removed_total
             self._compactions.append((labels, counts))
+        if topic.transactions is not None:
+            known = topic.transactions.counts
+            self._transactional.append((labels, (known.ongoing, known.committed, known.aborted)))
         self._evictions += _evicted(
             labels, topic.quotas.evicted_for_size, topic.quotas.evicted_for_age
         )
@@ -395,6 +399,7 @@ class _Rows:
             yield from _columns(F.WRITTEN, self._written)
             yield from _columns(F.COMPACTED, self._compacted)
             yield from _columns(F.COMPACTIONS, self._compactions)
+            yield from _columns(F.TRANSACTIONAL, self._transactional)
             yield _described(F.EVICTIONS, self._evictions)
             yield from _columns(F.SUBSCRIPTION, self._subscriptions)
             yield from _columns(F.THROTTLED, self._throttled)

@@ -26,6 +26,7 @@ from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.subscriptions.subscriptions import RESERVED_CURSORS
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.ports import TransactionCounts
 from engine.managed.stats import CursorStats, ManagedLedgerStats
 from engine.managed.stored.resting import LogAtRest
 from engine.schema.kinds import version_of
@@ -82,6 +83,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "publishRateLimitedTimes": topic.rates.publish_limited_times,
         "earliestMsgPublishTimeInBacklogs": 0,
         **_NOT_BUILT,
+        **_transactions(topic),
         "publishers": [
             _publisher(producer, flags)
             for producer in topic.producers.values()
@@ -109,11 +111,17 @@ _NOT_BUILT = {
     "lastOffloadLedgerId": 0,
     "lastOffloadSuccessTimeStamp": 0,
     "lastOffloadFailureTimeStamp": 0,
-    "ongoingTxnCount": 0,
-    "abortedTxnCount": 0,
-    "committedTxnCount": 0,
 }
-"""Figures of tiered storage and of transactions."""
+"""Figures of tiered storage."""
+
+
+def _transactions(topic: Topic) -> JsonObject:
+    known = TransactionCounts(0, 0, 0) if topic.transactions is None else topic.transactions.counts
+    return {
+        "ongoingTxnCount": known.ongoing,
+        "abortedTxnCount": known.aborted,
+        "committedTxnCount": known.committed,
+    }
 
 
 def _subscriptions(topic: Topic, ledger: ManagedLedgerStats, flags: TopicStats) -> JsonObject:

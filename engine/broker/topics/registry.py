@@ -75,7 +75,14 @@ class TopicRegistry:
         self._loading = UnderWay[str, Topic](self._scope)
         self._unloads: dict[str, asyncio.Task[None]] = {}
         """Tasks by topic name that unload a topic."""
-        self.deletions = TopicDeletions(self, factory, ownership, forget, context.pending_ack_logs)
+        self.deletions = TopicDeletions(
+            self,
+            factory,
+            ownership,
+            forget,
+            context.pending_ack_logs,
+            context.transaction_snapshots,
+        )
         self.counters = TopicCounters(loaded)
         self._rates = BrokerRates(context)
         self._producer_names = 0

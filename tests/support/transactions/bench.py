@@ -1,6 +1,7 @@
 """Transactional messages of a bench's topic, and stand-ins for what is stored of transactions elsewhere."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from engine.base.ids import Position
 from engine.base.names import NamespaceName
@@ -49,22 +50,24 @@ class KeptSnapshots:
         return Position(1, self.writes)
 
 
-def start(bench: Bench, txn: TxnId | None = None, count: int = 1, value: bytes = b"v") -> None:
+def start(bench: Bench, txn: TxnId | None = None, count: int = 1, key: str = "") -> None:
     """Start to publish messages, each as a SEND of its own as clients send transactional ones."""
     if txn is not None:
         bench.topic.take_transactions()
-    named = {} if txn is None else {"txnid_most_bits": txn.most, "txnid_least_bits": txn.least}
+    named: dict[str, Any] = {"partition_key": key} if key else {}
+    if txn is not None:
+        named |= {"txnid_most_bits": txn.most, "txnid_least_bits": txn.least}
     for _ in range(count):
-        data = send(1, bench._sent, entry_of(value, **named))
+        data = send(1, bench._sent, entry_of(b"v", **named))
         _, _, run = take_sends(data, 0, len(data), 1 << 24)
         assert run is not None
         bench._sent += 1
         Publish(run, bench.producer, txn=txn).start()
 
 
-async def put(bench: Bench, txn: TxnId | None = None, count: int = 1, value: bytes = b"v") -> None:
+async def put(bench: Bench, txn: TxnId | None = None, count: int = 1, key: str = "") -> None:
     """Publish messages as ``start`` does; return once they are stored."""
-    start(bench, txn, count, value)
+    start(bench, txn, count, key)
     await until(lambda: bench.publisher.receipts == bench._sent)
 
 

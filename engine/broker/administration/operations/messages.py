@@ -20,13 +20,14 @@ from engine.admin.api.messages import (
     NextEntries,
     Peek,
 )
-from engine.admin.messages import message_answer
+from engine.admin.messages import NO_TRANSACTION, TransactionState, message_answer
 from engine.admin.unacknowledged import nth_unacknowledged
 from engine.base.errors import Failed, MagnetarError, NotFound, NotReady, PreconditionFailed
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.administration import reports
 from engine.broker.administration.operations.owned_topics import OwnedTopics
+from engine.broker.dispatch.facts import MARKER, TRANSACTION, facts_of, hidden_of
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.rpc.operation import Handlers, bind
@@ -78,16 +79,17 @@ class MessageOperations:
 
     async def latest_entries(self, args: LatestEntries) -> JsonObject:
         topic = await self._topics.persistent(args.topic, "Reading messages")
-        before = args.before.position if args.before is not None else None
-        rows, more = await _bounded(args, lambda: topic.log.newest_first(before))
+        end = topic.log.next_position(topic.log.last_readable)
+        before = min(args.before.position, end) if args.before is not None else end
+        rows, more, _ = await _bounded(args, topic, lambda: topic.log.newest_first(before))
         return {"entries": rows, "more": more}
 
     async def next_entries(self, args: NextEntries) -> JsonObject:
         topic = await self._topics.persistent(args.topic, "Reading messages")
         start = args.start.position
-        rows, more = await _bounded(args, lambda: topic.log.oldest_first(start))
+        rows, more, last = await _bounded(args, topic, lambda: topic.log.oldest_first(start))
         # What is published later than the entries is at or behind this position, in this ledger or a later one.
-        following = [rows[-1][0], rows[-1][1] + 1] if rows else list(start)
+        following = list(start) if last is None else [last.ledger_id, last.entry_id + 1]
         return {"entries": rows, "more": more, "next": following}
 
     async def message_by_id(self, args: MessageById) -> JsonObject:
@@ -111,26 +113,33 @@ class MessageOperations:
 
 async def _bounded(
     args: LatestEntries | NextEntries,
+    topic: Topic,
     iterate: Callable[[], AsyncGenerator[tuple[Slice, int], None]],
-) -> tuple[list[tuple[int, int, str]], bool]:
-    """Return entries within the bounds of ``args``, at least one, and whether there may be more of them."""
+) -> tuple[list[tuple[int, int, str]], bool, Position | None]:
+    """Return entries within the bounds of ``args``, at least one, whether there may be more of them, and where the last
+    one that was read is. Those of aborted transactions are left out."""
     rows: list[tuple[int, int, str]] = []
+    last: Position | None = None
     messages = size = 0
     try:
         async with aclosing(iterate()) as entries:
             async for run, i in entries:
+                if topic.aborted and i in hidden_of(run, MARKER, topic.aborted):
+                    last = run.position(i)
+                    continue
                 entry = run.entry(i)
                 size += len(entry)
                 if rows and size > args.bytes_max:
-                    return rows, True
-                rows.append((*run.position(i), b64encode(entry).decode()))
+                    return rows, True, last
+                last = run.position(i)
+                rows.append((*last, b64encode(entry).decode()))
                 messages += run.messages_of(i, i + 1)
                 if messages >= args.messages:
-                    return rows, True
+                    return rows, True, last
     except MagnetarError as error:
         kind = NotReady if error.retriable else Failed
         raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
-    return rows, False
+    return rows, False, last
 
 
 async def _message(topic: Topic, position: Position | None) -> JsonObject:
@@ -142,4 +151,12 @@ async def _message(topic: Topic, position: Position | None) -> JsonObject:
         raise NotFound("Message not found") from error
     except MagnetarError as error:
         raise Failed(f"Entry {position} cannot be read: {error}") from error
-    return message_answer(position, bytes(entry.entry(0)))
+    return message_answer(position, bytes(entry.entry(0)), _transaction_state(topic, entry))
+
+
+def _transaction_state(topic: Topic, entry: Slice) -> TransactionState:
+    facts = facts_of(entry, TRANSACTION).special.get(0)
+    if facts is None or facts.transaction is None or topic.transactions is None:
+        return NO_TRANSACTION
+    aborted = facts.transaction in topic.aborted
+    return TransactionState(not aborted and entry.position(0) > topic.log.last_readable, aborted)

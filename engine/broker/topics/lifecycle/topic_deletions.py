@@ -1,18 +1,24 @@
 """Deletion of topics with their data, while no client can use or create them."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from engine.base.errors import MagnetarError
 from engine.base.names import TopicName, decode_name
 from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
-from engine.broker.ports import Ownership, PendingAckLogs
+from engine.broker.ports import Ownership, PendingAckLogs, TransactionSnapshots
+from engine.broker.topics.limits import is_system
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.buffer.snapshots import SINGLE
 from engine.broker.transactions.pending.pending_log import log_name
 from engine.ledger.errors import LedgerError
 from engine.managed.factory import Inspect, ManagedLedgerFactory
 from engine.managed.stored.records import LogRecord
 from engine.managed.stored.removal import Deletion, Forget
+
+log = logging.getLogger(__name__)
 
 ForgetTopic = Callable[[TopicName], Awaitable[None]]
 """Function that deletes what is stored of a topic outside its log: schemas, policies, permissions."""
@@ -45,7 +51,15 @@ class TopicDeletions:
     partitioned topic.
     """
 
-    __slots__ = ("_factory", "_forget", "_names", "_ownership", "_pending_ack_logs", "_topics")
+    __slots__ = (
+        "_factory",
+        "_forget",
+        "_names",
+        "_ownership",
+        "_pending_ack_logs",
+        "_snapshots",
+        "_topics",
+    )
 
     def __init__(
         self,
@@ -54,12 +68,14 @@ class TopicDeletions:
         ownership: Ownership,
         forget: ForgetTopic,
         pending_ack_logs: PendingAckLogs | None,
+        snapshots: TransactionSnapshots | None,
     ) -> None:
         self._topics = topics
         self._factory = factory
         self._ownership = ownership
         self._forget = forget
         self._pending_ack_logs = pending_ack_logs
+        self._snapshots = snapshots
         self._names: dict[str, None] = {}
         """Names of topics that are being deleted."""
 
@@ -125,6 +141,16 @@ class TopicDeletions:
         """Return the function that deletes what is stored of a topic outside its log; None for a partition."""
         return None if name.partition >= 0 else partial(self._forget, name)
 
+    @staticmethod
+    async def _forget_snapshot(snapshots: TransactionSnapshots, name: TopicName) -> None:
+        """Delete what is stored of a topic's transactions. What remains after a failure has no effect on a later topic
+        of the name: ids of ledgers and transactions do not repeat."""
+        try:
+            if not is_system(name) and await snapshots.exist(name.namespace):
+                await snapshots.write(name.namespace, SINGLE, name.full, None)
+        except MagnetarError as error:
+            log.info("snapshot of transactions not deleted topic=%s: %s", name, error)
+
     async def _remove(self, name: TopicName, inspect: Inspect | None = None) -> None:
         # The topic must not be created again before everything stored of it is deleted.
         self._names[name.full] = None
@@ -152,6 +178,10 @@ class TopicDeletions:
                     # Those that an interruption leaves are deleted when a subscription of the name is created.
                     for subscription in subscriptions:
                         await self._pending_ack_logs.delete(log_name(name, subscription))
+                if self._snapshots is not None and (
+                    topic is None or topic.transactions is not None
+                ):
+                    await self._forget_snapshot(self._snapshots, name)
                 await deletion.finish()
             elif forget is not None:
                 await forget()

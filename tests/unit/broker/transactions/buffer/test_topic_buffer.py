@@ -4,10 +4,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from engine.admin.api.messages import LatestEntries, MessageById, NextEntries
 from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.broker.administration.operations.messages import MessageOperations
+from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import InvalidTxnStatus, NotAllowed, ServiceNotReady
 from engine.broker.topics.publish import Publish
+from engine.broker.topics.topic import Topic
 from engine.broker.transactions.buffer.snapshots import SINGLE
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.settings import ManagedSettings
@@ -33,6 +38,16 @@ async def bench(request: pytest.FixtureRequest, snapshots: KeptSnapshots) -> Asy
     settings = ManagedSettings(cache_bytes_max=request.param)
     async with opened(settings=settings, snapshots=snapshots) as made:
         yield made
+
+
+class HereAlone(OwnedTopics):
+    """The one topic of a bench."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    async def get(self, name: TopicName) -> Topic:
+        return self._bench.topic
 
 
 def entries(received: list[Position]) -> list[int]:
@@ -230,3 +245,56 @@ async def test_aborted_transactions_are_forgotten_with_their_ledger(bench: Bench
     await until(lambda: len(client.received) == 3)
     bench.subscription.acknowledge(consumer, client.received)
     await until(lambda: not bench.topic.transactions.aborted)
+
+
+async def test_the_last_message_and_a_compaction_are_of_committed_messages(bench: Bench) -> None:
+    topic = bench.topic
+    await put(bench)
+    await put(bench, A, key="k")
+    await put(bench, B, key="k")
+    await put(bench, C, key="k")
+    assert await topic.last_message.read() == (Position(topic.log.last_confirmed.ledger_id, 0), -1)
+    await end(bench, A, commit=True)
+    await end(bench, B, commit=False)
+    last = Position(topic.log.last_confirmed.ledger_id, 1), -1
+    assert await topic.last_message.read() == last
+    assert topic.compaction.start()
+    await until(lambda: topic.compaction.status == "SUCCESS")
+    ledger = await topic.compaction.ledger()
+    assert ledger is not None
+    assert (ledger.entries, ledger.last) == (1, last)
+
+
+async def test_messages_that_are_shown_are_committed_and_others_say_that_they_are_not(
+    bench: Bench,
+) -> None:
+    operations = MessageOperations(HereAlone(bench))
+    await put(bench, A)
+    await put(bench, B)
+    await put(bench)
+    await put(bench, C)
+    await end(bench, A, commit=False)
+    await end(bench, B, commit=True)
+    ledger_id = bench.topic.log.last_confirmed.ledger_id
+    latest = await operations.latest_entries(LatestEntries(NAME, 10, 1 << 20))
+    following = await operations.next_entries(NextEntries(NAME, 10, 1 << 20))
+    assert [row[1] for row in latest["entries"]] == [2, 1]
+    assert [row[1] for row in following["entries"]] == [1, 2]
+    assert following["next"] == [ledger_id, 3]
+    shown = [
+        (await operations.message_by_id(MessageById(NAME, ledger_id, i)))["headers"]
+        for i in range(4)
+    ]
+    assert [headers.get("X-Pulsar-txn-aborted") for headers in shown] == ["true", None, None, None]
+    uncommitted = [headers["X-Pulsar-txn-uncommitted"] for headers in shown]
+    assert uncommitted == ["false", "false", "false", "true"]
+    assert shown[3]["X-Pulsar-txnid-most-bits"] == "3"
+
+
+async def test_a_topic_that_is_deleted_leaves_no_snapshot(
+    bench: Bench, snapshots: KeptSnapshots
+) -> None:
+    await put(bench, A)
+    assert len(snapshots.values) == 1
+    await bench.registry.deletions.delete(NAME, force=True)
+    assert snapshots.values == {}
