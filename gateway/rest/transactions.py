@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from engine.admin.api.arguments import LONG_MAX
 from engine.admin.api.transactions import (
     ABORT_TRANSACTION,
-    BUFFER_LOG_STATS,
     BUFFER_STATS,
     COORDINATOR_LOG_STATS,
     PENDING_ACK_LOG_STATS,
@@ -144,8 +143,12 @@ class BufferLogResource(TopicPathResource):
     read_rights = LOOKUP
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
-        args = LogStats(self.name(**path), flag(request, "metadata"))
-        return json_answer(await self.work(lambda engine: engine.call(BUFFER_LOG_STATS, args)))
+        name, metadata = self.name(**path), flag(request, "metadata")
+        return json_answer(
+            await self.work(
+                lambda engine: transactions.snapshot_stats(engine, name, with_metadata=metadata)
+            )
+        )
 
 
 class InBufferResource(TopicPathResource):

@@ -5,14 +5,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from engine.admin.api.arguments import OnTopic
+from engine.admin.api.statistics import INTERNAL_STATS, InternalStats
 from engine.admin.api.topics import LOOKUP
 from engine.admin.api.transactions import (
+    BUFFER_STATS,
     COORDINATOR_STATS,
     DISABLED,
     SLOW_TRANSACTIONS,
     TRANSACTION_IN_BUFFER,
     TRANSACTION_IN_PENDING_ACK,
     TRANSACTION_METADATA,
+    BufferStats,
     OnTransaction,
     SlowTransactions,
     TransactionOnSubscription,
@@ -25,6 +28,9 @@ from gateway.services.engine_link import Engine
 
 Json = dict[str, Any]
 T = TypeVar("T")
+NO_SNAPSHOT = "Transaction buffer Snapshot for the topic does not exist"
+SNAPSHOTS = "__transaction_buffer_snapshot"
+"""Topic of a namespace that has the snapshots; those in segments have two, whose names begin with it."""
 AT_ONCE = 16
 """Requests about one cluster's transactions at the same time."""
 
@@ -117,6 +123,33 @@ async def metadata(engine: Engine, most: int, least: int) -> Json:
     for begin in range(0, len(asked), AT_ONCE):
         await asyncio.gather(*asked[begin : begin + AT_ONCE])
     return of
+
+
+async def snapshot_stats(engine: Engine, name: TopicName, *, with_metadata: bool) -> Json:
+    """Return TransactionBufferInternalStats: of the system topics with the snapshots of a topic's transactions. Raises
+    NotFound without a snapshot, as where transactions are off."""
+    try:
+        buffer = await engine.call(BUFFER_STATS, BufferStats(name))
+    except NotReady as error:
+        if error.reason != DISABLED:
+            raise
+        raise NotFound(NO_SNAPSHOT) from error
+    if buffer["state"] == "NoSnapshot":
+        raise NotFound(NO_SNAPSHOT)
+
+    async def of(local: str) -> Json:
+        args = InternalStats(name.namespace.topic(local, "persistent"), with_metadata)
+        stats_of = await engine.call(INTERNAL_STATS, args)
+        return {"managedLedgerName": local, "managedLedgerInternalStats": stats_of}
+
+    kind = buffer["snapshotType"]
+    if kind == "Single":
+        return {"snapshotType": kind, "singleSnapshotSystemTopicInternalStats": await of(SNAPSHOTS)}
+    return {
+        "snapshotType": kind,
+        "segmentInternalStats": await of(f"{SNAPSHOTS}_segments"),
+        "segmentIndexInternalStats": await of(f"{SNAPSHOTS}_indexes"),
+    }
 
 
 async def scale(engine: Engine, replicas: int) -> None:

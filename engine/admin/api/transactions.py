@@ -104,10 +104,6 @@ BUFFER_STATS = Operation(
     "transaction_buffer_stats", BufferStats, JsonObject, LOOKUP_TOPIC, reads=True
 )
 """Pulsar's TransactionBufferStats."""
-BUFFER_LOG_STATS = Operation(
-    "transaction_buffer_log_stats", LogStats, JsonObject, LOOKUP_TOPIC, reads=True
-)
-"""Pulsar's TransactionBufferInternalStats. Raises NotFound without a snapshot."""
 TRANSACTION_IN_BUFFER = Operation(
     "transaction_in_buffer", OnTransaction, JsonObject, LOOKUP_TOPIC, reads=True
 )

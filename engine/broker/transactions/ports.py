@@ -40,10 +40,6 @@ class TransactionBuffer(Protocol):
         """Return the answer of ``transactionInBufferStats``."""
         ...
 
-    async def internal_stats(self, *, metadata: bool) -> dict[str, Any] | None:
-        """Return the answer of ``transactionBufferInternalStats``; None when there is no snapshot."""
-        ...
-
 
 class StatedAck(NamedTuple):
     """An acknowledged entry. Bits that are set in ``ack_set`` are messages of a batch that are not acknowledged; it is

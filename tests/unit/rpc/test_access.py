@@ -55,7 +55,7 @@ TABLE = {
     "tenant admin of namespace": "namespace_policies topics_with_policy",
     "lookup of topic": """
         find_schema held_ledgers holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata
-        schema_page schemas stored_schemas coordinator_stats transaction_buffer_log_stats transaction_buffer_stats
+        schema_page schemas stored_schemas coordinator_stats transaction_buffer_stats
         transaction_in_buffer topic_policies topic_properties topic_stats
     """,
     "lookup of namespace, superuser": "topics",

@@ -3,7 +3,6 @@
 from engine.admin.api.arguments import JsonObject, OnTopic
 from engine.admin.api.transactions import (
     ABORT_TRANSACTION,
-    BUFFER_LOG_STATS,
     BUFFER_STATS,
     COORDINATOR_LOG_STATS,
     COORDINATOR_STATS,
@@ -39,8 +38,6 @@ from engine.metadata.store import MetadataStore
 from engine.rpc.operation import Handlers, bind
 from engine.tenancy.initialization import COORDINATORS
 
-NO_SNAPSHOT = "Transaction buffer Snapshot for the topic does not exist"
-
 
 class TransactionOperations:
     """Handlers of the operations, which ``engine.admin.api.transactions`` describes. ``coordinators``: None where
@@ -69,7 +66,6 @@ class TransactionOperations:
                 bind(SLOW_TRANSACTIONS, self.slow_transactions),
                 bind(ABORT_TRANSACTION, self.abort_transaction),
                 bind(BUFFER_STATS, self.buffer_stats),
-                bind(BUFFER_LOG_STATS, self.buffer_log_stats),
                 bind(TRANSACTION_IN_BUFFER, self.transaction_in_buffer),
                 bind(PENDING_ACK_STATS, self.pending_ack_stats),
                 bind(PENDING_ACK_LOG_STATS, self.pending_ack_log_stats),
@@ -144,15 +140,6 @@ class TransactionOperations:
         if buffer is None:
             raise NotFound(f"Topic {args.topic} has no transactions")
         return buffer.stats(low_water_marks=args.low_water_marks, segments=args.segments)
-
-    async def buffer_log_stats(self, args: LogStats) -> JsonObject:
-        if self._coordinators is None:
-            raise NotFound(NO_SNAPSHOT)
-        buffer = await self._buffer(args)
-        stats = None if buffer is None else await buffer.internal_stats(metadata=args.metadata)
-        if stats is None:
-            raise NotFound(NO_SNAPSHOT)
-        return stats
 
     async def transaction_in_buffer(self, args: OnTransaction) -> JsonObject:
         buffer = await self._buffer(args)

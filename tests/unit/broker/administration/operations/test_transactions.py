@@ -7,7 +7,6 @@ import pytest
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.transactions import (
     ABORT_TRANSACTION,
-    BUFFER_LOG_STATS,
     COORDINATOR_LOG_STATS,
     COORDINATOR_STATS,
     SLOW_TRANSACTIONS,
@@ -17,7 +16,6 @@ from engine.admin.api.transactions import (
     SlowTransactions,
 )
 from engine.base.errors import NotFound, NotReady
-from engine.base.names import TopicName
 from engine.broker.administration.metrics_page import Levels, metrics_page
 from engine.broker.service import BrokerService
 from engine.tenancy.initialization import COORDINATORS
@@ -107,7 +105,4 @@ async def test_where_transactions_are_not_enabled_the_calls_say_so(
     broker = await instance.broker()
     with pytest.raises(NotReady, match="transactionCoordinatorEnabled=true"):
         await instance.admin.call(COORDINATOR_STATS, OnTopic(TOPIC))
-    with pytest.raises(NotFound, match="Snapshot for the topic does not exist"):
-        topic = TopicName.parse("persistent://public/default/a")
-        await instance.admin.call(BUFFER_LOG_STATS, LogStats(topic))
     assert "pulsar_txn_" not in await metrics(broker)
