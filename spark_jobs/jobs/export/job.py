@@ -59,7 +59,8 @@ def run(
             return result_of(before, state, folder, parameters, gone, planned, grown)
 
         while True:
-            progress(PLANNING, 0, 0)
+            if not done:
+                progress(PLANNING, 0, 0)
             planned = plan_topics(options)
             gone += vanished(planned, state.positions)
             remaining = left(planned, state.positions)
@@ -143,7 +144,7 @@ def result_of(
         ("added_rows", "Rows added", added, ""),
         ("added_files", "Files added", state.files - before.files, ""),
         ("added_bytes", "Bytes added", state.bytes - before.bytes, "bytes"),
-        ("behind", "Entries not exported yet", sum(behind.values()), ""),
+        ("behind", "Entries behind", sum(behind.values()), ""),
         ("committed_at", "Last commit", state.committed_ms or None, "ms"),
         ("rows", "Rows of the table", state.rows, ""),
         ("files", "Files of the table", state.files, ""),
@@ -175,7 +176,7 @@ def result_of(
         ("topic", "Topic", "string"),
         ("position", "Exported up to", "string"),
         ("end", "End of the topic", "string"),
-        ("behind", "Entries not exported yet", "integer"),
+        ("behind", "Entries behind", "integer"),
     ]
     reached = {topic: f"{place[0]}:{place[1]}" for topic, place in state.positions.items()}
     rows = [

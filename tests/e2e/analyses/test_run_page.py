@@ -118,7 +118,7 @@ def test_an_export_is_watched_stopped_and_resumed(
     publish(client, FOLLOWED, [(b"%d" % i, {}) for i in range(10, 25)])
     expect(findings).to_contain_text("25 rows added")
     figures = page.get_by_label("Summary of the result")
-    for label in ("Bytes of the table", "Entries not exported yet", "Last commit"):
+    for label in ("Bytes of the table", "Entries behind", "Last commit"):
         expect(figures).to_contain_text(label)
     positions = page.get_by_role("region", name="Positions")
     expect(positions.get_by_role("row")).to_have_count(2)
