@@ -117,7 +117,7 @@ def open_range(
 
     def loaded(opened: Opened) -> Opened:
         if schemas is not None:
-            link.run(schemas.load(opened, stored))
+            link.run(schemas.load(opened, stored, link.brokers(options)))
         return opened
 
     reading = link.start(entries.next())

@@ -8,11 +8,16 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from engine.base.names import TopicName
+from engine.client.client import PulsarClient
 from engine.schema.decoding import Decoder, UndecodableError, decoder
-from engine.schema.kinds import InvalidSchemaError
+from engine.schema.kinds import InvalidSchemaError, version_bytes
 from engine.schema.locator import SchemaVersion
 from engine.schema.schema_registry import schema_id
 from engine.schema.stored_versions import LostVersionError, StoredVersions, UnreadableError
+from engine.schema.wire_form import from_wire
+from engine.wire.errors import REFUSALS, ServerError
+from spark_jobs.pulsar_source.brokers.access import BrokerAccess
+from spark_jobs.pulsar_source.brokers.entries import OPEN_S
 from spark_jobs.pulsar_source.columns import EntryKind, Opened
 from spark_jobs.pulsar_source.patience import patiently
 
@@ -37,15 +42,21 @@ class TopicSchemas:
     """The columns that decoding needs."""
 
     def __init__(self, topic: str) -> None:
+        self._topic = topic
         self._schema_id = schema_id(TopicName.parse(topic))
         self._places: dict[int, SchemaVersion] | None = None
         self._known: dict[int, Decoder | str] = {}
         self._waited = False
         """True after a wait for bookies that do not answer, which one task does once."""
 
-    async def load(self, opened: Opened, stored: StoredVersions) -> None:
-        """Load the versions of these messages. Raises StoreUnavailableError when the metadata store stays
-        unavailable."""
+    async def load(
+        self, opened: Opened, stored: StoredVersions, brokers: BrokerAccess | None = None
+    ) -> None:
+        """Load the versions of these messages, from brokers where bookies are not read or do not answer.
+
+        Raises StoreUnavailableError when the metadata store stays unavailable, and as ``PulsarClient.schema`` when no
+        broker answers, or the right to the topic is missing.
+        """
         versions = pc.unique(opened.messages["schema_version"]).to_pylist()
         new = [
             version for version in versions if version is not None and version not in self._known
@@ -54,10 +65,14 @@ class TopicSchemas:
             self._known.clear()
             new = [version for version in versions if version is not None]
         for version in new:
-            self._known[version] = await self._find(version, stored)
+            self._known[version] = await self._find(version, stored, brokers)
 
-    async def _find(self, version: int, stored: StoredVersions) -> Decoder | str:
+    async def _find(
+        self, version: int, stored: StoredVersions, brokers: BrokerAccess | None
+    ) -> Decoder | str:
         try:
+            if brokers is not None and brokers.alone:
+                return await self._of_brokers(version, brokers.client())
             place = (await self._all(stored)).get(version)
             if place is None:
                 return f"the topic has no schema version {version}"
@@ -72,7 +87,18 @@ class TopicSchemas:
             return str(error)
         except UnreadableError as error:
             self._waited = True
-            return str(error)
+            if brokers is None:
+                return str(error)
+            return await self._of_brokers(version, brokers.client())
+
+    async def _of_brokers(self, version: int, client: PulsarClient) -> Decoder | str:
+        ask = partial(client.schema, self._topic, version_bytes(version))
+        try:
+            return decoder(from_wire(await client.patiently(ask, timeout_s=OPEN_S)))
+        except REFUSALS[ServerError.TopicNotFound]:
+            return f"the topic has no schema version {version}"
+        except InvalidSchemaError as error:
+            return f"schema version {version}: {error}"
 
     async def _all(self, stored: StoredVersions) -> Mapping[int, SchemaVersion]:
         """Return the places of all versions. Every version that messages of this task can name was registered before it

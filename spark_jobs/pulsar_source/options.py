@@ -168,7 +168,7 @@ def parse(options: Mapping[str, str], start: str = EARLIEST) -> Options:
     if commit and not service_url:
         raise OptionError("option commitSubscription needs option service.url, that of a broker")
     columns = _columns(by_name.get("columns"))
-    read_from = _read_from(by_name, service_url, columns)
+    read_from = _read_from(by_name, service_url)
     return Options(
         selection=selection,
         partitions_min=_integer(by_name, "minpartitions", 1, 1),
@@ -302,7 +302,7 @@ def _flag(by_name: Mapping[str, str], name: str, default: bool) -> bool:
     return text == "true"
 
 
-def _read_from(by_name: Mapping[str, str], service_url: str, columns: tuple[str, ...]) -> str:
+def _read_from(by_name: Mapping[str, str], service_url: str) -> str:
     value = by_name.get("readfrom", AUTO).lower()
     if value not in READ_FROM:
         raise OptionError(f"option readFrom must be one of {', '.join(READ_FROM)}, not {value!r}")
@@ -310,14 +310,9 @@ def _read_from(by_name: Mapping[str, str], service_url: str, columns: tuple[str,
         return value
     if not service_url:
         raise OptionError("option readFrom brokers needs option service.url, that of a broker")
-    # Cursors, and entries that are looked at for their time, are read from bookies.
-    times = [f"{edge}{kind}" for edge in ("starting", "ending") for kind in ("Time", "Timestamp")]
-    for name in ("startingSubscription", *times):
-        if by_name.get(name.lower()):
-            raise OptionError(f"option {name} needs the bookies, which readFrom brokers excludes")
-    if decoded := [name for name in columns if name in ("decoded", "decode_error")]:
+    if by_name.get("startingsubscription"):  # cursors are read from bookies
         raise OptionError(
-            f"column {decoded[0]} needs schemas of the bookies, which option readFrom brokers excludes"
+            "option startingSubscription needs the bookies, which readFrom brokers excludes"
         )
     return value
 

@@ -51,7 +51,7 @@ async def _plan(
     check_places(options, topics)
     ranges: list[LedgerRange] = []
     for known in await look_at(store, ledgers, topics, brokers, confirmed=False):
-        wanted = await ranges_of(options, store, ledgers, known)
+        wanted = await ranges_of(options, store, ledgers, known, brokers)
         ranges += newest(wanted, options.last_entries)
     return plan(
         ranges,

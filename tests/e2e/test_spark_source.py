@@ -169,6 +169,13 @@ def test_values_are_decoded_by_the_version_that_each_message_names(
         (3, None, 5),
     ]
 
+    through = {"readFrom": "brokers", "service.url": instance.url, "startingTime": "1"}
+    of_brokers = read(spark, instance, orders, names, **through).collect()
+    assert sorted(of_brokers, key=str) == sorted(loaded.collect(), key=str)
+    after = max(row.publish_ms for row in read(spark, instance, orders, "publish_ms").collect())
+    later = read(spark, instance, orders, names, **through | {"startingTime": str(after + 1)})
+    assert later.count() == 0
+
     [good, bad] = read(spark, instance, events, "decoded,decode_error,schema_version").collect()
     assert tuple(good) == ('{"id":5,"at":"1970-01-01T00:00:00.001Z"}', None, 0)
     assert tuple(bad) == (None, "at: the data ends early", 0)

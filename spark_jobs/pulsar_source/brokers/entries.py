@@ -7,6 +7,7 @@ between two others is not known to be lost.
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST, Position
@@ -128,6 +129,23 @@ def _slice_of(run: Sequence[Delivered]) -> Slice:
         size += len(delivered.entry)
     buf = b"".join(delivered.entry for delivered in run)
     return Slice(buf, spans, size, None, *run[0].position)
+
+
+async def next_entry(
+    client: PulsarClient, ranges: Sequence[LedgerRange]
+) -> tuple[Position, bytes] | None:
+    """Return the first entry of the ranges that the broker delivers, with its position; None when it delivers none."""
+    for ledger_range in ranges:
+        # A window of one entry.
+        whole = replace(ledger_range, size=WINDOW_BYTES * ledger_range.entries)
+        entries = BrokerEntries(client, whole)
+        try:
+            runs = await entries.read(whole.first)
+        finally:
+            entries.close()
+        if runs:
+            return Position(whole.ledger_id, runs[0].first), bytes(runs[0].entry(0))
+    return None
 
 
 async def last_position(client: PulsarClient, topic: str) -> Position:

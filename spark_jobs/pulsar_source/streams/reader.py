@@ -78,7 +78,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_places(self._options, names)
         brokers = link.brokers(self._options)
         looked = await look_at(link.store, link.ledgers, names, brokers, confirmed=False)
-        starts = (start_of(self._options, link.store, link.ledgers, known) for known in looked)
+        starts = (
+            start_of(self._options, link.store, link.ledgers, known, brokers) for known in looked
+        )
         places = dict(zip(looked, await asyncio.gather(*starts), strict=True))
         if follower := await self._following():
             # Before the first batch is planned: from here on its entries are kept.

@@ -135,12 +135,13 @@ def test_rows_are_written_read_and_streamed_with_the_settings_of_the_guide(
     ran = secured.run(
         "file",
         {"MAGNETAR_CONFIG": str(config)},
-        steps=["write", "read", "stream", "explain", "conf"],
+        steps=["write", "read", "through_brokers", "stream", "explain", "conf"],
         sink={"authentication.file": str(secured.token(ETL))},
     )
     assert ran.steps, ran.log[-5000:]
     ran.result("write")
     assert ran.result("read") == list(range(ROWS))
+    assert ran.result("through_brokers") == list(range(ROWS))
     assert ran.result("stream") == list(range(ROWS))
     shown = [ran.result("explain"), str(ran.result("conf")), ran.files, ran.log, ran.output]
     assert "pulsar" in shown[0]

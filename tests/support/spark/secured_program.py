@@ -40,6 +40,14 @@ class Steps:
         rows = self._spark.read.format("pulsar").options(**options, columns="value").load()
         return sorted(int(row.value) for row in rows.collect())
 
+    def through_brokers(self) -> list[int]:
+        """Read without the bookies, from a time on, with values that a schema would decode."""
+        options = {**self._given["stream"], "readFrom": "brokers", "startingTime": "1"}
+        del options["commitSubscription"], options["startingOffsets"]
+        columns = "value,decoded,decode_error"
+        rows = self._spark.read.format("pulsar").options(**options, columns=columns).load()
+        return sorted(int(row.value) for row in rows.collect())
+
     def stream(self) -> list[int]:
         """Copy the topic by a stream, and return what the copy has."""
         given = self._given

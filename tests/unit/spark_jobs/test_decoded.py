@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,14 @@ from engine.schema.locator import SchemaVersion
 from engine.schema.offloader import Offloader
 from engine.schema.schema_registry import SchemaRegistry
 from engine.schema.stored_versions import Node, StoredVersions, UnreadableError, Version
+from engine.schema.wire_form import to_wire
 from engine.tenancy.strategy import Strategy
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
+from engine.wire.errors import REFUSALS, ServerError
 from spark_jobs.pulsar_source import decoded, patience
 from spark_jobs.pulsar_source.batch import rows
+from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.columns import EntryColumns, Opened
 from spark_jobs.pulsar_source.decoded import TopicSchemas
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -85,9 +90,11 @@ def opened(*messages: tuple[Message, int | None], **extra: object) -> Opened:
     return columns.take()
 
 
-async def read(stored: StoredVersions, columns: Opened) -> list[tuple[object, ...]]:
+async def read(
+    stored: StoredVersions, columns: Opened, brokers: BrokerAccess | None = None
+) -> list[tuple[object, ...]]:
     schemas = TopicSchemas(TOPIC)
-    await schemas.load(columns, stored)
+    await schemas.load(columns, stored, brokers)
     whole = LedgerRange(1, 0, columns.entries.num_rows - 1)
     return [
         tuple(row.values())
@@ -119,6 +126,49 @@ async def test_each_message_is_decoded_by_its_version(
         (0, None, None),
         (9, None, "the topic has no schema version 9"),
     ]
+
+
+class SchemasOfBroker:
+    """A client of brokers, which have the schemas by number."""
+
+    def __init__(self, *schemas: Schema) -> None:
+        self._schemas = schemas
+
+    async def schema(self, topic: str, version: bytes) -> pb.Schema:
+        number = int.from_bytes(version)
+        assert topic == TOPIC
+        if number >= len(self._schemas):
+            raise REFUSALS[ServerError.TopicNotFound]("no schema")
+        return to_wire("orders", self._schemas[number])
+
+    async def patiently(self, attempt: Any, *, timeout_s: float) -> Any:
+        return await attempt()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_schemas_are_those_of_brokers_where_bookies_are_not_read_or_silent(
+    registry: SchemaRegistry,
+    stored: StoredVersions,
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    alone: bool,
+) -> None:
+    for schema in (AVRO, TEXT):
+        await registry.register(NAME, schema, Strategy.ALWAYS_COMPATIBLE)
+    monkeypatch.setattr(patience, "WAITS_S", ())
+    for name in list(cluster.bookies):
+        await cluster.stop(name)
+    messages = ((Message(b"\x06"), 0), (Message(b"a"), 1), (Message(b"\x06\x06"), 0))
+    columns = opened(*messages)
+    client: Any = SchemasOfBroker(AVRO, TEXT)
+    assert await read(stored, columns, BrokerAccess(lambda: client, alone)) == [
+        (0, '{"a":3}', None),
+        (1, '"a"', None),
+        (0, None, "1 bytes are left behind it"),
+    ]
+    unknown = opened((Message(b"?"), 9))
+    [row] = await read(stored, unknown, BrokerAccess(lambda: client, alone))
+    assert row == (9, None, "the topic has no schema version 9")
 
 
 async def test_messages_by_a_deleted_schema_are_still_decoded(

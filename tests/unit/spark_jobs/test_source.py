@@ -51,9 +51,7 @@ BROKERS = {"readFrom": "brokers", "service.url": "pulsar://b:1"}
     [
         ({"readFrom": "disk"}, "option readFrom must be one of auto, bookies, brokers, not 'disk'"),
         ({"readFrom": "brokers"}, "option readFrom brokers needs option service.url"),
-        ({**BROKERS, "startingTime": "5"}, "option startingTime needs the bookies"),
         ({**BROKERS, "startingSubscription": "s"}, "option startingSubscription needs the bookies"),
-        ({**BROKERS, "columns": "value,decoded"}, "column decoded needs schemas"),
     ],
 )
 def test_where_entries_are_read_is_checked(options: dict[str, str], words: str) -> None:

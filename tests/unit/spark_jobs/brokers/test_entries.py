@@ -34,7 +34,7 @@ from spark_jobs.pulsar_source.brokers import entries as through_brokers
 from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.brokers.entries import WINDOW_BYTES, last_position
 from spark_jobs.pulsar_source.columns import EntryColumns
-from spark_jobs.pulsar_source.options import COLUMNS, Options, TopicChoice
+from spark_jobs.pulsar_source.options import COLUMNS, Bound, Options, TopicChoice
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.streams.watch import TopicWatch
 from tests.support.broker_bench import Bench, served, until
@@ -121,10 +121,14 @@ class Source:
             await until(lambda: bench.publisher.receipts == bench._sent)
 
     async def planned(
-        self, brokers: BrokerAccess | None = None, *, reached: bool = True
+        self,
+        brokers: BrokerAccess | None = None,
+        *,
+        reached: bool = True,
+        options: Options = OPTIONS,
     ) -> list[LedgerRange]:
         ledgers = self.bookies if reached else self.no_bookies
-        return await planning._plan(OPTIONS, self.store, ledgers, brokers)
+        return await planning._plan(options, self.store, ledgers, brokers)
 
     async def rows(
         self, part: LedgerRange, brokers: BrokerAccess | None = None, *, reached: bool = True
@@ -185,6 +189,23 @@ async def test_the_end_of_the_open_ledger_is_the_brokers(source: Source) -> None
     assert seen[:-1] == known[:-1]
     # The marker behind the last message is no message.
     assert (seen[-1].ledger_id, seen[-1].last) == (known[-1].ledger_id, known[-1].last - 1)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_bounds_of_time_are_those_of_the_bookies(source: Source, alone: bool) -> None:
+    marker = {"marker_type": 21, "txnid_most_bits": 1, "txnid_least_bits": 0}
+    for ms in range(1, 18):
+        batch = pack_entry([message(ms), message(ms)], producer_name="p", publish_ms=ms)
+        markers = [entry_of(b"", publish_time=ms, **marker)] * (ms % 3)
+        await source.put(batch, *markers)
+    for start_ms, end_ms in ((0, 5), (1, 6), (7, 12), (16, 17), (17, 99), (18, 99), (6, 6)):
+        options = replace(OPTIONS, start=Bound(time_ms=start_ms), end=Bound(time_ms=end_ms))
+        of_bookies = await source.planned(options=options)
+        brokers = source.brokers(alone=alone)
+        through = await source.planned(brokers, reached=False, options=options)
+        wanted = [row for part in of_bookies for row in await source.rows(part)]
+        got = [row for part in through for row in await source.rows(part)]
+        assert got == wanted, (start_ms, end_ms)
 
 
 async def test_a_stream_sees_what_the_broker_has(source: Source) -> None:
