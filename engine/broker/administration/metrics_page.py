@@ -97,8 +97,7 @@ async def metrics_page(
         yield piece
         await asyncio.sleep(0)
     if coordinators is not None:
-        shown = topics if levels.topics else ()
-        for piece in transaction_families(coordinators, shown, identity.cluster):
+        for piece in transaction_families(coordinators, identity.cluster):
             yield piece
 
 

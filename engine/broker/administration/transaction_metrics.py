@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 
 from engine.base.metrics import described, labels_of
 from engine.broker.administration.metric_families import Family, counter, gauge
-from engine.broker.topics.topic import Topic
 from engine.broker.transactions.coordinator.coordinator import Coordinator
 from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.broker.transactions.coordinator.latencies import BOUNDS_MS
@@ -17,20 +16,13 @@ COORDINATOR = (
     counter("txn_timeout_total", "Transactions aborted because they timed out."),
     counter("txn_append_log_total", "Entries of the coordinator's log since it was opened."),
 )
-TOPIC = (
-    gauge("txn_tb_active_total", "Transactions with messages in the topic that are not ended."),
-    counter("txn_tb_aborted_total", "Transactions aborted since the topic was loaded."),
-    counter("txn_tb_committed_total", "Transactions committed since the topic was loaded."),
-)
 LATENCY = (
     "Transactions whose commit took at most this many milliseconds, and more than the bound before."
 )
 
 
-def transaction_families(
-    coordinators: Coordinators, topics: Iterable[Topic], cluster: str
-) -> Iterator[bytes]:
-    """Yield the families of the coordinators, of their requests to other brokers, and of topics."""
+def transaction_families(coordinators: Coordinators, cluster: str) -> Iterator[bytes]:
+    """Yield the families of the coordinators and of their requests to other brokers."""
     opened = list(coordinators)
     labels = [labels_of(cluster=cluster, coordinator_id=str(of.id)) for of in opened]
     for at, family in enumerate(COORDINATOR):
@@ -42,16 +34,6 @@ def transaction_families(
         family = counter(f"txn_execution_latency_{suffix}", LATENCY)
         yield _family(family, zip(labels, counts, strict=True))
     yield from _requests(coordinators, labels_of(cluster=cluster))
-    rows = [
-        (_topic_labels(topic, cluster), topic.transactions.counts)
-        for topic in topics
-        if topic.transactions is not None
-    ]
-    for at, family in enumerate(TOPIC):
-        yield _family(
-            family,
-            ((of, (counts.ongoing, counts.aborted, counts.committed)[at]) for of, counts in rows),
-        )
 
 
 def _values(coordinator: Coordinator) -> tuple[int, ...]:
@@ -82,10 +64,6 @@ def _requests(coordinators: Coordinators, labels: str) -> Iterator[bytes]:
             yield f'{name}{{{labels},quantile="{quantile}"}} {at_s * 1000}\n'.encode()
         yield f"{name}_count{{{labels}}} {times.count}\n".encode()
         yield f"{name}_sum{{{labels}}} {times.total_s * 1000}\n".encode()
-
-
-def _topic_labels(topic: Topic, cluster: str) -> str:
-    return labels_of(cluster=cluster, namespace=str(topic.name.namespace), topic=topic.name.full)
 
 
 def _family(family: Family, samples: Iterable[tuple[str, float]]) -> bytes:

@@ -105,4 +105,4 @@ async def test_where_transactions_are_not_enabled_the_calls_say_so(
     broker = await instance.broker()
     with pytest.raises(NotReady, match="transactionCoordinatorEnabled=true"):
         await instance.admin.call(COORDINATOR_STATS, OnTopic(TOPIC))
-    assert "pulsar_txn_" not in await metrics(broker)
+    assert "pulsar_txn_active" not in await metrics(broker)
