@@ -1,0 +1,120 @@
+"""Transactions of Apache's own Java and Go clients, and ``pulsar-admin transactions``, on two brokers of ours."""
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bench.contenders import apache_missing
+from tests.interop.schemas.programs import UnavailableError, build_go
+from tests.oracle.ledgers_java import LEAN, OPEN, SOURCE, compile_driver
+from tests.oracle.servers import PEER
+from tests.support.instance import Instance, running_instance
+
+GO = SOURCE.parent / "go" / "transactions" / "main.go"
+RUN_S_MAX = 240.0
+JAVA_SAW = """
+commit open [before] []
+commit done [one, after] [two] COMMITTED
+abort done [plain] ABORTED
+abort late ExecutionException
+acks pending []
+acks aborted [m0, m1, m2]
+acks committed []
+batch sent [b0, b1, b2, b3]
+batch left [b1, b2, b3]
+cumulative left [c3]
+conflict TransactionConflictException
+conflict COMMITTED ABORTED
+timeout [plain] TIME_OUT
+timeout InvalidTxnStatusException
+pipeline [v00, v01, v02, v03, v04, v05, v06, v07, v08, v09, v10, v11]
+"""
+"""Observations with Apache Pulsar 4.0.8."""
+GO_SAW = """
+commit open []
+commit done [one plain] true
+abort [plain] true
+acks aborted [m0 m1 m2]
+acks committed []
+timeout [plain] true
+"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    with running_instance(
+        tmp_path_factory.mktemp("ours"),
+        brokers=2,
+        MAGNETAR_TRANSACTION_COORDINATOR_ENABLED="true",
+    ) as made:
+        yield made
+
+
+def test_the_java_client_sees_what_apaches_broker_shows(instance: Instance, tmp_path: Path) -> None:
+    reason = apache_missing()
+    if reason is not None:
+        pytest.skip(f"Apache's Java client is not at hand: {reason}")
+    steps = ("commit", "abort", "acks", "batch", "cumulative", "conflict", "timeout", "pipeline")
+    done = subprocess.run(
+        [
+            *("java", *LEAN.split(), *(f"--add-opens={package}=ALL-UNNAMED" for package in OPEN)),
+            f"-Dlog4j2.configurationFile={SOURCE / 'log4j2.properties'}",
+            *("-Dlog.target=SYSTEM_ERR", "-cp"),
+            *(compile_driver(tmp_path, SOURCE / "TransactionsDriver.java"), "TransactionsDriver"),
+            *(instance.url, "persistent://public/default/java", *steps),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=RUN_S_MAX,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip() == JAVA_SAW.strip()
+    stats = rest(instance, "coordinatorStats?coordinatorId=0")
+    assert (stats["state"], stats["ongoingTxnSize"]) == ("Ready", 0)
+    buffer = rest(instance, "transactionBufferStats/public/default/java-abort?lowWaterMarks=true")
+    assert (buffer["ongoingTxnSize"], buffer["totalAbortedTransactions"]) == (0, 1)
+    pending = rest(instance, "pendingAckInternalStats/public/default/java-acks/s")
+    name = pending["pendingAckLogStats"]["managedLedgerName"]
+    assert name == "public/default/persistent/java-acks-s__transaction_pending_ack"
+
+
+def test_the_go_client_sees_what_apaches_broker_shows(instance: Instance, tmp_path: Path) -> None:
+    shutil.copy(GO, tmp_path)
+    try:
+        program = build_go(tmp_path, tmp_path)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    words = [program, instance.url, "persistent://public/default/go"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=RUN_S_MAX)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip() == GO_SAW.strip()
+
+
+def test_apaches_tool_reads_the_coordinators(instance: Instance) -> None:
+    reason = apache_missing()
+    if reason is not None:
+        pytest.skip(f"Apache's tools are not at hand: {reason}")
+
+    def tool(*words: str) -> str:
+        command = [sys.executable, str(PEER), "admin", "--http", instance.http, "transactions"]
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)
+        return done.stdout + done.stderr
+
+    assert instance.url in tool("coordinators-list")
+    assert json.loads(tool("coordinator-stats", "-c", "0"))["state"] == "Ready"
+    assert "coordinator id : 77" in tool("coordinator-stats", "-c", "77")
+    assert "should be more than the current" in tool("scale-transactionCoordinators", "-r", "1")
+
+
+def rest(instance: Instance, path: str) -> dict[str, object]:
+    url = f"{instance.http}/admin/v3/transactions/{path}"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return dict(json.load(answer))
