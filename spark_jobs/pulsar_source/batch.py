@@ -23,6 +23,7 @@ from engine.wire.batches import BatchFormatError
 from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.brokers.entries import BrokerEntries
 from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, EntryKind, Opened
+from spark_jobs.pulsar_source.committed import without_aborted
 from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.decoded import Decoded, TopicSchemas
 from spark_jobs.pulsar_source.options import Options
@@ -160,8 +161,15 @@ class RangeEntries:
     async def next(self) -> list[Slice]:
         """Return the next entries, none at the end. Raises TrimmedError; LedgerError and the errors of a client of
         brokers, which name topic and entry."""
-        if self._next > self._range.last:
-            return []
+        while self._next <= self._range.last:
+            runs = await self._read_next()
+            if self._range.aborted:
+                runs = without_aborted(runs, self._range.aborted)
+            if runs:
+                return runs
+        return []
+
+    async def _read_next(self) -> list[Slice]:
         if self._delivered is None and not (self._brokers and self._brokers.alone):
             try:
                 return await self._of_bookies()

@@ -33,13 +33,14 @@ class TopicLedgers:
     """The ledgers that a topic had at one moment, in order.
 
     ``partition``: its index, -1 for a topic that is no partition. ``creation`` differs between topics of this name that
-    exist one after the other.
+    exist one after the other. ``aborted``: aborted transactions, whose messages are not read.
     """
 
     topic: str
     partition: int
     creation: int
     ledgers: tuple[StoredLedger, ...]
+    aborted: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def start(self) -> Position:
@@ -90,7 +91,10 @@ class TopicLedgers:
                 name = self.topic
                 ranges.append(
                     LedgerRange(
-                        number, first, last, self.partition, name, size=size, extra=ledger.extra
+                        *(number, first, last, self.partition, name),
+                        size=size,
+                        extra=ledger.extra,
+                        aborted=self.aborted,
                     )
                 )
         return ranges

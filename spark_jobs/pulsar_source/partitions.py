@@ -14,6 +14,7 @@ class LedgerRange(InputPartition):
 
     ``topic``: full name of the topic, or of its partition with the index ``partition`` (else -1). ``size``: bytes, 0
     where they are not known. ``extra``: what the topic's record has of the ledger besides, as ``LedgerSpan.extra``.
+    ``aborted``: transactions whose messages are not read.
     """
 
     ledger_id: int
@@ -23,6 +24,7 @@ class LedgerRange(InputPartition):
     topic: str = ""
     size: int = field(default=0, kw_only=True)
     extra: bytes = field(default=b"", kw_only=True)
+    aborted: frozenset[tuple[int, int]] = field(default=frozenset(), kw_only=True)
 
     @property
     def entries(self) -> int:

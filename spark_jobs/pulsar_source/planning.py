@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from engine.base.names import TopicName
+from engine.broker.transactions.buffer.snapshots import SINGLE
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError, ReadError
 from engine.managed.stored.records import LogRecord
@@ -19,6 +20,7 @@ from engine.metadata.store import MetadataStore, NoNodeError
 from spark_jobs.pulsar_source.bounds import check_places, ranges_of
 from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.brokers.entries import last_position
+from spark_jobs.pulsar_source.committed import CommittedEnds
 from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.offsets import StoredLedger, TopicLedgers
 from spark_jobs.pulsar_source.options import Options
@@ -50,7 +52,9 @@ async def _plan(
     topics = await find_topics(store, options.selection)
     check_places(options, topics)
     ranges: list[LedgerRange] = []
-    for known in await look_at(store, ledgers, topics, brokers, confirmed=False):
+    seen = await look_at(store, ledgers, topics, brokers, confirmed=False)
+    committed = CommittedEnds(options.password)
+    for known in await look_at_committed(store, ledgers, seen, brokers, committed):
         wanted = await ranges_of(options, store, ledgers, known, brokers)
         ranges += newest(wanted, options.last_entries)
     return plan(
@@ -81,6 +85,27 @@ async def look_at(
         looks = (read() if brokers is None else patiently(read) for read in reads)
         seen += [known for known in await asyncio.gather(*looks) if known is not None]
     return seen
+
+
+async def look_at_committed(
+    store: MetadataStore,
+    ledgers: LedgerClient,
+    seen: Iterable[TopicLedgers],
+    brokers: BrokerAccess | None,
+    committed: CommittedEnds,
+) -> list[TopicLedgers]:
+    """Return topics without the entries from the first one of an open transaction on, with the aborted ones.
+
+    Where only brokers are read, they leave out what is not committed. Raises as ``CommittedEnds.apply``.
+    """
+    topics = list(seen)
+    if brokers is not None and brokers.alone:
+        return topics
+    snapshots = {
+        space: await ledgers_of(store, ledgers, space.topic(SINGLE), brokers, confirmed=False)
+        for space in {TopicName.parse(known.topic).namespace for known in topics}
+    }
+    return await committed.apply(store, ledgers, topics, snapshots)
 
 
 async def ledgers_of(

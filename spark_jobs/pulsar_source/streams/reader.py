@@ -7,7 +7,7 @@ part. Entries that are trimmed before the stream has read them fail the query, u
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,6 +27,7 @@ from pyspark.sql.streaming.datasource import (
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from spark_jobs.pulsar_source.bounds import check_places, start_of
+from spark_jobs.pulsar_source.committed import CommittedEnds
 from spark_jobs.pulsar_source.connection import link_to
 from spark_jobs.pulsar_source.offsets import (
     Ahead,
@@ -44,7 +45,7 @@ from spark_jobs.pulsar_source.offsets import (
 from spark_jobs.pulsar_source.options import LATEST, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange, plan
 from spark_jobs.pulsar_source.patience import patiently
-from spark_jobs.pulsar_source.planning import look_at
+from spark_jobs.pulsar_source.planning import look_at, look_at_committed
 from spark_jobs.pulsar_source.streams.follower import StreamFollower
 from spark_jobs.pulsar_source.streams.watch import TopicWatch
 from spark_jobs.pulsar_source.tasks import read_group, tasks_of
@@ -62,7 +63,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = parse(options, start=LATEST)
-        self._watch = TopicWatch(self._options.selection)
+        self._watch = TopicWatch(self._options.selection, password=self._options.password)
         self._looked_s = float("-inf")
         self._known: dict[str, TopicLedgers] = {}
         self._until: dict[str, Position] | None = None
@@ -76,8 +77,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         link = link_to(self._options.stores)
         names = await find_topics(link.store, self._options.selection)
         check_places(self._options, names)
+        looked = await self._look_at_all(names)
         brokers = link.brokers(self._options)
-        looked = await look_at(link.store, link.ledgers, names, brokers, confirmed=False)
         starts = (
             start_of(self._options, link.store, link.ledgers, known, brokers) for known in looked
         )
@@ -91,6 +92,14 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known.topic: TopicOffset(place, creation=known.creation)
             for known, place in places.items()
         }
+
+    async def _look_at_all(self, names: Iterable[TopicName]) -> list[TopicLedgers]:
+        """Return the ledgers of topics up to all committed entries stored now."""
+        link = link_to(self._options.stores)
+        brokers = link.brokers(self._options)
+        seen = await look_at(link.store, link.ledgers, names, brokers, confirmed=False)
+        committed = CommittedEnds(self._options.password)
+        return await look_at_committed(link.store, link.ledgers, seen, brokers, committed)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.entries_per_trigger:
@@ -186,8 +195,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end != self._last:  # a batch of an earlier run of the query is read again
             names = list(map(TopicName.parse, changed))
             link = link_to(self._options.stores)
-            brokers = link.brokers(self._options)
-            look = partial(look_at, link.store, link.ledgers, names, brokers, confirmed=False)
+            look = partial(self._look_at_all, names)
             known = {seen.topic: seen for seen in link.run(patiently(look))}
         ranges: list[LedgerRange] = []
         lost = []

@@ -10,9 +10,10 @@ from engine.base.names import TopicName
 from engine.ledger.client import LedgerClient
 from engine.metadata.store import MetadataStore
 from spark_jobs.pulsar_source.brokers.access import BrokerAccess
+from spark_jobs.pulsar_source.committed import CommittedEnds
 from spark_jobs.pulsar_source.offsets import TopicLedgers
 from spark_jobs.pulsar_source.options import OptionError, TopicChoice
-from spark_jobs.pulsar_source.planning import look_at
+from spark_jobs.pulsar_source.planning import look_at, look_at_committed
 from spark_jobs.pulsar_source.topics import find_topics
 
 TOPICS_S = 5.0
@@ -29,8 +30,12 @@ class TopicWatch:
     """The ledgers of the selected topics as of the last look. New topics and partitions join."""
 
     def __init__(
-        self, selection: TopicChoice, monotonic_s: Callable[[], float] = time.monotonic
+        self,
+        selection: TopicChoice,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        password: bytes = b"",
     ) -> None:
+        self._committed = CommittedEnds(password)
         self._selection = selection
         self._monotonic_s = monotonic_s
         self._selected: list[TopicName] = []
@@ -47,7 +52,7 @@ class TopicWatch:
         brokers: BrokerAccess | None = None,
     ) -> dict[str, TopicLedgers]:
         """Return the ledgers of the selected topics and of ``started`` ones, as far as they exist, up to the entries
-        that no recovery can cut off."""
+        that no recovery can cut off, and to the first one of an open transaction."""
         await self._select(store)
         names = {str(topic): topic for topic in self._selected}
         names |= {topic: TopicName.parse(topic) for topic in started if topic not in names}
@@ -59,7 +64,9 @@ class TopicWatch:
         idle = [name for topic, name in names.items() if self._rests(topic, before)]
         for stored in await look_at(store, ledgers, idle, brokers, confirmed=False):
             self._settle(stored, looked_s)
-        return {topic: self._readable(known) for topic, known in self._confirmed.items()}
+        seen = map(self._readable, self._confirmed.values())
+        readable = await look_at_committed(store, ledgers, seen, brokers, self._committed)
+        return {known.topic: known for known in readable}
 
     def _rests(self, topic: str, before: dict[str, TopicLedgers]) -> bool:
         """Return whether a topic's last ledger is open and its confirmed end did not move since the last look."""

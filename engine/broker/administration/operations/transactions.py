@@ -27,12 +27,15 @@ from engine.base.clock import Clock
 from engine.base.errors import NotFound, NotReady
 from engine.base.ids import Position
 from engine.broker.administration.operations.owned_topics import OwnedTopics, subscription_of
+from engine.broker.topics.limits import is_system
+from engine.broker.transactions.buffer.topic_buffer import TopicBuffer
 from engine.broker.transactions.coordinator.coordinator import Coordinator
 from engine.broker.transactions.coordinator.coordinators import Coordinators
 from engine.broker.transactions.coordinator.transaction_table import ClientTransaction
 from engine.broker.transactions.log_stats import log_stats
 from engine.broker.transactions.ports import TransactionAcks, TransactionBuffer
 from engine.broker.transactions.txn_id import TxnId
+from engine.managed.ledger import ManagedLedger
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.rpc.operation import Handlers, bind
@@ -130,7 +133,7 @@ class TransactionOperations:
     # Topics
 
     async def _buffer(self, args: OnTopic) -> TransactionBuffer | None:
-        """Return the topic's buffer; None for a system topic. Raises NotFound for a topic that does not exist."""
+        """Return the topic's buffer; None for one that never had a transaction. Raises NotFound without the topic."""
         if self._coordinators is None:
             raise NotReady(DISABLED)
         return (await self._topics.persistent(args.topic, "A transaction")).transactions
@@ -138,7 +141,10 @@ class TransactionOperations:
     async def buffer_stats(self, args: BufferStats) -> JsonObject:
         buffer = await self._buffer(args)
         if buffer is None:
-            raise NotFound(f"Topic {args.topic} has no transactions")
+            topic = await self._topics.get(args.topic)
+            if is_system(args.topic) or not isinstance(topic.log, ManagedLedger):
+                raise NotFound(f"Topic {args.topic} has no transactions")
+            buffer = TopicBuffer(topic, topic.log)  # as of a topic before its first transaction
         return buffer.stats(low_water_marks=args.low_water_marks, segments=args.segments)
 
     async def transaction_in_buffer(self, args: OnTransaction) -> JsonObject:

@@ -7,19 +7,28 @@ import pytest
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.transactions import (
     ABORT_TRANSACTION,
+    BUFFER_STATS,
     COORDINATOR_LOG_STATS,
     COORDINATOR_STATS,
     SLOW_TRANSACTIONS,
+    TRANSACTION_IN_BUFFER,
     TRANSACTION_METADATA,
+    BufferStats,
     LogStats,
     OnTransaction,
     SlowTransactions,
 )
 from engine.base.errors import NotFound, NotReady
+from engine.base.names import TopicName
 from engine.broker.administration.metrics_page import Levels, metrics_page
 from engine.broker.service import BrokerService
+from engine.client.broker_link import BrokerLink
+from engine.client.raw_producer import RawProducer
 from engine.tenancy.initialization import COORDINATORS
+from engine.wire.client_commands import send
 from tests.support.admin.broker_instance import BrokerInstance
+from tests.support.broker_bench import PATIENT
+from tests.support.raw_client import entry_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.virtual_time
@@ -87,6 +96,49 @@ async def test_a_coordinator_reports_its_transactions_and_its_log(instance: Brok
     for family, value in (("created", 1), ("aborted", 1), ("committed", 0), ("append_log", 5)):
         assert f"pulsar_txn_{family}_total{of} {value}\n" in page
     assert 'pulsar_txn_tb_client_abort_latency_count{cluster="standalone"} 2\n' in page
+
+
+async def test_a_topic_reports_its_transactions_and_ends_them_for_a_coordinator(
+    instance: BrokerInstance,
+) -> None:
+    broker = await instance.broker(settings=ENABLED)
+    admin, coordinators = instance.admin, broker.running.coordinators
+    assert coordinators is not None
+    await admin.call(COORDINATOR_STATS, OnTopic(TOPIC))  # acquires its bundle
+    coordinator, name = await coordinators.of(0), TopicName.parse("persistent://public/default/a")
+    await broker.running.assignment.lookup(name, authoritative=False, listener="")
+    topic = await broker.running.registry.get(name, create=True)
+    stats = await admin.call(BUFFER_STATS, BufferStats(name, True, True))
+    assert (stats["state"], stats["ongoingTxnSize"]) == ("NoSnapshot", 0)
+    txn, lost = await coordinator.begin(20_000, ""), await coordinator.begin(20_000, "")
+    host, _, port = broker.record.service_url.removeprefix("pulsar://").rpartition(":")
+    link = await BrokerLink.open(instance.cluster.network, host, int(port), PATIENT)
+    producer = await RawProducer.open(link, name.full)
+    for sequence, named in enumerate((txn, lost)):
+        await coordinator.add_partitions(named, [name.full])
+        link.send(
+            send(
+                producer.producer_id,
+                sequence,
+                entry_of(b"v", txnid_most_bits=named.most, txnid_least_bits=named.least),
+                txn=named,
+            )
+        )
+    await until(lambda: topic.log.stats().entries == 2)
+    stats = await admin.call(BUFFER_STATS, BufferStats(name, True, True))
+    assert (stats["state"], stats["ongoingTxnSize"]) == ("Ready", 2)
+    await coordinator.end(lost, commit=False)
+    await coordinator.end(txn, commit=True)
+    last = str(topic.log.last_confirmed)
+    stats = await admin.call(BUFFER_STATS, BufferStats(name, True, True))
+    assert (stats["maxReadPosition"], stats["ongoingTxnSize"]) == (last, 0)
+    assert stats["totalAbortedTransactions"] == 1
+    in_buffer = await admin.call(TRANSACTION_IN_BUFFER, OnTransaction(name, 0, lost.least))
+    assert in_buffer == {"aborted": True}
+    page = await metrics(broker)
+    for family, value in (("active", 0), ("committed", 1), ("aborted", 1)):
+        assert f'topic="{name.full}"}} {value}\n' in page.partition(f"pulsar_txn_tb_{family}")[2]
+    link.close()
 
 
 async def test_more_coordinators_are_opened_without_a_restart(instance: BrokerInstance) -> None:
