@@ -59,6 +59,10 @@ def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
                 yield "message", text, f"{page}/messages/{quote(position, safe='')}"
         if isinstance(ledger := row.get("ledger"), int):
             yield "ledger", f"Ledger {ledger} of {name}", f"{page}/messages?position={ledger}:0"
+    if stored is not None and row.get("shape"):
+        topic = TopicName.parse(row["topic"]).partitioned
+        text = f"Redrive the dead letters of {topic.namespace}/{topic.local}"
+        yield "redrive", text, f"/dead-letters?topic={quote(str(topic), safe='')}"
     if row.get("bookie"):
         yield "bookies", "Bookies", "/bookies"
 

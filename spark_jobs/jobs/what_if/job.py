@@ -206,7 +206,7 @@ def _conclusions(
         texts.append("The day on which the disk is full is unknown: set disk_free_gb.")
     texts.append(
         "Assumed: messages go on as since the oldest stored one, the samples are like all others, and"
-        f" an entry has {short(growth.factor)} copies."
+        f" an entry has {short(growth.factor)} {'copy' if growth.factor == 1 else 'copies'}."
     )
     if growth.span_ms < YOUNG_MS:
         texts.append(

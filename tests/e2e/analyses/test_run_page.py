@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.axe import violations
-from tests.support.analyses.topics_with_answers import hot_keys, publish
+from tests.support.analyses.topics_with_answers import dead_letters, hot_keys, publish
 from tests.support.instance import Instance
 
 KEYS = "persistent://public/default/page-keys"
@@ -87,6 +87,27 @@ def test_a_run_is_launched_read_downloaded_pinned_shared_repeated_and_compared(
     expect(page.get_by_role("row", name=re.compile("^Messages 1,000 1,000 0.0 %"))).to_be_visible()
     page.evaluate(axe_source)
     assert violations(page, "comparison", "main") == []
+
+
+@pytest.mark.timeout(600)
+def test_each_analysis_runs_from_the_page_of_a_topic_with_its_defaults(
+    page: Page, instance: Instance, client: pulsar.Client
+) -> None:
+    letters = dead_letters(client, "persistent://public/default/page-DLQ")
+    runs = {}
+    for analysis in instance.rest("GET", "/api/v1/analyses")[1]:
+        launched_from_the_topic(page, letters.topic, analysis["title"])
+        page.get_by_role("button", name="Start").click()
+        runs[analysis["name"]] = succeeded(page)
+        expect(page.get_by_role("region", name="In short").locator("li").first).to_be_visible()
+    assert len(runs) == 14
+
+    page.goto(f"/analyses/runs/{runs['dead-letters']}")
+    groups = page.get_by_role("region", name="Groups", exact=True)
+    groups.get_by_role("row", name=re.compile("TimeoutError")).get_by_role("link", name="1").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("TimeoutError: no answer within # ms")
+    expect(dialog).to_contain_text("JSON {id: number}")
 
 
 @pytest.mark.timeout(400)

@@ -11,7 +11,7 @@ import { looks } from "./looks";
 import {
   type CopyBody,
   type CopyPreview,
-  type Group,
+  type GroupKey,
   previewCopy,
   RATE,
   startCopy,
@@ -37,7 +37,7 @@ export function CopyDialog({
 }: {
   topic: Topic;
   name: string;
-  group?: Group | undefined;
+  group?: GroupKey | undefined;
   toOrigin: boolean;
   onClose: () => void;
 }) {

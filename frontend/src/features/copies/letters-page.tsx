@@ -14,7 +14,14 @@ import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { CopyDialog } from "./copy-dialog";
 import { looks } from "./looks";
-import { type Group, groupsQuery, type LetterTopic, lettersQuery, type Topic } from "./queries";
+import {
+  type Group,
+  type GroupKey,
+  groupsQuery,
+  type LetterTopic,
+  lettersQuery,
+  type Topic,
+} from "./queries";
 import { joined, refOf, scannedText, shortName } from "./words";
 
 const route = getRouteApi("/c/$cluster/dead-letters");
@@ -23,7 +30,7 @@ const route = getRouteApi("/c/$cluster/dead-letters");
 export function LettersPage() {
   useTitle("Dead letters");
   const { cluster } = route.useParams();
-  const { q, topic } = route.useSearch();
+  const { q, topic, shape, reason = "", origin = "", subscription = "" } = route.useSearch();
   const navigate = useNavigate({ from: "/c/$cluster/dead-letters" });
   const list = useQuery(lettersQuery(cluster, q));
   const columns = useTopicColumns();
@@ -67,7 +74,14 @@ export function LettersPage() {
           />
         )}
       </Panel>
-      {topic && chosen && <Groups key={topic} name={topic} topic={{ cluster, ...chosen }} />}
+      {topic && chosen && (
+        <Groups
+          key={topic}
+          name={topic}
+          topic={{ cluster, ...chosen }}
+          linked={shape ? { origin, subscription, reason, shape } : null}
+        />
+      )}
     </Page>
   );
 }
@@ -83,7 +97,7 @@ function useTopicColumns(): Column<LetterTopic>[] {
         <span style={looks.text}>
           <Link
             from="/c/$cluster/dead-letters"
-            search={(before) => ({ ...before, topic: row.name })}
+            search={({ q }) => ({ q, topic: row.name })}
             aria-label={`Groups of ${shortName(row.name)}`}
           >
             {shortName(row.name)}
@@ -120,9 +134,10 @@ function useTopicColumns(): Column<LetterTopic>[] {
   ];
 }
 
-function Groups({ name, topic }: { name: string; topic: Topic }) {
+/** `linked`: the group that an address names, whose dialog is open. */
+function Groups({ name, topic, linked }: { name: string; topic: Topic; linked: GroupKey | null }) {
   const scan = useInfiniteQuery(groupsQuery(topic));
-  const [redriven, setRedriven] = useState<Group | "all" | null>(null);
+  const [redriven, setRedriven] = useState<GroupKey | "all" | null>(linked);
   const pages = scan.data?.pages ?? [];
   const last = pages.at(-1);
   const groups = joined(pages.map((page) => page.groups));

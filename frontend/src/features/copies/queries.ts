@@ -9,6 +9,8 @@ export type CopyPreview = Schemas["CopyPreview"];
 export type CopyBody = Omit<Schemas["CopyBodyRequest"], "preview" | "token">;
 export type LetterTopic = Schemas["DeadLetterTopic"];
 export type Group = Schemas["DeadLetterGroup"];
+/** What the letters of a group have in common. */
+export type GroupKey = Pick<Group, "origin" | "subscription" | "reason" | "shape">;
 export type UndoPreview = Schemas["UndoCopyPreview"];
 export type Topic = TopicRef & { cluster: string };
 export const RATE = 1_000;

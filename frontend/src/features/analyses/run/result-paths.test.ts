@@ -23,6 +23,19 @@ test("cells that name something with a page have its path", () => {
   expect(path("bookie")).toBe("/bookies");
 });
 
+test("a group of dead letters has the dialog that redrives it", () => {
+  const group = { ...row, topic: `${row.topic}-partition-1`, shape: "JSON {id: number}", reason: null };
+  const [page, search] = (path("group", group) ?? "").split("?");
+  expect(page).toBe("/dead-letters");
+  expect(Object.fromEntries(new URLSearchParams(search))).toEqual({
+    topic: row.topic,
+    shape: "JSON {id: number}",
+    origin: row.origin,
+    subscription: row.subscription,
+  });
+  expect(path("group")).toBeNull();
+});
+
 test("other cells have none", () => {
   expect([path("first"), path("reason")]).toEqual([null, null]);
   expect(path("position", { position: "5:17" })).toBeNull();

@@ -1,5 +1,5 @@
 import type { Cell } from "../../../api/types";
-import { parseTopicName, stringifySearch } from "../../../lib/url-state";
+import { parseTopicName, partitionedOf, stringifySearch } from "../../../lib/url-state";
 
 const POSITION = /^\d+:\d+(:\d+)?$/;
 
@@ -15,6 +15,8 @@ export function pathOf(column: string, cellOf: (column: string) => Cell): string
       const page = topicPath(cellOf("origin") ?? cellOf("topic"), "subscriptions");
       return page && value !== null ? `${page}#${encodeURIComponent(String(value))}` : null;
     }
+    case "group":
+      return redrivePath(cellOf);
     case "position":
     case "first":
     case "last":
@@ -30,6 +32,23 @@ export function pathOf(column: string, cellOf: (column: string) => Cell): string
     default:
       return null;
   }
+}
+
+/** The dialog that redrives a group of dead letters, which is that of all partitions. */
+function redrivePath(cellOf: (column: string) => Cell): string | null {
+  const text = (column: string) => String(cellOf(column) ?? "") || undefined;
+  const topic = parseTopicName(text("topic") ?? "");
+  const shape = text("shape");
+  if (!topic || !shape) return null;
+  const name = partitionedOf(topic.topic) ?? topic.topic;
+  const search = {
+    topic: `persistent://${topic.tenant}/${topic.namespace}/${name}`,
+    shape,
+    reason: text("reason"),
+    origin: text("origin"),
+    subscription: text("subscription"),
+  };
+  return `/dead-letters${stringifySearch(search)}`;
 }
 
 function topicPath(name: Cell, page: string): string | null {

@@ -41,6 +41,13 @@ def test_a_dead_letters_subscription_is_that_of_its_origin() -> None:
     ]
 
 
+def test_groups_of_dead_letters_are_handed_to_redrive() -> None:
+    rows = [{"topic": f"{ORDERS}-DLQ-partition-{i}", "shape": "text"} for i in range(2)]
+    assert linked(rows_of(*rows))[
+        "/dead-letters?topic=persistent%3A%2F%2Fpublic%2Fdefault%2Forders-DLQ"
+    ] == ("Redrive the dead letters of public/default/orders-DLQ")
+
+
 def test_of_each_kind_the_first_few_are_linked_once() -> None:
     names = [f"persistent://public/default/t {i // 2}" for i in range(20)]
     paths = list(linked(rows_of(*({"topic": name} for name in names))))
