@@ -142,6 +142,7 @@ ELSEWHERE = frozenset(
         "workers_on_demand",
         *("audit_days", "audit_entries_max", "run_days", "runs_max"),
         *("analyses_at_once", "output_url", "spark_memory_mb", "spark_pages_url"),
+        "spark_at_start",
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),
         *("broker_http_tls_port", "broker_tls_port", "https_port"),
         *("proxy_port", "proxy_tls_port", "proxy_http_port"),

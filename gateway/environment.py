@@ -134,6 +134,10 @@ class Environment:
         "days for which a finished run of an analysis is kept with its files; 0: no limit",
         high=DAYS_MAX,
     )
+    spark_at_start: bool = flag(
+        False,
+        "the gateway starts Spark and a worker when it starts, so that the first analysis waits for neither; 0.6 GB",
+    )
     spark_pages_url: str = text(
         "", "Spark's own pages, to which superusers are led from the log of a run; empty: none"
     )

@@ -282,6 +282,7 @@ def opened(loop: asyncio.AbstractEventLoop) -> Any:
         cluster.record_history()
         cluster.link.start(cluster.part(Evaluator).run)
     jobs.resume()
+    clusters.part(jobs.Warming).begin()
     copies.start_worker()
     schedules.start_due_for_ever()
     return serving(clusters, application)

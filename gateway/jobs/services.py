@@ -222,6 +222,11 @@ class Warming:
         """Time when the last request was sent."""
         self._sending = threading.Lock()
 
+    def begin(self) -> None:
+        """Do so at the gateway's start where the settings say so."""
+        if settings.ENVIRONMENT.spark_at_start:
+            self.request()
+
     def request(self) -> None:
         """Request a worker to start Spark and open its session, at most once in WARM_INTERVAL_MS.
 

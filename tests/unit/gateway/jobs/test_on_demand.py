@@ -98,6 +98,22 @@ def test_a_worker_that_cannot_be_started_is_logged(
     ]
 
 
+@pytest.mark.parametrize("at_start", [True, False])
+def test_spark_is_started_with_the_gateway_where_a_setting_says_so(
+    bench: Bench, at_start: bool
+) -> None:
+    requests = supervised(bench, lambda: {"children": []})
+    bench.patch.setattr(services.installation, "is_missing", lambda: False)
+    environment = replace(settings.ENVIRONMENT, spark_at_start=at_start)
+    bench.patch.setattr(settings, "ENVIRONMENT", environment)
+    tasks: list[str] = []
+    bench.patch.setattr(services, "send", lambda task, *_, **__: not tasks.append(task))
+    services.Warming(None).begin()
+    idle()
+    assert requests == ([("need", "worker")] if at_start else [])
+    assert tasks == ([services.WARM] if at_start else [])
+
+
 @pytest.mark.parametrize(
     ("state", "is_needed"),
     [(RunState.QUEUED, True), (RunState.RUNNING, True), (RunState.SUCCEEDED, False), (None, False)],
