@@ -136,6 +136,13 @@ class LedgerMetadata:
 
 def encode(metadata: LedgerMetadata) -> bytes:
     """Encode metadata in version 3. Raises MetadataFormatError."""
+    message = encode_message(metadata)
+    return HEADER + b"3\n" + varint(len(message)) + message
+
+
+def encode_message(metadata: LedgerMetadata, *, secrets: bool = True) -> bytes:
+    """Encode metadata as the bare message LedgerMetadataFormat; without ``secrets`` the password and the creator's
+    token are left out. Raises MetadataFormatError."""
     metadata.check()
     out = bytearray()
     put_int(out, 1, metadata.write_quorum)
@@ -151,7 +158,8 @@ def encode(metadata: LedgerMetadata) -> bytes:
         put_bytes(out, 6, bytes(body))
     if metadata.digest is not None:  # digest type and password are both present or both missing
         put_int(out, 7, metadata.digest)
-        put_bytes(out, 8, metadata.password or b"")
+        if secrets:
+            put_bytes(out, 8, metadata.password or b"")
     put_int(out, 9, metadata.ack_quorum)
     if metadata.ctime_ms is not None:
         put_int(out, 10, metadata.ctime_ms)
@@ -160,8 +168,9 @@ def encode(metadata: LedgerMetadata) -> bytes:
         put_bytes(body, 1, key.encode())
         put_bytes(body, 2, value)
         put_bytes(out, 11, bytes(body))
-    put_int(out, 12, metadata.ctoken)
-    return HEADER + b"3\n" + varint(len(out)) + bytes(out)
+    if secrets:
+        put_int(out, 12, metadata.ctoken)
+    return bytes(out)
 
 
 def decode(data: bytes) -> LedgerMetadata:
@@ -178,7 +187,15 @@ def decode(data: bytes) -> LedgerMetadata:
         size, start = take_varint(body, 0)
         if start + size != len(body):
             raise MetadataFormatError(f"body: {len(body) - start} bytes instead of {size}")
-        return _from_fields(_binary_fields(body[start:]))
+    except (ValueError, IndexError, KeyError) as e:
+        raise MetadataFormatError(f"body: {e}") from e
+    return decode_message(body[start:])
+
+
+def decode_message(message: bytes) -> LedgerMetadata:
+    """Decode a bare message LedgerMetadataFormat. Raises MetadataFormatError."""
+    try:
+        return _from_fields(_binary_fields(message))
     except (ValueError, IndexError, KeyError) as e:
         raise MetadataFormatError(f"body: {e}") from e
 

@@ -1,0 +1,189 @@
+"""Reads of a ledger's entries from its data object.
+
+A data object with checksums is read by whole blocks, each of which is verified. One without, which another
+implementation wrote, may have blocks of many megabytes: it is read in ranges, and the offsets at which ranges ended are
+kept so that the next read need not search from the block's beginning.
+"""
+
+from bisect import bisect_right
+from typing import Self
+
+from engine.base.crc32c import crc32c
+from engine.base.errors import MisuseError
+from engine.base.slices import Slice
+from engine.ledger.errors import NoSuchEntryError
+from engine.ledger.ledger_metadata import LedgerMetadata
+from engine.offload.data_object import (
+    HEADER_BYTES,
+    Block,
+    check_header,
+    take_entries,
+)
+from engine.offload.errors import DamagedObjectError
+from engine.offload.index_object import ObjectIndex, decode_index
+from engine.offload.object_names import ObjectName, check_attributes
+from engine.offload.object_store import ObjectStore
+
+RANGE_BYTES = 1 << 20
+"""Bytes that are read at least in one range of a block without a checksum."""
+PLACES_MAX = 1024
+"""Offsets of entries that are kept of one data object, besides those of its blocks."""
+
+
+async def read_index(store: ObjectStore, name: ObjectName) -> ObjectIndex:
+    """Read the index of a data object. Raises MissingObjectError, DamagedObjectError, ObjectStoreError."""
+    stored = await store.get(name.index)
+    if store.keeps_attributes:
+        check_attributes(name.index, stored.attributes)
+    return decode_index(stored.data)
+
+
+class ObjectReader:
+    """Reader of entries 0 to ``last_confirmed`` of one ledger in tiered storage, as ``LedgerReader`` is of bookies."""
+
+    def __init__(self, store: ObjectStore, name: ObjectName, index: ObjectIndex) -> None:
+        self.ledger_id = name.ledger_id
+        self._store = store
+        self._key = name.data
+        self.index = index
+        self._firsts = [block.first for block in index.blocks]
+        self._ends = [*(block.offset for block in index.blocks[1:]), index.data_bytes]
+        self._places: dict[int, int] = {}
+        """Offsets at which ranges began or ended, by the id of the entry there; least recently found first."""
+
+    @classmethod
+    async def open(cls, store: ObjectStore, name: ObjectName) -> Self:
+        """Open a data object by its index. Raises as ``read_index``."""
+        return cls(store, name, await read_index(store, name))
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        return self.index.metadata
+
+    @property
+    def last_confirmed(self) -> int:
+        return self.index.metadata.last_entry
+
+    def confirm(self, entry_id: int) -> None:
+        """Do nothing: the ledger is closed, and its last entry is known."""
+
+    async def read(self, first: int, last: int, bytes_max: int) -> list[Slice]:
+        """Read contiguous entries from ``first`` on: at least one, at most to ``last``.
+
+        Fewer are read when ``bytes_max`` is about reached. Raises NoSuchEntryError when ``first`` is beyond
+        ``last_confirmed``, MissingObjectError, DamagedObjectError, ObjectStoreError. Cancel-safe.
+        """
+        if first < 0 or last < first:
+            raise MisuseError(f"read of entries {first} to {last}")
+        if first > self.last_confirmed:
+            raise NoSuchEntryError(
+                f"entry {first} of ledger {self.ledger_id} is beyond {self.last_confirmed}"
+            )
+        last = min(last, self.last_confirmed)
+        at = bisect_right(self._firsts, first) - 1
+        try:
+            if self.index.checksums:
+                return await self._read_blocks(at, first, last, bytes_max)
+            return await self._read_part(at, first, last, bytes_max)
+        except DamagedObjectError as error:
+            raise DamagedObjectError(f"object {self._key}: {error}") from error
+
+    async def verify(self, bytes_max: int) -> None:
+        """Read all blocks and compare their checksums, about ``bytes_max`` at once. Raises as ``read``."""
+        if not self.index.checksums:
+            raise MisuseError(f"object {self._key} has no checksums")
+        at = 0
+        while at < len(self._firsts):
+            stop = self._stop(at, self.last_confirmed, bytes_max)
+            await self._verified(at, stop)
+            at = stop
+
+    def _stop(self, at: int, last: int, bytes_max: int) -> int:
+        """Return the index behind the blocks from ``at`` on, at least one, with entries up to ``last`` and about
+        ``bytes_max``."""
+        stop = at + 1
+        start = self.index.blocks[at].offset
+        while (
+            stop < len(self._firsts)
+            and self._firsts[stop] <= last
+            and self._ends[stop] - start <= bytes_max
+        ):
+            stop += 1
+        return stop
+
+    async def _verified(self, at: int, stop: int) -> bytes:
+        """Return the bytes of blocks ``at`` (inclusive) to ``stop`` (exclusive), compared with their checksums."""
+        blocks = self.index.blocks
+        start = blocks[at].offset
+        data = await self._store.get_range(self._key, start, self._ends[stop - 1])
+        view = memoryview(data)
+        for i in range(at, stop):
+            part = view[blocks[i].offset - start : self._ends[i] - start]
+            if crc32c(part) != self.index.checksums[i]:
+                raise DamagedObjectError(f"block {blocks[i].part} has another checksum")
+        return data
+
+    async def _read_blocks(self, at: int, first: int, last: int, bytes_max: int) -> list[Slice]:
+        stop = self._stop(at, last, bytes_max)
+        data = await self._verified(at, stop)
+        start = self.index.blocks[at].offset
+        spans: list[int] = []
+        for i in range(at, stop):
+            block = self.index.blocks[i]
+            below = self._below(i)
+            taken = take_entries(
+                data, block.offset - start + HEADER_BYTES, block.first, below - block.first
+            )
+            if len(taken.spans) != 2 * (below - block.first):
+                raise DamagedObjectError(f"block {block.part} ends before entry {below - 1}")
+            spans += taken.spans
+        skipped = 2 * (first - self._firsts[at])
+        kept = spans[skipped : skipped + 2 * (last + 1 - first)]
+        return [self._slice(data, kept, first)]
+
+    async def _read_part(self, at: int, first: int, last: int, bytes_max: int) -> list[Slice]:
+        block, below = self.index.blocks[at], self._below(at)
+        entry_id, offset = self._nearest(block, first)
+        wanted = max(bytes_max, RANGE_BYTES)
+        while True:
+            end = min(offset + wanted, self._ends[at])
+            data = await self._store.get_range(self._key, offset, end)
+            start = 0
+            if offset == block.offset:
+                check_header(data, block)
+                start = HEADER_BYTES
+            taken = take_entries(data, start, entry_id, min(below, last + 1) - entry_id)
+            found = len(taken.spans) >> 1
+            if not found:
+                # The entry is larger than the range, or it is not there.
+                wanted *= 2
+                if end == self._ends[at]:
+                    raise DamagedObjectError(f"block {block.part} ends before entry {entry_id}")
+                continue
+            self._note(entry_id + found, offset + taken.end)
+            if entry_id + found > first:
+                return [self._slice(data, taken.spans[2 * (first - entry_id) :], first)]
+            entry_id += found
+            offset += taken.end
+
+    def _nearest(self, block: Block, entry_id: int) -> tuple[int, int]:
+        """Return the nearest known entry of ``block`` at or before ``entry_id``, and where its bytes begin; for the
+        block's first entry where its header begins."""
+        near = block.first, block.offset
+        for known, offset in self._places.items():
+            if near[0] < known <= entry_id:
+                near = known, offset
+        return near
+
+    def _note(self, entry_id: int, offset: int) -> None:
+        self._places[entry_id] = offset
+        if len(self._places) > PLACES_MAX:
+            del self._places[next(iter(self._places))]
+
+    def _below(self, at: int) -> int:
+        """Return the id behind the last entry of block ``at``."""
+        return self._firsts[at + 1] if at + 1 < len(self._firsts) else self.last_confirmed + 1
+
+    def _slice(self, data: bytes, spans: list[int], first: int) -> Slice:
+        size = sum(spans[1::2]) - sum(spans[::2])
+        return Slice(data, spans, size, ledger_id=self.ledger_id, first=first)

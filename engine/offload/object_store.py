@@ -1,0 +1,48 @@
+"""The port of an object store: what tiered storage needs of S3, Google Cloud Storage, Azure or a file system.
+
+It is a seam: the simulator has a store of its own behind it, which loses, delays, tears and repeats requests.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+
+class StoredObject(NamedTuple):
+    """A whole object with the attributes that it was put with; their names may have changed to lower case."""
+
+    data: bytes
+    attributes: Mapping[str, str]
+
+
+class ObjectStore(Protocol):
+    """One bucket. Keys are flat names. All methods raise ObjectStoreError when the store fails, and are cancel-safe
+    but for ``put``, which may leave the object written or not."""
+
+    @property
+    def keeps_attributes(self) -> bool:
+        """False for a store that cannot keep attributes, which then are not put."""
+        ...
+
+    async def put(
+        self, key: str, pieces: AsyncIterator[bytes], attributes: Mapping[str, str]
+    ) -> None:
+        """Write an object from consecutive ``pieces``, in place of one of the same key. It exists whole or not at all;
+        an error of ``pieces`` is raised and leaves none."""
+        ...
+
+    async def get(self, key: str) -> StoredObject:
+        """Return a whole object. Raises MissingObjectError."""
+        ...
+
+    async def get_range(self, key: str, start: int, stop: int) -> bytes:
+        """Return bytes ``start`` (inclusive) to ``stop`` (exclusive), fewer when the object ends before. Raises
+        MissingObjectError."""
+        ...
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects. Those that do not exist count as deleted."""
+        ...
+
+    def keys(self, prefix: str = "") -> AsyncIterator[str]:
+        """Return the keys that begin with ``prefix``."""
+        ...

@@ -1,0 +1,57 @@
+"""An object store in memory that loses, cuts and damages what it is told to."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+from engine.offload.errors import MissingObjectError, ObjectStoreError
+from engine.offload.object_store import StoredObject
+
+
+class MemoryObjects:
+    """One bucket. ``fail`` is asked before each request, by the name of its method and its key."""
+
+    keeps_attributes = True
+
+    def __init__(self) -> None:
+        self.objects: dict[str, StoredObject] = {}
+        self.requests: list[tuple[str, str]] = []
+        self.fail: Callable[[str, str], bool] = lambda _method, _key: False
+
+    def _begin(self, method: str, key: str) -> None:
+        self.requests.append((method, key))
+        if self.fail(method, key):
+            raise ObjectStoreError(f"{method} of {key} failed")
+
+    async def put(
+        self, key: str, pieces: AsyncIterator[bytes], attributes: Mapping[str, str]
+    ) -> None:
+        self._begin("put", key)
+        self.objects[key] = StoredObject(b"".join([piece async for piece in pieces]), attributes)
+
+    async def get(self, key: str) -> StoredObject:
+        self._begin("get", key)
+        if key not in self.objects:
+            raise MissingObjectError(f"no object {key}")
+        return self.objects[key]
+
+    async def get_range(self, key: str, start: int, stop: int) -> bytes:
+        self._begin("get_range", key)
+        if key not in self.objects:
+            raise MissingObjectError(f"no object {key}")
+        return self.objects[key].data[start:stop]
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._begin("delete", key)
+            self.objects.pop(key, None)
+
+    async def keys(self, prefix: str = "") -> AsyncIterator[str]:
+        self._begin("keys", prefix)
+        for key in sorted(self.objects):
+            if key.startswith(prefix):
+                yield key
+
+    def damage(self, key: str, at: int, data: bytes) -> None:
+        """Replace bytes of a stored object from ``at`` on."""
+        stored = self.objects[key]
+        changed = stored.data[:at] + data + stored.data[at + len(data) :]
+        self.objects[key] = StoredObject(changed, stored.attributes)
