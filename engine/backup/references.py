@@ -1,12 +1,12 @@
 """Ledgers that stored records name. Pure."""
 
 from engine.managed.errors import StoredRecordError
+from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.records import (
     COMPACTED_LEDGER,
     CursorRecord,
     CursorState,
     LogRecord,
-    offload_of,
 )
 from engine.metadata.records import RecordFormatError
 from engine.schema.locator import parse_locator

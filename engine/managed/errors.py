@@ -42,6 +42,10 @@ class LedgerIdReusedError(ManagedLedgerError):
     written."""
 
 
+class OffloadRunningError(ManagedLedgerError):
+    """Ledgers of the topic are being moved to tiered storage already."""
+
+
 class OffloadedError(LedgerError):
     """The entries of a ledger are only in tiered storage, where another broker moved them, and cannot be read from
     there."""

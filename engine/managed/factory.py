@@ -32,6 +32,7 @@ from engine.managed.stored.removal import Deletion, Forget, discard_cursor, mark
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import Found, MetadataStore, NoNodeError, NotEmptyError
+from engine.offload.tiered_storage import TieredStorage
 
 
 class CreationCheck(NamedTuple):
@@ -53,7 +54,7 @@ OPEN_ATTEMPTS = 4
 
 class ManagedLedgerFactory:
     """Opens and deletes managed ledgers and owns the byte budget of their caches. ``ledgers`` is the process's
-    ``LedgerClient``; its owner closes it."""
+    ``LedgerClient``, ``tiered`` its tiered storage; their owner closes them."""
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class ManagedLedgerFactory:
         clock: Clock,
         entropy: Entropy,
         settings: ManagedSettings | None = None,
+        tiered: TieredStorage | None = None,
     ) -> None:
         self.settings = settings if settings is not None else ManagedSettings()
         self.cache = EntryCache(self.settings.cache_bytes_max)
@@ -70,7 +72,7 @@ class ManagedLedgerFactory:
         self._ledgers = ledgers
         backlog_cache = BacklogCache(self.settings.read_ahead_total_bytes_max)
         self._shared = Shared(
-            store, ledgers, clock, entropy, self.settings, self.cache, backlog_cache
+            store, ledgers, clock, entropy, self.settings, self.cache, backlog_cache, tiered
         )
         self._tasks = TaskScope("managed ledgers", lambda name, error: None)
         self._opening = UnderWay[str, ManagedLedger](self._tasks)
@@ -222,11 +224,12 @@ class ManagedLedgerFactory:
         if inspect is not None and not record.deleted:
             await self._settle_last(record)
             await inspect(record, node.children)
-        if record.ledgers or record.doomed or node.children or forget is not None:
+        if record.ledgers or record.has_doomed or node.children or forget is not None:
             record = await mark_deleted(node, record)
             if not node.children_hold:
                 children = None
-        return Deletion(self._store, self._ledgers, node, record, children, forget)
+        objects = self._shared.objects
+        return Deletion(self._store, self._ledgers, objects, node, record, children, forget)
 
     async def _settle_last(self, record: LogRecord) -> None:
         """Note the last ledger's end; recover it if it may be open, so that its writer confirms nothing more (I39)."""

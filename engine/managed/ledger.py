@@ -20,6 +20,7 @@ from engine.ledger.writing.writer import AckObserver, LedgerWriter, WriterListen
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
 from engine.managed.errors import InvalidPositionError, ManagedLedgerError, StoredRecordError
+from engine.managed.offloading import Offloader, OffloadStatus
 from engine.managed.positions import LedgerLine
 from engine.managed.reading import search
 from engine.managed.reading.arrivals import Arrivals
@@ -33,7 +34,8 @@ from engine.managed.shared import Shared
 from engine.managed.state import LogState
 from engine.managed.stats import EntrySummary, LedgerInfo, ManagedLedgerStats
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import LogRecord, offload_of
+from engine.managed.stored.offloads import offload_of
+from engine.managed.stored.records import LogRecord
 from engine.managed.stored.removal import Deletion, Forget
 from engine.managed.stored.survey import read_ahead
 from engine.managed.tenure import Tenure
@@ -66,6 +68,7 @@ class ManagedLedger:
         "_cursors",
         "_list",
         "_node",
+        "_offloader",
         "_shared",
         "_stamps",
         "_state",
@@ -114,20 +117,22 @@ class ManagedLedger:
         self._tasks = TaskScope(name)
         self._closing: asyncio.Task[None] | None = None
         self._tenure = Tenure(state, shared.store)
-        self._list = ledger_list(state, node, record, shared.ledgers, shared.clock)
+        self._list = ledger_list(state, node, record, shared.ledgers, shared.clock, shared.objects)
         self._arrivals = Arrivals(line)
-        reads = ledger_reads(shared.ledgers, line, settings)
+        reads = ledger_reads(shared.ledgers, line, settings, shared.objects)
         self.entries = LogEntries(
             line, tail, reads, shared.backlog_cache, self._tasks,
             settings.read_ahead_bytes, settings.read_ahead_ranges,
         )  # fmt: skip
         self._trimmer = Trimmer(state, self._tenure, self._list, reads, self._tasks)
+        self._offloader = Offloader(state, self._tenure, self._list, reads, shared, self._tasks)
+        self._offloader.configured()
         self._cursors = CursorSet(
             state, self._tenure, self._list, self._trimmer, self.entries, self._tasks, shared
         )
         self._appender = Appender(
             state, self._tenure, self._list, reads, settings, shared.clock, self._tasks,
-            self._trimmer.soon,
+            self.trim_soon,
         )  # fmt: skip
         self._stamps = Stamps(state, shared.clock, self._appender)
         stamps = config.entry_indexes or config.entry_times
@@ -149,6 +154,7 @@ class ManagedLedger:
         await self._appender.open_first()
         await self._load_cursors(cursors)
         self._trimmer.begin(self._cursors.trim_limit, self._trimmed)
+        self._offloader.soon()
 
     async def _load_cursors(self, known: dict[str, tuple[bytes, Stat]]) -> None:
         """Load the cursors, after the list was written. ``known``: nodes of cursors that were read already."""
@@ -514,8 +520,19 @@ class ManagedLedger:
         )
 
     def trim_soon(self) -> None:
-        """Trim in the background. Further requests have no effect while a trim is in progress."""
+        """Trim and move ledgers to tiered storage in the background. Further requests have no effect while that is in
+        progress."""
         self._trimmer.soon()
+        self._offloader.soon()
+
+    def offload(self, before: Position) -> None:
+        """Move all closed ledgers before that of ``before`` to tiered storage, in the background; see
+        ``offload_status``. Raises OffloadError without a policy, OffloadRunningError."""
+        self._offloader.start(before)
+
+    @property
+    def offload_status(self) -> OffloadStatus:
+        return self._offloader.status
 
     async def trim(self, *, retention: bool = True) -> None:
         """Delete closed ledgers that every durable cursor consumed, by its persisted state, and that retention does not
@@ -527,6 +544,7 @@ class ManagedLedger:
         self._state.check()
         self._state.config = config
         self._appender.configured()
+        self._offloader.configured()
         self.trim_soon()
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:
@@ -582,7 +600,10 @@ class ManagedLedger:
         has_cursors = self._cursors.by_name or self._cursors.unread
         self._tenure.end()
         children = None if has_cursors else ()
-        return Deletion(self._shared.store, self._shared.ledgers, node, record, children, forget)
+        shared = self._shared
+        return Deletion(
+            shared.store, shared.ledgers, shared.objects, node, record, children, forget
+        )
 
     def fenced(self, error: Exception) -> None:
         """Stop confirming anything, for good: another owner has the log (M15)."""

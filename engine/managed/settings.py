@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from engine.base.errors import MisuseError
 from engine.base.settings import SettingsError, check_ranges, count, internal, number, size
+from engine.offload.policy import OffloadPolicy
 
 MIB = 1 << 20
 
@@ -131,6 +132,8 @@ class LedgerConfig:
     once."""
     entry_indexes: bool = False
     """True to store each entry with the index of its last message among all messages that were appended."""
+    offload: OffloadPolicy | None = None
+    """None: nothing is moved to tiered storage or deleted from bookies; what was moved is read there."""
     entry_times: bool = False
     """True to store each entry with the time at which it was appended."""
 

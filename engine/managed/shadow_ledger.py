@@ -9,7 +9,7 @@ ledgers. Its owner writes it when it opens, so that an earlier owner is fenced.
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
@@ -26,10 +26,11 @@ from engine.managed.settings import LedgerConfig
 from engine.managed.shared import Shared
 from engine.managed.state import LogStatus
 from engine.managed.stored.node import StoredNode
+from engine.managed.stored.offloads import DoomedObjects
 from engine.managed.stored.records import LogRecord
 from engine.managed.stored.removal import mark_deleted
 from engine.managed.writing.appends import AppendSink
-from engine.managed.writing.rolling import LedgerList
+from engine.managed.writing.rolling import LedgerList, OffloadChange
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.store import NoNodeError
@@ -51,11 +52,19 @@ class ShadowList(LedgerList):
             self._is_deleted = True
             return self._node, record
 
+    async def note_offload(self, ledger_id: int, change: OffloadChange) -> bool:
+        return False  # the copies are the source's as well
+
+    async def release(self, ledger_ids: Collection[int]) -> None:
+        pass
+
     async def _write(
         self,
         ledgers: list[LedgerSpan],
         terminated: Position | None = None,
         properties: dict[str, str] | None = None,
+        doomed: Sequence[int] = (),
+        doomed_objects: Sequence[DoomedObjects] = (),
     ) -> None:
         self._check_not_deleted()
         properties = self._state.properties if properties is None else properties
@@ -80,7 +89,7 @@ class ShadowReads(LedgerReads):
         return reader
 
     async def _opened(self, ledger: LedgerSpan) -> EntryReader:
-        return await open_entries(self._ledgers, ledger, owner=False)
+        return await open_entries(self._ledgers, ledger, owner=False, objects=self._objects)
 
 
 class ShadowLedger(ManagedLedger):

@@ -10,6 +10,8 @@ from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import ManagedSettings
 from engine.managed.stored.node import StoredNode
 from engine.metadata.store import MetadataStore
+from engine.offload.object_store import ObjectStores
+from engine.offload.tiered_storage import TieredStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,13 @@ class Shared:
     settings: ManagedSettings
     cache: EntryCache
     backlog_cache: BacklogCache
+    tiered: TieredStorage | None = None
+    """None where the process cannot use any."""
+
+    @property
+    def objects(self) -> ObjectStores | None:
+        """The object stores of tiered storage."""
+        return None if self.tiered is None else self.tiered.stores
 
     def node(self, path: str) -> StoredNode:
         return StoredNode(self.store, path, self.entropy, self.settings)

@@ -67,17 +67,17 @@ async def write_ledger(
         for data in noted(writer.end()):
             yield data
 
-    await store.put(name.data, pieces(), attributes)
+    await store.put(name.data_key, pieces(), attributes)
     if (writer.next_entry, writer.payload) != (metadata.last_entry + 1, metadata.length):
         raise OffloadError(
             f"ledger {name.ledger_id}: read {writer.next_entry} entries of {writer.payload} bytes, "
             f"not {metadata.last_entry + 1} of {metadata.length}"
         )
     index = ObjectIndex(metadata, writer.written, tuple(blocks), tuple(checksums))
-    await store.put(name.index, _once(encode_index(index)), attributes)
+    await store.put(name.index_key, _once(encode_index(index)), attributes)
     reader = await ObjectReader.open(store, name)
     if reader.index.blocks != index.blocks or reader.index.checksums != index.checksums:
-        raise DamagedObjectError(f"object {name.index}: another index was read than written")
+        raise DamagedObjectError(f"object {name.index_key}: another index was read than written")
     await reader.verify(VERIFIED_BYTES)
     return index
 

@@ -22,14 +22,14 @@ class ObjectName(NamedTuple):
     ledger_id: int
 
     @property
-    def data(self) -> str:
+    def data_key(self) -> str:
         """Name of the object with the entries."""
         return f"{self.attempt}-ledger-{self.ledger_id}"
 
     @property
-    def index(self) -> str:
+    def index_key(self) -> str:
         """Name of the object with the index of the entries."""
-        return f"{self.data}-index"
+        return f"{self.data_key}-index"
 
 
 def object_name_of(key: str) -> ObjectName | None:

@@ -32,9 +32,9 @@ PLACES_MAX = 1024
 
 async def read_index(store: ObjectStore, name: ObjectName) -> ObjectIndex:
     """Read the index of a data object. Raises MissingObjectError, DamagedObjectError, ObjectStoreError."""
-    stored = await store.get(name.index)
+    stored = await store.get(name.index_key)
     if store.keeps_attributes:
-        check_attributes(name.index, stored.attributes)
+        check_attributes(name.index_key, stored.attributes)
     return decode_index(stored.data)
 
 
@@ -44,7 +44,7 @@ class ObjectReader:
     def __init__(self, store: ObjectStore, name: ObjectName, index: ObjectIndex) -> None:
         self.ledger_id = name.ledger_id
         self._store = store
-        self._key = name.data
+        self._key = name.data_key
         self.index = index
         self._firsts = [block.first for block in index.blocks]
         self._ends = [*(block.offset for block in index.blocks[1:]), index.data_bytes]

@@ -6,6 +6,8 @@ It is a seam: the simulator has a store of its own behind it, which loses, delay
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from engine.offload.bucket import Bucket
+
 
 class StoredObject(NamedTuple):
     """A whole object with the attributes that it was put with; their names may have changed to lower case."""
@@ -45,4 +47,13 @@ class ObjectStore(Protocol):
 
     def keys(self, prefix: str = "") -> AsyncIterator[str]:
         """Return the keys that begin with ``prefix``."""
+        ...
+
+
+class ObjectStores(Protocol):
+    """The object stores that a process can use, by bucket."""
+
+    def open(self, bucket: Bucket) -> ObjectStore:
+        """Return the store of ``bucket``; one without a name is that of the settings. Raises OffloadError with the
+        reason why there is none."""
         ...

@@ -13,6 +13,7 @@ from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
+from engine.offload.tiered_storage import TieredStorage
 from tests.support.ledger_cluster import PATIENT, Cluster, run_of
 
 NAME = "public/default/persistent/t"
@@ -76,6 +77,7 @@ class Brokers:
         ledgers: LedgerSettings = PATIENT,
         session_timeout_s: float = 10.0,
         wrap: Callable[[MetadataStore], MetadataStore] | None = None,
+        tiered: TieredStorage | None = None,
     ) -> ManagedLedgerFactory:
         """Return a factory. ``wrap`` puts a store around the session that all parts of this broker share."""
         store: MetadataStore = self.cluster.server.session(session_timeout_s)
@@ -87,6 +89,7 @@ class Brokers:
             clock=self.cluster.clock,
             entropy=RandomEntropy(),
             settings=settings,
+            tiered=tiered,
         )
         self._made.append((factory, store))
         return factory

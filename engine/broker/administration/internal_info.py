@@ -13,7 +13,8 @@ from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.positions import LedgerSpan
 from engine.managed.stats import CursorStats
-from engine.managed.stored.records import CursorRecord, offload_of
+from engine.managed.stored.offloads import offload_of
+from engine.managed.stored.records import CursorRecord
 from engine.managed.stored.survey import StoredLog
 from engine.managed.writing.ledger_holders import EXPLANATIONS, NEXT_STEPS, HeldSpan, Holder
 from engine.metadata.store import Stat

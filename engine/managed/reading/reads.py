@@ -9,6 +9,7 @@ from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.reading.entry_reader import EntryReader, open_entries
 from engine.managed.settings import ManagedSettings
+from engine.offload.object_store import ObjectStores
 from engine.wire.kernels import batch_sizes
 
 
@@ -72,11 +73,21 @@ class LedgerReads:
     """Handles of a topic's ledgers, and reads by ordinal."""
 
     __slots__ = (
-        "_ledgers", "_line", "_readers", "_settings", "_writing", "fetched_bytes", "fetched_entries",
+        "_ledgers", "_line", "_objects", "_readers", "_settings", "_writing", "bookies_first",
+        "fetched_bytes", "fetched_entries",
     )  # fmt: skip
 
-    def __init__(self, ledgers: LedgerClient, line: LedgerLine, settings: ManagedSettings) -> None:
+    def __init__(
+        self,
+        ledgers: LedgerClient,
+        line: LedgerLine,
+        settings: ManagedSettings,
+        objects: ObjectStores | None = None,
+    ) -> None:
         self._ledgers = ledgers
+        self._objects = objects
+        self.bookies_first = False
+        """True to read what both bookies and tiered storage have from the former."""
         self._line = line
         self._settings = settings
         self._readers: dict[int, EntryReader] = {}  # least recently used first
@@ -120,4 +131,10 @@ class LedgerReads:
         return reader
 
     async def _opened(self, ledger: LedgerSpan) -> EntryReader:
-        return await open_entries(self._ledgers, ledger, owner=True)
+        return await open_entries(
+            self._ledgers,
+            ledger,
+            owner=True,
+            objects=self._objects,
+            bookies_first=self.bookies_first,
+        )

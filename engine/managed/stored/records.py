@@ -7,11 +7,9 @@ later brokers may write is read. Unknown fields are written back byte for byte.
 
 import re
 import struct
-import uuid
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 
@@ -21,6 +19,7 @@ from engine.base.tasks import at_once
 from engine.managed.ack_state import STEP, AckState
 from engine.managed.errors import InvalidPropertyError, StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
+from engine.managed.stored.offloads import DoomedObjects, doomed_from, doomed_text, offload_of
 from engine.wire import mledger_pb2 as pb
 from engine.wire.texts import readable
 
@@ -42,6 +41,7 @@ INDEX_ONE = INTERNAL_PREFIX + OWN_PREFIX + "delay-index."
 entries."""
 DELETED = OWN_PREFIX + "deleted"
 DOOMED = OWN_PREFIX + "doomed-ledgers"
+DOOMED_OBJECTS = OWN_PREFIX + "doomed-objects"
 DOOMED_ONE = OWN_PREFIX + "doomed-ledger."
 CURSOR_FIELDS = tuple(field_.name for field_ in pb.ManagedCursorInfo.DESCRIPTOR.fields)
 
@@ -51,8 +51,9 @@ class LogRecord:
     """A topic's ledgers, the position at which it was terminated, its properties, and ``extra``: unknown fields,
     encoded.
 
-    ``doomed``: ledgers that are not the topic's any more and may not be deleted yet. ``deleted``: the topic is being
-    deleted with its cursors. A record with a ledger in its list is not deleted: some owner created the topic again.
+    ``doomed``: ledgers that may not be deleted yet, and either are not the topic's any more or are read from tiered
+    storage. ``doomed_objects``: the same of objects there. ``deleted``: the topic is being deleted with its cursors. A
+    record with a ledger in its list is not deleted: some owner created the topic again.
     """
 
     ledgers: list[LedgerSpan] = field(default_factory=list)
@@ -61,6 +62,12 @@ class LogRecord:
     extra: bytes = b""
     doomed: list[int] = field(default_factory=list)
     deleted: bool = False
+    doomed_objects: list[DoomedObjects] = field(default_factory=list)
+
+    @property
+    def has_doomed(self) -> bool:
+        """True when the record names ledgers or objects that are to be deleted."""
+        return bool(self.doomed or self.doomed_objects)
 
     def encode(self) -> bytes:
         info = pb.ManagedLedgerInfo.FromString(self.extra)
@@ -81,6 +88,8 @@ class LogRecord:
                 info.properties.add(key=key, value=value)
         if self.doomed:
             info.properties.add(key=DOOMED, value=" ".join(map(str, self.doomed)))
+        if self.doomed_objects:
+            info.properties.add(key=DOOMED_OBJECTS, value=doomed_text(self.doomed_objects))
         if self.deleted:
             info.properties.add(key=DELETED, value="true")
         return info.SerializeToString()
@@ -104,18 +113,23 @@ class LogRecord:
             terminated = Position(at.ledgerId, at.entryId)
         properties = {readable(pair.key): readable(pair.value) for pair in info.properties}
         extra = _remaining_fields(info, "ledgerInfo", "terminatedPosition", "properties")
-        doomed = [
+        ledger_ids = [
             int(text) for text in properties.get(DOOMED, "").split() if _LEDGER_ID.match(text)
         ]
-        present = {ledger.ledger_id for ledger in ledgers}
+        objects = doomed_from(properties.get(DOOMED_OBJECTS, ""))
+        present = {
+            ledger.ledger_id for ledger in ledgers if not offload_of(ledger).deleted_from_bookies
+        }
+        attempts = {offload_of(ledger).attempt for ledger in ledgers if ledger.extra}
         return cls(
             ledgers,
             terminated,
             {key: text for key, text in properties.items() if not key.startswith(OWN_PREFIX)},
             extra,
             # The list prevails: a ledger in it must not be deleted, whichever broker wrote it there.
-            [ledger_id for ledger_id in doomed if ledger_id not in present],
+            [ledger_id for ledger_id in ledger_ids if ledger_id not in present],
             DELETED in properties and not ledgers,
+            [doomed for doomed in objects if doomed.attempt not in attempts],
         )
 
 
@@ -290,29 +304,6 @@ def _take_index(texts: dict[str, str]) -> dict[int, int]:
         if _LEDGER_ID.match(ledger_id) and _LEDGER_ID.match(texts[key]):
             index[int(ledger_id)] = int(texts.pop(key))
     return index
-
-
-class Offload(NamedTuple):
-    """The copy of a ledger that another broker made in tiered storage. ``attempt``: id of its last attempt, None
-    without any. ``driver``: name of the storage, empty when unknown."""
-
-    complete: bool
-    attempt: uuid.UUID | None
-    deleted_from_bookies: bool
-    driver: str
-
-
-def offload_of(ledger: LedgerSpan) -> Offload:
-    """Return what is stored of a ledger's copy in tiered storage."""
-    info = pb.ManagedLedgerInfo.LedgerInfo(ledgerId=ledger.ledger_id)
-    info.MergeFromString(ledger.extra)
-    if not info.HasField("offloadContext"):
-        return Offload(False, None, False, "")
-    context = info.offloadContext
-    attempt = uuid.UUID(bytes=struct.pack(">qq", context.uidMsb, context.uidLsb))
-    return Offload(
-        context.complete, attempt, context.bookkeeperDeleted, context.driverMetadata.name
-    )
 
 
 def _remaining_fields(message: Message, *known: str) -> bytes:

@@ -11,8 +11,12 @@ from dataclasses import replace
 from engine.ledger.client import LedgerClient
 from engine.managed.errors import ManagedLedgerFencedError, StoredRecordError
 from engine.managed.stored.node import StoredNode
+from engine.managed.stored.offloads import DoomedObjects, doomed_objects_of
 from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
+from engine.offload.errors import OffloadError
+from engine.offload.object_names import ObjectName
+from engine.offload.object_store import ObjectStores
 
 log = logging.getLogger(__name__)
 
@@ -58,13 +62,26 @@ async def discard_cursor(
 
 
 async def mark_deleted(node: StoredNode, record: LogRecord) -> LogRecord:
-    """Mark the topic as deleted and return the stored record, which has the topic's ledgers in ``doomed``."""
+    """Mark the topic as deleted and return the stored record, which has the topic's ledgers in ``doomed`` and their
+    copies in ``doomed_objects``."""
     if record.deleted:
         return record
     doomed = [*record.doomed, *(span.ledger_id for span in record.ledgers)]
-    marked = LogRecord(extra=record.extra, doomed=doomed, deleted=True)
+    objects = [*record.doomed_objects, *doomed_objects_of(record.ledgers)]
+    marked = LogRecord(extra=record.extra, doomed=doomed, deleted=True, doomed_objects=objects)
     await node.write(marked.encode())
     return marked
+
+
+async def delete_objects(objects: ObjectStores | None, doomed: DoomedObjects) -> None:
+    """Delete the objects of one attempt. Raises OffloadError."""
+    if objects is None:
+        raise OffloadError(f"{doomed.bucket}: no tiered storage is configured here")
+    name = ObjectName(doomed.attempt, doomed.ledger_id)
+    # The index first: without it no reader opens what remains of the data.
+    store = objects.open(doomed.bucket)
+    await store.delete([name.index_key])
+    await store.delete([name.data_key])
 
 
 class Deletion:
@@ -77,6 +94,7 @@ class Deletion:
         self,
         store: MetadataStore,
         ledgers: LedgerClient,
+        objects: ObjectStores | None,
         node: StoredNode,
         record: LogRecord,
         children: Sequence[str] | None,
@@ -85,21 +103,25 @@ class Deletion:
         """``children``: names of the cursors' nodes; None when they are not known. ``forget``: see ``Forget``."""
         self._store = store
         self._ledgers = ledgers
+        self._objects = objects
         self._node = node
         self._record = record
         self._children = children
         self._forget = forget
 
     async def finish(self) -> None:
-        """Delete cursors and ledgers, call ``forget``, and remove the node last.
+        """Delete cursors, ledgers and their copies in tiered storage, call ``forget``, and remove the node last.
 
-        Raises ManagedLedgerFencedError when another owner wrote the node, the store's errors and those of ``forget``.
+        Raises ManagedLedgerFencedError when another owner wrote the node, OffloadError when copies cannot be deleted
+        now, the store's errors and those of ``forget``.
         """
         if self._children is None:
             self._children = await self._store.children(self._node.path)
         await self._remove_cursors()
         for ledger_id in self._record.doomed:
             await self._ledgers.delete(ledger_id)
+        for doomed in self._record.doomed_objects:
+            await delete_objects(self._objects, doomed)
         if self._forget is not None:
             await self._forget()
         try:

@@ -8,7 +8,7 @@ deletes those that remain (M17). Rule numbers: the table of promises in docs/for
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from engine.base.clock import Clock
@@ -33,13 +33,24 @@ from engine.managed.errors import (
 from engine.managed.positions import LedgerSpan
 from engine.managed.state import LogState
 from engine.managed.stored.node import StoredNode
+from engine.managed.stored.offloads import (
+    DoomedObjects,
+    Offload,
+    doomed_objects_of,
+    offload_of,
+    with_offload,
+)
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
-from engine.managed.stored.removal import mark_deleted
+from engine.managed.stored.removal import delete_objects, mark_deleted
 from engine.managed.writing.lifecycle import trimmable
 from engine.metadata.tree import VALUE_MAX
+from engine.offload.errors import OffloadError
+from engine.offload.object_store import ObjectStores
 
 log = logging.getLogger(__name__)
 
+OffloadChange = Callable[[Offload], Offload | None]
+"""Function of a ledger's present copy that returns the next one; None for no change."""
 INDEX = "index"
 """Property with the highest index given, as Pulsar stores it. It is needed when the last entry was trimmed."""
 
@@ -72,13 +83,16 @@ class LedgerList:
     __slots__ = (
         "_clock",
         "_doomed",
+        "_doomed_objects",
         "_dropped",
+        "_dropped_objects",
         "_extra",
         "_highest",
         "_is_deleted",
         "_ledgers",
         "_lock",
         "_node",
+        "_objects",
         "_record_bytes",
         "_state",
         "_sweeping",
@@ -94,6 +108,7 @@ class LedgerList:
         record: LogRecord,
         ledgers: LedgerClient,
         clock: Clock,
+        objects: ObjectStores | None = None,
     ) -> None:
         self.line = line = state.line
         self.created_ms = 0
@@ -109,13 +124,16 @@ class LedgerList:
         self._lock = asyncio.Lock()
         self._dropped: list[int] = []  # not in the line any more; the stored list may name them
         self._doomed = dict.fromkeys(record.doomed)  # not in the stored list; to be deleted
+        self._dropped_objects: list[DoomedObjects] = []
+        self._doomed_objects = dict.fromkeys(record.doomed_objects)
+        self._objects = objects
         self._sweeping = asyncio.Lock()
         self._is_deleted = False
 
     @property
     def has_doomed(self) -> bool:
-        """True when ``sweep`` has ledgers to delete."""
-        return bool(self._doomed)
+        """True when ``sweep`` has ledgers or objects to delete."""
+        return bool(self._doomed or self._doomed_objects)
 
     @property
     def has_room(self) -> bool:
@@ -250,10 +268,55 @@ class LedgerList:
             count = trimmable(line.ledgers, line.base, consumed(), now_ms, config)
             if not count:
                 return
-            dropped_ids = [ledger.ledger_id for ledger in line.drop_first(count)]
+            ledgers = line.drop_first(count)
+            dropped_ids = [ledger.ledger_id for ledger in ledgers]
+            self._dropped_objects += doomed_objects_of(ledgers)
             self._dropped += dropped_ids
             dropped(dropped_ids)
             await self._write(line.ledgers)
+
+    async def note_offload(self, ledger_id: int, change: OffloadChange) -> bool:
+        """Store ``change`` of a ledger's copy in tiered storage; return whether there was any.
+
+        There is none when the ledger is not in the list any more. ``sweep`` deletes the objects of an attempt that the
+        change replaced.
+        """
+        async with self._lock:
+            ledgers = self.line.ledgers
+            for span in ledgers:
+                if span.ledger_id == ledger_id:
+                    break
+            else:
+                return False
+            before = offload_of(span)
+            after = change(before)
+            if after is None:
+                return False
+            replaced = doomed_objects_of([span]) if before.attempt != after.attempt else []
+            extra = with_offload(span.extra, after)
+            stored = [replace(other, extra=extra) if other is span else other for other in ledgers]
+            await self._write(stored, doomed_objects=replaced)
+            # Only now: another part may act on the copy as soon as it is in memory.
+            span.extra = extra
+            return True
+
+    async def release(self, ledger_ids: Collection[int]) -> None:
+        """Store that the copies of ledgers in tiered storage are the only ones; ``sweep`` then deletes the ledgers."""
+        async with self._lock:
+            released = {}
+            for span in self.line.ledgers:
+                offload = offload_of(span)
+                if span.ledger_id in ledger_ids and offload.complete:
+                    released[span.ledger_id] = with_offload(
+                        span.extra, replace(offload, deleted_from_bookies=True)
+                    )
+            stored = [
+                replace(span, extra=released.get(span.ledger_id, span.extra))
+                for span in self.line.ledgers
+            ]
+            await self._write(stored, doomed=list(released))
+            for span in self.line.ledgers:
+                span.extra = released.get(span.ledger_id, span.extra)
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:
         """Set or remove properties. Raises InvalidPropertyError for the names that are reserved for the broker."""
@@ -272,10 +335,13 @@ class LedgerList:
         A later change raises ManagedLedgerClosedError: it would take the mark back.
         """
         async with self._lock:
-            doomed = [*self._doomed, *self._dropped]
-            record = await mark_deleted(
-                self._node, LogRecord(list(self.line.ledgers), extra=self._extra, doomed=doomed)
+            present = LogRecord(
+                list(self.line.ledgers),
+                extra=self._extra,
+                doomed=[*self._doomed, *self._dropped],
+                doomed_objects=[*self._doomed_objects, *self._dropped_objects],
             )
+            record = await mark_deleted(self._node, present)
             self._is_deleted = True
             return self._node, record
 
@@ -296,22 +362,33 @@ class LedgerList:
         ledgers: list[LedgerSpan],
         terminated: Position | None = None,
         properties: dict[str, str] | None = None,
+        doomed: Sequence[int] = (),
+        doomed_objects: Sequence[DoomedObjects] = (),
     ) -> None:
+        """Write the list. ``doomed`` and ``doomed_objects`` are to be deleted once it is written."""
         self._check_not_deleted()
         properties = self._state.properties if properties is None else properties
         if self._state.last_index is not None:
             properties = {**properties, INDEX: str(self._state.last_index)}
         dropped, self._dropped = self._dropped, []
-        doomed = [*self._doomed, *dropped]
-        sealed = terminated or self._state.terminated
-        record = LogRecord(ledgers, sealed, properties, self._extra, doomed)
+        objects, self._dropped_objects = self._dropped_objects, []
+        record = LogRecord(
+            ledgers,
+            terminated or self._state.terminated,
+            properties,
+            self._extra,
+            [*self._doomed, *dropped, *doomed],
+            doomed_objects=[*self._doomed_objects, *objects, *doomed_objects],
+        )
         value = record.encode()
         try:
             await self._node.write(value)
         except BaseException:
             self._dropped = dropped + self._dropped
+            self._dropped_objects = objects + self._dropped_objects
             raise
-        self._doomed.update(dict.fromkeys(dropped))
+        self._doomed.update(dict.fromkeys([*dropped, *doomed]))
+        self._doomed_objects.update(dict.fromkeys([*objects, *doomed_objects]))
         before, self._record_bytes = self._record_bytes, len(value)
         if before < ROLLED_BYTES_MAX <= len(value):
             log.warning(
@@ -325,10 +402,10 @@ class LedgerList:
             raise ManagedLedgerClosedError(f"{self._state.name} is being deleted")
 
     async def sweep(self) -> None:
-        """Delete the ledgers that no list names any more.
+        """Delete the ledgers and objects that no list names any more, and ledgers that are read from tiered storage.
 
-        When it is cancelled, or while the metadata store does not answer, the next call deletes the remaining ones, or
-        the next owner, which finds them in the record.
+        When it is cancelled, or while a store does not answer, the next call deletes the remaining ones, or the next
+        owner, which finds them in the record.
         """
         async with self._sweeping:
             remaining = list(self._doomed)[::-1]
@@ -340,6 +417,7 @@ class LedgerList:
                     await asyncio.wait(workers)
             finally:
                 await scope.close()
+            await self._sweep_objects()
         if self._doomed:
             log.warning("ledgers could not be deleted yet count=%d", len(self._doomed))
 
@@ -352,6 +430,17 @@ class LedgerList:
                 log.debug("ledger is not deleted yet ledger=%d error=%s", ledger_id, error)
                 return
             self._doomed.pop(ledger_id, None)
+
+    async def _sweep_objects(self) -> None:
+        for doomed in list(self._doomed_objects):
+            try:
+                await delete_objects(self._objects, doomed)
+            except OffloadError as error:
+                log.warning(
+                    "objects are not deleted yet ledger=%d error=%s", doomed.ledger_id, error
+                )
+                return
+            del self._doomed_objects[doomed]
 
 
 def _abandon(writer: LedgerWriter, why: str) -> None:

@@ -16,7 +16,8 @@ from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.managed.errors import ManagedLedgerNotFoundError, StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.cursor_entries import last_readable
-from engine.managed.stored.records import CursorRecord, CursorState, offload_of
+from engine.managed.stored.offloads import offload_of
+from engine.managed.stored.records import CursorRecord, CursorState
 from engine.managed.stored.survey import survey
 from engine.metadata.incomplete import check_complete
 from engine.metadata.store import MetadataStore

@@ -1,7 +1,8 @@
-"""An object store in memory that loses, cuts and damages what it is told to."""
+"""Object stores in memory that fail and damage objects as they are told to."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
+from engine.offload.bucket import Bucket
 from engine.offload.errors import MissingObjectError, ObjectStoreError
 from engine.offload.object_store import StoredObject
 
@@ -55,3 +56,13 @@ class MemoryObjects:
         stored = self.objects[key]
         changed = stored.data[:at] + data + stored.data[at + len(data) :]
         self.objects[key] = StoredObject(changed, stored.attributes)
+
+
+class MemoryObjectStores:
+    """Stores by bucket, each created when it is first opened."""
+
+    def __init__(self) -> None:
+        self.stores: dict[Bucket, MemoryObjects] = {}
+
+    def open(self, bucket: Bucket) -> MemoryObjects:
+        return self.stores.setdefault(bucket, MemoryObjects())

@@ -69,7 +69,7 @@ async def written(
     await write_ledger(store, NAME, ListedLedger(payloads), ATTRIBUTES, block_bytes)
     if not checksums:
         bare = encode_index(replace(await read_index(store, NAME), checksums=()))
-        store.objects[NAME.index] = store.objects[NAME.index]._replace(data=bare)
+        store.objects[NAME.index_key] = store.objects[NAME.index_key]._replace(data=bare)
     return store
 
 
@@ -108,7 +108,7 @@ async def test_blocks_within_the_budget_are_read_by_one_request() -> None:
     store.requests.clear()
     (run,) = await reader.read(0, 19, 1 << 20)
     assert run.count == 20
-    assert store.requests == [("get_range", NAME.data)]
+    assert store.requests == [("get_range", NAME.data_key)]
 
 
 async def test_a_changed_byte_anywhere_is_damage_that_names_object_and_block() -> None:
@@ -116,9 +116,9 @@ async def test_a_changed_byte_anywhere_is_damage_that_names_object_and_block() -
     for at in range(0, 400, 7):
         store = await written(payloads, 200)
         reader = await ObjectReader.open(store, NAME)
-        before = store.objects[NAME.data].data[at]
-        store.damage(NAME.data, at, bytes([before ^ 1]))
-        with pytest.raises(DamagedObjectError, match=rf"object {NAME.data}: block \d"):
+        before = store.objects[NAME.data_key].data[at]
+        store.damage(NAME.data_key, at, bytes([before ^ 1]))
+        with pytest.raises(DamagedObjectError, match=rf"object {NAME.data_key}: block \d"):
             await read_all(reader, 0, 1)
 
 
@@ -127,14 +127,14 @@ async def test_an_object_that_is_cut_or_gone_is_an_error_and_never_fewer_entries
     for checksums in (True, False):
         store = await written(payloads, 300, checksums=checksums)
         reader = await ObjectReader.open(store, NAME)
-        cut = store.objects[NAME.data].data[:-20]
-        store.objects[NAME.data] = store.objects[NAME.data]._replace(data=cut)
+        cut = store.objects[NAME.data_key].data[:-20]
+        store.objects[NAME.data_key] = store.objects[NAME.data_key]._replace(data=cut)
         with pytest.raises(DamagedObjectError):
             await read_all(reader, 0, 1)
-        await store.delete([NAME.data])
+        await store.delete([NAME.data_key])
         with pytest.raises(MissingObjectError):
             await reader.read(0, 1, 1)
-        await store.delete([NAME.index])
+        await store.delete([NAME.index_key])
         with pytest.raises(MissingObjectError):
             await ObjectReader.open(store, NAME)
 
@@ -144,20 +144,20 @@ async def test_padding_up_to_the_next_block_is_passed_over() -> None:
     store = await written(payloads, 200, checksums=False)
     index = await read_index(store, NAME)
     cut = index.blocks[1].offset
-    data = store.objects[NAME.data].data
+    data = store.objects[NAME.data_key].data
     moved = index.blocks[1]._replace(offset=cut + 10)
     changed = replace(index, blocks=(index.blocks[0], moved), data_bytes=index.data_bytes + 10)
     filled = data[:cut] + (PADDING * 3)[:10] + data[cut:]
-    store.objects[NAME.data] = store.objects[NAME.data]._replace(data=filled)
-    stored = store.objects[NAME.index]
-    store.objects[NAME.index] = stored._replace(data=encode_index(changed))
+    store.objects[NAME.data_key] = store.objects[NAME.data_key]._replace(data=filled)
+    stored = store.objects[NAME.index_key]
+    store.objects[NAME.index_key] = stored._replace(data=encode_index(changed))
     reader = await ObjectReader.open(store, NAME)
     assert await read_all(reader, 0, 1 << 20) == payloads
 
 
 async def test_an_object_of_another_format_version_is_not_opened() -> None:
     store = await written([b"x"], 200)
-    store.objects[NAME.index] = store.objects[NAME.index]._replace(attributes={})
+    store.objects[NAME.index_key] = store.objects[NAME.index_key]._replace(attributes={})
     with pytest.raises(DamagedObjectError, match="format version None"):
         await ObjectReader.open(store, NAME)
     store.keeps_attributes = False
@@ -168,8 +168,8 @@ async def test_bytes_that_the_store_changed_fail_the_writing() -> None:
     store = MemoryObjects()
 
     def tampered(method: str, key: str) -> bool:
-        if method == "put" and key == NAME.index:
-            store.damage(NAME.data, 300, b"!")
+        if method == "put" and key == NAME.index_key:
+            store.damage(NAME.data_key, 300, b"!")
         return False
 
     store.fail = tampered
@@ -186,7 +186,7 @@ async def test_a_ledger_that_is_open_empty_or_of_another_length_is_not_written()
     ledger.metadata = replace(ledger.metadata, length=2)
     with pytest.raises(OffloadError, match="read 1 entries of 1 bytes, not 1 of 2"):
         await write_ledger(store, NAME, ledger, ATTRIBUTES)
-    assert NAME.index not in store.objects
+    assert NAME.index_key not in store.objects
 
 
 @pytest.mark.parametrize("method", ["put", "get", "get_range"])

@@ -16,13 +16,14 @@ NAME = ObjectName(uuid.UUID("01234567-89ab-cdef-0123-456789abcdef"), 42)
 
 
 def test_both_objects_are_named_by_attempt_and_ledger() -> None:
-    assert NAME.data == "01234567-89ab-cdef-0123-456789abcdef-ledger-42"
-    assert NAME.index == NAME.data + "-index"
-    assert object_name_of(NAME.data) == object_name_of(NAME.index) == NAME
+    assert NAME.data_key == "01234567-89ab-cdef-0123-456789abcdef-ledger-42"
+    assert NAME.index_key == NAME.data_key + "-index"
+    assert object_name_of(NAME.data_key) == object_name_of(NAME.index_key) == NAME
 
 
 @pytest.mark.parametrize(
-    "key", ["", "ledger-42", NAME.data.upper(), NAME.data + "-indexes", "a/" + NAME.data]
+    "key",
+    ["", "ledger-42", NAME.data_key.upper(), NAME.data_key + "-indexes", "a/" + NAME.data_key],
 )
 def test_another_key_is_no_object_of_tiered_storage(key: str) -> None:
     assert object_name_of(key) is None

@@ -1,0 +1,253 @@
+"""Moving of a topic's closed ledgers to tiered storage, and their deletion from the bookies.
+
+Each step is stored before the next begins (I55): the id of a new attempt; then the objects are written and read back;
+then the copy is stored as complete; after the deletion lag it is stored as the only one, and then the ledger is deleted
+from the bookies. Whatever process ends at any step, a ledger is readable, and what an attempt left is deleted by the
+next one or with the ledger.
+"""
+
+import logging
+import uuid
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from engine.base.backoff import Backoff
+from engine.base.errors import WorldError
+from engine.base.ids import Position
+from engine.base.tasks import TaskScope
+from engine.ledger.errors import LedgerError
+from engine.managed.errors import ManagedLedgerError, OffloadRunningError
+from engine.managed.reading.reads import LedgerReads
+from engine.managed.shared import Shared
+from engine.managed.state import LogState
+from engine.managed.stored.offloads import DoomedObjects, Offload
+from engine.managed.stored.removal import delete_objects
+from engine.managed.tenure import Tenure
+from engine.managed.writing.offload_rules import due_ledgers, ledgers_before, releasable
+from engine.managed.writing.rolling import LedgerList, OffloadChange
+from engine.offload.errors import OffloadError
+from engine.offload.ledger_writing import write_ledger
+from engine.offload.object_names import ObjectName
+from engine.offload.policy import OffloadPolicy
+from engine.offload.tiered_storage import TieredStorage
+
+log = logging.getLogger(__name__)
+
+RETRY_MIN_S = 1.0
+RETRY_MAX_S = 3600.0
+
+
+class OffloadPhase(StrEnum):
+    """The phases of moving a topic's ledgers, in the words of Pulsar's REST interface."""
+
+    NOT_RUN = "NOT_RUN"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadStatus:
+    """The last or present moving of ledgers. ``first_unmoved``: the first entry of those asked for that was not moved,
+    None while that is not known."""
+
+    phase: OffloadPhase = OffloadPhase.NOT_RUN
+    error: str = ""
+    first_unmoved: Position | None = None
+
+
+@dataclass(slots=True)
+class MoveCounters:
+    """What was moved since the log was opened; -1 for never."""
+
+    last_ledger_id: int = -1
+    last_success_ms: int = -1
+    last_failure_ms: int = -1
+    ledgers: int = 0
+    bytes: int = 0
+    failures: int = 0
+
+
+class Offloader:
+    """Moves the ledgers of one log, one at a time, in the background."""
+
+    __slots__ = (
+        "_backoff",
+        "_list",
+        "_not_before_ms",
+        "_reads",
+        "_shared",
+        "_state",
+        "_tasks",
+        "_tenure",
+        "counters",
+        "status",
+    )
+
+    def __init__(
+        self,
+        state: LogState,
+        tenure: Tenure,
+        ledger_list: LedgerList,
+        reads: LedgerReads,
+        shared: Shared,
+        tasks: TaskScope,
+    ) -> None:
+        self._state = state
+        self._tenure = tenure
+        self._list = ledger_list
+        self._reads = reads
+        self._shared = shared
+        self._tasks = tasks
+        self._backoff = Backoff(RETRY_MIN_S, RETRY_MAX_S)
+        self._not_before_ms = 0
+        self.counters = MoveCounters()
+        self.status = OffloadStatus()
+
+    @property
+    def running(self) -> bool:
+        return self.status.phase is OffloadPhase.RUNNING
+
+    def configured(self) -> None:
+        """Apply the present policy to reads."""
+        policy = self._state.config.offload
+        self._reads.bookies_first = policy is not None and policy.bookies_first
+
+    def soon(self) -> None:
+        """Move in the background what the policy says, and delete from bookies what it says. Cheap when that is
+        nothing. After a failure nothing is tried again before a time that grows with each."""
+        policy, tiered = self._state.config.offload, self._shared.tiered
+        if policy is None or tiered is None or self._state.ended or self.running:
+            return
+        now_ms, ledgers = self._shared.clock.wall_ms(), self._state.line.ledgers
+        if now_ms < self._not_before_ms:
+            return
+        due = due_ledgers(ledgers, now_ms, policy)
+        if due or releasable(ledgers, now_ms, policy.deletion_lag_s):
+            self._begin(policy, tiered, [ledger.ledger_id for ledger in due], None)
+
+    def start(self, before: Position) -> None:
+        """Move all closed ledgers before that of ``before``. Raises OffloadError without a policy,
+        OffloadRunningError while ledgers are being moved."""
+        self._state.check()
+        policy, tiered = self._state.config.offload, self._shared.tiered
+        if policy is None or tiered is None:
+            raise OffloadError("no tiered storage is configured for the topic")
+        if self.running:
+            raise OffloadRunningError("ledgers of the topic are being moved already")
+        ledgers = ledgers_before(self._state.line.ledgers, before)
+        self._begin(policy, tiered, [ledger.ledger_id for ledger in ledgers], before)
+
+    def _begin(
+        self,
+        policy: OffloadPolicy,
+        tiered: TieredStorage,
+        ledger_ids: list[int],
+        before: Position | None,
+    ) -> None:
+        self.status = OffloadStatus(OffloadPhase.RUNNING)
+        self._tasks.spawn("offload", self._run(policy, tiered, ledger_ids, before))
+
+    async def _run(
+        self,
+        policy: OffloadPolicy,
+        tiered: TieredStorage,
+        ledger_ids: list[int],
+        before: Position | None,
+    ) -> None:
+        unmoved: list[int] = []
+        reason = ""
+        try:
+            for ledger_id in ledger_ids:
+                try:
+                    async with tiered.moving:
+                        await self._move(policy, tiered, ledger_id)
+                except (LedgerError, WorldError) as error:
+                    log.warning(
+                        "ledger is not moved log=%s ledger=%d error=%s",
+                        self._state.name, ledger_id, error,
+                    )  # fmt: skip
+                    unmoved.append(ledger_id)
+                    reason = reason or str(error)
+            await self._release(policy)
+        except (LedgerError, WorldError, ManagedLedgerError) as error:
+            reason = reason or str(error)
+        finally:
+            self._finished(reason or None, unmoved, before)
+        # Further ledgers may have been closed meanwhile.
+        self.soon()
+
+    def _finished(self, reason: str | None, unmoved: list[int], before: Position | None) -> None:
+        now_ms = self._shared.clock.wall_ms()
+        if reason is None:
+            self._backoff = Backoff(RETRY_MIN_S, RETRY_MAX_S)
+            self.status = OffloadStatus(OffloadPhase.SUCCESS, first_unmoved=before)
+            return
+        self.counters.failures += 1
+        self.counters.last_failure_ms = now_ms
+        self._not_before_ms = now_ms + round(
+            1000 * self._backoff.next_s(self._shared.entropy.random())
+        )
+        first = Position(min(unmoved), 0) if unmoved else before
+        self.status = OffloadStatus(OffloadPhase.ERROR, reason, first)
+
+    async def _move(self, policy: OffloadPolicy, tiered: TieredStorage, ledger_id: int) -> None:
+        """Copy one ledger. Nothing happens when it has left the list meanwhile or has a complete copy."""
+        store = tiered.stores.open(policy.bucket)
+        attempt = uuid.UUID(int=self._shared.entropy.bits(128), version=4)
+
+        def prepared(before: Offload) -> Offload | None:
+            return None if before.complete else Offload(attempt, bucket=policy.bucket)
+
+        if not await self._noted(ledger_id, prepared):
+            return
+        name = ObjectName(attempt, ledger_id)
+        try:
+            ledger = await self._shared.ledgers.open(ledger_id, recover=False)
+            index = await write_ledger(store, name, ledger, tiered.attributes)
+        except (LedgerError, WorldError):
+            await self._discard(DoomedObjects(ledger_id, attempt, policy.bucket))
+            raise
+
+        def completed(before: Offload) -> Offload | None:
+            if before.attempt != attempt:
+                return None
+            now_ms = self._shared.clock.wall_ms()
+            return replace(before, complete=True, completed_ms=now_ms)
+
+        # After an error of this write the objects stay: it may have been carried out.
+        if not await self._noted(ledger_id, completed):
+            await self._discard(DoomedObjects(ledger_id, attempt, policy.bucket))
+            return
+        self._reads.forget(ledger_id)
+        self.counters.last_ledger_id = ledger_id
+        self.counters.last_success_ms = self._shared.clock.wall_ms()
+        self.counters.ledgers += 1
+        self.counters.bytes += index.data_bytes
+
+    async def _noted(self, ledger_id: int, change: OffloadChange) -> bool:
+        with self._tenure.owned():
+            noted = await self._list.note_offload(ledger_id, change)
+        await self._list.sweep()
+        return noted
+
+    async def _discard(self, doomed: DoomedObjects) -> None:
+        """Delete what an attempt wrote, if that can be done now; the next attempt does it otherwise."""
+        assert self._shared.tiered is not None
+        try:
+            await delete_objects(self._shared.tiered.stores, doomed)
+        except OffloadError as error:
+            log.warning("objects remain ledger=%d error=%s", doomed.ledger_id, error)
+
+    async def _release(self, policy: OffloadPolicy) -> None:
+        """Delete ledgers from the bookies whose copies are complete since the deletion lag."""
+        now_ms = self._shared.clock.wall_ms()
+        released = releasable(self._state.line.ledgers, now_ms, policy.deletion_lag_s)
+        if not released:
+            return
+        ledger_ids = [ledger.ledger_id for ledger in released]
+        with self._tenure.owned():
+            await self._list.release(ledger_ids)
+        for ledger_id in ledger_ids:
+            self._reads.forget(ledger_id)
+        await self._list.sweep()
