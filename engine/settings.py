@@ -27,6 +27,7 @@ from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.settings import MetadataSettings
 from engine.net.tls import TlsSettings
+from engine.offload.settings import OffloadSettings
 from engine.ownership.load.settings import LoadBalanceSettings
 from engine.tenancy.settings import PolicySettings, TenantLimits
 
@@ -42,6 +43,7 @@ class Settings:
     managed: ManagedSettings
     ledger: LedgerSettings
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
+    offload: OffloadSettings = field(default_factory=OffloadSettings)
     load_balance: LoadBalanceSettings = field(default_factory=LoadBalanceSettings)
     tenants: TenantLimits = field(default_factory=TenantLimits)
     broker_client: BrokerClientSettings = field(default_factory=BrokerClientSettings)

@@ -7,13 +7,18 @@ A field names the row of the table of policies that it is from, and how the row'
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from engine.tenancy.policies.values import WHEN_CAUGHT_UP
+from engine.offload.bucket import FILES, GOOGLE, NO_BUCKET, S3, Bucket, driver_of
+from engine.offload.offload_policy import OffloadPolicy
+from engine.offload.settings import folder_of
+from engine.tenancy.policies.values import OFFLOAD_DRIVER, OFFLOAD_PRIORITY, WHEN_CAUGHT_UP
 from engine.tenancy.settings import SUBSCRIPTION_TYPES
 from engine.tenancy.strategy import Strategy
 
 Value = TypeVar("Value")
+DELETION_LAG_S = 14_400.0
+"""Deletion lag of Pulsar, for topics whose policies name a storage without one."""
 ROW = "row"
 """Key in a field's metadata: the name of its row, and the function that converts the row's value."""
 
@@ -226,6 +231,86 @@ class DeduplicationPolicies:
     """Seconds between snapshots of its state; 0 is never."""
 
 
+class ChosenStorage(NamedTuple):
+    """Tiered storage that a namespace or topic chose. Numbers are None where it says nothing; the name of the bucket is
+    empty where that of the broker is meant."""
+
+    bucket: Bucket
+    threshold_bytes: int | None = None
+    threshold_s: int | None = None
+    deletion_lag_ms: int | None = None
+    bookies_first: bool | None = None
+
+
+def _chosen_storage(value: Mapping[str, Any] | None) -> ChosenStorage | None:
+    if value is None or not value.get(OFFLOAD_DRIVER):
+        return None
+    driver = driver_of(value[OFFLOAD_DRIVER])
+    prefix = {S3: "s3ManagedLedgerOffload", GOOGLE: "gcsManagedLedgerOffload"}.get(driver, "")
+
+    def part(name: str) -> str:
+        # The names of one driver prevail over those that are of all, as in Pulsar.
+        own = value.get(prefix + name) if prefix else None
+        return own or value.get("managedLedgerOffload" + name) or ""
+
+    if driver == FILES:
+        bucket = Bucket(FILES, folder_of(value.get("fileSystemURI") or ""))
+    else:
+        bucket = Bucket(driver, part("Bucket"), part("Region"), part("ServiceEndpoint"))
+    priority = value.get(OFFLOAD_PRIORITY)
+    return ChosenStorage(
+        bucket,
+        value.get("managedLedgerOffloadThresholdInBytes"),
+        value.get("managedLedgerOffloadThresholdInSeconds"),
+        value.get("managedLedgerOffloadDeletionLagInMillis"),
+        None if priority is None else priority == "BOOKKEEPER_FIRST",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadRows:
+    """Tiered storage of the topic. The numbers are the namespace's, for topics that have none of their own."""
+
+    chosen: ChosenStorage | None = from_row("offloadPolicies", None, _chosen_storage)
+    threshold_bytes: int = from_row("offloadThreshold", -1)
+    threshold_s: int = from_row("offloadThresholdInSeconds", -1)
+    deletion_lag_ms: int | None = from_row("offloadDeletionLagMs", None)
+
+    def policy(self, unset: OffloadPolicy | None) -> OffloadPolicy | None:
+        """Return the policy in force, where ``unset`` is that of the broker's settings."""
+        chosen = self.chosen
+        if chosen is None and unset is None:
+            return None
+        own = chosen or ChosenStorage(unset.bucket if unset is not None else NO_BUCKET)
+        base = unset or OffloadPolicy(own.bucket, deletion_lag_s=DELETION_LAG_S)
+        bucket = (
+            own.bucket
+            if own.bucket.name or base.bucket.driver != own.bucket.driver
+            else base.bucket
+        )
+        threshold_bytes = _first(
+            own.threshold_bytes, _set(self.threshold_bytes), base.threshold_bytes
+        )
+        threshold_s = _first(own.threshold_s, _set(self.threshold_s), base.threshold_s)
+        lag_ms = _first(own.deletion_lag_ms, self.deletion_lag_ms, 1000 * base.deletion_lag_s)
+        return OffloadPolicy(
+            bucket,
+            int(threshold_bytes),
+            float(threshold_s),
+            lag_ms / 1000 if lag_ms >= 0 else -1.0,
+            base.bookies_first if own.bookies_first is None else own.bookies_first,
+        )
+
+
+def _set(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
+def _first(*numbers: float | None) -> float:
+    """Return the first number that is not None."""
+    return next(number for number in numbers if number is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaPolicies:
     """Changes of the topic's schema."""
@@ -250,6 +335,7 @@ class TopicPolicies:
     subscriptions: SubscriptionPolicies = SubscriptionPolicies()
     deduplication: DeduplicationPolicies = DeduplicationPolicies()
     schema: SchemaPolicies = SchemaPolicies()
+    offload: OffloadRows = OffloadRows()
     clusters: tuple[str, ...] = from_row("replication", (), tuple)
     """Clusters that hold the topic, this one included; empty where that is not stated."""
     shadows: tuple[str, ...] = from_row("shadowTopics", (), tuple)

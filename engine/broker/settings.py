@@ -22,6 +22,7 @@ from engine.broker.policies import (
 )
 from engine.managed.settings import LedgerConfig
 from engine.net.listener_urls import ListenerAddress, Listeners, parse_addresses, parse_listeners
+from engine.offload.offload_policy import OffloadPolicy
 
 MIB = 1 << 20
 INTERCEPTORS = "org.apache.pulsar.common.intercept."
@@ -485,8 +486,9 @@ class LedgerDefaults:
         names = self.broker_entry_metadata_interceptors.split(",")
         return {name.strip().removeprefix(INTERCEPTORS) for name in names if name.strip()}
 
-    def config(self, policies: TopicPolicies) -> LedgerConfig:
-        """Return the configuration of the managed ledger of a topic with ``policies``."""
+    def config(self, policies: TopicPolicies, storage: OffloadPolicy | None = None) -> LedgerConfig:
+        """Return the configuration of the managed ledger of a topic with ``policies``. ``storage``: the tiered storage
+        of topics that have no policy about it."""
         interceptors = self._interceptors
         retention_s = (
             policies.storage.retention_minutes * 60.0
@@ -506,6 +508,7 @@ class LedgerDefaults:
             retention_bytes=retention_mb << 20 if retention_mb > 0 else retention_mb,
             entry_indexes=INDEXES in interceptors,
             entry_times=TIMES in interceptors,
+            offload=policies.offload.policy(storage),
         )
 
 

@@ -9,6 +9,7 @@ ledgers, and only ``trimming`` decides which may be deleted. ``cursor_set`` hold
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from dataclasses import replace
 
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
@@ -20,7 +21,6 @@ from engine.ledger.writing.writer import AckObserver, LedgerWriter, WriterListen
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
 from engine.managed.errors import InvalidPositionError, ManagedLedgerError, StoredRecordError
-from engine.managed.offloading import Offloader, OffloadStatus
 from engine.managed.positions import LedgerLine
 from engine.managed.reading import search
 from engine.managed.reading.arrivals import Arrivals
@@ -32,7 +32,7 @@ from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig
 from engine.managed.shared import Shared
 from engine.managed.state import LogState
-from engine.managed.stats import EntrySummary, LedgerInfo, ManagedLedgerStats
+from engine.managed.stats import EntrySummary, LedgerInfo, ManagedLedgerStats, OffloadStatus
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.records import LogRecord
@@ -44,6 +44,7 @@ from engine.managed.writing.appender import Appender
 from engine.managed.writing.appends import Appendable, AppendSink
 from engine.managed.writing.ledger_holders import HeldSpan, held_spans
 from engine.managed.writing.lifecycle import trimmable
+from engine.managed.writing.offloading import LedgerMover
 from engine.managed.writing.rolling import LedgerList
 from engine.managed.writing.stamps import Stamps
 from engine.metadata.store import Stat
@@ -67,8 +68,8 @@ class ManagedLedger:
         "_closing",
         "_cursors",
         "_list",
+        "_mover",
         "_node",
-        "_offloader",
         "_shared",
         "_stamps",
         "_state",
@@ -125,8 +126,8 @@ class ManagedLedger:
             settings.read_ahead_bytes, settings.read_ahead_ranges,
         )  # fmt: skip
         self._trimmer = Trimmer(state, self._tenure, self._list, reads, self._tasks)
-        self._offloader = Offloader(state, self._tenure, self._list, reads, shared, self._tasks)
-        self._offloader.configured()
+        self._mover = LedgerMover(state, self._tenure, self._list, reads, shared, self._tasks)
+        self._mover.configured()
         self._cursors = CursorSet(
             state, self._tenure, self._list, self._trimmer, self.entries, self._tasks, shared
         )
@@ -154,7 +155,7 @@ class ManagedLedger:
         await self._appender.open_first()
         await self._load_cursors(cursors)
         self._trimmer.begin(self._cursors.trim_limit, self._trimmed)
-        self._offloader.soon()
+        self._mover.soon()
 
     async def _load_cursors(self, known: dict[str, tuple[bytes, Stat]]) -> None:
         """Load the cursors, after the list was written. ``known``: nodes of cursors that were read already."""
@@ -259,11 +260,13 @@ class ManagedLedger:
                     span.size,
                     span.timestamp_ms,
                     span.timestamp_ms > 0,
+                    span.extra,
                 )
                 for span in ledgers
             ),
             cursors=tuple(cursor.stats() for cursor in self.cursors.values()),
             unread_cursors=dict(self._cursors.unread),
+            moved=replace(self._mover.counters),
         )
 
     # Appending
@@ -523,16 +526,16 @@ class ManagedLedger:
         """Trim and move ledgers to tiered storage in the background. Further requests have no effect while that is in
         progress."""
         self._trimmer.soon()
-        self._offloader.soon()
+        self._mover.soon()
 
     def offload(self, before: Position) -> None:
         """Move all closed ledgers before that of ``before`` to tiered storage, in the background; see
         ``offload_status``. Raises OffloadError without a policy, OffloadRunningError."""
-        self._offloader.start(before)
+        self._mover.start(before)
 
     @property
     def offload_status(self) -> OffloadStatus:
-        return self._offloader.status
+        return self._mover.status
 
     async def trim(self, *, retention: bool = True) -> None:
         """Delete closed ledgers that every durable cursor consumed, by its persisted state, and that retention does not
@@ -544,7 +547,7 @@ class ManagedLedger:
         self._state.check()
         self._state.config = config
         self._appender.configured()
-        self._offloader.configured()
+        self._mover.configured()
         self.trim_soon()
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from engine.base.errors import MisuseError
 from engine.base.settings import SettingsError, check_ranges, count, internal, number, size
-from engine.offload.policy import OffloadPolicy
+from engine.offload.offload_policy import OffloadPolicy
 
 MIB = 1 << 20
 
@@ -133,7 +133,7 @@ class LedgerConfig:
     entry_indexes: bool = False
     """True to store each entry with the index of its last message among all messages that were appended."""
     offload: OffloadPolicy | None = None
-    """None: nothing is moved to tiered storage or deleted from bookies; what was moved is read there."""
+    """Tiered storage; with None nothing is moved there or deleted from bookies, and moved ledgers are still read."""
     entry_times: bool = False
     """True to store each entry with the time at which it was appended."""
 

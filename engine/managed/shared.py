@@ -27,7 +27,7 @@ class Shared:
     cache: EntryCache
     backlog_cache: BacklogCache
     tiered: TieredStorage | None = None
-    """None where the process cannot use any."""
+    """Tiered storage; None where the process cannot use any."""
 
     @property
     def objects(self) -> ObjectStores | None:

@@ -1,6 +1,7 @@
 """Typed snapshots of managed ledgers and cursors, for statistics, internal statistics and Spark's planning. Pure."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from engine.base.ids import Position
@@ -28,6 +29,37 @@ class LedgerInfo:
     timestamp_ms: int
     closed: bool
     extra: bytes = b""
+
+
+class OffloadPhase(StrEnum):
+    """The phases of moving a topic's ledgers, in the words of Pulsar's REST interface."""
+
+    NOT_RUN = "NOT_RUN"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadStatus:
+    """The last or present moving of ledgers. ``first_unmoved``: the first entry of those asked for that was not moved,
+    None while that is not known."""
+
+    phase: OffloadPhase = OffloadPhase.NOT_RUN
+    error: str = ""
+    first_unmoved: Position | None = None
+
+
+@dataclass(slots=True)
+class MoveCounters:
+    """Ledgers moved since the log was opened; ids and times are -1 for never."""
+
+    last_ledger_id: int = -1
+    last_success_ms: int = -1
+    last_failure_ms: int = -1
+    ledgers: int = 0
+    bytes: int = 0
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +133,7 @@ class ManagedLedgerStats:
     state: str
     ledgers: tuple[LedgerInfo, ...]
     cursors: tuple[CursorStats, ...]
+    moved: MoveCounters = field(default_factory=MoveCounters)
+    """Ledgers moved to tiered storage since this object was opened."""
     unread_cursors: dict[str, str] = field(default_factory=dict)
     """Stored cursors whose storage does not answer, and the reason."""

@@ -31,7 +31,7 @@ class Bucket(NamedTuple):
     def properties(self) -> dict[str, str]:
         """The bucket as Apache's brokers record it with each copy, beside the name of the driver."""
         if self.driver == FILES:
-            # Apache's driver of this name writes files of Hadoop, which are told apart by the format.
+            # Apache's driver of this name writes files of Hadoop, from which these objects differ by the format.
             return {"storageBasePath": self.name, "format": "blocks"}
         return {
             "managedLedgerOffloadDriver": _RECORDED.get(self.driver, self.driver),

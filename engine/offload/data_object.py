@@ -21,7 +21,7 @@ _HEADER = Struct(">Iqqq")
 _ENTRY = Struct(">iq")
 
 
-class Block(NamedTuple):
+class DataBlock(NamedTuple):
     """A block by the id of its ``first`` entry, its number from 1 (``part``), and the ``offset`` of its header."""
 
     first: int
@@ -32,7 +32,7 @@ class Block(NamedTuple):
 class WrittenBlock(NamedTuple):
     """A complete block of a data object with its bytes."""
 
-    block: Block
+    block: DataBlock
     data: bytes
 
 
@@ -77,7 +77,7 @@ class DataObjectWriter:
             return []
         header = _HEADER.pack(MAGIC, HEADER_BYTES, self._size, self._first)
         data = b"".join([header, bytes(HEADER_BYTES - len(header)), *self._pieces])
-        block = WrittenBlock(Block(self._first, self._part, self.written), data)
+        block = WrittenBlock(DataBlock(self._first, self._part, self.written), data)
         self.written += len(data)
         self._pieces = []
         self._size = HEADER_BYTES
@@ -86,7 +86,7 @@ class DataObjectWriter:
         return [block]
 
 
-def check_header(data: bytes, block: Block) -> None:
+def check_header(data: bytes, block: DataBlock) -> None:
     """Raise DamagedObjectError unless ``data`` begins with the header of ``block``."""
     if len(data) < HEADER_BYTES:
         raise DamagedObjectError(f"block {block.part}: {len(data)} bytes are no header")

@@ -19,12 +19,12 @@ from engine.ledger.ledger_metadata import (
     decode_message,
     encode_message,
 )
-from engine.offload.data_object import HEADER_BYTES, Block
+from engine.offload.data_object import HEADER_BYTES, DataBlock
 from engine.offload.errors import DamagedObjectError
 
 MAGIC = 0xDE47DE47
 MAGIC_STREAMED = 0x3D1FB0BC
-"""Of indexes of objects with entries of several ledgers, which Apache's brokers do not write by default."""
+"""First word of an index of an object with several ledgers, which Apache's brokers do not write by default."""
 CHECKSUMS = "magnetar.block-crc32c"
 """Name of the custom value with the CRC-32C of each block, u32 each."""
 _HEAD = Struct(">IiqqII")
@@ -37,7 +37,7 @@ class ObjectIndex:
 
     metadata: LedgerMetadata
     data_bytes: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[DataBlock, ...]
     checksums: tuple[int, ...] = ()
 
 
@@ -65,7 +65,9 @@ def decode_index(data: bytes) -> ObjectIndex:
             )
         at = _HEAD.size + message_bytes
         metadata = decode_message(data[_HEAD.size : at])
-        blocks = tuple(Block(*_BLOCK.unpack_from(data, at + i * _BLOCK.size)) for i in range(count))
+        blocks = tuple(
+            DataBlock(*_BLOCK.unpack_from(data, at + i * _BLOCK.size)) for i in range(count)
+        )
         custom = dict(metadata.custom)
         packed = custom.pop(CHECKSUMS, b"")
         checksums = unpack(f">{len(packed) // 4}I", packed)
@@ -78,7 +80,10 @@ def decode_index(data: bytes) -> ObjectIndex:
 
 
 def _check(
-    metadata: LedgerMetadata, data_bytes: int, blocks: tuple[Block, ...], checksums: tuple[int, ...]
+    metadata: LedgerMetadata,
+    data_bytes: int,
+    blocks: tuple[DataBlock, ...],
+    checksums: tuple[int, ...],
 ) -> None:
     if metadata.state is not LedgerState.CLOSED:
         raise DamagedObjectError(f"index: the ledger is {metadata.state.name}, not closed")

@@ -6,7 +6,7 @@ from typing import Protocol
 from engine.base.crc32c import crc32c
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.reading.scan import Scan
-from engine.offload.data_object import Block, DataObjectWriter, WrittenBlock
+from engine.offload.data_object import DataBlock, DataObjectWriter, WrittenBlock
 from engine.offload.errors import DamagedObjectError, OffloadError
 from engine.offload.index_object import ObjectIndex, encode_index
 from engine.offload.object_names import ObjectName
@@ -50,7 +50,7 @@ async def write_ledger(
     if metadata.state is not LedgerState.CLOSED or metadata.last_entry < 0:
         raise OffloadError(f"ledger {name.ledger_id} is empty or not closed")
     writer = DataObjectWriter(block_bytes)
-    blocks: list[Block] = []
+    blocks: list[DataBlock] = []
     checksums: list[int] = []
 
     def noted(complete: list[WrittenBlock]) -> list[bytes]:

@@ -1,6 +1,6 @@
 """Reads of a ledger's entries from its data object.
 
-A data object with checksums is read by whole blocks, each of which is verified. One without, which another
+A data object with checksums is read by whole blocks, each of which is verified (U2). One without, which another
 implementation wrote, may have blocks of many megabytes: it is read in ranges, and the offsets at which ranges ended are
 kept so that the next read need not search from the block's beginning.
 """
@@ -15,7 +15,7 @@ from engine.ledger.errors import NoSuchEntryError
 from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.offload.data_object import (
     HEADER_BYTES,
-    Block,
+    DataBlock,
     check_header,
     take_entries,
 )
@@ -153,20 +153,20 @@ class ObjectReader:
                 check_header(data, block)
                 start = HEADER_BYTES
             taken = take_entries(data, start, entry_id, min(below, last + 1) - entry_id)
-            found = len(taken.spans) >> 1
-            if not found:
+            count = len(taken.spans) >> 1
+            if not count:
                 # The entry is larger than the range, or it is not there.
                 wanted *= 2
                 if end == self._ends[at]:
                     raise DamagedObjectError(f"block {block.part} ends before entry {entry_id}")
                 continue
-            self._note(entry_id + found, offset + taken.end)
-            if entry_id + found > first:
+            self._note(entry_id + count, offset + taken.end)
+            if entry_id + count > first:
                 return [self._slice(data, taken.spans[2 * (first - entry_id) :], first)]
-            entry_id += found
+            entry_id += count
             offset += taken.end
 
-    def _nearest(self, block: Block, entry_id: int) -> tuple[int, int]:
+    def _nearest(self, block: DataBlock, entry_id: int) -> tuple[int, int]:
         """Return the nearest known entry of ``block`` at or before ``entry_id``, and where its bytes begin; for the
         block's first entry where its header begins."""
         near = block.first, block.offset

@@ -45,7 +45,7 @@ class ObjectStore(Protocol):
         """Delete objects. Those that do not exist count as deleted."""
         ...
 
-    def keys(self, prefix: str = "") -> AsyncIterator[str]:
+    def listed(self, prefix: str = "") -> AsyncIterator[str]:
         """Return the keys that begin with ``prefix``."""
         ...
 

@@ -1,4 +1,4 @@
-"""What the topics of a process share of tiered storage."""
+"""Parts of tiered storage that the topics of a process share."""
 
 import asyncio
 from collections.abc import Mapping

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 from engine.auth.internal import load_token
 from engine.base.clock import Clock
@@ -12,8 +13,12 @@ from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
+from engine.offload.object_names import attributes_of
+from engine.offload.obstore_stores import ConfiguredStores
+from engine.offload.tiered_storage import TieredStorage
 from engine.programs.program import EngineProgram
 from engine.settings import Settings, load
+from engine.wire.commands import SERVER_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +35,19 @@ def build_broker(
         store=store, network=network, clock=clock, entropy=entropy, settings=settings.ledger
     )
     cache_bytes = settings.defaults.managed_ledger_cache_size_mb << 20
+    offload = settings.offload
+    storage = offload.policy
     factory = ManagedLedgerFactory(
         store=store,
         ledgers=ledgers,
         clock=clock,
         entropy=entropy,
         settings=replace(settings.managed, cache_bytes_max=cache_bytes),
+        tiered=TieredStorage(
+            ConfiguredStores(None if storage is None else storage.bucket),
+            attributes_of(settings.node.cluster_name, SERVER_VERSION),
+            offload.managed_ledger_offload_max_threads,
+        ),
     )
     return BrokerService(
         BrokerResources(
@@ -47,7 +59,7 @@ def build_broker(
             broker_client=settings.broker_client,
             identity=settings.identity,
             tls=settings.tls,
-            ledger_config=settings.defaults.config,
+            ledger_config=partial(settings.defaults.config, storage=storage),
             token=load_token(settings.node.data_dir, settings.node.internal_token, entropy),
             store=store,
             clock=clock,
@@ -57,7 +69,7 @@ def build_broker(
             factory=factory,
             groups=(
                 *(settings.node, settings.tls, settings.data_path, settings.policies),
-                settings.transactions,
+                *(settings.transactions, settings.offload),
                 *(settings.load_balance, settings.tenants),
                 *(settings.defaults, settings.managed, settings.metadata, settings.broker_client),
                 *(settings.authentication, settings.token, settings.second_token),

@@ -433,7 +433,7 @@ class BacklogSizeResource(TopicPathResource):
 
 
 class OffloadResource(TopicPathResource):
-    """The offload of ledgers to other storage, which is not supported: its status is that it never ran."""
+    """Moving of closed ledgers to tiered storage, and its status."""
 
     read_rights = write_rights = ADMIN
 
@@ -445,7 +445,8 @@ class OffloadResource(TopicPathResource):
         name, given = self.name(**path), object_body(request)
         if given is None:
             raise InvalidRequest("messageId is null")
-        await self.work(lambda engine: topics.offload(engine, name))
+        before = required_position(request)
+        await self.work(lambda engine: topics.offload(engine, name, before))
         return no_content()
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
-from engine.admin.api.arguments import JsonObject, OnTopic
+from engine.admin.api.arguments import JsonObject, MessagePosition, OnTopic
 from engine.admin.api.rights import ADMIN, LOOKUP_TOPIC
 from engine.auth.actions import Action
 from engine.auth.rights import Right
@@ -55,6 +55,13 @@ class GrowElsewhere(OnTopic):
     partitions: int
 
 
+@dataclass(frozen=True, slots=True)
+class MoveLedgers(OnTopic):
+    """Moving of all closed ledgers before that of ``before`` to tiered storage."""
+
+    before: MessagePosition
+
+
 def _source(args: CreateTopic) -> tuple[TopicName, ...]:
     source = source_of(args.properties)
     return () if source is None else (source,)
@@ -89,6 +96,12 @@ TRIM = Operation("trim", OnTopic, NoneType, ADMIN)
 TRUNCATE = Operation("truncate", OnTopic, NoneType, ADMIN)
 """Acknowledgement of all entries by every subscription, then deletion of all ledgers but the open one, also of those
 that retention would keep."""
+OFFLOAD = Operation("offload", MoveLedgers, NoneType, ADMIN)
+"""Start of moving closed ledgers to tiered storage. Raises Conflict while ledgers are being moved, PreconditionFailed
+without tiered storage."""
+OFFLOAD_STATUS = Operation("offload_status", OnTopic, JsonObject, ADMIN, reads=True)
+"""``{"status": "NOT_RUN" | "RUNNING" | "SUCCESS" | "ERROR", "lastError", "first": the first position that was not
+moved of those asked for, null while that is not known}``."""
 COMPACT = Operation("compact", OnTopic, NoneType, ADMIN)
 """Start of a compaction. Raises Conflict while one is running."""
 COMPACTION_STATUS = Operation("compaction_status", OnTopic, JsonObject, ADMIN, reads=True)

@@ -104,7 +104,7 @@ def internal_stats(topic: Topic, schemas: Sequence[tuple[int, int, int]] = ()) -
                 "ledgerId": ledger.ledger_id,
                 "entries": ledger.entries if ledger.closed else 0,
                 "size": ledger.size if ledger.closed else 0,
-                "offloaded": False,
+                "offloaded": offload_of(ledger).complete,
                 "underReplicated": False,
             }
             for ledger in stats.ledgers

@@ -28,6 +28,7 @@ from engine.broker.topics.subscriptions.subscriptions import RESERVED_CURSORS
 from engine.broker.topics.topic import Topic
 from engine.broker.transactions.ports import TransactionCounts
 from engine.managed.stats import CursorStats, ManagedLedgerStats
+from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.resting import LogAtRest
 from engine.schema.kinds import version_of
 from engine.wire import pulsar_pb2 as pb
@@ -82,7 +83,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         **_quotas(topic),
         "publishRateLimitedTimes": topic.rates.publish_limited_times,
         "earliestMsgPublishTimeInBacklogs": 0,
-        **_NOT_BUILT,
+        **_tiered(ledger),
         **_transactions(topic),
         "publishers": [
             _publisher(producer, flags)
@@ -106,21 +107,25 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     return out if topic.name.persistent else _non_persistent(topic, out)
 
 
-_NOT_BUILT = {
-    "offloadedStorageSize": 0,
-    "lastOffloadLedgerId": 0,
-    "lastOffloadSuccessTimeStamp": 0,
-    "lastOffloadFailureTimeStamp": 0,
-}
-"""Figures of tiered storage."""
-
-
 def _transactions(topic: Topic) -> JsonObject:
     known = TransactionCounts(0, 0, 0) if topic.transactions is None else topic.transactions.counts
     return {
         "ongoingTxnCount": known.ongoing,
         "abortedTxnCount": known.aborted,
         "committedTxnCount": known.committed,
+    }
+
+
+def _tiered(ledger: ManagedLedgerStats) -> JsonObject:
+    """Return the figures of tiered storage; 0 for a time or ledger that there was none of, as in Pulsar."""
+    moved = ledger.moved
+    return {
+        "offloadedStorageSize": sum(
+            info.size for info in ledger.ledgers if offload_of(info).complete
+        ),
+        "lastOffloadLedgerId": max(moved.last_ledger_id, 0),
+        "lastOffloadSuccessTimeStamp": max(moved.last_success_ms, 0),
+        "lastOffloadFailureTimeStamp": max(moved.last_failure_ms, 0),
     }
 
 

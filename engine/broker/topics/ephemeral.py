@@ -39,7 +39,7 @@ from engine.managed.cursors.moves import Effect
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerClosedError
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats
+from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats, OffloadStatus
 from engine.managed.writing.appends import AppendSink
 from engine.managed.writing.ledger_holders import HeldSpan
 
@@ -407,6 +407,13 @@ class EphemeralLog:
 
     async def trim(self, *, retention: bool = True) -> None:
         raise _refused("Trim")
+
+    def offload(self, before: Position, /) -> None:
+        raise _refused("Offload")
+
+    @property
+    def offload_status(self) -> OffloadStatus:
+        return OffloadStatus()
 
     def on_fenced(self, callback: Callable[[], None], /) -> None:
         self._ended = (*self._ended, callback)

@@ -13,7 +13,7 @@ from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats
+from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats, OffloadStatus
 from engine.managed.writing.appends import Appendable
 from engine.managed.writing.ledger_holders import HeldSpan
 
@@ -168,6 +168,11 @@ class AdministeredLog(Protocol):
     def trim_soon(self) -> None: ...
 
     async def trim(self, *, retention: bool = True) -> None: ...
+
+    def offload(self, before: Position, /) -> None: ...
+
+    @property
+    def offload_status(self) -> OffloadStatus: ...
 
     def on_fenced(self, callback: Callable[[], None], /) -> None: ...
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from engine.base.errors import MagnetarError
@@ -28,6 +29,7 @@ from engine.broker.topics.ephemeral import EphemeralLog
 from engine.broker.topics.lifecycle.topic_counters import TopicCounters
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic, TopicDeletions
 from engine.broker.topics.lifecycle.topic_migration import is_migrated
+from engine.broker.topics.limits import is_system
 from engine.broker.topics.ports import Log
 from engine.broker.topics.rates import BrokerRates, Groups
 from engine.broker.topics.topic import Topic
@@ -298,7 +300,7 @@ class TopicRegistry:
         try:
             policies = await self._namespaces.policies(topic.name)
             if policies != topic.policies:
-                await topic.apply(policies, self._ledger_config(policies))
+                await topic.apply(policies, self._config(topic.name, policies))
         except MagnetarError as error:
             log.debug("policies not read again topic=%s: %s", topic.name, error)
 
@@ -319,7 +321,7 @@ class TopicRegistry:
         if not name.persistent:
             self._ownership.check_owned(name)
             return self._topic(name, EphemeralLog(name.full), policies)
-        ledger = await self._open_ledger(name, self._ledger_config(policies), make)
+        ledger = await self._open_ledger(name, self._config(name, policies), make)
         try:
             # Ownership may have moved while the ledger was being opened.
             self._ownership.check_owned(name)
@@ -351,6 +353,12 @@ class TopicRegistry:
         except BaseException:
             await ledger.close()
             raise
+
+    def _config(self, name: TopicName, policies: TopicPolicies) -> LedgerConfig:
+        """Return the configuration of a topic's managed ledger. Ledgers of system topics are not moved to tiered
+        storage, which has to be read before it can be configured."""
+        config = self._ledger_config(policies)
+        return replace(config, offload=None) if is_system(name) else config
 
     def _topic(self, name: TopicName, log: Log, policies: TopicPolicies) -> Topic:
         return Topic(

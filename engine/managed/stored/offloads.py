@@ -5,7 +5,8 @@ import struct
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -31,6 +32,13 @@ class Offload:
     bucket: Bucket = NO_BUCKET
 
 
+class WithExtra(Protocol):
+    """A ledger of a topic's list with the stored fields that ``LedgerSpan.extra`` describes."""
+
+    @property
+    def extra(self) -> bytes: ...
+
+
 class DoomedObjects(NamedTuple):
     """Objects of a ledger's ``attempt`` that no list names any more, and that may not be deleted yet."""
 
@@ -39,15 +47,20 @@ class DoomedObjects(NamedTuple):
     bucket: Bucket
 
 
+PARSED_MAX = 8192
+"""Stored copies that are kept parsed, because statistics ask for them each time."""
 NO_OFFLOAD = Offload()
 
 
-def offload_of(ledger: LedgerSpan) -> Offload:
+def offload_of(ledger: WithExtra) -> Offload:
     """Return what is stored of a ledger's copy in tiered storage."""
-    if not ledger.extra:
-        return NO_OFFLOAD
-    info = pb.ManagedLedgerInfo.LedgerInfo(ledgerId=ledger.ledger_id)
-    info.MergeFromString(ledger.extra)
+    return _offload_in(ledger.extra) if ledger.extra else NO_OFFLOAD
+
+
+@lru_cache(maxsize=PARSED_MAX)
+def _offload_in(extra: bytes) -> Offload:
+    info = pb.ManagedLedgerInfo.LedgerInfo()
+    info.MergeFromString(extra)
     return _offload(info.offloadContext) if info.HasField("offloadContext") else NO_OFFLOAD
 
 

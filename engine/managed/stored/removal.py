@@ -74,7 +74,7 @@ async def mark_deleted(node: StoredNode, record: LogRecord) -> LogRecord:
 
 
 async def delete_objects(objects: ObjectStores | None, doomed: DoomedObjects) -> None:
-    """Delete the objects of one attempt. Raises OffloadError."""
+    """Delete the objects of one attempt (U4). Raises OffloadError."""
     if objects is None:
         raise OffloadError(f"{doomed.bucket}: no tiered storage is configured here")
     name = ObjectName(doomed.attempt, doomed.ledger_id)

@@ -1,11 +1,11 @@
-"""Rules for which ledgers of a topic are moved to tiered storage, and which are then deleted from the bookies. Pure."""
+"""Rules for which ledgers are moved to tiered storage, and which are then deleted from the bookies (U1). Pure."""
 
 from collections.abc import Sequence
 
 from engine.base.ids import Position
 from engine.managed.positions import LedgerSpan
 from engine.managed.stored.offloads import offload_of
-from engine.offload.policy import OffloadPolicy
+from engine.offload.offload_policy import OffloadPolicy
 
 
 def is_movable(ledger: LedgerSpan) -> bool:

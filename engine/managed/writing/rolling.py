@@ -3,7 +3,8 @@
 Order of a roll-over: the old ledger is closed (M2: at most one is open), the new one created, the list with the new one
 written by compare-and-set. Only then is an entry added to it (M1, I36: no entry is confirmed outside of the list).
 Order of a trim: the list first, the ledgers after it (I37). The same write names them as doomed, so that the next owner
-deletes those that remain (M17). Rule numbers: the table of promises in docs/formats/managed-ledger.md.
+deletes those that remain (M17); the same holds for objects in tiered storage (U3, U4). Rule numbers: the table of
+promises in docs/formats/managed-ledger.md.
 """
 
 import asyncio

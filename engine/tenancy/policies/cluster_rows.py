@@ -79,7 +79,7 @@ CLUSTERS: tuple[Policy, ...] = (
     Policy(
         "offloadPolicies",
         "Offloading",
-        "Storage to which ledgers that are seldom read are moved; offloading is not built yet",
+        "Storage to which closed ledgers of topics are moved",
         ("offload_policies",),
         OffloadForm(),
         lambda settings: None,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import InvalidField, InvalidRequest, NotBuilt, PreconditionFailed
+from engine.base.errors import InvalidField, InvalidRequest, PreconditionFailed
 from engine.metadata.records import Document
 from engine.tenancy.policies.forms import LONG_MAX, Choice, Fields, Whole, kind_of
 
@@ -136,8 +136,30 @@ _OFFLOAD_BUCKETS = {
 """Field that names the bucket which each driver moves ledgers to; empty for a driver that needs none."""
 
 
+_OFFLOAD_NUMBERS = (
+    "managedLedgerOffloadThresholdInBytes",
+    "managedLedgerOffloadThresholdInSeconds",
+    "managedLedgerOffloadDeletionLagInMillis",
+)
+_OFFLOAD_TEXTS = (
+    *filter(None, _OFFLOAD_BUCKETS.values()),
+    "s3ManagedLedgerOffloadRegion",
+    "s3ManagedLedgerOffloadServiceEndpoint",
+    "gcsManagedLedgerOffloadRegion",
+    "managedLedgerOffloadRegion",
+    "managedLedgerOffloadServiceEndpoint",
+    "fileSystemURI",
+)
+_OFFLOAD_CREDENTIALS = (
+    "s3ManagedLedgerOffloadCredentialId",
+    "s3ManagedLedgerOffloadCredentialSecret",
+)
+OFFLOAD_PRIORITY = "managedLedgerOffloadedReadPriority"
+_PRIORITIES = ("BOOKKEEPER_FIRST", "TIERED_STORAGE_FIRST")
+
+
 class OffloadForm:
-    """Form of the offload policies. A valid value is refused too, because offloading is not implemented yet."""
+    """Form of the offload policies, which hold no credentials: those are the brokers' own."""
 
     def read(self, name: str, given: Any) -> Document:
         if given is None:
@@ -151,7 +173,34 @@ class OffloadForm:
         bucket = _OFFLOAD_BUCKETS[driver]
         if bucket and not (given.get(bucket) or given.get("managedLedgerOffloadBucket")):
             raise PreconditionFailed("The bucket must be specified for namespace offload.")
-        raise NotBuilt(f"{OFFLOAD_DRIVER}: nothing moves ledgers to {driver} in this version")
+        value = {field: part for field, part in given.items() if part is not None}
+        for field in _OFFLOAD_CREDENTIALS:
+            if value.get(field):
+                raise InvalidField(
+                    f"{name}.{field}",
+                    "policies hold no credentials; brokers take them from their environment",
+                )
+        for field in _OFFLOAD_NUMBERS:
+            if not isinstance(value.get(field, 0), int) or isinstance(value.get(field), bool):
+                raise InvalidField(
+                    f"{name}.{field}", f"expected a whole number, got {kind_of(value[field])}"
+                )
+        for field in _OFFLOAD_TEXTS:
+            if not isinstance(value.get(field, ""), str):
+                raise InvalidField(
+                    f"{name}.{field}", f"expected a text, got {kind_of(value[field])}"
+                )
+        if value.get(OFFLOAD_PRIORITY, _PRIORITIES[0]) not in _PRIORITIES:
+            raise InvalidField(
+                f"{name}.{OFFLOAD_PRIORITY}", f"expected one of {', '.join(_PRIORITIES)}"
+            )
+        return {
+            **OFFLOAD_UNSET,
+            **value,
+            "s3Driver": driver in ("S3", "aws-s3"),
+            "gcsDriver": driver == "google-cloud-storage",
+            "fileSystemDriver": driver == "filesystem",
+        }
 
     def schema(self) -> Document:
         return {"type": "object"}

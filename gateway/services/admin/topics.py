@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from engine.admin.api.arguments import OnTopic
+from engine.admin.api.arguments import MessagePosition, OnTopic
 from engine.admin.api.topics import (
     CHANGE_PROPERTIES,
     COMPACT,
     COMPACTION_STATUS,
     CREATE_TOPIC,
     DELETE_TOPIC,
+    OFFLOAD,
+    OFFLOAD_STATUS,
     TERMINATE,
     TOPIC_PROPERTIES,
     TRIM,
@@ -18,8 +20,9 @@ from engine.admin.api.topics import (
     ChangeProperties,
     CreateTopic,
     DeleteTopic,
+    MoveLedgers,
 )
-from engine.base.errors import NotBuilt, NotFound, PreconditionFailed
+from engine.base.errors import NotFound, PreconditionFailed
 from engine.base.names import PERSISTENT, NamespaceName, TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import get_bundles, get_policies
@@ -98,19 +101,21 @@ async def change_properties(engine: Engine, args: ChangeProperties) -> None:
 
 
 async def offload_status(engine: Engine, name: TopicName) -> Json:
-    """Return OffloadProcessStatus of a plain topic or one partition: no offload ever ran, since there is none."""
+    """Return OffloadProcessStatus of a plain topic or one partition."""
     await existence.require_plain(engine, name)
+    status = await engine.call(OFFLOAD_STATUS, OnTopic(name))
+    first = status["first"] or {"ledgerId": -1, "entryId": -1}
     return {
-        "status": "NOT_RUN",
-        "lastError": "",
-        "firstUnoffloadedMessage": messages.message_id({"ledgerId": -1, "entryId": -1}),
+        "status": status["status"],
+        "lastError": status["lastError"],
+        "firstUnoffloadedMessage": messages.message_id(first),
     }
 
 
-async def offload(engine: Engine, name: TopicName) -> None:
-    """Raise NotBuilt for an existing topic, NotFound for any other."""
+async def offload(engine: Engine, name: TopicName, before: MessagePosition) -> None:
+    """Start to move the closed ledgers of a plain topic or one partition before that of a position."""
     await existence.require_plain(engine, name)
-    raise NotBuilt("offload: nothing moves ledgers to other storage in this version")
+    await engine.call(OFFLOAD, MoveLedgers(name, before))
 
 
 async def terminate(engine: Engine, name: TopicName) -> Json:

@@ -21,6 +21,7 @@ T = "/admin/v2/persistent/audited/ns/t"
 PT = "/admin/v2/persistent/audited/ns/pt"
 BUNDLE = "0x00000000_0x40000000"
 RATE = {"dispatchThrottlingRateInMsg": 10, "ratePeriodInSecond": 2}
+STORAGE = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": "file:///tmp/audited"}
 VALUES: dict[str, Any] = {
     "messageTTL": 60,
     "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1},
@@ -70,6 +71,7 @@ VALUES: dict[str, Any] = {
     "subscriptionAuthMode": "Prefix",
     "replication": ["standalone"],
     "allowedClusters": ["standalone"],
+    "offloadPolicies": STORAGE,
     "offloadThreshold": 1000,
     "offloadThresholdInSeconds": 1000,
     "offloadDeletionLagMs": 1000,
@@ -153,6 +155,9 @@ POST {T}/subscription/s/skip/1
 POST {T}/subscription/s/skip_all
 POST {T}/subscription/s/resetcursor {{"ledgerId":-1,"entryId":-1}}
 POST {PT}-partition-0/subscription/s/expireMessages {{"ledgerId":-1,"entryId":-1}}
+POST {T}/offloadPolicies {json.dumps(STORAGE)}
+PUT {T}/offload {{"ledgerId":0,"entryId":0}}
+DELETE {T}/offloadPolicies
 POST {T}/trim
 DELETE {T}/truncate
 PUT {T}/compaction
@@ -174,9 +179,6 @@ QUIET = re.compile(
 """Calls that may find nothing to change."""
 NOT_BUILT = {
     f"POST {N}/persistence/bookieAffinity": "groups of bookies",
-    f"POST {N}/offloadPolicies": "drivers of offloading",
-    f"POST {T}/offloadPolicies": "drivers of offloading",
-    f"PUT {T}/offload": "drivers of offloading",
 }
 """Changes that are refused regardless of their body, by the reason."""
 ELSEWHERE = re.compile(

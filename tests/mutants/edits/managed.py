@@ -90,6 +90,7 @@ EDITS = (
         """
         except BaseException:
             self._dropped = dropped + self._dropped
+            self._dropped_objects = objects + self._dropped_objects
             raise
         """,
         """
@@ -394,8 +395,14 @@ EDITS = (
     Edit(
         "an-offloaded-ledger-counts-as-lost",
         "engine/managed/reading/entry_reader.py::open_entries",
-        "if span.extra and (offload := offload_of(span)).deleted_from_bookies:",
-        "if False:",
+        """
+        if offload.deleted_from_bookies:
+            raise OffloadedError(
+        """,
+        """
+        if False:
+            raise OffloadedError(
+        """,
         (f"{OPENING}::test_an_offloaded_ledger_is_read_from_the_bookies_while_they_keep_it",),
     ),
     Edit(

@@ -1,4 +1,4 @@
-"""Object stores in memory that fail and damage objects as they are told to."""
+"""Object stores in memory that fail and damage objects on request."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
@@ -45,7 +45,7 @@ class MemoryObjects:
             self._begin("delete", key)
             self.objects.pop(key, None)
 
-    async def keys(self, prefix: str = "") -> AsyncIterator[str]:
+    async def listed(self, prefix: str = "") -> AsyncIterator[str]:
         self._begin("keys", prefix)
         for key in sorted(self.objects):
             if key.startswith(prefix):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.offload.data_object import (
     HEADER_BYTES,
-    Block,
+    DataBlock,
     DataObjectWriter,
     WrittenBlock,
     check_header,
@@ -34,13 +34,13 @@ def entries_in(written: WrittenBlock, count: int) -> list[bytes]:
 def test_two_blocks_have_the_bytes_of_the_format() -> None:
     first, second = blocks_of([b"abc", b"", b"defgh"], HEADER_BYTES + 12 + 3 + 12)
     assert first == WrittenBlock(
-        Block(0, 1, 0),
+        DataBlock(0, 1, 0),
         bytes.fromhex("fbdbabcb 0000000000000080 000000000000009b 0000000000000000")
         + bytes(100)
         + bytes.fromhex("00000003 0000000000000000 616263 00000000 0000000000000001"),
     )
     assert second == WrittenBlock(
-        Block(2, 2, 155),
+        DataBlock(2, 2, 155),
         bytes.fromhex("fbdbabcb 0000000000000080 0000000000000091 0000000000000002")
         + bytes(100)
         + bytes.fromhex("00000005 0000000000000002 6465666768"),

@@ -6,7 +6,7 @@ import pytest
 
 from engine.ledger.digest import DigestType
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
-from engine.offload.data_object import Block
+from engine.offload.data_object import DataBlock
 from engine.offload.errors import DamagedObjectError
 from engine.offload.index_object import ObjectIndex, decode_index, encode_index
 
@@ -14,7 +14,7 @@ METADATA = LedgerMetadata(
     1, 1, 1, (Segment(0, ("b:1",)),), LedgerState.CLOSED, last_entry=4, length=50,
     digest=DigestType.CRC32C, password=b"secret", ctime_ms=7, ctoken=99,
 )  # fmt: skip
-INDEX = ObjectIndex(METADATA, 500, (Block(0, 1, 0), Block(3, 2, 300)))
+INDEX = ObjectIndex(METADATA, 500, (DataBlock(0, 1, 0), DataBlock(3, 2, 300)))
 MESSAGE = bytes.fromhex("0801 1001 1832 2004 2803 3207 0a03623a31 1000 3803 4801 5007")
 GOLDEN = (
     bytes.fromhex("de47de47 00000061 00000000000001f4 0000000000000080 00000002 00000019")
@@ -59,7 +59,7 @@ def test_checksums_are_kept_with_the_ledgers_own_metadata() -> None:
         (GOLDEN.replace(b"\x32\x07\x0a", b"\x32\x77\x0a"), "ledger metadata"),
     ],
 )
-def test_what_is_wrong_in_an_index_is_named(data: bytes, reason: str) -> None:
+def test_a_damaged_index_is_refused_with_the_field(data: bytes, reason: str) -> None:
     with pytest.raises(DamagedObjectError, match=reason):
         decode_index(data)
 

@@ -48,7 +48,8 @@ TABLE = {
     "authenticated": "health",
     "tenant admin of topic": """
         change_properties check_schema compact compaction_status delete_schema delete_topic end_tracing
-        forget_partitioned grow_elsewhere policy_effect set_topic_policy terminate trace_entries trim truncate unload
+        forget_partitioned grow_elsewhere offload offload_status policy_effect set_topic_policy terminate
+        trace_entries trim truncate unload
     """,
     "tenant admin of topic, tenant admin of topic": "create_topic",
     "tenant admin of tenant": "losses",

@@ -14,6 +14,8 @@ from engine.admin.api.topics import (
     GROW_ELSEWHERE,
     HOLDINGS,
     LOOKUP,
+    OFFLOAD,
+    OFFLOAD_STATUS,
     PARTITIONS_TO_USE,
     TERMINATE,
     TOPIC_PROPERTIES,
@@ -24,6 +26,7 @@ from engine.admin.api.topics import (
     CreateTopic,
     DeleteTopic,
     GrowElsewhere,
+    MoveLedgers,
 )
 from engine.admin.partitions import existing_partitions
 from engine.base.clock import Clock
@@ -53,11 +56,12 @@ from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.lifecycle.topic_deletions import ForgetTopic
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
-from engine.managed.errors import ManagedLedgerNotFoundError
+from engine.managed.errors import ManagedLedgerNotFoundError, OffloadRunningError
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.managed.stored.resting import RestingLogs
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
+from engine.offload.errors import OffloadError
 from engine.rpc.operation import Handlers, bind
 from engine.rpc.server import MovedError
 from engine.tenancy import topics
@@ -109,6 +113,8 @@ class TopicOperations:
                 bind(UNLOAD, self.unload),
                 bind(TRIM, self.trim),
                 bind(TRUNCATE, self.truncate),
+                bind(OFFLOAD, self.offload),
+                bind(OFFLOAD_STATUS, self.offload_status),
                 bind(COMPACT, self.compact),
                 bind(COMPACTION_STATUS, self.compaction_status),
                 bind(PARTITIONS_TO_USE, self.partitions_to_use),
@@ -271,6 +277,26 @@ class TopicOperations:
             if not isinstance(subscription, CompactionSubscription):
                 await subscription.moves.clear()
         await topic.log.trim(retention=False)
+
+    async def offload(self, args: MoveLedgers) -> None:
+        topic = await self._topics.persistent(args.topic, "Offload")
+        try:
+            topic.log.offload(args.before.position)
+        except OffloadRunningError as error:
+            raise Conflict("Offload already in progress") from error
+        except OffloadError as error:
+            raise PreconditionFailed(str(error)) from error
+
+    async def offload_status(self, args: OnTopic) -> JsonObject:
+        status = (await self._topics.persistent(args.topic, "Offload")).log.offload_status
+        first = status.first_unmoved
+        return {
+            "status": status.phase.value,
+            "lastError": status.error,
+            "first": None
+            if first is None
+            else {"ledgerId": first.ledger_id, "entryId": first.entry_id},
+        }
 
     async def compact(self, args: OnTopic) -> None:
         if not (await self._topics.persistent(args.topic, COMPACTION)).compaction.start():

@@ -7,7 +7,7 @@ from engine.offload.bucket import Bucket
 
 @dataclass(frozen=True, slots=True)
 class OffloadPolicy:
-    """Where a topic's closed ledgers are moved, and when; -1 is never."""
+    """Policy by which a topic's closed ledgers are moved to a bucket; -1 is never."""
 
     bucket: Bucket
     threshold_bytes: int = -1

@@ -1,15 +1,14 @@
 """Moving of a topic's closed ledgers to tiered storage, and their deletion from the bookies.
 
-Each step is stored before the next begins (I55): the id of a new attempt; then the objects are written and read back;
-then the copy is stored as complete; after the deletion lag it is stored as the only one, and then the ledger is deleted
-from the bookies. Whatever process ends at any step, a ledger is readable, and what an attempt left is deleted by the
-next one or with the ledger.
+Each step is stored before the next begins (U1, U3): the id of a new attempt; then the objects are written and
+read back; then the copy is stored as complete; after the deletion lag it is stored as the only one, and then the ledger
+is deleted from the bookies. Whatever process ends at any step, a ledger is readable, and the objects of an attempt that
+failed are deleted by the next one or with the ledger.
 """
 
 import logging
 import uuid
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
@@ -20,6 +19,7 @@ from engine.managed.errors import ManagedLedgerError, OffloadRunningError
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.shared import Shared
 from engine.managed.state import LogState
+from engine.managed.stats import MoveCounters, OffloadPhase, OffloadStatus
 from engine.managed.stored.offloads import DoomedObjects, Offload
 from engine.managed.stored.removal import delete_objects
 from engine.managed.tenure import Tenure
@@ -28,7 +28,7 @@ from engine.managed.writing.rolling import LedgerList, OffloadChange
 from engine.offload.errors import OffloadError
 from engine.offload.ledger_writing import write_ledger
 from engine.offload.object_names import ObjectName
-from engine.offload.policy import OffloadPolicy
+from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TieredStorage
 
 log = logging.getLogger(__name__)
@@ -37,38 +37,7 @@ RETRY_MIN_S = 1.0
 RETRY_MAX_S = 3600.0
 
 
-class OffloadPhase(StrEnum):
-    """The phases of moving a topic's ledgers, in the words of Pulsar's REST interface."""
-
-    NOT_RUN = "NOT_RUN"
-    RUNNING = "RUNNING"
-    SUCCESS = "SUCCESS"
-    ERROR = "ERROR"
-
-
-@dataclass(frozen=True, slots=True)
-class OffloadStatus:
-    """The last or present moving of ledgers. ``first_unmoved``: the first entry of those asked for that was not moved,
-    None while that is not known."""
-
-    phase: OffloadPhase = OffloadPhase.NOT_RUN
-    error: str = ""
-    first_unmoved: Position | None = None
-
-
-@dataclass(slots=True)
-class MoveCounters:
-    """What was moved since the log was opened; -1 for never."""
-
-    last_ledger_id: int = -1
-    last_success_ms: int = -1
-    last_failure_ms: int = -1
-    ledgers: int = 0
-    bytes: int = 0
-    failures: int = 0
-
-
-class Offloader:
+class LedgerMover:
     """Moves the ledgers of one log, one at a time, in the background."""
 
     __slots__ = (

@@ -10,15 +10,15 @@ from engine.managed.cursors.cursor_set import InitialPosition
 from engine.managed.errors import ManagedLedgerError, OffloadRunningError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
-from engine.managed.offloading import OffloadPhase
 from engine.managed.settings import LedgerConfig
+from engine.managed.stats import OffloadPhase
 from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.offload.bucket import S3, Bucket
 from engine.offload.errors import DamagedObjectError, OffloadError
 from engine.offload.object_names import attributes_of, object_name_of
-from engine.offload.policy import OffloadPolicy
+from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TieredStorage
 from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling
 from tests.support.stores.memory_objects import MemoryObjects, MemoryObjectStores

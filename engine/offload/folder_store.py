@@ -1,0 +1,117 @@
+"""Objects as files of one folder, which a whole cluster may share by NFS. An object that exists is durable."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from engine.offload.errors import MissingObjectError, ObjectStoreError
+from engine.offload.object_store import StoredObject
+
+T = TypeVar("T")
+PARTIAL = ".partial"
+"""Ending of the name of a file that is being written."""
+
+
+class FolderStore:
+    """One folder. Each step of a file runs in a thread, because it may take long on a network."""
+
+    keeps_attributes = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._puts = 0
+
+    async def put(
+        self, key: str, pieces: AsyncIterator[bytes], attributes: Mapping[str, str]
+    ) -> None:
+        """See ``ObjectStore``: written beside, fsynced, renamed; then the folder is fsynced."""
+        self._puts += 1
+        beside = self._path(f"{key}.{os.getpid()}-{self._puts}{PARTIAL}")
+        descriptor = await self._step(key, partial(self._create, beside))
+        try:
+            try:
+                async for piece in pieces:
+                    await self._step(key, partial(_write, descriptor, piece))
+                await self._step(key, partial(os.fsync, descriptor))
+            finally:
+                os.close(descriptor)
+            await self._step(key, partial(self._rename, beside, self._path(key)))
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+
+    def _create(self, path: Path) -> int:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def _rename(self, beside: Path, path: Path) -> None:
+        beside.rename(path)
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    async def get(self, key: str) -> StoredObject:
+        """See ``ObjectStore``."""
+        return StoredObject(await self._step(key, self._path(key).read_bytes), {})
+
+    async def get_range(self, key: str, start: int, stop: int) -> bytes:
+        """See ``ObjectStore``."""
+
+        def read() -> bytes:
+            with self._path(key).open("rb") as file:
+                file.seek(start)
+                return file.read(stop - start)
+
+        return await self._step(key, read)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See ``ObjectStore``."""
+        for key in keys:
+            await self._step(key, partial(self._remove, key))
+
+    def _remove(self, key: str) -> None:
+        """Remove an object, and what writers of it that were killed left beside it."""
+        self._path(key).unlink(missing_ok=True)
+        for beside in self._folder.glob(f"{key}.*{PARTIAL}"):
+            beside.unlink(missing_ok=True)
+
+    async def listed(self, prefix: str = "") -> AsyncIterator[str]:
+        """See ``ObjectStore``."""
+
+        def names() -> list[str]:
+            if not self._folder.exists():
+                return []
+            return sorted(path.name for path in self._folder.iterdir())
+
+        for name in await self._step(prefix, names):
+            if name.startswith(prefix) and not name.endswith(PARTIAL):
+                yield name
+
+    def _path(self, key: str) -> Path:
+        if not key or "/" in key or key.startswith("."):
+            raise ObjectStoreError(f"object {key!r}: no name of a file")
+        return self._folder / key
+
+    async def _step(self, key: str, step: Callable[[], T]) -> T:
+        try:
+            return await asyncio.to_thread(step)
+        except FileNotFoundError as error:
+            raise MissingObjectError(f"object {key} does not exist") from error
+        except OSError as error:
+            raise ObjectStoreError(f"object {key}: {error.strerror or error}") from error
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,158 @@
+"""Object stores by the library obstore, which comes with the extra ``offload``: S3, Google Cloud Storage, Azure.
+
+Credentials are those of the process's environment, as each provider's own tools take them: the variables ``AWS_…``,
+``GOOGLE_…``, ``AZURE_…``, or the role of the machine.
+"""
+
+import datetime
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.offload.bucket import ALIYUN, AZURE, FILES, GOOGLE, S3, Bucket, driver_of
+from engine.offload.errors import MissingObjectError, ObjectStoreError, OffloadError
+from engine.offload.folder_store import FolderStore
+from engine.offload.object_store import ObjectStore, StoredObject
+
+PART_BYTES = 8 << 20
+"""Bytes of one part of an upload; at most two are held."""
+RETRIES = 2
+RETRY_S = 10
+ANSWER_S = 30
+CONNECT_S = 5
+ERROR_CHARS = 300
+
+
+class ConfiguredStores:
+    """The stores of a process, each opened once. ``default`` is the bucket of its settings, None without one."""
+
+    def __init__(self, default: Bucket | None) -> None:
+        self._default = default
+        self._stores: dict[Bucket, ObjectStore] = {}
+
+    def open(self, bucket: Bucket) -> ObjectStore:
+        """Return the store of ``bucket``; see ``ObjectStores``."""
+        if not bucket.name and self._default is not None and self._default.driver == bucket.driver:
+            bucket = self._default
+        store = self._stores.get(bucket)
+        if store is None:
+            store = self._stores[bucket] = _opened(bucket)
+        return store
+
+
+def _opened(bucket: Bucket) -> ObjectStore:
+    if not bucket.name:
+        raise OffloadError(f"{bucket.driver or 'tiered storage'}: no bucket is configured")
+    if driver_of(bucket.driver) == FILES:
+        return FolderStore(Path(bucket.name))
+    try:
+        import obstore
+        import obstore.exceptions
+        from obstore import store as kinds
+    except ImportError as error:
+        raise OffloadError(
+            f"{bucket}: the package obstore is not installed: pip install 'magnetar[offload]'"
+        ) from error
+    options: dict[str, Any] = {
+        "client_options": {
+            "timeout": f"{ANSWER_S}s",
+            "connect_timeout": f"{CONNECT_S}s",
+            "allow_http": bucket.endpoint.startswith("http://"),
+        },
+        "retry_config": {
+            "max_retries": RETRIES,
+            "retry_timeout": datetime.timedelta(seconds=RETRY_S),
+        },
+    }
+    if bucket.endpoint:
+        options["endpoint"] = bucket.endpoint
+    try:
+        match driver_of(bucket.driver):
+            case driver if driver in (S3, ALIYUN):
+                if bucket.region:
+                    options["region"] = bucket.region
+                # A server under an own address has no names of buckets in its domain.
+                own = bool(bucket.endpoint) and driver == S3
+                store: Any = kinds.S3Store(
+                    bucket.name, virtual_hosted_style_request=not own, **options
+                )
+            case driver if driver == GOOGLE:
+                store = kinds.GCSStore(bucket.name, **options)
+            case driver if driver == AZURE:
+                store = kinds.AzureStore(bucket.name, **options)
+            case driver:
+                raise OffloadError(f"{driver}: no driver of that name")
+    except (ValueError, OSError, obstore.exceptions.BaseError) as error:
+        raise OffloadError(f"{bucket}: {_short(error)}") from error
+    return ObstoreStore(obstore, store)
+
+
+class ObstoreStore:
+    """One bucket of a provider."""
+
+    keeps_attributes = True
+
+    def __init__(self, library: Any, store: Any) -> None:
+        self._obstore = library
+        self._store = store
+
+    async def put(
+        self, key: str, pieces: AsyncIterator[bytes], attributes: Mapping[str, str]
+    ) -> None:
+        """See ``ObjectStore``. The library holds two parts, and ends the upload when ``pieces`` fails."""
+        with self._errors(key):
+            await self._obstore.put_async(
+                self._store,
+                key,
+                pieces,
+                attributes=dict(attributes),
+                use_multipart=True,
+                chunk_size=PART_BYTES,
+                max_concurrency=2,
+            )
+
+    async def get(self, key: str) -> StoredObject:
+        """See ``ObjectStore``."""
+        with self._errors(key):
+            answer = await self._obstore.get_async(self._store, key)
+            attributes = {str(name): str(value) for name, value in answer.attributes.items()}
+            return StoredObject(bytes(await answer.bytes_async()), attributes)
+
+    async def get_range(self, key: str, start: int, stop: int) -> bytes:
+        """See ``ObjectStore``."""
+        with self._errors(key):
+            return bytes(
+                await self._obstore.get_range_async(self._store, key, start=start, end=stop)
+            )
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See ``ObjectStore``."""
+        for key in keys:
+            try:
+                with self._errors(key):
+                    await self._obstore.delete_async(self._store, key)
+            except MissingObjectError:
+                pass
+
+    async def listed(self, prefix: str = "") -> AsyncIterator[str]:
+        """See ``ObjectStore``."""
+        with self._errors(prefix):
+            async for rows in self._obstore.list(self._store):
+                for row in rows:
+                    if row["path"].startswith(prefix):
+                        yield row["path"]
+
+    @contextmanager
+    def _errors(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise MissingObjectError(f"object {key} does not exist") from error
+        except (self._obstore.exceptions.BaseError, OSError) as error:
+            raise ObjectStoreError(f"object {key}: {_short(error)}") from error
+
+
+def _short(error: BaseException) -> str:
+    """Return the first line of an error's text, in which the library puts the reason."""
+    return str(error).partition("\n")[0][:ERROR_CHARS]

@@ -1,0 +1,124 @@
+"""Objects in a real server of the S3 protocol, and in a folder, behave as the port of an object store says."""
+
+import os
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.offload.bucket import AZURE, FILES, S3, Bucket
+from engine.offload.errors import MissingObjectError, ObjectStoreError, OffloadError
+from engine.offload.object_store import ObjectStore
+from engine.offload.obstore_stores import ConfiguredStores
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def s3_endpoint() -> Iterator[str]:
+    moto = pytest.importorskip("moto.server", reason="needs moto, a server of the S3 protocol")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    urllib.request.urlopen(urllib.request.Request(f"{url}/cold", method="PUT")).close()
+    yield url
+    server.stop()
+
+
+@pytest.fixture(params=["s3", "folder"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ObjectStore:
+    if request.param == "folder":
+        return ConfiguredStores(None).open(Bucket(FILES, str(tmp_path / "cold")))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    endpoint = request.getfixturevalue("s3_endpoint")
+    return ConfiguredStores(None).open(Bucket(S3, "cold", "us-east-1", endpoint))
+
+
+async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def test_an_object_is_read_as_it_was_put_whole_and_in_ranges(store: ObjectStore) -> None:
+    parts = [b"a" * (3 * MIB), b"b" * (9 * MIB), b"c"]
+    await store.put("k", pieces(*parts), {"name": "value"})
+    stored = await store.get("k")
+    assert stored.data == b"".join(parts)
+    if store.keeps_attributes:
+        assert stored.attributes["name"] == "value"
+    assert await store.get_range("k", 3 * MIB - 1, 3 * MIB + 1) == b"ab"
+    assert await store.get_range("k", 12 * MIB, 12 * MIB + 9) == b"c"
+    await store.put("k", pieces(b"other"), {})
+    assert (await store.get("k")).data == b"other"
+    await store.delete(["k"])
+
+
+async def test_an_object_that_is_missing_is_named_and_deleted_without_an_error(
+    store: ObjectStore,
+) -> None:
+    with pytest.raises(MissingObjectError, match="object none does not exist"):
+        await store.get("none")
+    with pytest.raises(MissingObjectError, match="object none does not exist"):
+        await store.get_range("none", 0, 1)
+    await store.delete(["none"])
+
+
+async def test_an_upload_that_fails_leaves_no_object(store: ObjectStore) -> None:
+    async def failing() -> AsyncIterator[bytes]:
+        yield b"x" * (9 * MIB)
+        raise OSError("the source failed")
+
+    with pytest.raises((ObjectStoreError, OSError), match="the source failed"):
+        await store.put("k", failing(), {})
+    assert [key async for key in store.listed()] == []
+
+
+async def test_keys_are_listed_by_their_beginning(store: ObjectStore) -> None:
+    for key in ("a-1", "a-2", "b-1"):
+        await store.put(key, pieces(b"x"), {})
+    assert sorted([key async for key in store.listed("a-")]) == ["a-1", "a-2"]
+    await store.delete(["a-1", "a-2", "b-1"])
+    assert [key async for key in store.listed()] == []
+
+
+async def test_a_server_that_refuses_or_is_away_is_an_error_in_one_line(
+    s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    stores = ConfiguredStores(None)
+    for bucket in (
+        Bucket(S3, "no-such-bucket", "us-east-1", s3_endpoint),
+        Bucket(S3, "cold", "us-east-1", "http://127.0.0.1:1"),
+    ):
+        with pytest.raises((ObjectStoreError, MissingObjectError)) as raised:
+            await stores.open(bucket).put("k", pieces(b"x"), {})
+        assert "\n" not in str(raised.value)
+
+
+async def test_files_of_writers_that_were_killed_are_no_objects_and_go_with_their_key(
+    tmp_path: Path,
+) -> None:
+    store = ConfiguredStores(None).open(Bucket(FILES, str(tmp_path)))
+    left = tmp_path / f"k.{os.getpid()}-9.partial"
+    left.write_bytes(b"half")
+    assert [key async for key in store.listed()] == []
+    await store.delete(["k"])
+    assert not left.exists()
+    with pytest.raises(ObjectStoreError, match="no name of a file"):
+        await store.get("../k")
+
+
+def test_a_bucket_without_a_name_is_that_of_the_settings(tmp_path: Path) -> None:
+    default = Bucket(FILES, str(tmp_path))
+    stores = ConfiguredStores(default)
+    assert stores.open(Bucket(FILES)) is stores.open(default)
+    with pytest.raises(OffloadError, match="azureblob: no bucket is configured"):
+        stores.open(Bucket(AZURE))
+    with pytest.raises(OffloadError, match="tape: no driver of that name"):
+        stores.open(Bucket("tape", "x"))
