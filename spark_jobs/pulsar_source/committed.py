@@ -12,7 +12,15 @@ from engine.base.names import NamespaceName, TopicName
 from engine.base.slices import Slice
 from engine.broker.compaction.kept_entries import kept_entries
 from engine.broker.transactions.buffer.open_transactions import OpenTransactions
-from engine.broker.transactions.buffer.snapshots import SINGLE, TOPICS, read_single
+from engine.broker.transactions.buffer.snapshots import (
+    INDEXES,
+    SEGMENTS,
+    SINGLE,
+    TOPICS,
+    BufferSnapshot,
+    read_stored,
+    segments_of,
+)
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.positions import LedgerSpan
@@ -20,6 +28,7 @@ from engine.managed.reading.entry_reader import open_entries
 from engine.managed.stored.cursor_entries import last_readable
 from engine.managed.stored.records import COMPACTED_LEDGER, CursorRecord
 from engine.metadata import paths
+from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.wire.batches import read_metadata, unpack_entry
 from engine.wire.kernels import tagged
@@ -28,6 +37,8 @@ from spark_jobs.pulsar_source.partitions import LedgerRange
 
 READ_BYTES = 4 << 20
 COMPACTION = "__compaction"
+Values = dict[str, dict[str, bytes]]
+"""Newest values of a namespace's system topics, by local name and key."""
 _TRANSACTION = (b"\xb8\x01",)
 """Tag of txnid_most_bits, field 23."""
 
@@ -55,7 +66,7 @@ class CommittedEnds:
 
     def __init__(self, password: bytes = b"") -> None:
         self._password = password
-        self._snapshots: dict[NamespaceName, _Snapshots] = {}
+        self._snapshots: dict[str, _Snapshots] = {}
         self._topics: dict[str, _Topic] = {}
 
     async def apply(
@@ -63,33 +74,36 @@ class CommittedEnds:
         store: MetadataStore,
         ledgers: LedgerClient,
         seen: Iterable[TopicLedgers],
-        snapshots: dict[NamespaceName, TopicLedgers | None],
+        snapshots: Iterable[TopicLedgers],
     ) -> list[TopicLedgers]:
         """Return topics up to the first entry of an open transaction, with their aborted ones.
 
-        ``snapshots``: the system topics of their namespaces. Raises LedgerError, AvroError, the store's errors.
+        ``snapshots``: those system topics of their namespaces that exist. Raises LedgerError, AvroError,
+        MissingSegmentError, the store's errors.
         """
+        values: dict[NamespaceName, Values] = {}
+        for stored in snapshots:
+            name = TopicName.parse(stored.topic)
+            newest = await self._values(store, ledgers, stored)
+            values.setdefault(name.namespace, {})[name.local] = newest
         topics: list[TopicLedgers] = []
         for known in seen:
-            name = TopicName.parse(known.topic)
-            stored = snapshots[name.namespace]
-            if stored is not None:
-                values = await self._values(store, ledgers, name.namespace, stored)
-                known = await self._committed(ledgers, known, values)
-            topics.append(known)
+            of_space = values.get(TopicName.parse(known.topic).namespace)
+            topics.append(
+                known if of_space is None else await self._committed(ledgers, known, of_space)
+            )
         return topics
 
     async def _values(
         self,
         store: MetadataStore,
         ledgers: LedgerClient,
-        namespace: NamespaceName,
         stored: TopicLedgers,
     ) -> dict[str, bytes]:
-        """Return the newest snapshots of a namespace's topics."""
-        known = self._snapshots.get(namespace)
+        """Return the newest values of a system topic by key."""
+        known = self._snapshots.get(stored.topic)
         if known is None or known.creation != stored.creation:
-            known = self._snapshots[namespace] = _Snapshots(stored.creation, stored.start)
+            known = self._snapshots[stored.topic] = _Snapshots(stored.creation, stored.start)
             async for run, _ in self._compacted(store, ledgers, stored):
                 for _, first, stop in kept_entries(run):
                     _take(run.buf[first:stop], known.values)
@@ -125,13 +139,13 @@ class CommittedEnds:
             yield part
 
     async def _committed(
-        self, ledgers: LedgerClient, known: TopicLedgers, values: dict[str, bytes]
+        self, ledgers: LedgerClient, known: TopicLedgers, values: Values
     ) -> TopicLedgers:
         topic = self._topics.get(known.topic)
         if topic is None or topic.creation != known.creation:
-            if known.topic not in values:
+            snapshot = _snapshot_of(known.topic, values)
+            if snapshot is None:
                 return known
-            snapshot = read_single(TOPICS[SINGLE].types.decode(values[known.topic]))
             start = Position(snapshot.max_read.ledger_id, snapshot.max_read.entry_id + 1)
             topic = _Topic(known.creation, OpenTransactions(snapshot.aborted), start)
             self._topics[known.topic] = topic
@@ -153,6 +167,20 @@ class CommittedEnds:
                 for run in await reader.read(at, ledger_range.last, READ_BYTES):
                     at = run.first + run.count
                     yield run, ledger_range
+
+
+def _snapshot_of(topic: str, values: Values) -> BufferSnapshot | None:
+    """Return a topic's newest snapshot, in whatever form it is stored."""
+
+    def value(local: str, key: str) -> Document | None:
+        stored = values.get(local, {}).get(key)
+        return None if stored is None else TOPICS[local].types.decode(stored)
+
+    index = value(INDEXES, topic)
+    keys = [] if index is None else [segment.key(topic) for segment in segments_of(index)]
+    segments = {key: value(SEGMENTS, key) for key in keys}
+    kept = {key: segment for key, segment in segments.items() if segment is not None}
+    return read_stored(topic, value(SINGLE, topic), index, kept)
 
 
 def _take(entry: bytes, values: dict[str, bytes]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from engine.base.names import TopicName
-from engine.broker.transactions.buffer.snapshots import SINGLE
+from engine.broker.transactions.buffer.snapshots import TOPICS
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError, ReadError
 from engine.managed.stored.records import LogRecord
@@ -101,10 +101,9 @@ async def look_at_committed(
     topics = list(seen)
     if brokers is not None and brokers.alone:
         return topics
-    snapshots = {
-        space: await ledgers_of(store, ledgers, space.topic(SINGLE), brokers, confirmed=False)
-        for space in {TopicName.parse(known.topic).namespace for known in topics}
-    }
+    spaces = {TopicName.parse(known.topic).namespace for known in topics}
+    named = [space.topic(local) for space in spaces for local in TOPICS]
+    snapshots = await look_at(store, ledgers, named, brokers, confirmed=False)
     return await committed.apply(store, ledgers, topics, snapshots)
 
 

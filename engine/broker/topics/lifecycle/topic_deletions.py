@@ -9,9 +9,10 @@ from engine.base.errors import MagnetarError
 from engine.base.names import TopicName, decode_name
 from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.ports import Ownership, PendingAckLogs, TransactionSnapshots
+from engine.broker.settings import TransactionSettings
 from engine.broker.topics.limits import is_system
 from engine.broker.topics.topic import Topic
-from engine.broker.transactions.buffer.snapshots import SINGLE
+from engine.broker.transactions.buffer.topic_snapshots import TopicSnapshots
 from engine.broker.transactions.pending.pending_log import log_name
 from engine.ledger.errors import LedgerError
 from engine.managed.factory import Inspect, ManagedLedgerFactory
@@ -141,13 +142,12 @@ class TopicDeletions:
         """Return the function that deletes what is stored of a topic outside its log; None for a partition."""
         return None if name.partition >= 0 else partial(self._forget, name)
 
-    @staticmethod
-    async def _forget_snapshot(snapshots: TransactionSnapshots, name: TopicName) -> None:
+    async def _forget_snapshot(self, snapshots: TransactionSnapshots, name: TopicName) -> None:
         """Delete what is stored of a topic's transactions. What remains after a failure has no effect on a later topic
         of the name: ids of ledgers and transactions do not repeat."""
         try:
             if not is_system(name) and await snapshots.exist(name.namespace):
-                await snapshots.write(name.namespace, SINGLE, name.full, None)
+                await TopicSnapshots(name, snapshots, TransactionSettings()).forget()
         except MagnetarError as error:
             log.info("snapshot of transactions not deleted topic=%s: %s", name, error)
 

@@ -230,10 +230,9 @@ class SnapshotTopics:
 
     async def exist(self, namespace: NamespaceName) -> bool:
         """Return whether topics of the namespace may have transactions. Raises the store's errors."""
-        for local in TOPICS:
-            if await topics.topic_exists(self._store, namespace.topic(local)):
-                return True
-        return False
+        nodes = [topics.ledger_path(namespace.topic(local)) for local in TOPICS]
+        values, _ = await self._store.get_all(nodes)
+        return any(value is not None for value in values)
 
     async def read(
         self, namespace: NamespaceName, local: str, wanted: Wanted

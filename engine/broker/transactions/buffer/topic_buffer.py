@@ -23,12 +23,8 @@ from engine.broker.context import Context
 from engine.broker.errors import ServiceNotReady
 from engine.broker.transactions.buffer.end_markers import marker
 from engine.broker.transactions.buffer.open_transactions import OpenTransactions
-from engine.broker.transactions.buffer.snapshots import (
-    SINGLE,
-    BufferSnapshot,
-    read_single,
-    single_value,
-)
+from engine.broker.transactions.buffer.snapshots import BufferSnapshot
+from engine.broker.transactions.buffer.topic_snapshots import TopicSnapshots
 from engine.broker.transactions.ports import TransactionCounts
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.writing.appends import Appendable
@@ -116,6 +112,7 @@ class TopicBuffer:
         "_recovered",
         "_recovery_ms",
         "_snapshot_ms",
+        "_snapshots",
         "_sweeping",
         "_timer",
         "_writing",
@@ -143,6 +140,9 @@ class TopicBuffer:
         self._changes = 0
         """Changes of the readable end, and of what is aborted, since the last snapshot."""
         self._snapshot_ms = 0
+        snapshots = host.context.transaction_snapshots
+        assert snapshots is not None
+        self._snapshots = TopicSnapshots(host.name, snapshots, host.context.transactions)
 
     # --- what readers may be given --------------------------------------------------------------
 
@@ -314,11 +314,10 @@ class TopicBuffer:
             self._changed(0)
 
     async def _store_snapshot(self) -> None:
-        name, snapshots = self._host.name, self._host.context.transaction_snapshots
-        assert snapshots is not None
-        snapshot = BufferSnapshot(self._log.last_readable, self.transactions.aborted)
-        await snapshots.write(name.namespace, SINGLE, name.full, single_value(name.full, snapshot))
-        self._snapshot_ms = self._host.context.clock.wall_ms()
+        snapshot = BufferSnapshot(self._log.last_readable, dict(self.transactions.aborted))
+        now_ms = self._host.context.clock.wall_ms()
+        await self._snapshots.write(snapshot, self._log.next_position(EARLIEST), now_ms)
+        self._snapshot_ms = now_ms
 
     # --- recovery -------------------------------------------------------------------------------
 
@@ -362,12 +361,9 @@ class TopicBuffer:
 
     async def _read(self, last: Position) -> OpenTransactions | None:
         """Return the transactions as of the entry ``last``; None when the topic has a snapshot of none."""
-        name, snapshots = self._host.name, self._host.context.transaction_snapshots
-        assert snapshots is not None
-        values = await snapshots.read(name.namespace, SINGLE, lambda key: key == name.full)
-        if name.full not in values:
+        snapshot = await self._snapshots.read()
+        if snapshot is None:
             return None
-        snapshot = read_single(values[name.full])
         transactions = OpenTransactions(snapshot.aborted)
         start = self._log.next_position(snapshot.max_read)
         async for run, indexes in self._log.durable_runs(start, last):
@@ -399,8 +395,10 @@ class TopicBuffer:
             "recoverStartTime": self._recovery_ms[0],
             "recoverEndTime": self._recovery_ms[1],
             "totalAbortedTransactions": len(known.aborted),
-            "snapshotType": "Single",
+            "snapshotType": self._snapshots.kind,
         }
+        if segments and self._snapshots.kind == "Segment":
+            document["segmentsStats"] = self._snapshots.segment_stats(len(known.aborted))
         if low_water_marks:
             document["lowWaterMarks"] = dict(known.low_water_marks)
         return document
