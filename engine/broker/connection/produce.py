@@ -31,6 +31,7 @@ from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.topic import Topic
+from engine.broker.transactions.buffer.named_entries import name_transaction
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.ledger import InitialPosition
 from engine.net.routing import Route, Routes
@@ -251,8 +252,10 @@ class ProduceCommands:
                 self._connection.send(commands.send_error(run.producer_id, highest, code, text))
                 return
             txn = _txn_of(event.command)
-            if txn is not None and not self._takes(txn, producer, event.command):
-                return
+            if txn is not None:
+                if not self._takes(txn, producer, event.command):
+                    return
+                name_transaction(run, txn)
             chunk = event.command.is_chunk
             marker = event.command.marker
             if marker and not producer.origin:
