@@ -28,6 +28,7 @@ from tests.sim.sessions.workload import NETWORK_FAULTS, SERVER_FAULTS, MetadataS
 from tests.sim.topics.away import CONFIGURATION_AWAY, Away
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.workload import Topics
+from tests.sim.transfer.workload import TransferPlan
 from tests.sim.vacant.workload import Vacant
 
 
@@ -115,6 +116,18 @@ def transfers(rng: random.Random) -> Scenario:
     }
     changes = {name: rate for name, rate in changes.items() if rate}
     return replace(made, shape=replace(made.shape, brokers=3), faults={**made.faults, **changes})
+
+
+def transfer(rng: random.Random) -> Scenario:
+    """Draw brokers, bookies, and accounts between which coins are transferred in transactions."""
+    made = Scenario(
+        shape=Shape.draw(rng),
+        workloads=(TransferPlan.draw(rng),),
+        faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
+        duration_s=rng.choice((5.0, 10.0, 20.0)),
+    )
+    shape = replace(made.shape, transactions=True, unacked_consumer=0, unacked_subscription=0)
+    return replace(made, shape=shape)
 
 
 def passing(rng: random.Random) -> Scenario:
@@ -383,6 +396,7 @@ SCENARIOS: dict[str, Draw] = {
     "splits": splits,
     "transfers": transfers,
     "passing": passing,
+    "transfer": transfer,
     "vacant": vacant,
     "doors": doors,
     "publishing": publishing,

@@ -21,7 +21,12 @@ from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.tasks import TaskScope
 from engine.broker.service import BrokerService
-from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.broker.settings import (
+    DataPathSettings,
+    LedgerDefaults,
+    NodeSettings,
+    TransactionSettings,
+)
 from engine.client.settings import BrokerClientSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
@@ -148,6 +153,8 @@ class Shape:
     """Set when brokers place copies over the regions of bookies."""
     repair: bool = False
     """Set when each bookie's process takes part in auto-recovery."""
+    transactions: bool = False
+    """Set when brokers serve transactions."""
     rights: bool = False
     """Set when brokers identify clients by tokens (``token_of``) and judge their rights."""
 
@@ -500,6 +507,13 @@ class Cluster:
                 max_unacked_messages_per_consumer=shape.unacked_consumer,
                 max_unacked_messages_per_subscription=shape.unacked_subscription,
                 delayed_delivery_tick_time_millis=shape.delay_tick_ms,
+            ),
+            transactions=TransactionSettings(
+                transaction_coordinator_enabled=shape.transactions,
+                transaction_buffer_snapshot_max_transaction_count=10,
+                transaction_buffer_snapshot_min_time_in_millis=1000,
+                transaction_buffer_client_operation_timeout_in_mills=1000,
+                transaction_pending_ack_log_index_min_lag=20,
             ),
             defaults=SimDefaults(
                 managed_ledger_max_entries_per_ledger=shape.ledger_entries,

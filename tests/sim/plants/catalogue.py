@@ -17,6 +17,7 @@ from tests.sim.plants import (
     registry,
     rights,
     rivals,
+    transfer,
     vacant,
 )
 from tests.sim.plants.bundles import balance, splits, transfers
@@ -90,6 +91,24 @@ _MISTAKES = {
         dispatch.who_comes_takes_keys_at_once,
     ),
     "passing": (dispatch.dropped_entries_come_later,),
+    "transfer": (
+        transfer.markers_precede_the_decision,
+        transfer.time_out_races_the_commit,
+        transfer.low_water_mark_is_the_newest,
+        transfer.ids_begin_anew_with_each_owner,
+        transfer.decided_ends_are_not_continued,
+        transfer.failed_request_counts_as_an_end,
+        transfer.open_transactions_are_read,
+        transfer.aborted_messages_are_delivered,
+        transfer.snapshots_have_no_aborted_transactions,
+        transfer.snapshot_is_ahead_of_what_may_be_read,
+        transfer.readers_do_not_wait_for_the_transactions,
+        transfer.pending_acknowledgements_end_with_their_owner,
+        transfer.commits_acknowledge_nothing,
+        transfer.aborted_acknowledgements_stay,
+        transfer.commits_are_not_in_the_log_of_acknowledgements,
+        transfer.records_go_before_the_cursor_is_stored,
+    ),
     "vacant": (
         vacant.backlogs_do_not_count,
         vacant.decided_before_it_is_done,

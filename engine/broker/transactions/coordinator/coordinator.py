@@ -34,7 +34,7 @@ from engine.broker.transactions.coordinator.transaction_table import (
 from engine.broker.transactions.txn_id import TxnId
 
 CHECK_S_MAX = 5.0
-"""Longest time between checks for transactions that timed out, because the wall clock may be set forward."""
+"""Longest time between checks for transactions that timed out."""
 
 
 class CoordinatorState(Enum):
@@ -75,6 +75,7 @@ class Coordinator:
         self._participants = participants
         self._settings = settings
         self._clock = clock
+        self._epoch_ms = clock.wall_ms() - int(clock.monotonic_s() * 1000)
         self._failed = failed
         self._log = bound(__name__, coordinator=id_)
         self._tasks = TaskScope(f"coordinator {id_}", self._task_failed)
@@ -88,6 +89,7 @@ class Coordinator:
     async def recover(self) -> None:
         """Apply the log, continue the ends that were decided, and watch over the time-outs. Raises the log's errors."""
         await self.log.replay(self.table)
+        self.table.limit_starts(self._now_ms())
         for txn in self.table:
             if txn.owner is not None:
                 self._owned[txn.owner] += 1
@@ -117,7 +119,7 @@ class Coordinator:
                 raise self._moved() from error
             self.check_ready()
         self._check_limits(owner)
-        txn = self.table.begin(timeout_ms, self._clock.wall_ms(), owner)
+        txn = self.table.begin(timeout_ms, self._now_ms(), owner)
         if owner is not None:
             self._owned[owner] += 1
         record = log_records.new_record(
@@ -252,7 +254,7 @@ class Coordinator:
         self.log.release(txn.positions)
         if commit:
             self.committed += 1
-            self.latencies.add(self._clock.wall_ms() - txn.started_ms)
+            self.latencies.add(self._now_ms() - txn.started_ms)
         else:
             self.aborted += 1
 
@@ -269,6 +271,11 @@ class Coordinator:
 
     # --- time-outs ------------------------------------------------------------------------------
 
+    def _now_ms(self) -> int:
+        """Return the time since the epoch by the clock as it was when this coordinator was opened: one that is set
+        later neither delays time-outs nor makes them early (X6)."""
+        return self._epoch_ms + int(self._clock.monotonic_s() * 1000)
+
     def _arm(self) -> None:
         """Set the one timer, unless it is set, for the first deadline."""
         deadline_ms = self.table.next_deadline_ms
@@ -282,15 +289,15 @@ class Coordinator:
             self._timer = asyncio.get_running_loop().call_at(at_s, self._check_deadlines)
 
     def _at(self, deadline_ms: int) -> float:
-        """Return the time of the event loop for a deadline of the wall clock, at most CHECK_S_MAX ahead."""
-        delay_s = (deadline_ms - self._clock.wall_ms()) / 1000
+        """Return the time of the event loop for a deadline, at most CHECK_S_MAX ahead."""
+        delay_s = (deadline_ms - self._now_ms()) / 1000
         return asyncio.get_running_loop().time() + min(max(delay_s, 0.0), CHECK_S_MAX)
 
     def _check_deadlines(self) -> None:
         self._timer = None
         if self.state is not CoordinatorState.READY:
             return
-        for txn in self.table.overdue(self._clock.wall_ms()):
+        for txn in self.table.overdue(self._now_ms()):
             txn.timed_out = True
             self.timed_out += 1
             self._decide(txn, commit=False)

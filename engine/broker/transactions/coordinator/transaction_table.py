@@ -150,11 +150,18 @@ class TransactionTable:
                 overdue.append(txn)
         # Most transactions end long before their deadline, which may be a day ahead.
         if len(self._deadlines) > 1000 + 2 * len(self._unfinished):
-            self._deadlines = [
-                (txn.started_ms + txn.timeout_ms, txn.id.least) for txn in self.values()
-            ]
-            heapq.heapify(self._deadlines)
+            self._set_deadlines()
         return overdue
+
+    def limit_starts(self, now_ms: int) -> None:
+        """Let transactions that began in the future, by a clock that was ahead, begin now."""
+        for txn in self.values():
+            txn.started_ms = min(txn.started_ms, now_ms)
+        self._set_deadlines()
+
+    def _set_deadlines(self) -> None:
+        self._deadlines = [(txn.started_ms + txn.timeout_ms, txn.id.least) for txn in self.values()]
+        heapq.heapify(self._deadlines)
 
     # Recovery
 

@@ -1,9 +1,9 @@
 """Acknowledgements of one subscription that open transactions made, and the end of these transactions.
 
 An acknowledgement is checked, appended to the subscription's log, then confirmed; from the check on it is hidden from
-dispatch (T5), so that no other can be accepted meanwhile. A commit is in the log before the subscription's cursor is
+dispatch (X4), so that no other can be accepted meanwhile. A commit is in the log before the subscription's cursor is
 changed, and an abort before the messages are delivered again: after a crash the log is replayed, and the cursor's state
-follows. Records of ended transactions are kept until the cursor's state that includes them is stored, some more so
+follows (X5). Records of ended transactions are kept until the cursor's state that includes them is stored, some more so
 that an acknowledgement that arrives late is refused.
 
 When the outcome of an append is not known, the log is abandoned and replayed before the next request is handled. Until

@@ -1,4 +1,4 @@
-"""The reader of a subscription without what open transactions have acknowledged (T5)."""
+"""The reader of a subscription without what open transactions have acknowledged (X4)."""
 
 from collections.abc import Sequence
 

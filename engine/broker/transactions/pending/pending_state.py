@@ -1,4 +1,4 @@
-"""Acknowledgements of open transactions of one subscription, and the rule which of them conflict. Pure.
+"""Acknowledgements of open transactions of one subscription, and the rule which of them conflict (X4). Pure.
 
 An acknowledgement of a part of a batch is ``kept``: the bits of the messages that it does *not* acknowledge, as on the
 wire; 0 is the whole entry. Messages behind the highest bit in sight are not known to exist, unless the size of the

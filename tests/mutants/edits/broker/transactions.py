@@ -3,6 +3,9 @@
 from tests.mutants.edit import Edit
 
 BUFFER = "unit/broker/transactions/buffer/test_topic_buffer.py"
+PENDING = "unit/broker/transactions/pending/test_pending_ack_handle.py"
+HANDLE = "engine/broker/transactions/pending/pending_ack_handle.py"
+COORDINATOR = "unit/broker/transactions/coordinator/test_coordinator.py"
 OPEN = "unit/broker/transactions/buffer/test_open_transactions.py"
 TOPIC_BUFFER = "engine/broker/transactions/buffer/topic_buffer.py"
 OPEN_TRANSACTIONS = "engine/broker/transactions/buffer/open_transactions.py"
@@ -55,5 +58,53 @@ EDITS: tuple[Edit, ...] = (
         "if False:",
         (f"{BUFFER}::test_x3_ends_are_repeated_without_a_second_marker",),
         "X3",
+    ),
+    Edit(
+        "pending-messages-are-delivered",
+        "engine/broker/transactions/pending/pending_cursor.py::PendingCursor._is_pending",
+        "return kept is not None",
+        "return False",
+        (f"{PENDING}::test_x4_nothing_pending_is_delivered_to_the_next_consumer",),
+        "X4",
+    ),
+    Edit(
+        "a-message-is-acknowledged-in-two-transactions",
+        "engine/broker/transactions/pending/pending_state.py::PendingState.add",
+        "if kept is not None and _overlap(ack, kept):",
+        "if False:",
+        (f"{PENDING}::test_x4_acknowledgements_conflict",),
+        "X4",
+    ),
+    Edit(
+        "a-stored-commit-is-not-applied-again",
+        f"{HANDLE}::PendingAckHandle._replay",
+        "commits.append(held)",
+        "pass",
+        (f"{PENDING}::test_x5_a_reload_restores_what_is_pending",),
+        "X5",
+    ),
+    Edit(
+        "a-log-that-failed-is-used-on",
+        f"{HANDLE}::PendingAckHandle._append",
+        'self._loaded, self.status = False, "Error"',
+        "pass",
+        (f"{PENDING}::test_x5_an_unknown_outcome_is_settled_by_a_replay",),
+        "X5",
+    ),
+    Edit(
+        "a-seek-keeps-commits",
+        f"{HANDLE}::PendingAckHandle.clear",
+        "await opened.clear()",
+        "pass",
+        (f"{PENDING}::test_x5_a_seek_forgets_open_and_committed_transactions",),
+        "X5",
+    ),
+    Edit(
+        "time-outs-follow-a-clock-that-is-set",
+        "engine/broker/transactions/coordinator/coordinator.py::Coordinator._now_ms",
+        "self._epoch_ms + int(self._clock.monotonic_s() * 1000)",
+        "self._clock.wall_ms()",
+        (f"{COORDINATOR}::test_x6_a_clock_that_is_set_changes_no_time_out",),
+        "X6",
     ),
 )

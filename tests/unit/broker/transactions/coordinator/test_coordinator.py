@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from engine.base.clock import LoopClock
 from engine.base.errors import MagnetarError
 from engine.broker.errors import (
     InvalidTxnStatus,
@@ -235,6 +236,26 @@ async def test_a_transaction_that_timed_out_without_an_owner_is_aborted_at_once(
     second = await bench.coordinator()
     await until(lambda: second.aborted == 1)
     assert [end[:1] for end in bench.ends.done] == [(txn,)]
+    await second.close()
+
+
+@pytest.mark.parametrize("hours", [-24, 24])
+async def test_x6_a_clock_that_is_set_changes_no_time_out(bench: Bench, hours: int) -> None:
+    clock = bench.brokers.cluster.clock
+    assert isinstance(clock, LoopClock)
+    first = await bench.coordinator()
+    begun = asyncio.get_running_loop().time()
+    await first.begin(3000, None)
+    clock.epoch_ms += hours * 3_600_000
+    await until(lambda: first.timed_out == 1)
+    assert 2.9 <= asyncio.get_running_loop().time() - begun < 3.2
+    await first.begin(3000, None)
+    await first.close()
+    # The clock was ahead when the transaction began, and is right again.
+    clock.epoch_ms -= 48 * 3_600_000
+    second = await bench.coordinator()
+    await until(lambda: second.timed_out == 1)
+    assert asyncio.get_running_loop().time() - begun < 7
     await second.close()
 
 

@@ -44,7 +44,7 @@ async def test_a_commit_acknowledges_and_an_abort_delivers_again(kind: Subscript
 
 @KINDS
 @simulated
-async def test_nothing_pending_is_delivered_to_the_next_consumer(kind: SubscriptionType) -> None:
+async def test_x4_nothing_pending_is_delivered_to_the_next_consumer(kind: SubscriptionType) -> None:
     reading = PendingReading()
     reading.publish(5)
     places = reading.shelf.places
@@ -74,7 +74,7 @@ async def test_the_redelivery_of_an_aborted_message_is_counted() -> None:
 
 
 @simulated
-async def test_acknowledgements_conflict() -> None:
+async def test_x4_acknowledgements_conflict() -> None:
     reading = PendingReading()
     reading.publish(3)
     places = reading.shelf.places
@@ -162,7 +162,7 @@ async def test_a_cumulative_acknowledgement_of_a_shared_subscription_is_ignored(
 
 @KINDS
 @simulated
-async def test_a_reload_restores_what_is_pending(kind: SubscriptionType) -> None:
+async def test_x5_a_reload_restores_what_is_pending(kind: SubscriptionType) -> None:
     before = PendingReading()
     before.publish(6)
     places = before.shelf.places
@@ -187,7 +187,7 @@ async def test_a_reload_restores_what_is_pending(kind: SubscriptionType) -> None
 
 
 @simulated
-async def test_an_unknown_outcome_is_settled_by_a_replay() -> None:
+async def test_x5_an_unknown_outcome_is_settled_by_a_replay() -> None:
     reading = PendingReading()
     reading.publish(3)
     places, client = reading.shelf.places, Client()
@@ -284,7 +284,7 @@ async def test_records_go_once_the_cursor_is_stored_with_them() -> None:
 
 @KINDS
 @simulated
-async def test_a_seek_forgets_open_and_committed_transactions(kind: SubscriptionType) -> None:
+async def test_x5_a_seek_forgets_open_and_committed_transactions(kind: SubscriptionType) -> None:
     reading = PendingReading()
     reading.publish(4)
     places = reading.shelf.places

@@ -1,0 +1,205 @@
+"""Mistakes of transactions."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from engine.base.errors import MagnetarError
+from engine.base.ids import Position
+from engine.broker.topics.subscriptions.pending_host import SubscriptionOfPending
+from engine.broker.transactions.buffer import topic_buffer
+from engine.broker.transactions.buffer.open_transactions import OpenTransactions
+from engine.broker.transactions.buffer.snapshots import BufferSnapshot, single_value
+from engine.broker.transactions.buffer.topic_buffer import TopicBuffer
+from engine.broker.transactions.coordinator.coordinator import Coordinator
+from engine.broker.transactions.coordinator.coordinator_log import CoordinatorLog
+from engine.broker.transactions.coordinator.participants import Participants
+from engine.broker.transactions.coordinator.transaction_table import (
+    ClientTransaction,
+    TransactionTable,
+)
+from engine.broker.transactions.pending.pending_ack_handle import PendingAckHandle
+from engine.broker.transactions.pending.pending_log import PendingLog
+from engine.broker.transactions.pending.pending_state import TxnAcks
+from engine.broker.transactions.txn_id import TxnId
+from tests.sim.plants.planting import Patches
+
+
+def markers_precede_the_decision() -> Patches:
+    """End a transaction on its topics before the decision is durable."""
+    real = Coordinator._continue
+
+    def continuing(self: Coordinator, txn: ClientTransaction, decided: Any = None) -> None:
+        real(self, txn)
+
+    return [(Coordinator, "_continue", continuing)]
+
+
+def time_out_races_the_commit() -> Patches:
+    """Abort transactions that time out although their commit is decided."""
+
+    real = TransactionTable.overdue
+
+    def overdue(self: TransactionTable, now_ms: int) -> list[ClientTransaction]:
+        real(self, now_ms)
+        late = [txn for txn in self if txn.started_ms + txn.timeout_ms <= now_ms]
+        return [txn for txn in late if not txn.timed_out]
+
+    return [(TransactionTable, "overdue", overdue)]
+
+
+def low_water_mark_is_the_newest() -> Patches:
+    """State that all transactions are over that have begun."""
+
+    def mark(self: TransactionTable) -> int:
+        return self.newest
+
+    return [(TransactionTable, "low_water_mark", property(mark))]
+
+
+def ids_begin_anew_with_each_owner() -> Patches:
+    """Number transactions from those that are open when a coordinator is opened."""
+    real = CoordinatorLog.replay
+
+    async def replay(self: CoordinatorLog, table: TransactionTable) -> None:
+        await real(self, table)
+        table.newest = max((txn.id.least for txn in table), default=-1)
+
+    return [(CoordinatorLog, "replay", replay)]
+
+
+def decided_ends_are_not_continued() -> Patches:
+    """Leave transactions that were being ended to a coordinator that has died."""
+    real = Coordinator.recover
+
+    async def recover(self: Coordinator) -> None:
+        ending = self._continue
+        try:
+            self._continue = lambda *_: None  # type: ignore[method-assign]
+            await real(self)
+        finally:
+            self._continue = ending  # type: ignore[method-assign]
+
+    return [(Coordinator, "recover", recover)]
+
+
+def failed_request_counts_as_an_end() -> Patches:
+    """Request the end of a transaction once of each topic and subscription."""
+
+    async def end(self: Participants, txn: TxnId, topic: str, frame: Any, commit: bool) -> None:
+        try:
+            await self._ask(topic, frame)
+        except MagnetarError:
+            return
+
+    return [(Participants, "_end", end)]
+
+
+def open_transactions_are_read() -> Patches:
+    """Let readers have entries as soon as they are durable."""
+    return [(TopicBuffer, "_set_limit", lambda self: self._log.release_reads())]
+
+
+def aborted_messages_are_delivered() -> Patches:
+    """Forget an aborted transaction as a committed one."""
+    real = OpenTransactions.ended
+
+    def ended(self: OpenTransactions, txn: TxnId, position: Position, *, commit: bool) -> None:
+        real(self, txn, position, commit=True)
+
+    return [(OpenTransactions, "ended", ended)]
+
+
+def snapshots_have_no_aborted_transactions() -> Patches:
+    """Store where a topic could be read, and not what is left out."""
+
+    def value(topic: str, snapshot: BufferSnapshot) -> Mapping[str, Any]:
+        return single_value(topic, snapshot._replace(aborted={}))
+
+    return [(topic_buffer, "single_value", value)]
+
+
+def snapshot_is_ahead_of_what_may_be_read() -> Patches:
+    """Store the last durable entry as the end to which the topic could be read."""
+    real = TopicBuffer._store_snapshot
+
+    async def store(self: TopicBuffer) -> None:
+        last = self._log.last_confirmed
+
+        def value(topic: str, snapshot: BufferSnapshot) -> Mapping[str, Any]:
+            return single_value(topic, snapshot._replace(max_read=last))
+
+        before, topic_buffer.single_value = topic_buffer.single_value, value  # type: ignore[assignment]
+        try:
+            await real(self)
+        finally:
+            topic_buffer.single_value = before
+
+    return [(TopicBuffer, "_store_snapshot", store)]
+
+
+def readers_do_not_wait_for_the_transactions() -> Patches:
+    """Serve readers of a topic while its transactions are being restored."""
+    real = TopicBuffer.restore
+
+    def restore(self: TopicBuffer) -> None:
+        real(self)
+        self._log.release_reads()
+
+    return [(TopicBuffer, "restore", restore)]
+
+
+def pending_acknowledgements_end_with_their_owner() -> Patches:
+    """Load a subscription without what open transactions have acknowledged."""
+
+    async def records(self: PendingLog) -> AsyncIterator[Any]:
+        for nothing in ():
+            yield nothing
+
+    return [(PendingLog, "records", records)]
+
+
+def commits_acknowledge_nothing() -> Patches:
+    """End a committed transaction without acknowledging its messages."""
+
+    def commit(self: SubscriptionOfPending, held: TxnAcks) -> None:
+        pass
+
+    return [(SubscriptionOfPending, "commit", commit)]
+
+
+def aborted_acknowledgements_stay() -> Patches:
+    """Acknowledge what an aborted transaction had acknowledged."""
+
+    def release(
+        self: SubscriptionOfPending, positions: Sequence[Position], *, everything: bool
+    ) -> None:
+        self.acked.acknowledge(list(positions))
+
+    return [(SubscriptionOfPending, "release", release)]
+
+
+def commits_are_not_in_the_log_of_acknowledgements() -> Patches:
+    """Apply a commit in memory alone."""
+    real = PendingAckHandle._end
+
+    async def end(self: PendingAckHandle, txn: TxnId, commit: bool) -> None:
+        held = self._state.transactions.get(txn)
+        if held is None or not commit:
+            await real(self, txn, commit)
+            return
+        self._host.commit(held)
+        self._state.remove(txn)
+        self._note_end(txn)
+
+    return [(PendingAckHandle, "_end", end)]
+
+
+def records_go_before_the_cursor_is_stored() -> Patches:
+    """Drop the records of committed transactions as soon as they are applied."""
+
+    def trim(self: PendingAckHandle) -> None:
+        if self._log is not None:
+            self._log.drop(self._done)
+            self._done = []
+
+    return [(PendingAckHandle, "_trim_later", trim)]
