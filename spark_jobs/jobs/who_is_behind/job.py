@@ -212,9 +212,9 @@ def conclusions_of(
     if backlog.largest:
         hole = backlog.largest[0]
         sentences.append(
-            f"Subscription {backlog.subscription} of {backlog.topic} has {plural(backlog.holes, 'hole')}:"
-            f" {plural(hole.entries, 'entry', 'entries')} from {hole.first} on keep {backlog.acknowledged:,}"
-            " acknowledged ones behind from being freed."
+            f"Subscription {backlog.subscription} of {backlog.topic} has {plural(backlog.holes, 'hole')},"
+            f" the first of {plural(hole.entries, 'entry', 'entries')} from {hole.first} on: they keep"
+            f" {backlog.acknowledged:,} acknowledged entries behind them from being freed."
         )
     for number in behind:
         if backlogs[number].entries is None:

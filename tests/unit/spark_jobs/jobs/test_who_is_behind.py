@@ -157,7 +157,7 @@ def test_holes_name_what_holds_the_acknowledged_entries_behind_them() -> None:
     [row] = rows(result, "subscriptions")
     assert (row["mark"], row["first"], row["holes"], row["acknowledged"]) == ("1:1", "1:2", 2, 8)
     assert row["bytes"] == 1000
-    assert "2 holes: 4 entries from 1:2 on keep 8 acknowledged ones" in result["conclusions"][1]
+    assert "2 holes, the first of 4 entries from 1:2 on: they keep 8" in result["conclusions"][1]
 
 
 def test_without_reading_only_what_metadata_knows_is_shown() -> None:
