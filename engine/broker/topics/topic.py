@@ -350,6 +350,8 @@ class Topic:
             raise NotAllowed("Transactions are not enabled.")
         if self.name.local.startswith(SYSTEM_PREFIX):
             raise NotAllowed("A system topic takes no messages of transactions")
+        if self.shadows.links:
+            raise NotAllowed("A topic with shadow topics takes no messages of transactions")
 
     def take_transactions(self) -> TopicBuffer:
         """Return the topic's transactions, which begin with the first call. Raises as ``check_transactional``."""

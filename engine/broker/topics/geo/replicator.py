@@ -426,6 +426,15 @@ class Replicator:
             await self._wake.wait()
         raise producer.error
 
+    @property
+    def _is_stalled(self) -> bool:
+        """True when entries wait that could be read, and none is being read."""
+        log = self._host.log
+        if not self.backlog or self._throttle.stopped or self._source.waiting_for != "append":
+            return False
+        # Entries from the first open transaction on cannot be read yet.
+        return log.last_readable == log.last_confirmed
+
     def _check_due(self) -> None:
         self._check = None
         self._wake.set()
@@ -436,7 +445,7 @@ class Replicator:
         oldest_s = producer.oldest_s
         if oldest_s is not None:
             since_s, reason = oldest_s, "No receipt"
-        elif self.backlog and not self._throttle.stopped and self._source.waiting_for == "append":
+        elif self._is_stalled:
             since_s, reason = self._progress_s, "Entries wait, and none was read"
         else:
             since_s = self._progress_s = now_s

@@ -17,7 +17,9 @@ from engine.base.names import TopicName
 from engine.base.tasks import TaskScope, contained
 from engine.broker.context import Context
 from engine.broker.topics.ports import Log
+from engine.broker.transactions.buffer.topic_buffer import TopicBuffer
 from engine.client.raw_producer import RawProducer
+from engine.managed.errors import ShadowTopicError
 from engine.tenancy.geo.shadow_topics import shadow_at
 from engine.wire.geo.shadow_statements import shadow_link_name, statement
 
@@ -38,6 +40,9 @@ class SourceHost(Protocol):
 
     @property
     def log(self) -> Log: ...
+
+    @property
+    def transactions(self) -> TopicBuffer | None: ...
 
 
 class ShadowLink:
@@ -102,6 +107,9 @@ class ShadowLink:
             stated, sequence = Position(-1, -1), 0
             while producer.error is None:
                 self._wake.clear()
+                if self._host.transactions is not None:
+                    # The shadow topic does not know which of them are aborted.
+                    raise ShadowTopicError("A topic with transactions has no shadow topics")
                 last = self._host.log.last_readable
                 if last == stated or last.entry_id < 0:
                     await self._wake.wait()

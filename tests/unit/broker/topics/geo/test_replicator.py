@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from engine.admin.link_causes import LinkCause
+from engine.base.ids import EARLIEST
 from engine.broker.connection.session import FEATURE_FLAGS
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.errors import ServiceNotReady
@@ -21,12 +22,14 @@ from engine.broker.policies import (
 )
 from engine.broker.topics.geo import replicator as module
 from engine.broker.topics.geo.replicator import CURSOR_PREFIX
+from engine.broker.transactions.txn_id import TxnId
 from engine.client.replicating_producer import ReplicatingProducer
 from engine.ledger.errors import LedgerError
 from engine.wire.batches import read_metadata
 from tests.support.broker_bench import NAME, round_of, until
 from tests.support.instances.replicated_pair import ON, Pair, replicated
 from tests.support.raw_client import entry_of
+from tests.support.transactions.bench import KeptSnapshots, end, put
 
 pytestmark = pytest.mark.virtual_time
 
@@ -75,6 +78,28 @@ async def test_g3_an_entry_is_not_sent_back_or_to_clusters_that_it_is_not_for(pa
     assert [row[0] for row in await pair.stored(2)] == [b"a", b"b"]
     await pair.caught_up()
     assert len(await pair.stored(2)) == 2
+
+
+async def test_x1_committed_messages_are_sent_without_their_transaction(pair: Pair) -> None:
+    us = pair.us
+    us.context.transaction_snapshots = KeptSnapshots()
+    await pair.begin()
+    committed, aborted = TxnId(0, 1), TxnId(0, 2)
+    await put(us, committed, key="a")
+    await put(us, aborted, key="b")
+    await put(us, key="c")
+    await asyncio.sleep(2 * module.STALL_S)
+    assert (pair.replicator.backlog, pair.replicator.restarts) == (3, 0)
+    await end(us, aborted, commit=False)
+    await end(us, committed, commit=True)
+    rows = await pair.stored(2)
+    await pair.caught_up()
+    assert len(rows) == len(await pair.stored(2)) == 2
+    stored = [
+        read_metadata(run.entry(i)) async for run, i in pair.eu.topic.log.oldest_first(EARLIEST)
+    ]
+    assert [metadata is not None and metadata.partition_key for metadata in stored] == ["a", "c"]
+    assert not any(metadata.HasField("txnid_most_bits") for metadata in stored if metadata)
 
 
 async def test_an_entry_as_large_as_entries_may_be_is_sent(pair: Pair) -> None:
