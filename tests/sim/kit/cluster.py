@@ -107,8 +107,8 @@ RIGHTS: dict[str, Any] = {
 class SimDefaults(LedgerDefaults):
     """Rolls in entries, at once: a run lasts seconds, the product's least ledger age is minutes."""
 
-    def config(self, policies):  # type: ignore[no-untyped-def]
-        return replace(super().config(policies), ledger_age_min_s=0.0)
+    def config(self, policies, storage=None):  # type: ignore[no-untyped-def]
+        return replace(super().config(policies, storage), ledger_age_min_s=0.0)
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ class StoredPendingLogs:
             self._config(policies),
             retention_s=0.0,
             retention_bytes=0,
+            offload=None,
             entry_indexes=False,
             entry_times=False,
         )
