@@ -16,6 +16,8 @@ from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, ReadError
 from engine.managed.positions import LedgerSpan
 from engine.managed.reading.entry_reader import EntryReader, open_entries
 from engine.metadata.store import MetadataStore, StoreUnavailableError
+from engine.offload.errors import MissingObjectError
+from engine.offload.obstore_stores import ConfiguredStores
 from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire import pulsar_pb2 as pb
@@ -157,6 +159,7 @@ class RangeEntries:
         self._reader: EntryReader | None = None
         self._brokers = brokers
         self._delivered: BrokerEntries | None = None
+        self._objects = ConfiguredStores(None)
 
     async def next(self) -> list[Slice]:
         """Return the next entries, none at the end. Raises TrimmedError; LedgerError and the errors of a client of
@@ -201,7 +204,7 @@ class RangeEntries:
             try:
                 runs = await patiently(self._read, waits_s)
                 break
-            except (NoSuchLedgerError, NoSuchEntryError, ReadError) as error:
+            except (NoSuchLedgerError, NoSuchEntryError, MissingObjectError, ReadError) as error:
                 if not await is_listed(self._store, self._range):
                     raise TrimmedError(self._range, self._next) from error
                 wait_s = next(waits, None) if isinstance(error, NoSuchEntryError) else None
@@ -217,8 +220,9 @@ class RangeEntries:
     async def _read(self) -> list[Slice]:
         if self._reader is None:
             span = LedgerSpan(self._range.ledger_id, extra=self._range.extra)
-            reader = open_entries(self._ledgers, span, owner=False, password=self._password)
-            self._reader = await reader
+            self._reader = await open_entries(
+                self._ledgers, span, owner=False, password=self._password, objects=self._objects
+            )
         return await self._reader.read(self._next, self._range.last, READ_BYTES)
 
     async def close(self) -> None:

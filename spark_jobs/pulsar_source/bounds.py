@@ -15,6 +15,7 @@ from engine.managed.stored.cursor_entries import last_readable
 from engine.managed.stored.records import CursorRecord, CursorState
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
+from engine.offload.obstore_stores import ConfiguredStores
 from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.brokers.entries import next_entry
 from spark_jobs.pulsar_source.offsets import TopicLedgers
@@ -111,6 +112,7 @@ async def _place_of_time(
     by their time. An entry without readable metadata counts as older."""
     line = _line_of(known)
     extras = {ledger.ledger_id: ledger.extra for ledger in known.ledgers}
+    objects = ConfiguredStores(None)
     through = brokers.client() if brokers is not None and brokers.alone else None
 
     async def entry_at(place: Position) -> tuple[Position, bytes] | None:
@@ -119,7 +121,9 @@ async def _place_of_time(
         if through is None:
             span = LedgerSpan(place.ledger_id, extra=extras[place.ledger_id])
             try:
-                reader = await open_entries(ledgers, span, owner=False, password=password)
+                reader = await open_entries(
+                    ledgers, span, owner=False, password=password, objects=objects
+                )
                 [run, *_] = await reader.read(place.entry_id, place.entry_id, 1)
                 return place, run.entry(0)
             except ReadError as error:

@@ -1,6 +1,7 @@
 """Entries trimmed between planning and reading: counted, named, and distinguished from lost entries."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,13 @@ import pytest
 
 from engine.base.slices import Slice
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError
-from engine.managed.errors import OffloadedError
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.metadata.apart.stores import StoreUrls
+from engine.offload.bucket import FILES, Bucket
+from engine.offload.errors import DamagedObjectError, MissingObjectError
+from engine.offload.obstore_stores import ConfiguredStores
+from engine.offload.offload_policy import OffloadPolicy
+from engine.offload.tiered_storage import TieredStorage
 from engine.wire import mledger_pb2 as pb
 from engine.wire.batches import Message, pack_entry
 from spark_jobs.jobs.kit import reading
@@ -25,6 +30,7 @@ from spark_jobs.pulsar_source.options import OptionError, Options, TopicChoice, 
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import NAME, Brokers, Sink, rolling
+from tests.support.waiting import until
 
 TOPIC = "persistent://public/default/t"
 OPTIONS = Options(TopicChoice((TOPIC,)), StoreUrls("zk:nowhere:1"))
@@ -125,8 +131,34 @@ async def test_an_offloaded_ledger_that_left_the_bookies_is_no_trimmed_one(
     await ledger.update_properties({"stored": "again"})
     [first, *_] = await planned_of(brokers)
     await brokers.cluster.client().delete(first.ledger_id)
-    with pytest.raises(OffloadedError):
+    with pytest.raises(DamagedObjectError, match="the record names no object"):
         await read(brokers, first)
+
+
+async def test_a_moved_ledger_is_read_from_tiered_storage(tmp_path: Path) -> None:
+    brokers = Brokers(tmp_path / "cluster")
+    await brokers.start()
+    tiered = TieredStorage(ConfiguredStores(None), {})
+    policy = OffloadPolicy(Bucket(FILES, str(tmp_path / "cold")), 0, deletion_lag_s=0.0)
+    broker = brokers.broker(tiered=tiered)
+    ledger = await broker.open(NAME, replace(rolling(5), offload=policy))
+    await ledger.open_cursor("keeps", InitialPosition.EARLIEST)
+    entry = pack_entry(
+        [Message(b"x")], producer_name="p", publish_ms=1, batched=False, compression=0
+    )
+    sink = Sink()
+    for number in range(6):
+        ledger.append(run_of(entry), sink)
+        await sink.settle(number + 1)
+    [moved, *_] = await planned_of(brokers)
+    await until(lambda: moved.ledger_id not in brokers.ledgers())
+    [moved, *_] = await planned_of(brokers)
+    assert await read(brokers, moved) == 5
+    for path in (tmp_path / "cold").iterdir():
+        path.unlink()
+    with pytest.raises(MissingObjectError):
+        await read(brokers, moved)
+    await brokers.close()
 
 
 def test_a_profile_counts_trimmed_entries_and_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
