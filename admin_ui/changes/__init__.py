@@ -1,4 +1,5 @@
-"""Change sets: one change of all objects that match a filter, previewed, confirmed and made as a tracked object."""
+"""Change sets: one change of all objects that match a filter, previewed, confirmed and made as a tracked
+object; and definitions as a file, which are applied by one."""
 
 from admin_ui.changes.api import (
     ChangeSetItemsView,
@@ -8,10 +9,14 @@ from admin_ui.changes.api import (
     RetryView,
     StopView,
 )
+from admin_ui.changes.definition_api import ApplyView, DefinitionsView, DiffView
 from admin_ui.resource import Resource
 
 CHANGES = Resource(
     routes={
+        "definitions": DefinitionsView,
+        "definitions/diff": DiffView,
+        "definitions/apply": ApplyView,
         "changes": ChangeSetsView,
         "changes/<str:set_id>": ChangeSetView,
         "changes/<str:set_id>/items": ChangeSetItemsView,

@@ -84,7 +84,7 @@ class ChangeSetsView(ClusterView):
             targets = _named(body["objects"])
         create = partial(
             services.create,
-            targets=targets,
+            targets=[(*target, None) for target in targets],
             cluster=cluster.name,
             kind=body["kind"],
             arguments=arguments,

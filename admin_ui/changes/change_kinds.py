@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from admin_ui.changes import definition_objects
+from admin_ui.changes.definition_files import Defined
 from admin_ui.confirming import Json
 from admin_ui.policies import services as policies
 from admin_ui.policies.selectors import OF_TOPICS, exact
@@ -20,7 +22,7 @@ from engine.admin.api.cursors import CursorChange, PreviewChange
 from engine.auth.actions import Action
 from engine.auth.resource_names import SubscriptionName
 from engine.base.errors import Conflict, InvalidField, MagnetarError, NotReady
-from engine.base.names import TopicName
+from engine.base.names import TopicName, split_partition
 from engine.tenancy.policies.policy import Policy
 from engine.tenancy.policies.table import BY_NAME
 from engine.tenancy.topics import PARTITIONS_MAX
@@ -28,7 +30,7 @@ from gateway.clusters.cluster import Cluster
 from gateway.http.auth.access import Need
 from gateway.services.engine_link import Engine
 
-ListName = Literal["topics", "subscriptions"]
+ListName = Literal["topics", "subscriptions", "definitions"]
 COUNT_MAX = (1 << 31) - 1
 TIMESTAMP_MAX = (1 << 53) - 1
 
@@ -40,11 +42,37 @@ class ChangeTarget(NamedTuple):
     subscription: str = ""
 
     @property
-    def need(self) -> Need:
-        """The action that changing it is, and its resource."""
+    def needs(self) -> list[Need]:
+        """The actions that changing it is, with their resources."""
         if self.subscription:
-            return Action.CONSUME, SubscriptionName(self.topic, self.subscription)
-        return Action.TENANT_ADMIN, self.topic
+            return [(Action.CONSUME, SubscriptionName(self.topic, self.subscription))]
+        return [(Action.TENANT_ADMIN, self.topic)]
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Tenant, namespace and topic of the object."""
+        whole = split_partition(self.topic.full)[0] or self.topic.full
+        return self.topic.tenant, str(self.topic.namespace), whole
+
+
+class DefinedTarget(NamedTuple):
+    """One object of a file of definitions, and how it is ``wanted``."""
+
+    defined: Defined
+    wanted: Json
+
+    @property
+    def needs(self) -> list[Need]:
+        return list(self.defined.needs(self.wanted))
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        is_below = self.defined.kind in ("topic", "subscription")
+        topic = self.defined.name if is_below else ""
+        return self.defined.tenant, self.defined.namespace, topic
+
+
+Target = ChangeTarget | DefinedTarget
 
 
 class ObjectPlan(NamedTuple):
@@ -71,9 +99,17 @@ class ChangeKind:
     operation: str
     check: Callable[[Json], Json]
     """Returns the arguments that it has of a body. Raises InvalidField."""
-    plan: Callable[[Doing, ChangeTarget], Awaitable[ObjectPlan]]
-    apply: Callable[[Doing, ChangeTarget, Json], Awaitable[Json]]
+    plan: Callable[[Doing, Any], Awaitable[ObjectPlan]]
+    apply: Callable[[Doing, Any, Json], Awaitable[Json]]
     """Makes the planned change and returns what it did. Raises Conflict when the object is not as previewed."""
+
+    def target(self, name: str, subscription: str, content: Json | None) -> Target:
+        """Return the object of a set's item. Raises InvalidNameError, Conflict."""
+        if self.of != "definitions":
+            return ChangeTarget(TopicName.parse(name), subscription)
+        if content is None:
+            raise Conflict("It was as the file has it: compare the file again")
+        return DefinedTarget(Defined(name, subscription), content["wanted"])
 
 
 def _nothing(body: Json) -> Json:
@@ -244,7 +280,28 @@ async def _apply_deletion(doing: Doing, target: ChangeTarget, content: Json) -> 
     return {"entries": body["entries"], "later": body["later"]}
 
 
+def _by_file(body: Json) -> Json:
+    raise InvalidField("kind", "definitions are applied from a file")
+
+
+async def _plan_definition(doing: Doing, target: DefinedTarget) -> ObjectPlan:
+    return ObjectPlan(
+        *await definition_objects.plan(
+            doing.cluster, doing.engine, doing.user, target.defined, target.wanted
+        )
+    )
+
+
+async def _apply_definition(doing: Doing, target: DefinedTarget, content: Json) -> Json:
+    return await definition_objects.make_planned(
+        doing.cluster, doing.engine, target.defined, content
+    )
+
+
 KINDS = {
+    "definitions": ChangeKind(
+        "definitions", "applyDefinitions", _by_file, _plan_definition, _apply_definition
+    ),
     "set-policy": ChangeKind(
         "topics", "setTopicPolicy", _policy_arguments, _plan_policy, _apply_policy
     ),

@@ -31,15 +31,16 @@ LOST = "The worker was lost while it was changed: look at the object, or preview
 NOTHING = "Nothing is to be changed"
 
 
-def create(*, targets: Iterable[tuple[str, str]], **fields: Any) -> ChangeSet:
-    """Create a set that is to be previewed."""
+def create(*, targets: Iterable[tuple[str, str, Json | None]], **fields: Any) -> ChangeSet:
+    """Create a set that is to be previewed. ``targets``: names of topics and subscriptions, and what the preview of one
+    needs."""
     made = ChangeSet(id=secrets.token_hex(8), created_at=now_ms(), **fields)
     with transaction.atomic():
         made.save(force_insert=True)
         ChangeItem.objects.bulk_create(
             (
-                ChangeItem(change_set=made, topic=topic, subscription=subscription)
-                for topic, subscription in targets
+                ChangeItem(change_set=made, topic=topic, subscription=subscription, content=content)
+                for topic, subscription, content in targets
             ),
             batch_size=500,
         )
@@ -121,7 +122,8 @@ def stop(*, set_id: str) -> ChangeSet:
     rows = ChangeSet.objects.filter(id=set_id)
     if not rows.filter(unconfirmed).update(state=ChangeState.CANCELLED, ended_at=now_ms()):
         held = rows.filter(state=ChangeState.RUNNING)
-        held.filter(lease_until_ms=0).update(state=ChangeState.STOPPED, ended_at=now_ms())
+        if _is_left(set_id):
+            held.filter(lease_until_ms=0).update(state=ChangeState.STOPPED, ended_at=now_ms())
         held.update(stop_requested=True)
     return get(set_id=set_id)
 
@@ -139,7 +141,7 @@ def retry(*, set_id: str) -> ChangeSet:
                 f"The change set is {known.state}: what failed is retried when it is over"
             )
         again = ChangeItem.objects.filter(change_set=set_id, state__in=AGAIN)
-        if not again.update(state=ItemState.WAITING, content=None, effect=None, reason=""):
+        if not again.update(state=ItemState.WAITING, effect=None, reason=""):
             raise Conflict("Nothing failed and nothing was refused")
     return get(set_id=set_id)
 
@@ -227,8 +229,16 @@ def end(claimed: ChangeSet) -> None:
             )
             return
         stopped = _held(claimed).filter(stop_requested=True)
-        if not stopped.update(**free, state=ChangeState.STOPPED, ended_at=now):
+        # A set that was stopped during its last object has nothing left to continue with.
+        if not _is_left(claimed.id) or not stopped.update(
+            **free, state=ChangeState.STOPPED, ended_at=now
+        ):
             _held(claimed).update(**free, state=ChangeState.FINISHED, ended_at=now)
+
+
+def _is_left(set_id: str) -> bool:
+    """Return whether an object is planned and not changed."""
+    return ChangeItem.objects.filter(change_set=set_id, state=ItemState.PLANNED).exists()
 
 
 def _digest(set_id: str) -> str:

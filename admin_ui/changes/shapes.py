@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers as s
 
 from admin_ui.changes.change_kinds import COUNT_MAX, KINDS
+from admin_ui.changes.definition_files import TEXT_MAX
 from admin_ui.changes.services import OBJECTS_MAX
 from admin_ui.models import ChangeState, ItemState
 
@@ -92,7 +93,7 @@ class ChangeSetShape(s.Serializer[object]):
     id = s.CharField()
     cluster = s.CharField()
     kind = s.ChoiceField(choices=tuple(KINDS))
-    of = s.ChoiceField(choices=("topics", "subscriptions"))
+    of = s.ChoiceField(choices=("topics", "subscriptions", "definitions"))
     arguments = s.DictField()
     query = s.DictField(allow_null=True, help_text="null: the objects were named")
     state = s.ChoiceField(choices=ChangeState.choices)
@@ -119,7 +120,7 @@ class ChangeSetsAnswer(s.Serializer[object]):
 
 
 class ChangeItemShape(s.Serializer[object]):
-    topic = s.CharField()
+    topic = s.CharField(help_text="full name; of definitions also that of a tenant or namespace")
     subscription = s.CharField(help_text="empty for a topic")
     state = s.ChoiceField(choices=ItemState.choices)
     effect = s.DictField(
@@ -135,3 +136,39 @@ class ChangeItemsAnswer(s.Serializer[object]):
     offset = s.IntegerField()
     limit = s.IntegerField()
     rows = ChangeItemShape(many=True)
+
+
+class DefinitionsBody(s.Serializer[object]):
+    text = s.CharField(
+        trim_whitespace=False, max_length=TEXT_MAX, help_text="the file, in YAML or JSON"
+    )
+
+
+class ApplyDefinitionsBody(DefinitionsBody):
+    digest = s.CharField(help_text="that of the difference, which is then to be made")
+
+
+class DefinitionField(s.Serializer[object]):
+    field = s.CharField(help_text="such as policies.retention")
+    before = s.JSONField(allow_null=True, help_text="null: not set")
+    after = s.JSONField(allow_null=True, help_text="null: is removed")
+
+
+class DefinitionDifference(s.Serializer[object]):
+    kind = s.ChoiceField(("tenant", "namespace", "topic", "subscription"))
+    name = s.CharField(help_text="of a subscription that of its topic")
+    subscription = s.CharField()
+    exists = s.BooleanField(help_text="false: it would be created")
+    fields_changed = DefinitionField(many=True)
+
+
+class DefinitionsDiff(s.Serializer[object]):
+    at = s.IntegerField()
+    digest = s.CharField(help_text="of exactly these differences; empty without any")
+    objects = s.IntegerField(help_text="in the file")
+    differing = DefinitionDifference(many=True)
+    not_in_file = s.ListField(
+        child=s.CharField(),
+        help_text="the first topics of the file's namespaces that it does not have; they stay",
+    )
+    not_in_file_total = s.IntegerField()

@@ -7,17 +7,19 @@ has an entry in the audit log, committed before it.
 import asyncio
 import json
 import logging
+from itertools import groupby
 
 from django.db import close_old_connections
 
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.changed import GIVEN_CHARS_MAX, changes_text
 from admin_ui.changes import services
-from admin_ui.changes.change_kinds import KINDS, ChangeKind, ChangeTarget, Doing
+from admin_ui.changes.change_kinds import KINDS, ChangeKind, DefinedTarget, Doing, Target
+from admin_ui.changes.definition_files import Defined
+from admin_ui.confirming import Json
 from admin_ui.models import AuditEntry, ChangeItem, ChangeSet, ChangeState, ItemState
 from engine.auth.identity import Identity
 from engine.base.errors import MagnetarError, NotFound, Refusal
-from engine.base.names import TopicName, split_partition
 from engine.metadata import account
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import Clusters
@@ -64,7 +66,14 @@ def perform(clusters: Clusters, set_id: str) -> None:
 async def _on_all(
     clusters: Clusters, cluster: Cluster, claimed: ChangeSet, items: list[ChangeItem]
 ) -> None:
-    await asyncio.gather(*(_on_one(clusters, cluster, claimed, item) for item in items))
+    """Work on the objects at once; on defined ones level by level, because they are below each other."""
+    for _, group in groupby(items, key=lambda item: _level(claimed, item)):
+        await asyncio.gather(*(_on_one(clusters, cluster, claimed, item) for item in group))
+
+
+def _level(claimed: ChangeSet, item: ChangeItem) -> int:
+    is_file = KINDS[claimed.kind].of == "definitions"
+    return Defined(item.topic, item.subscription).level if is_file else 0
 
 
 async def _on_one(
@@ -74,10 +83,10 @@ async def _on_one(
     kind = KINDS[claimed.kind]
     is_preview = claimed.state == ChangeState.PLANNING
     try:
-        target = ChangeTarget(TopicName.parse(item.topic), item.subscription)
+        target = kind.target(item.topic, item.subscription, item.content)
         async with asyncio.timeout(ITEM_S):
             engine = await cluster.link.engine()
-            await authorize_needs([target.need], Identity(claimed.role or None), cluster)
+            await authorize_needs(target.needs, Identity(claimed.role or None), cluster)
     except (MagnetarError, TimeoutError, OSError) as error:
         _refuse(claimed, item, describe(error)[1])
         return
@@ -100,7 +109,7 @@ async def _on_one(
 
 
 async def _preview(
-    kind: ChangeKind, doing: Doing, target: ChangeTarget, claimed: ChangeSet, item: ChangeItem
+    kind: ChangeKind, doing: Doing, target: Target, claimed: ChangeSet, item: ChangeItem
 ) -> None:
     try:
         async with asyncio.timeout(ITEM_S):
@@ -113,7 +122,7 @@ async def _preview(
     item.reason = "" if content is not None else services.NOTHING
 
 
-async def _change(kind: ChangeKind, doing: Doing, target: ChangeTarget, item: ChangeItem) -> int:
+async def _change(kind: ChangeKind, doing: Doing, target: Target, item: ChangeItem) -> int:
     """Make the planned change and return the status that the same change of one object would answer."""
     try:
         async with asyncio.timeout(ITEM_S):
@@ -142,12 +151,12 @@ def _reason(error: Exception, item: ChangeItem) -> str:
     return reason
 
 
-def _entry(
-    claimed: ChangeSet, item: ChangeItem, kind: ChangeKind, target: ChangeTarget
-) -> AuditEntry:
+def _entry(claimed: ChangeSet, item: ChangeItem, kind: ChangeKind, target: Target) -> AuditEntry:
     """Return the audit entry of one change. All of a set have its id as their request id."""
-    whole = split_partition(target.topic.full)[0] or target.topic.full
-    given = {"subscription": item.subscription} if item.subscription else {}
+    tenant, namespace, topic = target.place
+    given: Json = {"subscription": item.subscription} if item.subscription else {}
+    if isinstance(target, DefinedTarget):
+        given["wanted"] = target.wanted
     return AuditEntry(
         at_ms=now_ms(),
         actor=claimed.created_by[:255],
@@ -159,7 +168,7 @@ def _entry(
         role=claimed.role[:255],
         operation=kind.operation,
         cluster=claimed.cluster,
-        tenant=target.topic.tenant[:255],
-        namespace=str(target.topic.namespace)[:512],
-        topic=whole[:512],
+        tenant=tenant[:255],
+        namespace=namespace[:512],
+        topic=topic[:512],
     )

@@ -172,6 +172,7 @@ OF_CHANGE_SETS = (
     *("GET changes", "POST changes", "GET changes/<str:set_id>"),
     *(f"POST changes/<str:set_id>/{verb}" for verb in ("confirm", "stop", "retry")),
     "GET changes/<str:set_id>/items",
+    *("GET definitions", "POST definitions/diff", "POST definitions/apply"),
 )
 """Calls about the caller's own change sets; each object is judged when it is previewed and when it is changed."""
 OF_A_VIEWER = (

@@ -161,6 +161,17 @@ EDITS = (
         holds="J10",
     ),
     Edit(
+        "a-defined-object-that-changed-since-the-preview-is-changed",
+        "admin_ui/changes/definition_objects.py::make_planned",
+        "await live(engine, defined) != before",
+        "await live(engine, defined) is None and before",
+        (
+            "unit/admin_ui/changes/test_definition_api.py::"
+            "test_an_object_changed_after_the_preview_is_not_changed",
+        ),
+        holds="J12",
+    ),
+    Edit(
         "a-queued-run-hides-that-no-worker-runs",
         "gateway/jobs/services.py::enqueue",
         "queued.update(stage=reason + remedy)",

@@ -248,6 +248,20 @@ def test_a_running_set_is_stopped_and_continued(changes: Changes) -> None:
     assert counted(changes.confirm(stopped)) == {"done": 2}
 
 
+def test_a_set_that_is_stopped_during_its_last_object_is_finished(changes: Changes) -> None:
+    made = changes.create("unload", A)
+    changes.post(made, "confirm")
+    claimed = services.claim(set_id=made["id"])
+    assert claimed is not None
+    (item,) = services.next_items(claimed, 1)
+    assert changes.post(made, "stop").json["stopping"]
+    item.state = "done"
+    assert services.store(claimed, [item])
+    services.end(claimed)
+    ended = changes.get(made["id"])
+    assert (ended["state"], counted(ended)) == ("finished", {"done": 1})
+
+
 def test_sets_are_listed_and_a_missing_one_is_not_found(changes: Changes) -> None:
     made = changes.create("unload", A)
     assert [row["id"] for row in changes.call("GET", SETS).json["rows"]] == [made["id"]]

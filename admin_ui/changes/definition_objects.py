@@ -1,0 +1,321 @@
+"""Defined objects in the cluster: read, exported, and made as a file has them, each as it was previewed (J12)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+from django.conf import settings
+
+from admin_ui.changes.definition_files import Defined, Objects, differences
+from admin_ui.confirming import Json
+from admin_ui.policies import services as policy_changes
+from admin_ui.policies.selectors import OF_NAMESPACES, OF_TOPICS, exact
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.subscriptions import DURABLE_SUBSCRIPTIONS
+from engine.admin.api.topics import ChangeProperties
+from engine.auth.actions import Action
+from engine.auth.identity import Identity
+from engine.auth.resource_names import WholeCluster
+from engine.base.errors import Conflict, NotFound, Unprocessable
+from engine.base.names import PERSISTENT, SYSTEM_PREFIX, NamespaceName, TopicName, split_topic
+from engine.tenancy import namespaces, tenants
+from engine.tenancy.policies.in_force import of_cluster
+from engine.tenancy.policies.policy import Level, Policy, find
+from engine.tenancy.policies.table import BY_NAME, REPLICATION
+from gateway.clusters.cluster import Cluster
+from gateway.http.auth.access import Need, authorize_needs
+from gateway.services import catalog
+from gateway.services.admin import existence, partitioned_topics, policies, subscriptions, topics
+from gateway.services.engine_link import Engine
+
+OBJECTS_MAX = 10_000
+AT_ONCE = 16
+CHANGED = "It was changed since the preview; nothing was done"
+T = TypeVar("T")
+Place = NamespaceName | TopicName
+
+
+async def live(engine: Engine, defined: Defined) -> Json | None:
+    """Return the object as it is, in the form of a file; None without it."""
+    try:
+        match defined.kind:
+            case "tenant":
+                info = await tenants.get_tenant(engine.store, defined.name)
+                return {
+                    "admin_roles": sorted(info.get("adminRoles") or ()),
+                    "allowed_clusters": sorted(info.get("allowedClusters") or ()),
+                }
+            case "namespace":
+                return await _live_namespace(engine, NamespaceName.parse(defined.name))
+            case "topic":
+                return await _live_topic(engine, TopicName.parse(defined.name))
+            case _:
+                titles = await _subscriptions(engine, TopicName.parse(defined.name))
+                properties = titles.get(defined.subscription)
+                return None if properties is None else {"properties": properties}
+    except NotFound:
+        return None
+
+
+async def _live_namespace(engine: Engine, name: NamespaceName) -> Json:
+    stored = await namespaces.get_policies(engine.store, name)
+    bundles = (await namespaces.bundles_beside(engine.store, name, stored)).ranges
+    of_here = of_cluster(stored, engine.cluster)
+    return {
+        "bundles": len(bundles),
+        "properties": dict(stored.get("properties") or {}),
+        "policies": {
+            policy.name: value
+            for policy in OF_NAMESPACES
+            if (value := find(of_here, policy.key)) is not None and value not in policy.nothing
+        },
+    }
+
+
+async def _live_topic(engine: Engine, name: TopicName) -> Json:
+    properties = await topics.properties(engine, name)
+    in_force = await policies.of_topic(engine, name)
+    return {
+        "partitions": await existence.partitions_of(engine, name),
+        "properties": dict(properties),
+        "policies": {
+            policy.name: own
+            for policy in OF_TOPICS
+            if (own := in_force[policy.name]["own"]) is not None
+        },
+    }
+
+
+async def _subscriptions(engine: Engine, name: TopicName) -> dict[str, dict[str, str]]:
+    """Return the properties of the durable subscriptions by name; of a partitioned topic those of all partitions."""
+    by_part = await existence.on_each_member(engine, DURABLE_SUBSCRIPTIONS, OnTopic(name))
+    merged: dict[str, dict[str, str]] = {}
+    for present in by_part.values():
+        for title, properties in present.items():
+            merged.setdefault(title, {}).update(properties)
+    return merged
+
+
+async def listed(engine: Engine, tenant: str, namespace: str) -> list[Defined]:
+    """Return the tenants, namespaces and topics of the cluster, or of one tenant or namespace; none of the system.
+    Raises Unprocessable for more than ``OBJECTS_MAX``."""
+    names = [tenant] if tenant else await tenants.list_tenants(engine.store)
+    spaces = [namespace] if namespace else []
+    if not namespace:
+        for name in names:
+            try:
+                spaces += await namespaces.list_namespaces(engine.store, name)
+            except NotFound:
+                continue
+    result = [Defined(name) for name in (() if namespace else names)]
+    result += [Defined(space) for space in spaces]
+    for space in spaces:
+        parents, plain = await catalog.topics_in(engine.store, space)
+        result += [Defined(name) for name in sorted({*parents, *plain}) if _is_users(name)]
+        if len(result) > OBJECTS_MAX:
+            raise Unprocessable(
+                f"There are more than {OBJECTS_MAX} objects: name a tenant or a namespace"
+            )
+    return result
+
+
+def _is_users(topic: str) -> bool:
+    parts = split_topic(topic)
+    return parts.domain == PERSISTENT and not parts.topic.startswith(SYSTEM_PREFIX)
+
+
+async def exported(engine: Engine, wanted: Iterable[Defined]) -> Objects:
+    """Return objects as they are, topics with their durable subscriptions; those deleted meanwhile are left out."""
+    objects = list(wanted)
+    present = await _each(objects, lambda defined: live(engine, defined))
+    result = {
+        defined: members
+        for defined, members in zip(objects, present, strict=True)
+        if members is not None
+    }
+
+    async def titles(defined: Defined) -> dict[str, dict[str, str]]:
+        try:
+            return await _subscriptions(engine, TopicName.parse(defined.name))
+        except NotFound:
+            return {}
+
+    of_topics = [defined for defined in result if defined.kind == "topic"]
+    for defined, held in zip(of_topics, await _each(of_topics, titles), strict=True):
+        for title, properties in sorted(held.items()):
+            result[Defined(defined.name, title)] = {"properties": properties}
+    if len(result) > OBJECTS_MAX:
+        raise Unprocessable(
+            f"There are more than {OBJECTS_MAX} objects: name a tenant or a namespace"
+        )
+    return result
+
+
+async def differing(
+    engine: Engine, objects: Objects
+) -> list[tuple[Defined, Json | None, list[Json]]]:
+    """Return the objects that are not as wanted, each as it is and with its differences, in the order of creation."""
+    present = await _each(list(objects), lambda defined: live(engine, defined))
+    return [
+        (defined, state, fields)
+        for (defined, wanted), state in zip(objects.items(), present, strict=True)
+        if (fields := differences(wanted, state)) or state is None
+    ]
+
+
+async def plan(
+    cluster: Cluster, engine: Engine, user: str, defined: Defined, wanted: Json
+) -> tuple[Json | None, Json]:
+    """Return what ``make_planned`` needs, None where the object is as wanted, and the effect. Raises Refusal."""
+    present = await live(engine, defined)
+    fields = differences(wanted, present)
+    content: Json = {"wanted": wanted, "before": present, "policies": {}}
+    effect: Json = {"messages": 0, "entries": 0, "exact": True}
+    effect["before"] = None if present is None else _values(fields, "before")
+    effect["after"] = _values(fields, "after")
+    caller = Identity(engine.principal or None)
+    await authorize_needs(superusers_needs(engine, defined, fields), caller, cluster)
+    if present is None:
+        return content, effect
+    if not fields:
+        return None, effect
+    grown = next((field for field in fields if field["field"] == "partitions"), None)
+    if grown is not None and not 0 < grown["before"] < grown["after"]:
+        raise Conflict(
+            f"A topic with {grown['before']} partitions cannot get {grown['after']}: only more of a partitioned one"
+        )
+    place = _place(defined)
+    for policy, value in _policies(fields):
+        assert place is not None, "only namespaces and topics have policies"
+        planned, shown = await policy_changes.plan(cluster, engine, place, policy, user, value)
+        content["policies"][policy.name] = planned
+        lost = shown["effects"]
+        if lost is not None and lost["entries"]:
+            effect["messages"] = None
+            effect["bytes"] = effect.get("bytes", 0) + lost["bytes"]
+        if lost is not None:
+            unknown = lost["not_counted_total"] or effect["entries"] is None
+            effect["entries"] = None if unknown else effect["entries"] + lost["entries"]
+    return content, effect
+
+
+def superusers_needs(engine: Engine, defined: Defined, fields: list[Json]) -> list[Need]:
+    """Return the needs of policies of a namespace that only a superuser changes; the list of clusters with which every
+    namespace begins is none."""
+    if defined.kind != "namespace":
+        return []
+    changed = [
+        policy
+        for policy, value in _policies(fields)
+        if not (policy is REPLICATION and value == [engine.cluster])
+    ]
+    routes = [policy.route_at(Level.NAMESPACE) for policy in changed]
+    is_superusers = any(route is not None and route.by_superuser for route in routes)
+    return [(Action.SUPERUSER, WholeCluster())] if is_superusers else []
+
+
+async def make_planned(cluster: Cluster, engine: Engine, defined: Defined, content: Json) -> Json:
+    """Make a planned object. Raises Conflict when it is not as it was previewed."""
+    wanted, before = content["wanted"], content["before"]
+    if await live(engine, defined) != before:
+        raise Conflict(CHANGED)
+    needs = superusers_needs(engine, defined, differences(wanted, before))
+    await authorize_needs(needs, Identity(engine.principal or None), cluster)
+    if before is None:
+        await _create(engine, defined, wanted)
+        before = await live(engine, defined) or {}
+    fields = differences(wanted, before)
+    place = _place(defined)
+    for field in fields:
+        match field["field"]:
+            case "admin_roles" | "allowed_clusters":
+                await tenants.update_tenant(engine.store, defined.name, _tenant(wanted))
+            case "partitions":
+                await partitioned_topics.grow(engine, TopicName.parse(defined.name), field["after"])
+            case "properties":
+                await _set_properties(engine, defined, field["after"], field["before"] or {})
+    for policy, value in _policies(fields):
+        planned = content["policies"].get(policy.name)
+        if planned is not None and place is not None:
+            await policy_changes.make_planned(cluster, engine, place, policy, planned)
+        elif isinstance(place, TopicName):
+            await policies.set_on_topic(engine, place, policy, value, expected=None)
+        elif place is not None:
+            # The list of clusters of a new namespace has a value already.
+            expected = before["policies"].get(policy.name)
+            await policies.set_on_namespace(engine, place, policy, value, expected=expected)
+    return {}
+
+
+async def _create(engine: Engine, defined: Defined, wanted: Json) -> None:
+    match defined.kind:
+        case "tenant":
+            limits = settings.TENANT_LIMITS
+            await tenants.create_tenant(engine.store, defined.name, _tenant(wanted), limits=limits)
+        case "namespace":
+            given = {"bundles": {"numBundles": wanted["bundles"]}} if "bundles" in wanted else {}
+            await namespaces.create_namespace(
+                engine.store,
+                NamespaceName.parse(defined.name),
+                given,
+                cluster=engine.cluster,
+                limits=settings.TENANT_LIMITS,
+            )
+        case "topic":
+            topic, properties = TopicName.parse(defined.name), wanted.get("properties", {})
+            if count := wanted.get("partitions", 0):
+                await partitioned_topics.create(engine, topic, count, properties)
+            else:
+                await topics.create(engine, topic, properties)
+        case _:
+            topic, properties = TopicName.parse(defined.name), wanted.get("properties", {})
+            await subscriptions.create(
+                engine, topic, defined.subscription, None, properties, replicated=False
+            )
+
+
+async def _set_properties(
+    engine: Engine, defined: Defined, after: dict[str, str], before: dict[str, str]
+) -> None:
+    removed = [key for key in before if key not in after]
+    match defined.kind:
+        case "namespace":
+            changes = {**dict.fromkeys(removed), **after}
+            name = NamespaceName.parse(defined.name)
+            await namespaces.change_namespace_properties(engine.store, name, changes, before)
+        case "topic":
+            topic = TopicName.parse(defined.name)
+            await topics.change_properties(engine, ChangeProperties(topic, after, removed, before))
+        case _:
+            topic = TopicName.parse(defined.name)
+            await subscriptions.set_properties(engine, topic, defined.subscription, after)
+
+
+def _tenant(wanted: Json) -> Json:
+    return {"adminRoles": wanted["admin_roles"], "allowedClusters": wanted["allowed_clusters"]}
+
+
+def _place(defined: Defined) -> Place | None:
+    if defined.kind == "namespace":
+        return NamespaceName.parse(defined.name)
+    return TopicName.parse(defined.name) if defined.kind == "topic" else None
+
+
+def _policies(fields: list[Json]) -> list[tuple[Policy, Any]]:
+    named = [(field["field"].partition("policies."), field["after"]) for field in fields]
+    return [(BY_NAME[parts[2]], value) for parts, value in named if parts[1]]
+
+
+def _values(fields: list[Json], side: str) -> Json:
+    return {field["field"]: exact(field[side]) for field in fields}
+
+
+async def _each(objects: list[Defined], work: Callable[[Defined], Awaitable[T]]) -> list[T]:
+    """Return the results of ``work`` on all objects, some at a time, in their order."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def run(defined: Defined) -> T:
+        async with gate:
+            return await work(defined)
+
+    return list(await asyncio.gather(*(run(defined) for defined in objects)))
