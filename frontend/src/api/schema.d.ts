@@ -854,6 +854,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/definitions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Tenants, namespaces, policies, topics and subscriptions as a file, those that the caller may change. */
+        get: operations["exportDefinitions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/definitions/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Create a change set of exactly the differences that were shown, which a worker then previews: nothing is changed
+         *     before it is confirmed.
+         */
+        post: operations["applyDefinitions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/definitions/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description The difference of a file to the cluster. Nothing is changed. */
+        post: operations["compareDefinitions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/geo": {
         parameters: {
             query?: never;
@@ -1470,7 +1524,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Who holds one message, at every subscription of its topic. */
+        /** @description Holders of one message, at every subscription of its topic. */
         get: operations["listMessageHolders"];
         put?: never;
         post?: never;
@@ -1741,7 +1795,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Who holds what of a subscription. */
+        /** @description Holders of a subscription's messages, of a key, and delayed messages. */
         get: operations["listHolders"];
         put?: never;
         post?: never;
@@ -2721,6 +2775,12 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        ApplyDefinitionsBodyRequest: {
+            /** @description the file, in YAML or JSON */
+            text: string;
+            /** @description that of the difference, which is then to be made */
+            digest: string;
+        };
         AttachedConsumerShape: {
             name: string;
             address: string;
@@ -3181,6 +3241,7 @@ export interface components {
         };
         ChangeGrantAnswer: components["schemas"]["GrantPreview"] | components["schemas"]["GrantReceipt"];
         ChangeItemShape: {
+            /** @description full name; of definitions also that of a tenant or namespace */
             topic: string;
             /** @description empty for a topic */
             subscription: string;
@@ -3215,7 +3276,8 @@ export interface components {
             rows: components["schemas"]["ChangeItemShape"][];
         };
         /**
-         * @description * `set-policy` - set-policy
+         * @description * `definitions` - definitions
+         *     * `set-policy` - set-policy
          *     * `delete-topics` - delete-topics
          *     * `unload` - unload
          *     * `add-partitions` - add-partitions
@@ -3225,7 +3287,7 @@ export interface components {
          *     * `delete-subscriptions` - delete-subscriptions
          * @enum {string}
          */
-        ChangeKindEnum: "set-policy" | "delete-topics" | "unload" | "add-partitions" | "skip-all" | "skip" | "reset" | "delete-subscriptions";
+        ChangeKindEnum: "definitions" | "set-policy" | "delete-topics" | "unload" | "add-partitions" | "skip-all" | "skip" | "reset" | "delete-subscriptions";
         /** @description A change for a chart. */
         ChangeMark: {
             at: number;
@@ -3999,6 +4061,46 @@ export interface components {
             waits: string;
             /** @description true: it is copied while it serves, read-only */
             drain: boolean;
+        };
+        DefinitionDifference: {
+            kind: components["schemas"]["DefinitionDifferenceKindEnum"];
+            /** @description of a subscription that of its topic */
+            name: string;
+            subscription: string;
+            /** @description false: it would be created */
+            exists: boolean;
+            fields_changed: components["schemas"]["DefinitionField"][];
+        };
+        /**
+         * @description * `tenant` - tenant
+         *     * `namespace` - namespace
+         *     * `topic` - topic
+         *     * `subscription` - subscription
+         * @enum {string}
+         */
+        DefinitionDifferenceKindEnum: "tenant" | "namespace" | "topic" | "subscription";
+        DefinitionField: {
+            /** @description such as policies.retention */
+            field: string;
+            /** @description null: not set */
+            before: unknown;
+            /** @description null: is removed */
+            after: unknown;
+        };
+        DefinitionsBodyRequest: {
+            /** @description the file, in YAML or JSON */
+            text: string;
+        };
+        DefinitionsDiff: {
+            at: number;
+            /** @description of exactly these differences; empty without any */
+            digest: string;
+            /** @description in the file */
+            objects: number;
+            differing: components["schemas"]["DefinitionDifference"][];
+            /** @description the first topics of the file's namespaces that it does not have; they stay */
+            not_in_file: string[];
+            not_in_file_total: number;
         };
         DelayedEntries: {
             /** @description null: a partition did not answer; of stored ones at most these */
@@ -5433,9 +5535,10 @@ export interface components {
         /**
          * @description * `topics` - topics
          *     * `subscriptions` - subscriptions
+         *     * `definitions` - definitions
          * @enum {string}
          */
-        OfEnum: "topics" | "subscriptions";
+        OfEnum: "topics" | "subscriptions" | "definitions";
         OneTimePassword: {
             /** @description for the next sign-in, which sets another */
             one_time_password: string;
@@ -10832,6 +10935,199 @@ export interface operations {
                 };
             };
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    exportDefinitions: {
+        parameters: {
+            query?: {
+                /** @description default yaml */
+                format?: "json" | "yaml";
+                /** @description only this namespace, tenant/name */
+                namespace?: string;
+                /** @description only this tenant */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": unknown;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    applyDefinitions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApplyDefinitionsBodyRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSetDetail"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    compareDefinitions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DefinitionsBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefinitionsDiff"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
