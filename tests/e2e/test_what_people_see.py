@@ -42,6 +42,7 @@ PATHS = {
     "/c/$cluster/topics": "/c/{cluster}/topics",
     "/c/$cluster/subscriptions": "/c/{cluster}/subscriptions",
     "/c/$cluster/changes": "/c/{cluster}/changes",
+    "/c/$cluster/definitions": "/c/{cluster}/definitions",
     "/c/$cluster/changes/$id": "/c/{cluster}/changes/none",
     "/c/$cluster/dead-letters": "/c/{cluster}/dead-letters",
     "/c/$cluster/copies": "/c/{cluster}/copies",

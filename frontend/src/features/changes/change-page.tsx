@@ -18,7 +18,7 @@ import {
 import { Badge } from "../../ui/badge";
 import { Fact } from "../../ui/fact";
 import { Table } from "../../ui/grid/table";
-import { Page, PageHead, Panel } from "../../ui/panel";
+import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import {
@@ -49,9 +49,11 @@ export function ChangePage() {
     <Page>
       <PageHead
         crumbs={
-          <Link to="/c/$cluster/changes" params={{ cluster }}>
-            Changes
-          </Link>
+          <Crumb>
+            <Link to="/c/$cluster/changes" params={{ cluster }}>
+              Changes
+            </Link>
+          </Crumb>
         }
         title={set ? titleOf(set) : "Change"}
         badges={set && <Badge tone={stateOfSet(set).tone}>{stateOfSet(set).word}</Badge>}
@@ -204,14 +206,14 @@ function Items({ set }: { set: ChangeSet }) {
         columns={[
           {
             key: "name",
-            header: set.of === "topics" ? "Topic" : "Subscription",
+            header: { topics: "Topic", subscriptions: "Subscription", definitions: "Object" }[set.of],
             grow: true,
             cell: ({ topic, subscription, reason, effect }) => (
               <div style={looks.text}>
                 {subscription && <b>{subscription}</b>}
                 {subscription && " of "}
                 {topic.replace("persistent://", "")}
-                <div style={looks.dim}>{reason || effectOf({ effect })}</div>
+                <div style={looks.dim}>{reason || effectOf({ effect }, set.of === "definitions")}</div>
               </div>
             ),
           },

@@ -9,6 +9,7 @@ import type {
 import type { Tone } from "../../ui/badge";
 
 const VERBS: Record<ChangeKind, [verb: string, one: string]> = {
+  definitions: ["Apply definitions of", "object"],
   "set-policy": ["Set a policy of", "topic"],
   "delete-topics": ["Delete", "topic"],
   unload: ["Unload", "topic"],
@@ -60,6 +61,7 @@ export function argumentsOf({ kind, arguments: args }: ListedChangeSet): string 
 
 /** The filter that chose the objects of a set. */
 export function filterOf({ query, of }: ListedChangeSet): string {
+  if (of === "definitions") return "a file";
   if (query === null) return `named ${of}`;
   const parts = Object.entries(query).flatMap(([name, value]) => (value ? [`${name}: ${value}`] : []));
   return parts.length === 0 ? `all ${of}` : parts.join(", ");
@@ -114,12 +116,13 @@ export function isLosing(set: ChangeSet): boolean {
   return set.kind.startsWith("delete") || lossesOf(set).length > 0;
 }
 
-/** The effect of the change on an object. */
-export function effectOf({ effect }: Pick<ChangeItem, "effect">): string {
+/** The effect of the change on an object. `ofFile`: on one that a file defines. */
+export function effectOf({ effect }: Pick<ChangeItem, "effect">, ofFile = false): string {
   if (effect === null) return "—";
   const { messages, entries, bytes: size, clients, again, before, after } = effect as Record<string, unknown>;
   const parts = [];
-  if (after !== undefined) parts.push(`${shown(before)} → ${shown(after)}`);
+  if (after !== undefined)
+    parts.push(...(ofFile ? fieldsOf(before, after) : [`${shown(before)} → ${shown(after)}`]));
   if (messages === null) parts.push("messages lost, not counted");
   else if (typeof messages === "number" && messages > 0) parts.push(`${plural(messages, "message")} lost`);
   else if (typeof entries === "number" && entries > 0) parts.push("messages lost, not counted");
@@ -127,6 +130,32 @@ export function effectOf({ effect }: Pick<ChangeItem, "effect">): string {
   if (typeof size === "number" && size > 0) parts.push(`${bytes(size)} deleted`);
   if (typeof clients === "number" && clients > 0) parts.push(plural(clients, "client"));
   return parts.join(", ") || "nothing is lost";
+}
+
+/** The lines of one difference of a file to the cluster. */
+export function differenceOf(
+  exists: boolean,
+  fields: readonly { field: string; before?: unknown; after?: unknown }[],
+): string[] {
+  const lines = fields.map(({ field, before, after }) =>
+    exists ? `${field}: ${shown(before)} → ${shown(after)}` : `${field}: ${shown(after)}`,
+  );
+  return exists ? lines : ["to be created", ...lines];
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Changed values in words: of a definition each field, of a policy its value. */
+function fieldsOf(before: unknown, after: unknown): string[] {
+  if (!isFields(after)) return [`${shown(before)} → ${shown(after)}`];
+  if (!isFields(before)) return [["to be created", ...named(after)].join(", ")];
+  return Object.keys(after).map((name) => `${name}: ${shown(before[name])} → ${shown(after[name])}`);
+}
+
+function named(fields: Record<string, unknown>): string[] {
+  return Object.entries(fields).map(([name, value]) => `${name}: ${shown(value)}`);
 }
 
 function shown(value: unknown): string {

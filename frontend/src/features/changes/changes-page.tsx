@@ -24,7 +24,14 @@ export function ChangesPage() {
   const failure = failureOf(listed);
   return (
     <Page>
-      <PageHead title="Changes" />
+      <PageHead
+        title="Changes"
+        actions={
+          <Link to="/c/$cluster/definitions" params={{ cluster }}>
+            Definitions as a file
+          </Link>
+        }
+      />
       {failure && (
         <ErrorNotice
           error={failure}

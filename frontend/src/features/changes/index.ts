@@ -24,11 +24,16 @@ export const changeRoutes = [
     validateSearch: z.object({ state, page }),
     component: lazyPage(() => import("./change-page"), "ChangePage"),
   }),
+  createRoute({
+    getParentRoute: () => cluster,
+    path: "/definitions",
+    component: lazyPage(() => import("./definitions-page"), "DefinitionsPage"),
+  }),
 ] as const;
 
 export const changes: Place = {
   label: "Changes",
   icon: SkipIcon,
   path: (cluster) => `/c/${encodeURIComponent(cluster)}/changes`,
-  holds: (pathname) => /^\/c\/[^/]+\/changes/.test(pathname),
+  holds: (pathname) => /^\/c\/[^/]+\/(changes|definitions)/.test(pathname),
 };

@@ -411,6 +411,8 @@ export const COMMANDS = {
   }),
   publishMessages: publishCommands,
   createChangeSet: onlyHere,
+  compareDefinitions: onlyHere,
+  applyDefinitions: onlyHere,
   confirmChangeSet: onlyHere,
   stopChangeSet: onlyHere,
   retryChangeSet: onlyHere,
