@@ -19,8 +19,13 @@ from engine.broker.policies import (
     TopicPolicies,
 )
 from engine.broker.topics.publish import Publish, Stage, StagePlace
+from engine.broker.transactions.buffer.snapshots import TOPICS
 from engine.tenancy.settings import SUBSCRIPTION_TYPES
 from engine.wire.kernels import is_encrypted
+
+SNAPSHOTS_BYTES = 1 << 20
+"""Bytes of snapshots of transactions from which they are compacted where no policy says otherwise: only the last one of
+each topic is ever read."""
 
 
 class LimitedHost(Protocol):
@@ -45,9 +50,9 @@ def is_system(name: TopicName) -> bool:
 def binding(name: TopicName, policies: TopicPolicies, *, shadow: bool = False) -> TopicPolicies:
     """Return the policies that apply to the topic ``name``, which may be a ``shadow`` topic.
 
-    System topics have no limit, lifetime or quota. Non-persistent topics store nothing, so policies about stored
-    messages do not apply, and their subscriptions are not counted, as in Pulsar. What a shadow topic stores and who
-    publishes it is decided by its source's policies.
+    System topics have no limit, lifetime or quota; those with snapshots of transactions are always compacted.
+    Non-persistent topics store nothing, so policies about stored messages do not apply, and their subscriptions are not
+    counted, as in Pulsar. What a shadow topic stores and who publishes it is decided by its source's policies.
     """
     if shadow:
         return replace(
@@ -63,6 +68,9 @@ def binding(name: TopicName, policies: TopicPolicies, *, shadow: bool = False) -
     if not system and name.persistent:
         return policies
     storage, rates = policies.storage, policies.rates
+    if name.local in TOPICS:
+        threshold = storage.compaction_threshold or SNAPSHOTS_BYTES
+        storage = replace(storage, compaction_threshold=threshold)
     without_storage = replace(
         policies,
         storage=storage if name.persistent else replace(storage, compaction_threshold=0),

@@ -23,7 +23,7 @@ from engine.broker.policies import (
     SubscriptionPolicies,
     TopicPolicies,
 )
-from engine.broker.topics.limits import binding
+from engine.broker.topics.limits import SNAPSHOTS_BYTES, binding
 from engine.broker.topics.publish import Producer
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
@@ -251,3 +251,13 @@ async def test_a_subscription_with_properties_that_are_not_stored_is_refused_for
         with pytest.raises(NotAllowed, match=why):
             await bench.topic.subscriptions.create("t", FIRST, properties)
     assert "t" not in bench.topic.subscriptions
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(0, SNAPSHOTS_BYTES), (7, 7)])
+def test_snapshots_of_transactions_are_compacted_without_a_policy(
+    threshold: int, expected: int
+) -> None:
+    policies = TopicPolicies(storage=StoragePolicies(compaction_threshold=threshold))
+    name = TopicName.parse("public/default/__transaction_buffer_snapshot")
+    assert binding(name, policies).storage.compaction_threshold == expected
+    assert binding(NAME, policies).storage.compaction_threshold == threshold

@@ -15,6 +15,7 @@ from engine.broker.transactions.buffer.snapshots import SINGLE, BufferSnapshot, 
 from engine.metadata.records import Document
 from engine.tenancy import topics
 from tests.support.admin.several_brokers import SeveralBrokers
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.virtual_time
 
@@ -80,6 +81,21 @@ async def test_snapshots_outlive_the_broker_that_serves_them(two: SeveralBrokers
     assert values == {"a": value(1)}
     await of(left).write(NAMESPACE, SINGLE, "a", value(2))
     assert await topics.topic_exists(two.store, NAMESPACE.topic(SINGLE))
+
+
+async def test_a_compacted_topic_has_the_newest_values(two: SeveralBrokers) -> None:
+    here, there = map(of, two.brokers)
+    for i, key in enumerate("abab"):
+        await here.write(NAMESPACE, SINGLE, key, value(i))
+    owner = two.owner(NAMESPACE.topic(SINGLE))
+    assert owner is not None
+    topic = owner.running.registry.loaded(NAMESPACE.topic(SINGLE))
+    assert topic is not None
+    assert topic.compaction.start()
+    await until(lambda: topic.compaction.status == "SUCCESS")
+    assert topic.compaction.removed == 2
+    await here.write(NAMESPACE, SINGLE, "a", value(9))
+    assert await there.read(NAMESPACE, SINGLE, lambda key: True) == {"a": value(9), "b": value(3)}
 
 
 async def test_without_transactions_brokers_keep_no_snapshots() -> None:
