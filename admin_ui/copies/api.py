@@ -177,11 +177,14 @@ class CopyView(_CopiesView):
 class StopCopyView(_CopiesView):
     write_rights = AUTHENTICATED
     for_operators = frozenset({"POST"})
-    calls = {"post": Call("stopCopy", shapes.CopyRow, COPY_PATH, errors=(404,))}
+    calls = {"post": Call("stopCopy", shapes.CopyRow, COPY_PATH, errors=(403, 404))}
 
     async def post(self, request: HttpRequest, copy_id: str) -> HttpResponse:
-        """Stop a copy after what it is sending; one that is over stays as it is."""
-        await self.job(copy_id)
+        """Stop a copy after what it is sending; one that is over stays as it is. The role that started it may, and one
+        that may start it."""
+        known = await self.job(copy_id)
+        if known.created_by != self.principal:
+            await self.check_job(known)
         job = await in_thread(services.stop)(job_id=copy_id)
         self.record("copy stopped", job)
         return await self.answer(job)

@@ -809,7 +809,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Stop a copy after what it is sending; one that is over stays as it is. */
+        /**
+         * @description Stop a copy after what it is sending; one that is over stays as it is. The role that started it may, and one
+         *     that may start it.
+         */
         post: operations["stopCopy"];
         delete?: never;
         options?: never;
@@ -10812,6 +10815,14 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CopyRow"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
                 };
             };
             404: {
