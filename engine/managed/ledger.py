@@ -226,6 +226,12 @@ class ManagedLedger:
         reads = self.entries.reads
         return reads.fetched_entries, reads.fetched_bytes
 
+    @property
+    def offloaded_bytes(self) -> int:
+        """Bytes of the ledgers that have a complete copy in tiered storage."""
+        ledgers = self.line.ledgers
+        return sum(span.size for span in ledgers if span.extra and offload_of(span).complete)
+
     def last_before(self, size: int) -> Position:
         """Return the last entry with at most ``size`` bytes behind it, counted as ``bytes_behind`` does."""
         return self.line.last_before(size)

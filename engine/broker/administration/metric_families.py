@@ -44,6 +44,7 @@ TOPIC = (
     counter("in_bytes_total", "Bytes published since the topic was loaded."),
     gauge("storage_backlog_size", "Stored bytes of the largest backlog."),
     gauge("delayed_message_index_size_bytes", "Bytes of the index of delayed messages."),
+    gauge("storage_offloaded_size", "Bytes of ledgers that are in tiered storage."),
     gauge("storage_read_cache_misses_rate", "Entries read from storage a second, not from memory."),
 )
 ONLY_TOPIC = (

@@ -543,6 +543,7 @@ def _topic_values(topic: Topic) -> Sequence[float]:
         published.bytes.total,
         backlog_bytes(topic),
         delayed_bytes,
+        topic.log.offloaded_bytes,
         topic.fetched.messages.per_second,
     )
 

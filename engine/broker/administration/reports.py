@@ -28,7 +28,6 @@ from engine.broker.topics.subscriptions.subscriptions import RESERVED_CURSORS
 from engine.broker.topics.topic import Topic
 from engine.broker.transactions.ports import TransactionCounts
 from engine.managed.stats import CursorStats, ManagedLedgerStats
-from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.resting import LogAtRest
 from engine.schema.kinds import version_of
 from engine.wire import pulsar_pb2 as pb
@@ -83,7 +82,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         **_quotas(topic),
         "publishRateLimitedTimes": topic.rates.publish_limited_times,
         "earliestMsgPublishTimeInBacklogs": 0,
-        **_tiered(ledger),
+        **_tiered(topic, ledger),
         **_transactions(topic),
         "publishers": [
             _publisher(producer, flags)
@@ -116,13 +115,11 @@ def _transactions(topic: Topic) -> JsonObject:
     }
 
 
-def _tiered(ledger: ManagedLedgerStats) -> JsonObject:
+def _tiered(topic: Topic, ledger: ManagedLedgerStats) -> JsonObject:
     """Return the figures of tiered storage; 0 for a time or ledger that there was none of, as in Pulsar."""
     moved = ledger.moved
     return {
-        "offloadedStorageSize": sum(
-            info.size for info in ledger.ledgers if offload_of(info).complete
-        ),
+        "offloadedStorageSize": topic.log.offloaded_bytes,
         "lastOffloadLedgerId": max(moved.last_ledger_id, 0),
         "lastOffloadSuccessTimeStamp": max(moved.last_success_ms, 0),
         "lastOffloadFailureTimeStamp": max(moved.last_failure_ms, 0),

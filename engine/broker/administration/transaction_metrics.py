@@ -29,9 +29,8 @@ def transaction_families(coordinators: Coordinators, cluster: str) -> Iterator[b
         values = [_values(coordinator)[at] for coordinator in opened]
         yield _family(family, zip(labels, values, strict=True))
     for at, bound in enumerate((*BOUNDS_MS, "overflow")):
-        suffix = f"le_{bound}" if bound != "overflow" else bound
         counts = [coordinator.latencies.counts[at] for coordinator in opened]
-        family = counter(f"txn_execution_latency_{suffix}", LATENCY)
+        family = counter(f"txn_execution_latency_le_{bound}", LATENCY)
         yield _family(family, zip(labels, counts, strict=True))
     yield from _requests(coordinators, labels_of(cluster=cluster))
 

@@ -412,6 +412,10 @@ class EphemeralLog:
         raise _refused("Offload")
 
     @property
+    def offloaded_bytes(self) -> int:
+        return 0
+
+    @property
     def offload_status(self) -> OffloadStatus:
         return OffloadStatus()
 
