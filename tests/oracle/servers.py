@@ -346,7 +346,9 @@ class ApacheBroker:
         init: bool,
         quorums: str = "3,3,2",
         cluster: str = "standalone",
+        **more: object,
     ) -> None:
+        """``more``: settings."""
         self.name = name
         self.port, web = free_ports(2)
         self.url = f"pulsar://127.0.0.1:{self.port}"
@@ -363,6 +365,7 @@ class ApacheBroker:
             "acknowledgmentAtBatchIndexLevelEnabled": "true",
             "webSocketServiceEnabled": "false",
             "brokerShutdownTimeoutMs": 5000,
+            **more,
         }
         for key, value in settings.items():
             self._start += ["--config", f"{key}={value}"]
