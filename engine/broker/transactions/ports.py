@@ -53,6 +53,10 @@ class StatedAck(NamedTuple):
 class TransactionAcks(Protocol):
     """Acknowledgements of one subscription that open transactions made. Methods raise BrokerError."""
 
+    async def ready(self) -> None:
+        """Load what is stored, which the statistics need."""
+        ...
+
     async def acknowledge(self, txn: TxnId, acks: Sequence[StatedAck], *, cumulative: bool) -> None:
         """Acknowledge entries when the transaction commits; durable on return. Raises TransactionConflict."""
         ...

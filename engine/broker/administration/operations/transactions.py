@@ -169,6 +169,8 @@ class TransactionOperations:
         pending = subscription_of(topic, args.subscription).pending_acks
         if pending is None:
             raise NotFound(f"Subscription {args.subscription} has no transactions")
+        # The log is loaded by the first consumer, or by the end of a transaction.
+        await pending.ready()
         return pending
 
     async def pending_ack_stats(self, args: PendingAckStats) -> JsonObject:

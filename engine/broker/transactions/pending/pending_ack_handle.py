@@ -383,17 +383,16 @@ class PendingAckHandle:
 
     def stats(self, *, low_water_marks: bool) -> dict[str, Any]:
         began_ms, ended_ms = self._recovery_ms
-        return {
+        document: dict[str, Any] = {
             "state": self.status,
-            "lowWaterMarks": (
-                {str(most): mark for most, mark in sorted(self._marks.items())}
-                if low_water_marks
-                else None
-            ),
             "ongoingTxnSize": len(self._state.transactions),
             "recoverStartTime": began_ms,
             "recoverEndTime": ended_ms,
         }
+        if low_water_marks:
+            marks = sorted(self._marks.items())
+            document["lowWaterMarks"] = {str(most): mark for most, mark in marks}
+        return document
 
     def log_stats(self) -> dict[str, Any] | None:
         """Return the statistics of the log; None when there is none."""
