@@ -98,7 +98,7 @@ def read_single(value: Document) -> BufferSnapshot:
     )
 
 
-class Segment(NamedTuple):
+class AbortSegment(NamedTuple):
     """A segment of aborted transactions: the position of the last one's marker, and that of the segment itself."""
 
     sequence: int
@@ -133,7 +133,7 @@ def segment_value(
 
 
 def index_value(
-    topic: str, segments: Sequence[Segment], unsealed: Collection[TxnId], max_read: Position
+    topic: str, segments: Sequence[AbortSegment], unsealed: Collection[TxnId], max_read: Position
 ) -> Document:
     """Return the value of an index. ``unsealed``: aborted transactions that are in no segment."""
     return {
@@ -156,10 +156,10 @@ def index_value(
     }
 
 
-def segments_of(index: Document) -> list[Segment]:
+def segments_of(index: Document) -> list[AbortSegment]:
     """Return the segments that an index names."""
     return [
-        Segment(
+        AbortSegment(
             row["sequenceID"],
             Position(row["abortedMarkLedgerID"], row["abortedMarkEntryID"]),
             Position(row["segmentLedgerID"], row["segmentEntryID"]),

@@ -10,8 +10,8 @@ from engine.broker.transactions.buffer.snapshots import (
     INDEXES,
     SEGMENTS,
     SINGLE,
+    AbortSegment,
     BufferSnapshot,
-    Segment,
     index_value,
     read_ids,
     read_stored,
@@ -37,7 +37,7 @@ class TopicSnapshots:
         self._name = name
         self._snapshots = snapshots
         self._settings = settings
-        self._segments: list[Segment] = []
+        self._segments: list[AbortSegment] = []
         self._sealed: dict[TxnId, int] = {}
         """Sequences of the segments of aborted transactions."""
         self.sealed_ms = 0
@@ -97,7 +97,7 @@ class TopicSnapshots:
         value = segment_value(topic, sequence, aborted, mark)
         key = segment_key(topic, sequence)
         place = await self._snapshots.write(self._name.namespace, SEGMENTS, key, value)
-        self._segments.append(Segment(sequence, mark, place))
+        self._segments.append(AbortSegment(sequence, mark, place))
         self._sealed |= dict.fromkeys(aborted, sequence)
         self.sealed_ms = now_ms
 

@@ -11,9 +11,9 @@ from engine.broker.transactions.buffer.snapshots import (
     SEGMENTS,
     SINGLE,
     TOPICS,
+    AbortSegment,
     BufferSnapshot,
     MissingSegmentError,
-    Segment,
     index_value,
     segment_value,
 )
@@ -46,7 +46,7 @@ def test_values_equal_those_of_apache_pulsar() -> None:
     index = index_value(NAME.full, [], aborted, Position(37, 6))
     encoded = TOPICS[INDEXES].types.encode(index)
     assert encoded == bytes.fromhex("0200 02 0204 0600 0a00 00 0c 4a") + NAMED
-    sealed = [Segment(0, Position(37, 77), Position(30, 0))]
+    sealed = [AbortSegment(0, Position(37, 77), Position(30, 0))]
     index = index_value(NAME.full, sealed, [TxnId(0, 45)], Position(37, 91))
     encoded = TOPICS[INDEXES].types.encode(index)
     assert encoded == bytes.fromhex("0202 9a01 4a 00 3c 00 00 02 0202 5a00 00 b601 4a") + NAMED
