@@ -236,7 +236,8 @@ class TopicBuffer:
             await asyncio.wait([self._first_snapshot], timeout=READY_WAIT_S)
         await self._end(txn, commit=commit)
         self.transactions.raise_mark(txn.most, low_water_mark)
-        if self.transactions.lost is not None and self._sweeping is None:
+        due = self.transactions.lost is not None and self._sweeping is None
+        if due and not self._host.scope.closed:
             self._sweeping = self._host.scope.spawn("lost ends", self._sweep())
 
     async def _end(self, txn: TxnId, *, commit: bool) -> None:
