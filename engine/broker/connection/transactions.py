@@ -1,4 +1,4 @@
-"""Commands of transactions: those of clients to a coordinator, and those of coordinators to a topic's broker."""
+"""Commands of transactions: those of clients to a coordinator, and those of coordinators to a topic's broker (X10)."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial

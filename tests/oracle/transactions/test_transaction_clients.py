@@ -44,6 +44,8 @@ acks aborted [m0 m1 m2]
 acks committed []
 timeout [plain] true
 """
+"""Observations here. With Apache Pulsar 4.0.8 messages of aborted transactions are delivered too, because the Go client
+does not name the transaction in the message."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -86,7 +88,7 @@ def test_the_java_client_sees_what_apaches_broker_shows(instance: Instance, tmp_
     assert name == "public/default/persistent/java-acks-s__transaction_pending_ack"
 
 
-def test_the_go_client_sees_what_apaches_broker_shows(instance: Instance, tmp_path: Path) -> None:
+def test_the_go_client_sees_no_aborted_message(instance: Instance, tmp_path: Path) -> None:
     shutil.copy(GO, tmp_path)
     try:
         program = build_go(tmp_path, tmp_path)

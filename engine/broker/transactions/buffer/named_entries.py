@@ -20,7 +20,7 @@ _LEAST, _MOST = b"\xb0\x01", b"\xb8\x01"
 def name_transaction(run: Slice, txn: TxnId) -> None:
     """Write a transaction into the metadata of the one entry of ``run``, if it names none.
 
-    Apache's Go client names it in the SEND alone.
+    Apache's Go client names it in the SEND alone; Apache's brokers deliver its messages also when they were aborted.
     """
     entry = run.entry(0)
     span = metadata_span(entry, 0, len(entry))

@@ -2,7 +2,8 @@
 
 A step is decided in memory and appended to the log at once, so that the log has the steps in the order in which they
 were decided. It is answered when its entry is durable. When an entry may not be durable, the coordinator ends: the next
-one, here or on another broker, decides by the log (T1).
+one, here or on another broker, decides by the log (X7, X8). Time-outs
+count from a transaction's begin, also at its next owner (X9).
 """
 
 import asyncio

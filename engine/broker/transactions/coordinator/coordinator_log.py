@@ -1,7 +1,7 @@
 """The log of one transaction coordinator: a managed ledger in Apache's layout, and the cursor that is behind it.
 
 Entries of a transaction are acknowledged together when it has ended, so that the log is trimmed up to the oldest
-transaction that has not.
+transaction that has not. A property keeps ids from repeating when all of it was trimmed (X7).
 """
 
 import asyncio

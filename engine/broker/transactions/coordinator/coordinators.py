@@ -1,7 +1,7 @@
 """The transaction coordinators of one broker: those whose partition of the assignment topic it owns.
 
 A coordinator is opened as soon as its partition is owned, not by its first client: its time-outs hold the messages of
-others.
+others (X9).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The transactions of one coordinator: those that are not ended, their deadlines, and those that ended lately. Pure."""
+"""The transactions of one coordinator: unfinished ones with deadlines, and those that ended lately (X8). Pure."""
 
 import heapq
 from collections import OrderedDict

@@ -10,6 +10,9 @@ OPEN = "unit/broker/transactions/buffer/test_open_transactions.py"
 TOPIC_BUFFER = "engine/broker/transactions/buffer/topic_buffer.py"
 OPEN_TRANSACTIONS = "engine/broker/transactions/buffer/open_transactions.py"
 
+COORDINATOR_SOURCE = "engine/broker/transactions/coordinator/coordinator.py"
+COORDINATOR_LOG = "engine/broker/transactions/coordinator/coordinator_log.py"
+
 EDITS: tuple[Edit, ...] = (
     Edit(
         "an-open-transaction-is-read",
@@ -106,5 +109,57 @@ EDITS: tuple[Edit, ...] = (
         "self._clock.wall_ms()",
         (f"{COORDINATOR}::test_x6_a_clock_that_is_set_changes_no_time_out",),
         "X6",
+    ),
+    Edit(
+        "an-end-is-sent-before-its-decision-is-durable",
+        f"{COORDINATOR_SOURCE}::Coordinator._end",
+        "await self._durable(decided)",
+        "pass",
+        (f"{COORDINATOR}::test_an_end_is_not_sent_before_its_decision_is_durable",),
+        "X7",
+    ),
+    Edit(
+        "ids-repeat-behind-a-trimmed-log",
+        f"{COORDINATOR_LOG}::CoordinatorLog._replay_newest",
+        "table.newest = int(self.ledger.properties.get(NEWEST, -1))",
+        "pass",
+        (f"{COORDINATOR}::test_ids_never_repeat_although_the_whole_log_was_trimmed",),
+        "X7",
+    ),
+    Edit(
+        "what-was-decided-is-not-continued",
+        f"{COORDINATOR_SOURCE}::Coordinator.recover",
+        "if txn.status != Entry.OPEN:",
+        "if False:",
+        (f"{COORDINATOR}::test_the_next_owner_continues_what_was_decided_and_keeps_what_is_open",),
+        "X8",
+    ),
+    Edit(
+        "a-repeated-commit-is-refused",
+        "engine/broker/transactions/coordinator/transaction_table.py::TransactionTable.finish",
+        "txn.status == Entry.COMMITTING",
+        "txn.status == Entry.ABORTING",
+        (
+            f"{COORDINATOR}::test_an_end_that_is_requested_again_succeeds_and_the_other_one_is_refused",
+        ),
+        "X8",
+    ),
+    Edit(
+        "time-outs-are-not-continued",
+        f"{COORDINATOR_SOURCE}::Coordinator.recover",
+        "self._check_deadlines()",
+        "pass",
+        (f"{COORDINATOR}::test_transactions_time_out_at_their_time_also_at_the_next_owner",),
+        "X9",
+    ),
+    Edit(
+        "any-role-ends-a-transaction",
+        "engine/broker/connection/transactions.py::TransactionCommands._check_owner",
+        "if owner is None or owner == self._role:",
+        "if True:",
+        (
+            "unit/broker/connection/test_transactions.py::test_another_role_cannot_use_a_transaction",
+        ),
+        "X10",
     ),
 )

@@ -1,10 +1,16 @@
 """Commands of transactions to brokers in memory: the coordinator's, and the ends that it sends to topics' owners."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 
+from engine.auth.actions import Action
+from engine.auth.identity import Identity
+from engine.auth.judge import Verdict
+from engine.auth.resource_names import Resource
 from engine.base.names import TopicName
+from engine.broker.connection.transactions import TransactionCommands
 from engine.broker.errors import ServiceNotReady
 from engine.broker.service import BrokerService
 from engine.broker.transactions.txn_id import TxnId
@@ -12,8 +18,10 @@ from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.client import PulsarClient
 from engine.tenancy.initialization import COORDINATORS
 from engine.wire import client_commands as say
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import RefusedError, ServerError
 from tests.support.admin.broker_instance import BrokerInstance
+from tests.support.broker_bench import Client, commands_in
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.virtual_time
@@ -143,3 +151,37 @@ async def test_a_coordinator_moves_with_its_broker_and_times_out_without_a_clien
     assert coordinator.find(txn).timeout_ms == 30_000
     await until(lambda: coordinator.aborted == 1)
     assert coordinator.timed_out == 1
+
+
+class ForSuperusers:
+    """Judge that allows role ``root`` alone."""
+
+    def judge(self, identity: Identity, action: Action, resource: Resource) -> Verdict:
+        return Verdict(identity.role == "root", "no")
+
+
+async def test_another_role_cannot_use_a_transaction(bench: Bench) -> None:
+    broker = await bench.start()
+    running = broker.running
+    coordinators = running.coordinators
+    assert coordinators is not None
+    await until(lambda: bool(list(coordinators)))
+    txn = await (await coordinators.of(0)).begin(20_000, "app")
+    context = replace(running.context, judge=ForSuperusers())
+
+    async def ended_by(identity: Identity) -> int:
+        client = Client()
+        client.identity = identity
+        family = TransactionCommands(client, context, running.registry, coordinators)
+        body = pb.CommandEndTxn(
+            request_id=1, txnid_most_bits=0, txnid_least_bits=txn.least, txn_action=pb.ABORT
+        )
+        (answer,) = commands_in(await family.end(body))
+        ended = answer.endTxnResponse
+        return ended.error if ended.HasField("error") else -1
+
+    assert await ended_by(Identity("other")) == ServerError.AuthorizationError
+    assert await ended_by(Identity("proxy", "other")) == ServerError.AuthorizationError
+    assert await ended_by(Identity("proxy", "app")) == -1
+    assert await ended_by(Identity("root")) == -1
+    assert await ended_by(Identity("other")) == ServerError.AuthorizationError
