@@ -41,7 +41,6 @@ THROUGH = {
     "engine/ledger/writing/explicit_lac_writer.py": "unit/ledger/reading/test_explicit_lac.py",
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
-    "engine/broker/topics/subscriptions/pending_host.py": "unit/broker/transactions/pending/test_pending_ack_handle.py",
     "engine/metadata/server/serving/four_letter_words.py": "unit/metadata/server/test_server.py",
     "engine/metadata/server/serving/status_pages.py": "unit/metadata/server/test_status_pages.py",
     "engine/proxy/pages.py": "unit/access/test_proxy_matrix.py",
