@@ -45,6 +45,8 @@ ENDED_MAX = 1000
 """Ended transactions that are remembered, so that an acknowledgement that arrives late is refused."""
 ACKS_MAX = 100_000
 """Entries that open transactions of one subscription may have acknowledged."""
+CLOSE_S = 5.0
+"""Seconds for which the close of a topic waits for that of a log, which the next owner closes otherwise."""
 WORDS_MAX = 1 << 14
 """Words of an ack set: a million messages in a batch."""
 
@@ -371,13 +373,16 @@ class PendingAckHandle:
             await self._logs.delete(self._name)
 
     async def close(self) -> None:
-        """Stop and close the log. Called before the subscription's cursor is closed."""
+        """Stop and close the log. The records of ended transactions stay: a wait for the cursor to be stored would have
+        no bound."""
         self._closed, self.status = True, "Close"
         opened = self._log
         if opened is not None:
-            if self._done:
-                await self._trim()
-            await opened.ledger.close()
+            try:
+                async with asyncio.timeout(CLOSE_S):
+                    await opened.ledger.close()
+            except TimeoutError:
+                opened.ledger.abandon()
 
     # --- statistics -----------------------------------------------------------------------------
 
