@@ -196,7 +196,7 @@ function Content({ run }: { run: Run }) {
   );
 }
 
-/** What is committed stays, whatever became of the run. */
+/** Committed data stays, also when the run failed. */
 function exportText(over: boolean): string {
   const has = "The table has each message up to the positions below once.";
   return over ? `${has} “Resume” continues there.` : `${has} The export goes on.`;

@@ -77,7 +77,7 @@ export function DefinitionsPage() {
             rows={ROWS}
             resize="vertical"
             spellCheck={false}
-            className="mono"
+            styles={{ input: { fontFamily: "var(--mono)", fontSize: 13 } }}
             value={text}
             onChange={(event) => change(event.currentTarget.value)}
           />

@@ -9,7 +9,7 @@ export type CopyPreview = Schemas["CopyPreview"];
 export type CopyBody = Omit<Schemas["CopyBodyRequest"], "preview" | "token">;
 export type LetterTopic = Schemas["DeadLetterTopic"];
 export type Group = Schemas["DeadLetterGroup"];
-/** What the letters of a group have in common. */
+/** The conditions that all letters of a group meet. */
 export type GroupKey = Pick<Group, "origin" | "subscription" | "reason" | "shape">;
 export type UndoPreview = Schemas["UndoCopyPreview"];
 export type Topic = TopicRef & { cluster: string };

@@ -13,6 +13,7 @@ import { backlogWords, weightOf } from "../../shared/backlog/backlog-words";
 import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { RangePicker, useMinutes } from "../../shared/history/range";
+import { useMarks } from "../../shared/history/use-marks";
 import { usePast } from "../../shared/history/use-past";
 import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { TopicLink } from "../../shared/topic-link";
@@ -122,7 +123,8 @@ function Content({ overview }: { overview: Overview }) {
   );
   // The recorded totals are those of the whole cluster.
   const isRecorded = useMayRead(overview.cluster, "getHistory");
-  const history = usePast(overview.cluster, TOTALS, useMinutes(KEPT_MINUTES), live, TRENDS, isRecorded);
+  const minutes = useMinutes(KEPT_MINUTES);
+  const history = usePast(overview.cluster, TOTALS, minutes, live, TRENDS, isRecorded);
   const seesBrokers = useMayRead(overview.cluster, "listBrokers");
   const seesBookies = useMayRead(overview.cluster, "listBookies");
   return (
@@ -183,7 +185,7 @@ function Content({ overview }: { overview: Overview }) {
       <Columns>
         <TopBacklogs overview={overview} seesAll={seesBrokers} />
         <Panel title="Messages per second" actions={isRecorded && <RangePicker longest={KEPT_MINUTES} />}>
-          <RateChart points={history} totals={totals} />
+          <RateChart cluster={overview.cluster} points={history} totals={totals} minutes={minutes} />
         </Panel>
       </Columns>
       {(seesBrokers || seesBookies) && (
@@ -257,12 +259,24 @@ function TopBacklogs({ overview, seesAll }: { overview: Overview; seesAll: boole
   );
 }
 
-function RateChart({ points, totals }: { points: readonly Point[]; totals: Overview["totals"] }) {
+function RateChart({
+  cluster,
+  points,
+  totals,
+  minutes,
+}: {
+  cluster: string;
+  points: readonly Point[];
+  totals: Overview["totals"];
+  minutes: number;
+}) {
   const { xs, ys } = useMemo(() => columnsOf(points, 0, 1), [points]);
+  const over = useMarks(cluster, null, minutes);
   return (
     <Suspense fallback={<div style={{ height: 368 }} />}>
       <Chart
         {...overTime(xs, 340)}
+        over={over}
         title="Messages per second"
         yText={(y) => rate(y)}
         now={[totals.msg_rate_in, totals.msg_rate_out]}

@@ -24,7 +24,10 @@ interface Answers {
   ofNamespace?: Response;
 }
 
-function show({ ofTopic, ofNamespace = Response.json({ complete: true, rows: [] }) }: Answers) {
+function show(
+  { ofTopic, ofNamespace = Response.json({ complete: true, rows: [] }) }: Answers,
+  topic: string | null = TOPIC,
+) {
   const calls: URL[] = [];
   vi.stubGlobal("fetch", async (request: Request) => {
     const url = new URL(request.url);
@@ -33,7 +36,7 @@ function show({ ofTopic, ofNamespace = Response.json({ complete: true, rows: [] 
   });
   const page = createRootRoute({
     component: () => (
-      <ChangeMarks cluster="standalone" topic={TOPIC} minutes={15} title="Backlog" from={900} to={1800} />
+      <ChangeMarks cluster="standalone" topic={topic} minutes={15} title="Backlog" from={900} to={1800} />
     ),
   });
   const router = createRouter({
@@ -67,6 +70,14 @@ test("a user without the audit log sees time and operation at focus, and no link
   expect(places).toEqual([{ topic: TOPIC }, { tenant: "acme", namespace: "billing" }]);
   const found = await axe.run(list, { rules: { "color-contrast": { enabled: false } } });
   expect(found.violations).toEqual([]);
+});
+
+test("a chart of the cluster marks the changes of the cluster itself", async () => {
+  const ofNamespace = Response.json({ complete: true, rows: [mark(1000, { id: "7" })] });
+  const calls = show({ ofTopic: Response.error(), ofNamespace }, null);
+  const link = await screen.findByRole("link", { name: /^Change: / });
+  expect(link.getAttribute("href")).toBe("/audit/7");
+  expect(calls.map(({ searchParams }) => [...searchParams.keys()])).toEqual([["from"]]);
 });
 
 test("a superuser opens the entry of a change, and the search of changes that share a place", async () => {

@@ -11,7 +11,8 @@ import { groupsOf, type Mark, type MarkGroup, marksOf, markText } from "./mark-g
 const AGAIN_MS = 30_000;
 const LINES_MAX = 8;
 
-type Place = { topic: string } | { tenant: string; namespace: string };
+/** Without a name the cluster itself. */
+type Place = { topic: string } | { tenant: string; namespace: string } | Record<string, never>;
 
 /** The changes of exactly this place in the last `minutes`. */
 function marksQuery(cluster: string, place: Place, minutes: number) {
@@ -39,7 +40,10 @@ function namespaceOf(topic: string): { tenant: string; namespace: string } {
   return { tenant, namespace: rest.slice(0, -1).join("/") };
 }
 
-/** Marks of the changes of a topic and of its namespace, over a chart from one time to another. */
+/**
+ * Marks of the changes of a topic and of its namespace, or without a topic of the cluster itself, over a chart from one
+ * time to another.
+ */
 export function ChangeMarks({
   cluster,
   topic,
@@ -49,7 +53,7 @@ export function ChangeMarks({
   to,
 }: {
   cluster: string;
-  topic: string;
+  topic: string | null;
   minutes: number;
   /** The chart's. */
   title: string;
@@ -57,12 +61,11 @@ export function ChangeMarks({
   from: number;
   to: number;
 }) {
-  const place = namespaceOf(topic);
-  const [ofTopic, ofNamespace] = useQueries({
-    queries: [marksQuery(cluster, { topic }, minutes), marksQuery(cluster, place, minutes)],
-  });
-  const marks = [...marksOf(ofTopic.data?.rows ?? [], false), ...marksOf(ofNamespace.data?.rows ?? [], true)];
-  const gap = gapOf([ofTopic, ofNamespace]);
+  const place = topic === null ? null : namespaceOf(topic);
+  const places: Place[] = topic === null || place === null ? [{}] : [{ topic }, place];
+  const answers = useQueries({ queries: places.map((one) => marksQuery(cluster, one, minutes)) });
+  const marks = answers.flatMap(({ data }, index) => marksOf(data?.rows ?? [], index > 0));
+  const gap = gapOf(answers);
   const groups = groupsOf(marks, from, to);
   return (
     <>
@@ -71,7 +74,11 @@ export function ChangeMarks({
         <ul className={styles.marks} aria-label={`Changes: ${title}`}>
           {groups.map((group) => (
             <li key={group.start} style={{ left: `${group.left * 100}%`, width: `${group.width * 100}%` }}>
-              <Group of={group} topic={topic} namespace={`${place.tenant}/${place.namespace}`} />
+              <Group
+                of={group}
+                topic={topic ?? undefined}
+                namespace={place ? `${place.tenant}/${place.namespace}` : undefined}
+              />
             </li>
           ))}
         </ul>
@@ -92,7 +99,15 @@ function gapOf(answers: readonly Answer[]): string | null {
   return answers.some(({ data }) => data && !data.complete) ? "Only the newest changes are marked" : null;
 }
 
-function Group({ of, topic, namespace }: { of: MarkGroup; topic: string; namespace: string }) {
+function Group({
+  of,
+  topic,
+  namespace,
+}: {
+  of: MarkGroup;
+  topic: string | undefined;
+  namespace: string | undefined;
+}) {
   const { marks } = of;
   const lines = marks.slice(0, LINES_MAX).map(markText);
   const rest = marks.length - lines.length;

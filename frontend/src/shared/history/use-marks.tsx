@@ -13,8 +13,11 @@ const Marks = lazy<ComponentType<ComponentProps<typeof ChangeMarks>>>(async () =
   );
 });
 
-/** The changes of a topic and of its namespace, to be drawn over charts of the last `minutes`. */
-export function useMarks(cluster: string, topic: string, minutes: number): Over {
+/**
+ * The changes of a topic and of its namespace, or with null of the cluster itself, to be drawn over charts of the last
+ * `minutes`.
+ */
+export function useMarks(cluster: string, topic: string | null, minutes: number): Over {
   return useCallback(
     (title, from, to) => (
       <Suspense fallback={null}>
