@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tests.crash.kit.lossy_disk import Plan
 from tests.crash.kit.processes import NOTHING, SESSION_S, BookieProcess, Cluster
+from tests.crash.kit.wholeness import wait_whole
 from tests.crash.points import COMPACTION, GARBAGE, SERVE
 from tests.crash.traffic import Traffic
 
@@ -18,13 +19,15 @@ PATIENCE_S = 5.0
 HEAL_S = 2.0
 """Longest pause until the next fault: it may meet ledgers that do not have their third bookie back."""
 POINT_S = 6.0
+REPAIRED_S = 180.0
+"""Bound for all copies to be there again, of a machine that is loaded."""
 BEYOND_S = 1.7 * SESSION_S
 FAILING = ("journal.sync", "entrylog.sync", "manifest.sync", "index.flush", "lastmark.sync")
 
 
 class Nemesis:
-    """``done`` counts faults by kind. The bookie that is wiped is always in the same place: of the others each ledger
-    keeps its copies, so at most one of three is ever lost, which two answers for each entry allow."""
+    """``done`` counts faults by kind. A bookie is wiped only when auto-recovery has made all copies again: at most one
+    of three is ever lost, which two answers for each entry allow."""
 
     def __init__(self, cluster: Cluster, traffic: Traffic, seed: int) -> None:
         self.done: Counter[str] = Counter()
@@ -34,7 +37,8 @@ class Nemesis:
         self._cluster = cluster
         self._traffic = traffic
         self._draw = random.Random(seed)
-        self._wiped = self._draw.randrange(len(cluster.bookies))
+        self.longest_repair_s = 0.0
+        """Longest wait for the copies that faults had cost."""
 
     def round(self) -> list[str]:
         """Return each kind once, in random order."""
@@ -136,10 +140,18 @@ class Nemesis:
             bookie.send(signal.SIGCONT)
         bookie.wait_ready()
 
+    def wait_whole(self) -> int:
+        """Wait until all copies are there; return the number of ledgers. Raises NotWholeError."""
+        began = time.monotonic()
+        count = wait_whole(self._cluster.metadata, REPAIRED_S)
+        self.longest_repair_s = max(self.longest_repair_s, time.monotonic() - began)
+        return count
+
     def replace_bookie(self) -> None:
-        """Kill a bookie and wipe its disks. It must not start again under its name with empty disks; a new bookie
-        joins."""
-        old = self._cluster.bookies[self._wiped]
+        """Kill any bookie and wipe its disks. It must not start again under its name with empty disks; a new bookie
+        joins, and gets copies while other faults happen."""
+        self.wait_whole()
+        old = self._bookie()
         old.end()
         old.wipe()
         self._check_publishing()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from engine.admin.api.arguments import NoArguments
 from engine.auth.internal import TOKEN_HEADER
 from engine.repair.settings import RepairSettings
 from engine.rpc.operation import encode_call
@@ -39,8 +40,10 @@ QUICK_REPAIR = {
     "open_ledger_rereplication_grace_period_s": "3",
     "lock_release_of_failed_ledger_grace_period_s": "10",
     "rw_rereplicate_backoff_s": "0.5",
+    "auditor_periodic_check_interval": "5",
 }
-"""Settings of bookies that make lost copies again within seconds."""
+"""Settings of bookies that make lost copies again within seconds; also those that a bookie missed while it was away,
+which otherwise a check within a week finds."""
 NURSERY = Nursery()
 atexit.register(NURSERY.close)
 
@@ -192,7 +195,7 @@ class BrokerProcess(Process):
         """Return the answer of the private port to an operation without arguments, or the error."""
         link = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=5)
         try:
-            body, headers = encode_call({}, ""), {TOKEN_HEADER: TOKEN}
+            body, headers = encode_call(NoArguments(), ""), {TOKEN_HEADER: TOKEN}
             link.request("POST", f"/rpc/{operation}", body, headers)
             return link.getresponse().read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:

@@ -10,19 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.clock import SystemClock
-from engine.base.entropy import RandomEntropy
-from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
-from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
-from engine.net.network import LoopNetwork
 from engine.programs.commands.bookies import main as bookies_command
 from engine.repair.ledger_listing import ledgers
-from engine.repair.ledger_repair import LedgerRepair
 from tests.crash.kit.processes import QUICK_REPAIR, BookieProcess, Cluster, running_cluster
+from tests.crash.kit.wholeness import wait_whole
 from tests.crash.load import quiet_client
 from tests.crash.traffic import Traffic
 from tests.support.zookeeper.process import ZooKeeperProcess
@@ -80,7 +75,7 @@ async def test_bookies_come_and_leave_under_load_and_only_copies_on_leaving_ones
 
         assert sorted(await writable(store)) == sorted(b.name for b in cluster.bookies[3:])
         await asyncio.to_thread(traffic.stop_sending, 60)
-        await until_whole(store)
+        await asyncio.to_thread(wait_whole, cluster.metadata, EMPTY_S)
         wrong = await asyncio.to_thread(read_again, traffic)
         assert not any(wrong.values()), wrong
         assert traffic.longest_gap_s < SEND_TIMEOUT_S
@@ -148,24 +143,6 @@ def moved(before: Listed, after: Listed) -> dict[int, list[str]]:
         if n in after
     }
     return {n: bookies for n, bookies in lost.items() if bookies}
-
-
-async def until_whole(store: MetadataStore) -> None:
-    """Wait until every bookie that is named holds its share, and no mark is left."""
-    client = LedgerClient(
-        store=store,
-        network=LoopNetwork(),
-        clock=SystemClock(),
-        entropy=RandomEntropy(),
-        settings=LedgerSettings(),
-    )
-    repair = LedgerRepair(store, client, batch_bytes=1 << 20, rate_by_bytes=0)
-    try:
-        async with asyncio.timeout(EMPTY_S):
-            while not all([(await repair.examine(n))[1].whole for n in await listed(store)]):
-                await asyncio.sleep(0.5)
-    finally:
-        await client.close()
 
 
 def read_again(traffic: Traffic) -> dict[str, int]:
