@@ -12,14 +12,14 @@ import logging
 from collections import deque
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from bookie.metrics import Readings
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
-from bookie.storage.logs.entry_log import EntryLogReader
+from bookie.storage.logs.entry_log import EntryLogReader, Location
 from bookie.storage.recover import Storage
-from bookie.storage.scrub import Check, ReadPart, Unreadable, read_part
+from bookie.storage.scrub import RECORDS_MAX, Check, ReadPart, Unreadable, read_part
 from engine.base.clock import Clock
 from engine.base.disk.files import Disk, Lane
 from engine.base.errors import MagnetarError
@@ -45,6 +45,18 @@ LOGGED_MAX = 100
 
 
 Ranges = list[tuple[int, int]]
+_Key = tuple[int, int, int]
+"""Ledger, first and last entry."""
+
+
+class _Damage(NamedTuple):
+    """Why entries are kept in mind: in loop time when they are to be restored next, and the log and offset of the block
+    that was damaged. None where there was no record, or where the block is intact and the digest of an entry is wrong
+    (``digest``), which compaction copies."""
+
+    retry_at: float
+    block: tuple[int, int] | None
+    digest: bool = False
 
 
 class OtherCopies(Protocol):
@@ -107,8 +119,9 @@ class Scrubber:
         self._reader = EntryLogReader(disk, storage.logs, 0)
         self._wake = asyncio.Event()
         self._suspects: deque[tuple[int, int]] = deque(maxlen=SUSPECTS_MAX)
-        self._unreadable: dict[tuple[int, int, int], float] = {}
-        """Entries to be restored (ledger, first, last), with the time of the next attempt."""
+        self._unreadable: dict[_Key, _Damage] = {}
+        """Entries to be restored."""
+        self._checked_at = -LOOK_S
         self.lost: dict[int, None] = {}
         """Ledgers to be marked, because a disk failed that had entries of theirs. Set in any lane."""
         self._ledgers: list[int] = []
@@ -139,9 +152,37 @@ class Scrubber:
         self._wake.set()
 
     def readable(self, ledger_id: int, ranges: Ranges) -> Ranges:
-        """Return ``ranges`` of a ledger without the entries known to be unreadable."""
-        holes = [key[1:] for key in list(self._unreadable) if key[0] == ledger_id]
+        """Return ``ranges`` of a ledger without the entries known to be unreadable. For the read lane."""
+        known = [(key, d) for key, d in list(self._unreadable.items()) if key[0] == ledger_id]
+        holes = [hole for key, damage in known for hole in self._holes(key, damage)]
         return without(ranges, holes) if holes else ranges
+
+    def _holes(self, key: _Key, damage: _Damage) -> Ranges:
+        """Return the entries that are unreadable still: a worker may have written them again, as to any bookie."""
+        ledger_id, first, last = key
+        if damage.digest:
+            return [(first, last)]
+        return [
+            (max(n, first), min(n + place.entries - 1, last))
+            for n, place in self._records(ledger_id, first, last)
+            if (place.log_id, place.offset) == damage.block
+        ]
+
+    def _restored(self, known: dict[_Key, _Damage]) -> list[_Key]:
+        """Return the keys of entries that were written again, as far as that shows without reading them."""
+        return [key for key, damage in known.items() if self._is_restored(key, damage)]
+
+    def _is_restored(self, key: _Key, damage: _Damage) -> bool:
+        if damage.digest:
+            return False
+        if damage.block is None:
+            records = self._records(*key)
+            return bool(records) and records[0][0] <= key[1]
+        return not self._holes(key, damage)
+
+    def _records(self, ledger_id: int, first: int, last: int) -> list[tuple[int, Location]]:
+        rows, _ = self._storage.entries.blocks_from(ledger_id, first, RECORDS_MAX)
+        return [(n, place) for n, place in rows if n <= last]
 
     def state(self) -> dict[str, object]:
         """Return the state for the status page."""
@@ -197,9 +238,13 @@ class Scrubber:
             ledger_id, entry_id = self._suspects.popleft()
             await self._read(ledger_id, entry_id, 1, None)
         now = self._clock.monotonic_s()
-        for key, at in list(self._unreadable.items()):
-            if at <= now:
-                await self._restore(*key)
+        if self._unreadable and now >= self._checked_at + LOOK_S:
+            self._checked_at = now
+            for key in await self._lane.run(partial(self._restored, dict(self._unreadable))):
+                del self._unreadable[key]
+        for key, damage in list(self._unreadable.items()):
+            if damage.retry_at <= now:
+                await self._restore(*key, digest=damage.digest)
         if now < self._due or not self._begun():
             return
         began = now
@@ -297,7 +342,7 @@ class Scrubber:
         return part
 
     async def _found(self, unreadable: Unreadable) -> None:
-        ledger_id, first, last, reason = unreadable
+        ledger_id, first, last, reason, digest = unreadable
         cached = self._storage.ledgers.cache.ranges(ledger_id)
         if (ledger_id, first, last) in self._unreadable or not without([(first, last)], cached):
             return  # known, or written again already and not flushed yet
@@ -305,7 +350,7 @@ class Scrubber:
         self.found_unreadable += last - first + 1
         self._report(logging.ERROR, "entries are unreadable", ledger_id, first, last, reason)
         if len(self._unreadable) < UNREADABLE_MAX:
-            await self._restore(ledger_id, first, last)
+            await self._restore(ledger_id, first, last, digest=digest)
 
     def _report(
         self, level: int, what: str, ledger_id: int, first: int, last: int, reason: str
@@ -322,11 +367,16 @@ class Scrubber:
                 reason,
             )
 
-    async def _restore(self, ledger_id: int, first: int, last: int) -> None:
+    async def _restore(
+        self, ledger_id: int, first: int, last: int, *, digest: bool = False
+    ) -> None:
         """Restore entries from another copy. What cannot be restored is kept in mind, and its ledger is marked."""
         key = (ledger_id, first, last)
         new = key not in self._unreadable
-        self._unreadable[key] = self._clock.monotonic_s() + RETRY_S
+        records = await self._lane.run(partial(self._records, *key))
+        block = (records[0][1].log_id, records[0][1].offset) if records else None
+        at = self._clock.monotonic_s() + RETRY_S
+        self._unreadable[key] = _Damage(at, None if digest else block, digest)
         if self.others is None:
             return
         try:

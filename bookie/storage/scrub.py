@@ -28,6 +28,8 @@ class Unreadable(NamedTuple):
     first: int
     last: int
     reason: str
+    digest: bool = False
+    """The block verifies, and the entry's digest does not."""
 
 
 class ReadPart(NamedTuple):
@@ -138,4 +140,4 @@ def _wrong_digests(
     for entry in range(first, first + place.entries):
         i = entry - block.first
         if not check(block.data, block.table[i], block.end(i), ledger_id, entry):
-            yield Unreadable(ledger_id, entry, entry, "its digest is wrong")
+            yield Unreadable(ledger_id, entry, entry, "its digest is wrong", digest=True)

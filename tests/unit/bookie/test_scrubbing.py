@@ -110,6 +110,29 @@ async def test_an_entry_whose_digest_is_wrong_is_written_again(cluster: Scrubbed
     assert (await read_from(cluster, "b2", ledger, 4))[2] == b"entry 00002"
 
 
+async def test_entries_that_a_worker_writes_again_are_listed_at_once(cluster: Scrubbed) -> None:
+    """What the scrubber could not restore is kept in mind for minutes; it must not hide a later copy as long."""
+    ledger = await cluster.written(entries=50)
+    await asyncio.sleep(5)
+    cluster.damage("b1", b"entry 00007")
+    scrubber = cluster.scrubber("b1")
+    for other in ("b0", "b2"):
+        await cluster.stop(other)
+    await pass_ends(scrubber)
+    assert scrubber.readable(ledger, [(0, 49)]) == []
+    for other in ("b0", "b2"):
+        await cluster.start(other)
+    recovery = cluster.recoveries["b1"]
+    metadata, findings = await recovery.repair.examine(ledger)
+    assert not findings.whole
+    await recovery.repair.copy(ledger, metadata, findings)
+    await asyncio.sleep(5)
+    assert scrubber.readable(ledger, [(0, 49)]) == [(0, 49)]
+    _, findings = await recovery.repair.examine(ledger)
+    assert findings.whole
+    assert scrubber.state()["unreadableNow"] == 0
+
+
 async def test_a_missing_entry_is_written_again(cluster: Scrubbed) -> None:
     ledger = await cluster.written(entries=20)
     await asyncio.sleep(5)
