@@ -1,20 +1,26 @@
 """BookKeeper's HTTP pages of a bookie, ``/api/v1/bookie/*``, with its paths, methods and texts, and our page of the
 scrubber. They know no client: what changes something is refused unless the operator allows it.
-
-Those of ledgers (``/api/v1/ledger/*``) that show or delete messages are not served at all: a port without a login must
-not.
 """
 
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from urllib.parse import parse_qs
 
 from bookie.server import Bookie
 from bookie.storage.logs.log_files import log_name
+from engine.base.errors import MagnetarError
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.net.http import PageTable, Request, Response, answered, json_response, text
+from engine.net.http import (
+    CHANGES_REFUSED,
+    PageTable,
+    Request,
+    Response,
+    answered,
+    json_response,
+    text,
+)
 
 PREFIX = "/api/v1/bookie/"
 COMPACTED_SHARE = 0.8
@@ -24,14 +30,22 @@ Spawn = Callable[[str, Coroutine[Any, Any, None]], object]
 
 
 class BookiePages:
-    """The pages of one bookie; ``changes`` allows changes, ``spawn`` starts what a request only asks for."""
+    """The pages of one bookie; ``changes`` allows changes, ``spawn`` starts what a request only asks for, ``sane``
+    writes a ledger to the bookie and returns whether it can be read."""
 
     def __init__(
-        self, bookie: Bookie, store: MetadataStore, spawn: Spawn, *, changes: bool
+        self,
+        bookie: Bookie,
+        store: MetadataStore,
+        spawn: Spawn,
+        sane: Callable[[], Awaitable[bool]],
+        *,
+        changes: bool,
     ) -> None:
         self._bookie = bookie
         self._store = store
         self._spawn = spawn
+        self._sane = sane
         self._collecting = False
         self._changes = changes
         self._pages: PageTable = {
@@ -46,6 +60,7 @@ class BookiePages:
             ("GET", "list_bookies"): self._list_bookies,
             ("GET", "list_disk_file"): self._files,
             ("GET", "last_log_mark"): self._last_mark,
+            ("GET", "sanity"): self._sanity,
         }
 
     async def answer(self, request: Request) -> Response | None:
@@ -77,7 +92,7 @@ class BookiePages:
 
     async def _is_ready(self, request: Request) -> Response:
         reason = self._bookie.why_not_ready()
-        return text(200, "") if reason is None else text(503, reason)
+        return text(200, "OK\n") if reason is None else text(503, reason)
 
     async def _gc(self, request: Request) -> Response:
         return json_response(200, {"is_in_force_gc": str(self._collecting).lower()})
@@ -90,7 +105,7 @@ class BookiePages:
         if not self._collecting:
             self._collecting = True
             self._spawn("requested garbage collection", self._collect_now(share))
-        return text(200, "Triggered GC on BookieServer: " + self._bookie.bookie_id)
+        return json_response(200, "Triggered GC on BookieServer: " + self._bookie.bookie_id)
 
     async def _collect_now(self, share: float) -> None:
         garbage = self._bookie.serving.garbage
@@ -117,19 +132,39 @@ class BookiePages:
         )
 
     async def _files(self, request: Request) -> Response:
-        """List the entry logs; journal and index have no lists here."""
-        logs = self._bookie.serving.storage.logs
-        names = " ".join(log_name(log_id) for log_id in logs.ids())
-        return json_response(200, {"entrylog files": names})
+        """List entry logs and the journal's files; the index is a database."""
+        serving = self._bookie.serving
+        lists = {
+            "index": "",
+            "journal": "".join(f"{name}\t" for name in serving.storage.journal.files()),
+            "entrylog": "".join(f"{log_name(log_id)}\t" for log_id in serving.storage.logs.ids()),
+        }
+        kind = parse_qs(request.query).get("file_type", [""])[-1]
+        if kind and kind not in lists:
+            raise ValueError(f"file_type must be one of {', '.join(lists)}, not {kind[:40]!r}")
+        return json_response(
+            200, {f"{name} files": files for name, files in lists.items() if kind in ("", name)}
+        )
 
     async def _last_mark(self, request: Request) -> Response:
         mark = self._bookie.serving.journal.mark
         return json_response(
             200,
             {
-                f"LastLogMark: Journal Id {mark.file_id}({mark.file_id:x}.txn)": f"Pos: {mark.offset}"
+                f"LastLogMark: Journal Id - {mark.file_id}({mark.file_id:x}.txn)": f"Pos - {mark.offset}"
             },
         )
+
+    async def _sanity(self, request: Request) -> Response:
+        """Write a ledger to the bookie and read it, unless it is read-only."""
+        read_only = self._bookie.read_only
+        if not read_only and not self._changes:
+            return text(403, CHANGES_REFUSED)
+        try:
+            passed = not read_only and await self._sane()
+        except (MagnetarError, TimeoutError):
+            passed = False
+        return json_response(200, {"passed": passed, "readOnly": read_only})
 
     async def _scrub(self, request: Request) -> Response:
         return json_response(200, self._bookie.serving.scrubber.state())

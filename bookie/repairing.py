@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 
 from bookie.bookie_pages import BookiePages
 from bookie.server import STATUS_BODY_BYTES_MAX, STATUS_CONNECTIONS_MAX, Bookie
@@ -18,7 +19,9 @@ from engine.net.http import HttpServer, Request, Response, metrics_page, pages, 
 from engine.net.network import Network
 from engine.repair.auto_recovery import AutoRecovery
 from engine.repair.decommissions import read_decommission
+from engine.repair.ledger_pages import LedgerPages
 from engine.repair.recovery_pages import AutoRecoveryPages
+from engine.repair.sanity import is_sane
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +47,8 @@ class Repairing:
         self._settings = settings
         self._store = store
         self._network = network
+        self._clock = clock
+        self._entropy = entropy
         self.recovery = AutoRecovery(
             settings.repair,
             settings.ledger,
@@ -60,23 +65,43 @@ class Repairing:
             self._tasks.spawn,
             changes=settings.repair.http_server_changes_enabled,
         )
+        self._ledgers = LedgerPages(
+            store,
+            self.recovery.client,
+            shows=settings.repair.http_server_ledgers_enabled,
+            changes=settings.repair.http_server_changes_enabled,
+        )
         self._status: HttpServer | None = None
 
     def join(self, bookie: Bookie) -> None:
         """Serve pages and metrics on a bookie's status port, and give its scrubber the copies of other bookies."""
         bookie.serving.scrubber.others = self.recovery.own_copies
+        sane = partial(
+            is_sane,
+            bookie.bookie_id,
+            self._settings.ledger,
+            store=self._store,
+            network=self._network,
+            clock=self._clock,
+            entropy=self._entropy,
+        )
         own = BookiePages(
             bookie,
             self._store,
             self._tasks.spawn,
+            sane,
             changes=self._settings.repair.http_server_changes_enabled,
         )
 
         async def answer(request: Request) -> Response | None:
-            return await self.pages.answer(request) or await own.answer(request)
+            return await self.answer(request) or await own.answer(request)
 
         bookie.more_pages = answer
         bookie.more_metrics = self.recovery.families
+
+    async def answer(self, request: Request) -> Response | None:
+        """Answer a request of the pages of auto-recovery and of ledgers; None for another path."""
+        return await self.pages.answer(request) or await self._ledgers.answer(request)
 
     def start(self) -> None:
         self.recovery.start()
@@ -99,7 +124,7 @@ class Repairing:
         )
 
         async def answer(request: Request) -> Response:
-            return await self.pages.answer(request) or await own(request)
+            return await self.answer(request) or await own(request)
 
         self._status = HttpServer(
             self._network,

@@ -150,6 +150,7 @@ ELSEWHERE = frozenset(
         *("proxy_port", "proxy_tls_port", "proxy_http_port"),
         *("redis_port", "spark_port"),
         *("auto_recovery_daemon_enabled", "http_server_changes_enabled"),
+        "http_server_ledgers_enabled",
         *("lost_bookie_recovery_delay", "auditor_ledgers_per_second"),
         *("auditor_periodic_bookie_check_interval", "auditor_periodic_check_interval"),
         "auditor_periodic_placement_policy_check_interval",

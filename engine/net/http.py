@@ -531,6 +531,9 @@ def text(status: int, value: str) -> Response:
     return Response(status, value.encode(), TEXT)
 
 
+CHANGES_REFUSED = "Changes are refused: see the setting http_server_changes_enabled"
+
+
 async def answered(
     pages: PageTable, prefix: str, request: Request, *, changes: bool
 ) -> Response | None:
@@ -539,8 +542,8 @@ async def answered(
     page = pages.get((method, request.path.removeprefix(prefix)))
     if page is None or not request.path.startswith(prefix):
         return None
-    if method == "PUT" and not changes:
-        return text(403, "Changes are refused: see the setting http_server_changes_enabled")
+    if method in ("PUT", "DELETE") and not changes:
+        return text(403, CHANGES_REFUSED)
     try:
         return await page(request)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

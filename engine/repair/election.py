@@ -1,5 +1,5 @@
 """The election of the auditor. BookKeeper has two places for it, by the kind of its metadata driver, and a cluster may
-have bookies of both kinds. A candidate acts as auditor while it is elected in both; it then is the only one."""
+have bookies of both kinds. A candidate acts as auditor while it is elected in both; it then is the only one (I52)."""
 
 import asyncio
 import json

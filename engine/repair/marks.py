@@ -214,7 +214,7 @@ class RepairRecords:
 
     async def lock(self, ledger_id: int, worker: str) -> bool:
         """Take the lock of a ledger's repair for this session, which may have it already; return False when it is
-        taken."""
+        taken (I52)."""
         path = paths.repair_lock(ledger_id)
         value = f"bookieId: {escape(worker.encode())}\n".encode()
         try:

@@ -1,4 +1,5 @@
-"""BookKeeper's HTTP pages of auto-recovery, ``/api/v1/autorecovery/*``, with its paths, methods and texts.
+"""BookKeeper's HTTP pages of auto-recovery, ``/api/v1/autorecovery/*``, and its page about the cluster's bookies, with
+its paths, methods and texts.
 
 They change the cluster and know no client: changes are refused unless the operator allows them.
 """
@@ -9,13 +10,16 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from engine.base.errors import MisuseError
+from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http import PageTable, Request, Response, answered, json_response, text
 from engine.repair.auto_recovery import AutoRecovery
 from engine.repair.bookie_changes import decommission, recover_bookies
 from engine.repair.election import auditor
+from engine.repair.ledger_listing import children
 
 PREFIX = "/api/v1/autorecovery/"
+BOOKIE_PREFIX = "/api/v1/bookie/"
 DECOMMISSION_S = 86400.0
 LISTED_MAX = 100_000
 
@@ -44,11 +48,12 @@ class AutoRecoveryPages:
             ("PUT", "decommission"): self._decommission,
             ("PUT", "bookie"): self._recover,
         }
+        self._bookies: PageTable = {("GET", "cluster_info"): self._cluster_info}
 
     async def answer(self, request: Request) -> Response | None:
         """Answer a request of these pages; None for another path."""
         if not request.path.startswith(PREFIX):
-            return None
+            return await answered(self._bookies, BOOKIE_PREFIX, request, changes=self._changes)
         answer = await answered(self._pages, PREFIX, request, changes=self._changes)
         return answer or text(404, "Not found method. Should be GET or PUT method")
 
@@ -86,6 +91,30 @@ class AutoRecoveryPages:
             return text(404, "No under replicated ledgers found")
         ordered = sorted(listed)
         return json_response(200, {str(n): listed[n] for n in ordered} if named else ordered)
+
+    async def _cluster_info(self, request: Request) -> Response:
+        """Return how many bookies there are, and whether ledgers are repaired."""
+        writable = {*await children(self._store, paths.AVAILABLE)} - {"readonly"}
+        read_only = {*await children(self._store, paths.READ_ONLY)}
+        cookies = {*await children(self._store, paths.COOKIES)}
+        elected = await auditor(self._store)
+        marked = False
+        async for _ in self._records.marked():
+            marked = True
+            break
+        return json_response(
+            200,
+            {
+                "auditorElected": elected is not None,
+                "auditorId": elected or "",
+                "clusterUnderReplicated": marked,
+                "ledgerReplicationEnabled": await self._records.enabled(),
+                "totalBookiesCount": len(cookies),
+                "writableBookiesCount": len(writable),
+                "readonlyBookiesCount": len(read_only),
+                "unavailableBookiesCount": len(cookies - writable - read_only),
+            },
+        )
 
     async def _trigger_audit(self, request: Request) -> Response:
         try:

@@ -18,6 +18,11 @@ class RepairSettings:
         "whether a bookie's status port takes changes (PUT /api/v1/autorecovery/*, /api/v1/bookie/*), which need no "
         "login: for loopback, or a network of operators alone",
     )
+    http_server_ledgers_enabled: bool = flag(
+        False,
+        "whether a bookie's status port shows all ledgers with their entries (/api/v1/ledger/*) to whoever reaches it, "
+        "without a login; their deletion needs http_server_changes_enabled as well",
+    )
     lost_bookie_recovery_delay: float = number(
         60.0,
         "seconds for which a bookie may be away before its ledgers are copied; the first auditor stores it, and then "

@@ -1,5 +1,5 @@
 """The replication worker: takes marked ledgers under their locks, repairs them, and removes the marks of those that are
-whole (I35). Nothing is taken while auto-recovery is disabled (I43)."""
+whole (I35), in time (I53). Nothing is taken while auto-recovery is disabled (I43)."""
 
 import asyncio
 import logging

@@ -77,6 +77,10 @@ class JournalWriter:
         self._in_use: dict[int, str] = {}
         self._broken: BaseException | None = None
 
+    def files(self) -> list[str]:
+        """Return the names of the journal's files."""
+        return list(self._names)
+
     def adopt(self, file_id: int, name: str) -> None:
         """Register a file that recovery has replayed; it is recycled after the mark has passed it."""
         self._in_use[file_id] = name

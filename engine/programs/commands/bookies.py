@@ -17,9 +17,6 @@ from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop
 from engine.base.settings import ProgramParser, SettingsError
-from engine.base.slices import Slice
-from engine.ledger.client import LedgerClient
-from engine.ledger.cluster.placement import Candidates
 from engine.metadata import paths
 from engine.metadata.connect import connect
 from engine.metadata.records import BookieRegistration
@@ -42,11 +39,10 @@ from engine.repair.decommissions import (
     withdraw_decommission,
 )
 from engine.repair.election import auditor
+from engine.repair.sanity import is_sane
 from engine.repair.settings import RepairSettings
 
 SESSION_S = 30.0
-SANITY_ENTRIES = 10
-SANITY_S = 30.0
 HTTP_S = 10.0
 POLL_S = 1.0
 LONG_AGO_MS = 1
@@ -150,52 +146,18 @@ async def recover(tool: BookieTool, given: argparse.Namespace) -> int:
     return int(bool(done.failed))
 
 
-class _OneBookie:
-    """The placement of a ledger on a named bookie."""
-
-    def __init__(self, bookie: str) -> None:
-        self._bookie = bookie
-
-    def ensemble(self, size: int, write_quorum: int, candidates: Candidates) -> list[str]:
-        return [self._bookie]
-
-    def replacements(
-        self,
-        positions: Sequence[int],
-        ensemble: Sequence[str],
-        write_quorum: int,
-        candidates: Candidates,
-    ) -> dict[int, str]:
-        return {}
-
-
 async def sanity(tool: BookieTool, given: argparse.Namespace) -> int:
     """Write a ledger to one bookie, read it, delete it."""
     if not await is_registered(tool.store, given.bookie):
         raise NoNodeError(f"{paths.available_bookie(given.bookie)}: the bookie is not registered")
-    client = LedgerClient(
+    intact = await is_sane(
+        given.bookie,
+        tool.settings.ledger,
         store=tool.store,
         network=LoopNetwork(),
         clock=SystemClock(),
         entropy=RandomEntropy(),
-        settings=tool.settings.ledger,
-        placement=_OneBookie(given.bookie),
     )
-    payload = b"sanity"
-    try:
-        async with asyncio.timeout(SANITY_S):
-            writer = await client.create(1, 1, 1)
-            try:
-                spans = [n for i in range(SANITY_ENTRIES) for n in (6 * i, 6 * i + 6)]
-                writer.append(Slice(payload * SANITY_ENTRIES, spans, 6 * SANITY_ENTRIES))
-                await writer.close()
-                reader = await client.open(writer.ledger_id, recover=False)
-                read = await reader.read(0, SANITY_ENTRIES - 1, 1 << 20)
-            finally:
-                await client.delete(writer.ledger_id)
-    finally:
-        await client.close()
-    intact = [run.entry(i) for run in read for i in range(run.count)] == [payload] * SANITY_ENTRIES
     print("Bookie sanity test succeeded" if intact else "Bookie sanity test failed")
     return int(not intact)
 

@@ -7,7 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bookie.bookie_pages import PREFIX, BookiePages
+from engine.base.entropy import RandomEntropy
 from engine.net.http import Request, Response
+from engine.repair.ledger_listing import ledgers
+from engine.repair.sanity import is_sane
+from tests.sim.kit.cluster import FAST
 from tests.unit.repair.conftest import RepairedCluster
 
 pytestmark = pytest.mark.virtual_time
@@ -31,7 +35,18 @@ async def ask(pages: BookiePages, method: str, page: str, body: object = None) -
 
 def pages_of(cluster: RepairedCluster, *, changes: bool = True) -> BookiePages:
     bookie = cluster.bookies["b0"]
-    return BookiePages(bookie, cluster.store, bookie._tasks.spawn, changes=changes)
+
+    async def sane() -> bool:
+        return await is_sane(
+            "b0",
+            FAST,
+            store=cluster.store,
+            network=cluster.network,
+            clock=cluster.clock,
+            entropy=RandomEntropy(),
+        )
+
+    return BookiePages(bookie, cluster.store, bookie._tasks.spawn, sane, changes=changes)
 
 
 async def test_the_scrubber_is_shown_and_hurried(cluster: RepairedCluster) -> None:
@@ -58,12 +73,26 @@ async def test_states_and_lists_are_those_of_bookkeeper(cluster: RepairedCluster
         "shuttingDown": False,
         "availableForHighPriorityWrites": True,
     }
-    assert await ask(pages, "GET", "is_ready") == (200, "")
+    assert await ask(pages, "GET", "is_ready") == (200, "OK\n")
     assert await ask(pages, "GET", "list_bookies?type=rw") == (200, '{"b0":null}')
     assert await ask(pages, "GET", "list_bookies?type=ro") == (200, "{}")
     assert (await ask(pages, "GET", "list_bookies?type=all"))[0] == 400
-    assert "LastLogMark: Journal Id 1(1.txn)" in (await ask(pages, "GET", "last_log_mark"))[1]
-    assert (await ask(pages, "GET", "list_disk_file"))[0] == 200
+    assert "LastLogMark: Journal Id - 1(1.txn)" in (await ask(pages, "GET", "last_log_mark"))[1]
+    files = json.loads((await ask(pages, "GET", "list_disk_file"))[1])
+    assert list(files) == ["index files", "journal files", "entrylog files"]
+    assert files["journal files"] == "journal-0000\t"
+    one = json.loads((await ask(pages, "GET", "list_disk_file?file_type=journal"))[1])
+    assert one == {"journal files": "journal-0000\t"}
+    assert (await ask(pages, "GET", "list_disk_file?file_type=else"))[0] == 400
+
+
+async def test_sanity_writes_a_ledger_where_changes_are_allowed(cluster: RepairedCluster) -> None:
+    pages = pages_of(cluster)
+    assert await ask(pages, "GET", "sanity") == (200, '{"passed":true,"readOnly":false}')
+    assert [batch async for batch in ledgers(cluster.store)] == []
+    assert (await ask(pages_of(cluster, changes=False), "GET", "sanity"))[0] == 403
+    await ask(pages, "PUT", "state/readonly", {"readOnly": True})
+    assert await ask(pages, "GET", "sanity") == (200, '{"passed":false,"readOnly":true}')
 
 
 async def test_a_bookie_is_made_read_only_and_writable_again(cluster: RepairedCluster) -> None:

@@ -109,3 +109,24 @@ async def test_a_bookie_is_read_only_while_it_is_to_be_drained(
     await asyncio.sleep(1)
     assert not bookie.read_only
     await own.stop()
+
+
+async def test_the_cluster_is_summed_up(start_cluster: Start, tmp_path: Path) -> None:
+    cluster = await start_cluster(2)
+    own = repairing(cluster, tmp_path)
+    await own.recovery.records.prepare()
+    await own.recovery.records.mark(7, ["b9:1"])
+    await cluster.lose("b1")
+    await asyncio.sleep(30)
+    response = await own.answer(Request("GET", "/api/v1/bookie/cluster_info", "", {}, b""))
+    assert isinstance(response, Response)
+    assert json.loads(response.body) == {
+        "auditorElected": False,
+        "auditorId": "",
+        "clusterUnderReplicated": True,
+        "ledgerReplicationEnabled": True,
+        "totalBookiesCount": 2,
+        "writableBookiesCount": 1,
+        "readonlyBookiesCount": 0,
+        "unavailableBookiesCount": 1,
+    }
