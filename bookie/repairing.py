@@ -19,9 +19,9 @@ from engine.net.http import HttpServer, Request, Response, metrics_page, pages, 
 from engine.net.network import Network
 from engine.repair.auto_recovery import AutoRecovery
 from engine.repair.decommissions import read_decommission
-from engine.repair.ledger_pages import LedgerPages
-from engine.repair.recovery_pages import AutoRecoveryPages
-from engine.repair.sanity import is_sane
+from engine.repair.pages.ledger_pages import LedgerPages
+from engine.repair.pages.recovery_pages import AutoRecoveryPages
+from engine.repair.pages.sanity import is_sane
 
 log = logging.getLogger(__name__)
 

@@ -50,9 +50,9 @@ _Key = tuple[int, int, int]
 
 
 class _Damage(NamedTuple):
-    """Why entries are kept in mind: in loop time when they are to be restored next, and the log and offset of the block
-    that was damaged. None where there was no record, or where the block is intact and the digest of an entry is wrong
-    (``digest``), which compaction copies."""
+    """The reason why entries are unreadable: in loop time when they are to be restored next, and the log and offset of
+    the block that was damaged. None where there was no record, or where the block is intact and the digest of an entry
+    is wrong (``digest``), which compaction copies."""
 
     retry_at: float
     block: tuple[int, int] | None

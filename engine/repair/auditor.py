@@ -1,5 +1,6 @@
 """The auditor: notices bookies that are away or were replaced, and marks the ledgers that they held. It also checks all
-ledgers from time to time. It only ever marks; workers decide by what they find.
+ledgers from time to time, so that a loss is noticed in time (I53). It only ever marks; workers decide by what they
+find.
 
 Bookies that leave are waited for, ``lostBookieRecoveryDelay`` seconds, as BookKeeper does: the ledgers of one that is
 back before are not marked (I43); when a second one is away as well, both are lost at once. The delay is a node that may

@@ -20,7 +20,7 @@ class RepairSettings:
     )
     http_server_ledgers_enabled: bool = flag(
         False,
-        "whether a bookie's status port shows all ledgers with their entries (/api/v1/ledger/*) to whoever reaches it, "
+        "whether a bookie's status port shows all ledgers with their entries (/api/v1/ledger/*) to all who reach it, "
         "without a login; their deletion needs http_server_changes_enabled as well",
     )
     lost_bookie_recovery_delay: float = number(

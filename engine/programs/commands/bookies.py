@@ -39,7 +39,7 @@ from engine.repair.decommissions import (
     withdraw_decommission,
 )
 from engine.repair.election import auditor
-from engine.repair.sanity import is_sane
+from engine.repair.pages.sanity import is_sane
 from engine.repair.settings import RepairSettings
 
 SESSION_S = 30.0

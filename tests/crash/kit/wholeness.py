@@ -1,4 +1,4 @@
-"""Whether the bookies of a cluster hold what its metadata says, asked of all of them."""
+"""The check that the bookies of a cluster hold what its metadata says, by asking all of them."""
 
 import asyncio
 import time

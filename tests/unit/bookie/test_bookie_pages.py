@@ -10,7 +10,7 @@ from bookie.bookie_pages import PREFIX, BookiePages
 from engine.base.entropy import RandomEntropy
 from engine.net.http import Request, Response
 from engine.repair.ledger_listing import ledgers
-from engine.repair.sanity import is_sane
+from engine.repair.pages.sanity import is_sane
 from tests.sim.kit.cluster import FAST
 from tests.unit.repair.conftest import RepairedCluster
 
@@ -81,8 +81,8 @@ async def test_states_and_lists_are_those_of_bookkeeper(cluster: RepairedCluster
     files = json.loads((await ask(pages, "GET", "list_disk_file"))[1])
     assert list(files) == ["index files", "journal files", "entrylog files"]
     assert files["journal files"] == "journal-0000\t"
-    one = json.loads((await ask(pages, "GET", "list_disk_file?file_type=journal"))[1])
-    assert one == {"journal files": "journal-0000\t"}
+    journal = json.loads((await ask(pages, "GET", "list_disk_file?file_type=journal"))[1])
+    assert journal == {"journal files": "journal-0000\t"}
     assert (await ask(pages, "GET", "list_disk_file?file_type=else"))[0] == 400
 
 

@@ -111,7 +111,7 @@ async def test_an_entry_whose_digest_is_wrong_is_written_again(cluster: Scrubbed
 
 
 async def test_entries_that_a_worker_writes_again_are_listed_at_once(cluster: Scrubbed) -> None:
-    """What the scrubber could not restore is kept in mind for minutes; it must not hide a later copy as long."""
+    """Check that a later copy is not hidden for the minutes in which the scrubber does not try again."""
     ledger = await cluster.written(entries=50)
     await asyncio.sleep(5)
     cluster.damage("b1", b"entry 00007")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.net.http import Request, Response
-from engine.repair.ledger_pages import PREFIX, LedgerPages
+from engine.repair.pages.ledger_pages import PREFIX, LedgerPages
 from tests.sim.kit.cluster import FAST
 from tests.unit.repair.conftest import RepairedCluster, Start
 
@@ -97,7 +97,7 @@ async def test_deletion_needs_changes_to_be_allowed(start_cluster: Start) -> Non
         ("PUT", "list", 404, "Not found method"),
     ],
 )
-async def test_what_cannot_be_answered_is_named(
+async def test_a_request_that_cannot_be_answered_is_explained(
     start_cluster: Start, method: str, page: str, status: int, words: str
 ) -> None:
     cluster = await start_cluster(1)

@@ -12,7 +12,7 @@ from engine.base.entropy import RandomEntropy
 from engine.metadata import paths
 from engine.net.http import Request, Response
 from engine.repair.decommissions import request_decommission, withdraw_decommission
-from engine.repair.recovery_pages import PREFIX
+from engine.repair.pages.recovery_pages import PREFIX
 from tests.unit.repair.conftest import RepairedCluster, Start
 
 pytestmark = pytest.mark.virtual_time

@@ -1,7 +1,8 @@
 """BookKeeper's HTTP pages of ledgers, ``/api/v1/ledger/*``, with its paths, methods and texts.
 
-They show every ledger's metadata and entries to whoever reaches the port, and know no client: they are not served
-unless the operator shows ledgers, and nothing is deleted unless changes are allowed as well. Passwords are never shown.
+They show every ledger's metadata and entries to everyone who reaches the port, because they know no client: they are
+not served unless the operator shows ledgers, and nothing is deleted unless changes are allowed as well. Passwords are
+never shown.
 """
 
 import base64
