@@ -8,7 +8,7 @@ from tests.sim.balance.workload import Balancing
 from tests.sim.compacting.workload import Compacting
 from tests.sim.doors.workload import Doors
 from tests.sim.geo.workload import ACTS, Geo
-from tests.sim.kit.cluster import Shape
+from tests.sim.kit.cluster import REPAIR, Shape
 from tests.sim.kit.faults import FAULTS
 from tests.sim.kit.nemesis import METADATA_CALLS, draw_faults
 from tests.sim.kit.scenario import Draw, Scenario
@@ -20,7 +20,8 @@ from tests.sim.moving.workload import Moving
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
 from tests.sim.regions.workload import Regions
-from tests.sim.repairing.workload import FAIL_DISK, LOSE_BOOKIE, TAKE_OUT, Repairing
+from tests.sim.repairing.days import IN_DAYS, Days
+from tests.sim.repairing.workload import FAIL_DISK, LOSE_BOOKIE, SWITCH, TAKE_OUT, Repairing
 from tests.sim.rights.workload import Rights
 from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
@@ -327,16 +328,46 @@ def repair(rng: random.Random) -> Scenario:
             bookies=quorum[0] + rng.choice((0, 1, 2)),
             quorum=quorum,
             session_s=rng.choice((2.0, 4.0)),
-            repair=True,
+            repair=REPAIR,
+            scrub_s=8.0,
         ),
         workloads=(Repairing.draw(rng),),
         faults={
             **faults,
             LOSE_BOOKIE: rng.choice((0.2, 0.5, 1.0)),
             FAIL_DISK: 0.3,
-            TAKE_OUT: rng.choice((0.0, 0.2, 0.5)) or 0.01,
+            TAKE_OUT: rng.choice((0.01, 0.2, 0.5)),
+            SWITCH: rng.choice((0.01, 0.1)),
         },
         duration_s=rng.choice((10.0, 20.0, 40.0)),
+    )
+
+
+def days(rng: random.Random) -> Scenario:
+    """Draw ten days of little traffic in which bookies and disks are lost at random, and auto-recovery with settings of
+    real clusters."""
+    day = 86_400.0
+    return Scenario(
+        shape=replace(
+            Shape.draw(rng),
+            brokers=0,
+            bookies=6,
+            quorum=(3, 3, 2),
+            session_s=120.0,
+            flush_interval_s=60.0,
+            gc_wait_s=1800.0,
+            repair=IN_DAYS,
+            scrub_s=2 * day,
+        ),
+        workloads=(Days.draw(rng),),
+        faults={
+            LOSE_BOOKIE: 2 / day,
+            FAIL_DISK: 1 / day,
+            TAKE_OUT: 0.5 / day,
+            "kill": 2 / day,
+            "power_loss": 2 / day,
+        },
+        duration_s=10 * day,
     )
 
 
@@ -388,6 +419,7 @@ SCENARIOS: dict[str, Draw] = {
     "topics": topics,
     "ledger": ledger,
     "repair": repair,
+    "days": days,
     "managed": managed,
     "light": light,
     "keys": keys,

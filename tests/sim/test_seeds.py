@@ -5,13 +5,16 @@ planted mistake (``plants/found.py``), to be detected within the first seeds, an
 """
 
 import multiprocessing
+import random
+from dataclasses import replace
 
 import pytest
 
 from tests.sim import bugs
 from tests.sim.kit.play import Result
+from tests.sim.kit.scenario import Scenario, play_scenario
 from tests.sim.run import Play, differing, play_one
-from tests.sim.scenarios import TURNS
+from tests.sim.scenarios import TURNS, days
 
 pytestmark = pytest.mark.timeout(300)  # of wall time; a seed takes a third of a second of a CPU
 
@@ -61,6 +64,18 @@ def test_promises_hold_over_three_hundred_seconds_with_little_traffic() -> None:
     assert result.violations == []
     assert result.simulated_s > 300
     assert result.counts["confirmed"] > 0
+
+
+def two_days(rng: random.Random) -> Scenario:
+    return replace(days(rng), duration_s=172_800.0)
+
+
+def test_all_copies_are_there_in_time_after_each_loss_of_two_days() -> None:
+    """``--workload days`` plays ten of them."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        result = pool.apply(play_scenario, (two_days, 1))
+    assert result.violations == []
+    assert result.counts["losses repaired in time"] > 2
 
 
 def test_a_seed_repeats_its_run_under_any_hash_seed_and_after_any_run() -> None:

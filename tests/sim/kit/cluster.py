@@ -151,10 +151,11 @@ class Shape:
     """Set when the configuration store is a metadata service of its own."""
     regions: bool = False
     """Set when brokers place copies over the regions of bookies."""
-    repair: bool = False
+    repair: RepairSettings | None = None
     """Set when each bookie's process takes part in auto-recovery."""
     transactions: bool = False
     """Set when brokers serve transactions."""
+    scrub_s: float = 604_800.0
     rights: bool = False
     """Set when brokers identify clients by tokens (``token_of``) and judge their rights."""
 
@@ -203,6 +204,7 @@ class Machine:
         """The store of a broker's code: ``store``, or what routes to it and to the configuration store."""
         self.bookie: Bookie | None = None
         self.broker: BrokerService | None = None
+        self.recovery: AutoRecovery | None = None
         self.stop: asyncio.Event | None = None
         self.retired = False
         """Set when the machine is gone for good, with its disk."""
@@ -318,7 +320,7 @@ class Cluster:
         if node is None:
             return
         machine.node = machine.broker = machine.bookie = machine.store = machine.stop = None
-        machine.routed = None
+        machine.routed = machine.recovery = None
         machine.ready = False
         self.loop.kill(node)
         self.world.kill(node, silent)
@@ -401,7 +403,8 @@ class Cluster:
                 gc_wait_time_s=self.shape.gc_wait_s,
                 minor_compaction_interval_s=1.5 * self.shape.gc_wait_s,
                 major_compaction_interval_s=4 * self.shape.gc_wait_s,
-                disk_check_interval_s=5.0,
+                disk_check_interval_s=max(5.0, self.shape.gc_wait_s),
+                scrub_interval_s=self.shape.scrub_s,
             ),
             clock=machine.clock,
             entropy=self.entropy(machine),
@@ -415,8 +418,9 @@ class Cluster:
         tasks = TaskScope("requests")
         try:
             await bookie.start()
-            if self.shape.repair:
-                recovery = self._recovery(machine, bookie, store)
+            if self.shape.repair is not None:
+                recovery = self._recovery(machine, bookie, store, self.shape.repair)
+                machine.recovery = recovery
                 bookie.serving.scrubber.others = recovery.own_copies
                 recovery.start()
                 tasks.spawn("drain", follow_requests(store, bookie))
@@ -434,9 +438,11 @@ class Cluster:
         if bookie.failed is not None:
             raise bookie.failed
 
-    def _recovery(self, machine: Machine, bookie: Bookie, store: MetadataStore) -> AutoRecovery:
+    def _recovery(
+        self, machine: Machine, bookie: Bookie, store: MetadataStore, settings: RepairSettings
+    ) -> AutoRecovery:
         return AutoRecovery(
-            REPAIR,
+            settings,
             FAST,
             bookie.bookie_id,
             store=store,

@@ -375,6 +375,14 @@ class FaultDisk:
         if offset < len(inode.durable):
             inode.durable[offset] ^= flip
 
+    def durable_files(self, ending: str) -> dict[str, int]:
+        """Return the durable bytes of each file whose name ends so."""
+        return {
+            path: len(inode.durable)
+            for path, inode in self._files.items()
+            if path.endswith(ending) and inode.durable
+        }
+
     def drop_dirty(self, path: str) -> None:
         """Keep written bytes readable after a failed sync, though no later sync makes them durable."""
         inode = self._files.get(path) or self._files[self._renamed[path]]

@@ -75,7 +75,8 @@ class Nemesis:
             if machine.kind == "broker":  # a right clock again: delayed messages must be delivered
                 machine.clock.epoch_ms = EPOCH_MS
             self.cluster.start(machine)
-        usable = [m for m in self.cluster.bookies if m is not self.cluster.lost]
+        bookies = self.cluster.bookies
+        usable = [m for m in bookies if m is not self.cluster.lost and not m.leaving]
         for _ in range(self.cluster.shape.quorum[0] - len(usable)):
             self.cluster.add_bookie()
 

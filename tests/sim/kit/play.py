@@ -34,7 +34,8 @@ class StandsStill(SystemExit):
 
 
 CPU_S_MAX = 30
-"""CPU seconds after which a run counts as an endless loop; the longest runs take a tenth."""
+"""CPU seconds after which a run of minutes counts as an endless loop; the longest take a tenth."""
+CPU_S_PER_DAY = 60
 
 
 class Played(Protocol):
@@ -70,14 +71,14 @@ class _Errors(logging.Handler):
 
 
 @contextlib.contextmanager
-def _bounded() -> Iterator[None]:
-    """Raise StandsStill, wherever the code is, after CPU_S_MAX."""
+def _bounded(limit_s: float) -> Iterator[None]:
+    """Raise StandsStill, wherever the code is, after the CPU seconds that a run of ``limit_s`` may take."""
 
     def over(*_: object) -> None:
         raise StandsStill(f"the loop was not given back\n{''.join(traceback.format_stack()[-8:])}")
 
     before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S_MAX)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S_MAX + CPU_S_PER_DAY * limit_s / 86_400)
     try:
         yield
     finally:
@@ -116,7 +117,7 @@ def play(seed: int, make: Make, limit_s: float, *, verbose: bool = False) -> Res
     gc.freeze()  # tasks of earlier runs stay for ever: no need to look at them again
     gc.disable()
     try:
-        with tripwire.armed(), _bounded():
+        with tripwire.armed(), _bounded(limit_s):
             simulate(seed, main, limit_s)
     except (Deadlock, TimeoutError, StandsStill) as error:
         result.violations.append(f"{type(error).__name__}: {error}")

@@ -16,8 +16,8 @@ from tests.sim.kit.nemesis import Act, Nemesis
 from tests.sim.kit.play import Result, play
 from tests.sim.plants.planting import Patches, applied
 
-LIMIT_S = 1000.0
-"""Simulated seconds after which a run fails."""
+LIMIT_S, LIMIT = 1000.0, 1.5
+"""Simulated seconds after which a run fails, or LIMIT times the duration of its faults if that is longer."""
 WATCH_S = 0.25
 
 
@@ -101,13 +101,13 @@ class Run:
     def workloads(self) -> Sequence[Workload]:
         return self._workloads
 
-    def watch(self, look: Callable[[], None]) -> None:
-        """Call ``look`` every WATCH_S from now on until the end."""
-        self._watching.append(self.loop.create_task(self._watch(look)))
+    def watch(self, look: Callable[[], None], every_s: float = WATCH_S) -> None:
+        """Call ``look`` regularly from now on until the end."""
+        self._watching.append(self.loop.create_task(self._watch(look, every_s)))
 
-    async def _watch(self, look: Callable[[], None]) -> None:
+    async def _watch(self, look: Callable[[], None], every_s: float) -> None:
         while True:
-            await asyncio.sleep(WATCH_S)
+            await asyncio.sleep(every_s)
             look()
 
     async def reach(
@@ -141,4 +141,6 @@ def first_of(violations: list[str], name: str) -> list[str]:
 
 def play_scenario(draw: Draw, seed: int, *, verbose: bool = False) -> Result:
     """Run one seed of a scenario. Raises nothing: failures are in the result."""
-    return play(seed, partial(Run, draw), LIMIT_S, verbose=verbose)
+    duration_s = draw(random.Random(f"{seed}/scenario")).duration_s
+    limit_s = max(LIMIT_S, LIMIT * duration_s)
+    return play(seed, partial(Run, draw), limit_s, verbose=verbose)

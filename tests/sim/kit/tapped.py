@@ -30,7 +30,7 @@ class TappedTree(Tree):
 
     def delete(self, path: str, version: int) -> list[str]:
         changed_paths = super().delete(path, version)
-        self._report(path, None, True)
+        self._report(path, None, version != ANY_VERSION)
         return changed_paths
 
     def _report(self, path: str, value: bytes | None, conditional: bool) -> None:

@@ -98,11 +98,12 @@ class Listener:
 
 @dataclass(frozen=True)
 class Habits:
-    """Sizes of the work of each host."""
+    """Sizes of the work of each host, and how much each hand begins in a second."""
 
     hands: int
     run_entries: int
     entry_bytes: int
+    rate: float = 5.0
 
 
 class Host:
@@ -130,7 +131,7 @@ class Host:
     async def _hand(self, name: str) -> None:
         rng = self._rng
         while True:
-            await asyncio.sleep(rng.expovariate(5.0))
+            await asyncio.sleep(rng.expovariate(self.habits.rate))
             if self.calm:
                 return
             weights = {self.write: 5, self.follow: 3, self.recover: 2, self.read: 2, self.delete: 1}
@@ -215,6 +216,8 @@ class Host:
     async def open(self, ledger: int, *, recover: bool) -> "Handle | None":
         """Open ``ledger`` and note it; return None when the ledger was deleted."""
         cluster, since = self.cluster, self.cluster.loop.now
+        if recover:
+            self.record.recoveries[ledger] = None
         try:
             reader = await self.client.open(ledger, PASSWORD, recover=recover)
         except NoSuchLedgerError:

@@ -19,6 +19,8 @@ class LedgerRecord:
         """Time of the first request to delete a ledger, by ledger."""
         self.born: dict[int, float] = {}
         """Time at which each ledger was first stored in metadata."""
+        self.recoveries: dict[int, None] = {}
+        """Ledgers that a process of the workload has begun to recover."""
         self._fences: dict[tuple[str, int], bool] = {}
         cluster.tree.taps.append(self._stored)
 
@@ -34,7 +36,7 @@ class LedgerRecord:
             now = self.cluster.loop.now
             self.born.setdefault(ledger, now)
             metadata = None if value is None else decode(value)
-            self.add(h.Version(now, ledger, metadata, conditional))
+            self.add(h.Version(now, ledger, metadata, conditional or value is None))
 
     def look_at_fences(self) -> None:
         """Note the fences of each bookie that have changed."""

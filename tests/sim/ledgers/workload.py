@@ -14,7 +14,7 @@ from engine.ledger.reading.read_op import MISSING, RangeRead
 from engine.wire.bookie_commands import EOK
 from tests.sim.kit.cluster import Machine
 from tests.sim.kit.hosts import END_S, Hosts
-from tests.sim.kit.scenario import Run
+from tests.sim.kit.scenario import WATCH_S, Run
 from tests.sim.ledgers import history as h
 from tests.sim.ledgers.hosts import PASSWORD, Habits, Host
 from tests.sim.ledgers.record import LedgerRecord
@@ -46,6 +46,8 @@ class Ledgers:
 
 
 class LedgerWorkload:
+    watch_s = WATCH_S
+
     def __init__(self, run: Run, plan: Ledgers) -> None:
         self.run = run
         self.plan = plan
@@ -56,7 +58,7 @@ class LedgerWorkload:
         return Host(self.record, machine, client, self.plan.habits)
 
     async def start(self) -> None:
-        self.run.watch(self.record.look_at_fences)
+        self.run.watch(self.record.look_at_fences, self.watch_s)
         await self.hosts.start()
 
     async def quiet(self) -> None:

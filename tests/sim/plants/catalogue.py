@@ -22,7 +22,14 @@ from tests.sim.plants import (
 )
 from tests.sim.plants.bundles import balance, splits, transfers
 from tests.sim.plants.planting import Plant, applied
-from tests.sim.plants.storage import bookie, ledger, managed, metadata, repair
+from tests.sim.plants.storage import (
+    auto_recovery,
+    bookie,
+    ledger,
+    managed,
+    metadata,
+    repair,
+)
 
 _MISTAKES = {
     "ledger": (
@@ -54,6 +61,25 @@ _MISTAKES = {
         *(repair.worker_waits_for_the_watch_alone, repair.absence_begins_anew_at_each_look),
         repair.copies_are_adds_of_a_writer,
         repair.every_segment_may_begin_elsewhere,
+        auto_recovery.every_candidate_is_the_auditor,
+        auto_recovery.auditor_outlives_its_session,
+        auto_recovery.auditor_ignores_the_switch,
+        auto_recovery.worker_ignores_the_switch,
+        auto_recovery.mark_is_removed_whatever_its_version,
+        auto_recovery.lock_is_not_taken,
+        auto_recovery.open_ledger_is_recovered_at_once,
+        auto_recovery.silence_is_a_loss,
+        auto_recovery.one_failure_is_final,
+        auto_recovery.mark_of_a_deleted_ledger_stays,
+        auto_recovery.copies_bear_another_key,
+        auto_recovery.copies_go_to_bookies_that_leave,
+        auto_recovery.scrubber_passes_over_damage,
+        auto_recovery.copies_are_read_unverified,
+        auto_recovery.drained_copies_count,
+        auto_recovery.drain_is_forgotten_at_a_restart,
+        auto_recovery.open_ledgers_are_not_counted_in_a_drain,
+        auto_recovery.ledgers_are_counted_by_their_last_segment,
+        auto_recovery.entries_written_again_stay_unreadable,
     ),
     "managed": (
         managed.lost_race_for_the_list_taken_for_won,

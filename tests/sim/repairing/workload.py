@@ -6,8 +6,11 @@ import errno
 import random
 from dataclasses import dataclass
 
+from bookie import scrubbing
 from bookie.cookies import IdentityError
-from bookie.scrubbing import without
+from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
+from engine.base.clock import LoopClock
+from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, decode
 from engine.ledger.quorum import write_set
@@ -17,6 +20,7 @@ from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.repair import auditor, worker
 from engine.repair.checking import ends, lacks
 from engine.repair.decommissions import DRAINED, read_decommission, request_decommission
+from engine.repair.marks import RepairRecords
 from engine.wire.availability import merged
 from tests.sim.kit.cluster import BOOKIE_PORT, EPOCH_MS, SECOND_DISK, Machine
 from tests.sim.kit.damage import _swap_disk
@@ -25,23 +29,36 @@ from tests.sim.kit.scenario import Run
 from tests.sim.ledgers import history as h
 from tests.sim.ledgers.hosts import Habits, marker
 from tests.sim.ledgers.workload import Ledgers, LedgerWorkload
+from tests.sim.plants.planting import Patches
+from tests.sim.repairing.conduct import Conduct
 
 LOSE_BOOKIE = "lose_bookie"
 FAIL_DISK = "fail_disk"
 TAKE_OUT = "take_out"
-WHOLE_S = 60.0
-"""Bound within which all copies are there again after the last fault (simulated seconds)."""
-BOOKIES_MAX = 14
+SWITCH = "switch"
 RACKS = 2
 SETTLED_MS = 3000
 RECENT_S = 12.0
 """Time after a loss in which the lost bookie may still be registered, and so be taken for one that serves."""
+FLIPPED = 8
+"""Bits that rot at the end in the entry logs of one bookie."""
 LOOKED_AT = 8
 """Entries of a copied segment whose durability is checked at the moment that metadata names the copy."""
 
 
 def _rack(bookie: str) -> int:
     return int(bookie.partition(":")[0].rpartition("-")[2]) % RACKS
+
+
+def _flip_a_bit(machine: Machine, rng: random.Random) -> None:
+    """Flip a bit of a durable entry log, behind its header."""
+    files = machine.disk.durable_files(".log")
+    if files:
+        path = rng.choice(sorted(files))
+        if files[path] > FILE_HEADER_BYTES:
+            machine.disk.damage(
+                path, rng.randrange(FILE_HEADER_BYTES, files[path]), 1 << rng.randrange(8)
+            )
 
 
 @dataclass(frozen=True)
@@ -67,36 +84,53 @@ class Repairing(Ledgers):
 
 
 class RepairWorkload(LedgerWorkload):
+    whole_s = 60.0
+    """Bound within which all copies are there again after the last fault (simulated seconds)."""
+    machines_max = 14
+    limits: Patches = [
+        *((part, "LOOK_S", 2.0) for part in (auditor, scrubbing)),
+        *((worker, "HOPELESS", 10**6), (scrubbing, "RATE_MIN", 1 << 20)),
+    ]
+
     def __init__(self, run: Run, plan: Repairing) -> None:
         super().__init__(run, plan)
         self.record.history.repaired = True
         self._racks = plan.racks
-        self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE, FAIL_DISK, TAKE_OUT}
+        self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE, FAIL_DISK, TAKE_OUT, SWITCH}
+        self._conduct = Conduct(run.cluster, self.record, calm=self._calm)
         self._versions: dict[int, LedgerMetadata] = {}
         self._writers: dict[int, str] = {}
         self._gone_at = -1e9
+        self._names = [f"bookie-{i}" for i in range(1, self.machines_max + 9)]
         cluster = run.cluster
         run.faults[LOSE_BOOKIE] = self._lose_bookie
         run.faults[FAIL_DISK] = self._fail_disk
         run.faults[TAKE_OUT] = self._take_out
-        run.limits += [(auditor, "LOOK_S", 2.0), (worker, "HOPELESS", 10**6)]
+        run.faults[SWITCH] = self._switch
+        run.limits += self.limits
         if plan.racks:
             racks = {
                 f"{name}:{BOOKIE_PORT}": {"rack": f"/region/rack-{_rack(name)}"}
-                for name in (f"bookie-{i}" for i in range(1, BOOKIES_MAX + 9))
+                for name in self._names
             }
             cluster.tree.create(
                 paths.BOOKIE_RACKS, BookieRacks({"default": racks}).encode(), 0, False, 0
             )
         cluster.tree.taps.append(self._stored)
 
+    async def start(self) -> None:
+        self.run.watch(self._conduct.look, self.watch_s)
+        await super().start()
+
     # -- faults
 
     def _lose_bookie(self, n: Nemesis) -> None:
-        """Lose a bookie with its disk for good, when everything is whole; another one joins, at once or later."""
+        """Lose a bookie with its disk for good; another one joins, at once or later."""
         cluster = self.run.cluster
         machine = n.machine("bookie")
-        if machine is None or not self._budget() or len(cluster.machines) > BOOKIES_MAX:
+        if machine is None or len(cluster.machines) > self.machines_max:
+            return
+        if not self._may_lose(machine):
             return
         cluster.kill(machine, power=True)
         machine.retired = True
@@ -106,9 +140,9 @@ class RepairWorkload(LedgerWorkload):
         n.later(n.rng.choice((0.1, 3.0)), lambda: (cluster.add_bookie(), None)[1])
 
     def _fail_disk(self, n: Nemesis) -> None:
-        """Let the disk of a bookie's second ledger directory fail for good, when everything is whole."""
+        """Let the disk of a bookie's second ledger directory fail for good."""
         machine = n.machine("bookie")
-        if machine is None or machine.disk.broken or not self._budget():
+        if machine is None or machine.disk.broken or not self._may_lose(machine):
             return
         code = n.rng.choice((errno.EIO, errno.EROFS))
         machine.disk.broken[f"{SECOND_DISK}/current"] = code
@@ -120,7 +154,7 @@ class RepairWorkload(LedgerWorkload):
         """Let another bookie join, and ask for one to be drained; stop it for good once nothing is left on it."""
         cluster = self.run.cluster
         machine = n.machine("bookie")
-        if machine is None or not self._budget() or len(cluster.machines) > BOOKIES_MAX:
+        if machine is None or not self._budget() or len(cluster.machines) > self.machines_max:
             return
         cluster.add_bookie()
         machine.leaving = True
@@ -139,7 +173,10 @@ class RepairWorkload(LedgerWorkload):
                     await request_decommission(store, machine.clock, bookie, "x", drain=True)
                     requested = True
                 request = await read_decommission(store, bookie)
-                if request is None or request.waits == DRAINED:
+                if request is not None and request.waits == DRAINED:
+                    self._conduct.left(bookie, self._versions, "I49 it was to be stopped")
+                    break
+                if request is None:
                     break
             except (StoreUnavailableError, SessionExpiredError):
                 cluster.count("requests to drain repeated")
@@ -150,16 +187,35 @@ class RepairWorkload(LedgerWorkload):
         self._gone_at = cluster.loop.now
         cluster.count("bookies drained and stopped")
 
+    def _switch(self, n: Nemesis) -> None:
+        """Turn auto-recovery off for some seconds."""
+        self.run.cluster.loop.create_task(self._switched(n.rng.choice((1.0, 3.0))))
+
+    async def _switched(self, seconds: float) -> None:
+        cluster = self.run.cluster
+        store = cluster.metadata.session(cluster.shape.session_s)
+        records = RepairRecords(store, LoopClock(EPOCH_MS), RandomEntropy())
+        for on in (False, True):
+            while True:
+                try:
+                    await records.enable(on)
+                    break
+                except (StoreUnavailableError, SessionExpiredError):
+                    await asyncio.sleep(0.5)
+            await asyncio.sleep(0.0 if on else seconds)
+        await store.close()
+        cluster.count("times turned off")
+
+    def _may_lose(self, machine: Machine) -> bool:
+        """Return whether what a bookie holds may be lost now: only when everything is whole."""
+        return self._budget()
+
     def _budget(self) -> bool:
         """Return whether one more bookie may be lost: all copies are there, and all bookies."""
         cluster = self.run.cluster
         up = all(m.ready and m.node and not m.node.paused for m in cluster.bookies)
         # New ledgers are placed on a lost bookie while its session lasts.
-        listed = [
-            f"bookie-{i}:{BOOKIE_PORT}"
-            for i in range(1, BOOKIES_MAX + 9)
-            if self._is_gone(f"bookie-{i}")
-        ]
+        listed = [f"{name}:{BOOKIE_PORT}" for name in self._names if self._is_gone(name)]
         return (
             up
             and not any(cluster.tree.exists(paths.available_bookie(b)) for b in listed)
@@ -230,16 +286,17 @@ class RepairWorkload(LedgerWorkload):
         if held is None or machine.bookie is None or not machine.disk.broken:
             return False
         rows = machine.bookie.serving.storage.entries.blocks(ledger)
-        return bool(without([(n, n + p.entries - 1) for n, p in rows], held))
+        return bool(scrubbing.without([(n, n + p.entries - 1) for n, p in rows], held))
 
     def _marks(self) -> list[str]:
-        """Return the marks that are stored now."""
+        """Return the marks that are stored now, but for those of ledgers whose deletion was requested and refused: what
+        they lose does not count, so that they may have lost too much."""
         listed, parents = [], [paths.MARKED_LEDGERS]
         tree = self.run.cluster.tree
         while parents:
             path = parents.pop()
             names = tree.children(path) if tree.exists(path) else []
-            listed += [name for name in names if name.startswith("urL")]
+            listed += [name for name in names if name.startswith("urL") and self._counts(name)]
             parents += [f"{path}/{name}" for name in names if not name.startswith("urL")]
         return listed
 
@@ -251,6 +308,10 @@ class RepairWorkload(LedgerWorkload):
         left = [b for b in taken if tree.exists(paths.decommission(b))]
         return left + [b for b in taken if self._is_gone(b) and tree.exists(paths.cookie(b))]
 
+    def _counts(self, mark: str) -> bool:
+        ledger = int(mark.removeprefix("urL"))
+        return ledger not in self.record.deleted or ledger not in self._versions
+
     # -- what is seen as it happens
 
     def _stored(self, path: str, value: bytes | None, conditional: bool) -> None:
@@ -260,11 +321,16 @@ class RepairWorkload(LedgerWorkload):
             if value is not None:
                 self._versions[ledger] = after = decode(value)
                 if before is not None:
+                    self._conduct.changed(ledger, before, after)
                     self._members_changed(ledger, before, after)
             elif ledger not in self.record.deleted:
                 self.record.anomaly(f"I45 ledger {ledger} was deleted without a request")
-        elif value is None and path.startswith(f"{paths.COOKIES}/"):
-            self.run.cluster.machines[path.rpartition("/")[2].partition(":")[0]].retired = True
+            return
+        self._conduct.stored(path, value, conditional)
+        if value is None and path.startswith(f"{paths.COOKIES}/"):
+            bookie = path.rpartition("/")[2]
+            self.run.cluster.machines[bookie.partition(":")[0]].retired = True
+            self._conduct.left(bookie, self._versions, "I44 a cookie was removed")
         elif value is None and path.startswith(paths.MARKED_LEDGERS) and "/urL" in path:
             self._unmarked(int(path.rpartition("urL")[2]))
 
@@ -279,6 +345,7 @@ class RepairWorkload(LedgerWorkload):
             if old is None or old.bookies == segment.bookies:
                 continue
             self.run.cluster.count("segments repaired")
+            self._conduct.repaired(ledger, segment.bookies)
             for position, bookie in enumerate(segment.bookies):
                 if old.bookies[position] != bookie:
                     self._has_to_leave(ledger, before, segment.first, old.bookies[position])
@@ -313,10 +380,12 @@ class RepairWorkload(LedgerWorkload):
     def _has_to_leave(self, ledger: int, before: LedgerMetadata, first: int, bookie: str) -> None:
         """Check that a member that is replaced is gone, is to be taken out, or lacks entries."""
         machine = self.run.cluster.machines[bookie.partition(":")[0]]
-        stat = self.run.cluster.tree.exists(paths.available_bookie(bookie))
+        tree = self.run.cluster.tree
+        stat = tree.exists(paths.available_bookie(bookie)) or tree.exists(
+            paths.read_only_bookie(bookie)
+        )
         if (
-            not self._calm
-            or stat is None
+            stat is None
             or stat.ctime_ms > self._now_ms() - RECENT_S * 1000
             or machine.leaving
             or machine.disk.broken
@@ -369,15 +438,39 @@ class RepairWorkload(LedgerWorkload):
         whole = await self.run.reach(
             "repair every ledger",
             lambda: not self._missing() and not self._marks() and not self._requests(),
-            WHOLE_S,
+            self.whole_s,
             lambda: [
                 *self._missing()[:5],
                 f"marks {self._marks()[:5]}",
                 f"requests {self._requests()}",
             ],
         )
-        if whole:
+        if whole and await self._damage_and_repair():
             await self.hosts.audit(self._audit)
+
+    async def _damage_and_repair(self) -> bool:
+        """Flip bits in the entry logs of one bookie, and lose another one where there are three copies; return whether
+        all copies were made again in time."""
+        run, rng = self.run, self.run.rng
+        damaged, lost = rng.sample([m for m in run.cluster.bookies if not m.leaving], 2)
+        for _ in range(FLIPPED):
+            _flip_a_bit(damaged, rng)
+        # The end of an open ledger may be on a quorum alone: it does not outlive two losses.
+        closed = all(m.state is LedgerState.CLOSED for m in self._versions.values())
+        if closed and run.cluster.shape.quorum[1] > 2 and rng.random() < 0.5:
+            run.cluster.kill(lost, power=True)
+            lost.retired = True
+            run.cluster.loop.call_soon(_swap_disk, lost)
+            run.cluster.add_bookie()
+        run.cluster.loop.excused[damaged.name] = None  # it reports what it finds
+        began_ms = damaged.clock.wall_ms()
+
+        def restored() -> bool:
+            scrubber = damaged.bookie.serving.scrubber if damaged.bookie else None
+            done = scrubber and scrubber.last and scrubber.last.began_ms > began_ms
+            return bool(done) and not self._missing() and not self._marks()
+
+        return await run.reach("restore what is damaged", restored, self.whole_s, self._missing)
 
     async def _settle_all(self, machine: Machine, client: LedgerClient) -> None:
         host = self._make(machine, client)

@@ -231,4 +231,28 @@ EDITS = (
         (f"{REPAIR}::test_intact_copies_of_a_marked_ledger_stay_where_they_are",),
         "I51",
     ),
+    Edit(
+        "every-candidate-is-elected",
+        "engine/repair/election.py::Election._lead",
+        "return stat is not None and stat.ephemeral_owner == self._session",
+        "return stat is not None",
+        ("unit/repair/test_marks.py::test_a_leader_of_the_other_place_keeps_it",),
+        "I52",
+    ),
+    Edit(
+        "entries-written-again-stay-unreadable",
+        "bookie/scrubbing.py::Scrubber._holes",
+        "if damage.digest:",
+        "if True:",
+        (f"{SCRUB}::test_entries_that_a_worker_writes_again_are_listed_at_once",),
+        "I47",
+    ),
+    Edit(
+        "lost-bookies-are-waited-for-without-end",
+        "engine/repair/auditor.py::Auditor._look",
+        "until = min(self._away.values(), default=now) + delay",
+        "until = now + delay",
+        (f"{REPAIR}::test_copies_of_a_lost_bookie_are_made_again",),
+        "I53",
+    ),
 )

@@ -1,0 +1,243 @@
+"""Further mistakes of auto-recovery: who acts and when, whom it believes, bookies that leave, damaged copies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+from bookie import repairing
+from bookie.scrubbing import Scrubber
+from engine.ledger.cluster.choice import BookieChoice
+from engine.ledger.cluster.placement import Candidates
+from engine.ledger.digest import Digest
+from engine.ledger.ledger_metadata import LedgerState
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore
+from engine.repair import checking, decommissions, segment_copy, worker
+from engine.repair.auditor import Auditor
+from engine.repair.checking import Ranges
+from engine.repair.decommissions import Decommission, read_decommission
+from engine.repair.election import Election
+from engine.repair.ledger_listing import ledgers
+from engine.repair.marks import LedgerMark, RepairRecords
+from engine.repair.segment_copy import SegmentCopy
+from engine.repair.worker import ReplicationWorker
+from tests.sim.plants.planting import Patches
+
+
+def every_candidate_is_the_auditor() -> Patches:
+    """Take any vote for a won election."""
+
+    async def stand(self: Election) -> bool:
+        self._session, self.elected = self._store.session_id, True
+        return True
+
+    return [(Election, "stand", stand)]
+
+
+def auditor_outlives_its_session() -> Patches:
+    """Remain the auditor until the loss of the session is reported."""
+    return [(Election, "leads", property(lambda self: self.elected))]
+
+
+def auditor_ignores_the_switch() -> Patches:
+    """Mark ledgers while auto-recovery is turned off."""
+    real = Auditor.run
+
+    async def run(self: Auditor) -> None:
+        self._records = _AlwaysOn(self._records)  # type: ignore[assignment]
+        await real(self)
+
+    return [(Auditor, "run", run)]
+
+
+class _AlwaysOn:
+    def __init__(self, records: RepairRecords) -> None:
+        self._records = records
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._records, name)
+
+    async def enabled(self) -> bool:
+        return True
+
+
+def worker_ignores_the_switch() -> Patches:
+    """Take marked ledgers while auto-recovery is turned off."""
+    real = ReplicationWorker.run
+
+    async def run(self: ReplicationWorker) -> None:
+        self._records = _AlwaysOn(self._records)  # type: ignore[assignment]
+        await real(self)
+
+    return [(ReplicationWorker, "run", run)]
+
+
+def mark_is_removed_whatever_its_version() -> Patches:
+    """Remove the mark of a repaired ledger, although it may have been marked anew."""
+    real = RepairRecords.remove
+
+    async def remove(self: RepairRecords, mark: LedgerMark) -> bool:
+        return await real(self, mark._replace(version=-1))
+
+    return [(RepairRecords, "remove", remove)]
+
+
+def lock_is_not_taken() -> Patches:
+    """Repair without a lock: metadata is changed by compare-and-set anyway."""
+
+    async def lock(self: RepairRecords, ledger_id: int, worker: str) -> bool:
+        return True
+
+    return [(RepairRecords, "lock", lock)]
+
+
+def open_ledger_is_recovered_at_once() -> Patches:
+    """Recover a marked open ledger without giving its writer time to replace the bookie."""
+    real = ReplicationWorker._work
+
+    async def work(self: ReplicationWorker, ledger_id: int, grace_of: int | None) -> None:
+        metadata = await self._repair._client.metadata(ledger_id)
+        await real(self, ledger_id, metadata.segments[-1].first)
+
+    return [(ReplicationWorker, "_work", work)]
+
+
+def silence_is_a_loss() -> Patches:
+    """Take a bookie that does not list its entries in time for one that has none."""
+    real = checking.holdings
+
+    async def holdings(access: Any, metadata: Any, bookies: Any) -> dict[str, Ranges | None]:
+        return {b: held or [] for b, held in (await real(access, metadata, bookies)).items()}
+
+    return [(checking, "holdings", holdings)]
+
+
+def one_failure_is_final() -> Patches:
+    """Do not try a ledger again after a failure."""
+    real = ReplicationWorker._failed
+
+    def failed(self: ReplicationWorker, ledger_id: int, error: Exception | None) -> None:
+        real(self, ledger_id, error)
+        self._held[ledger_id] = worker._Held(1e9, None)
+
+    return [(ReplicationWorker, "_failed", failed)]
+
+
+def mark_of_a_deleted_ledger_stays() -> Patches:
+    """Leave the mark of a ledger that was deleted: there is nothing to repair."""
+    real = ReplicationWorker._finish
+
+    async def finish(self: ReplicationWorker, mark: LedgerMark) -> None:
+        if await self._store.exists(paths.ledger(mark.ledger_id)) is None:
+            await self._release(mark.ledger_id)
+        else:
+            await real(self, mark)
+
+    return [(ReplicationWorker, "_finish", finish)]
+
+
+def copies_bear_another_key() -> Patches:
+    """Copy with the key of a ledger without a password."""
+    return [(segment_copy, "master_key", lambda password: bytes(20))]
+
+
+def copies_go_to_bookies_that_leave() -> Patches:
+    """Count read-only bookies among those to copy to: they accept recovery adds."""
+    real = BookieChoice._candidates
+
+    def candidates(self: BookieChoice) -> Candidates:
+        made = real(self)
+        return replace(made, writable=[*self._registrations.read_only, *made.writable])
+
+    return [(BookieChoice, "_candidates", candidates)]
+
+
+def scrubber_passes_over_damage() -> Patches:
+    """Read damaged blocks back and go on behind them."""
+
+    async def found(self: Scrubber, unreadable: Any) -> None:
+        await asyncio.sleep(0)
+
+    return [(Scrubber, "_found", found)]
+
+
+def copies_are_read_unverified() -> Patches:
+    """Copy what a bookie returns without a look at its digest, and so damaged entries."""
+    real = SegmentCopy.run
+
+    async def run(self: SegmentCopy) -> None:
+        Trusting.copies += 1
+        try:
+            await real(self)
+        finally:
+            Trusting.copies -= 1
+
+    class Trusting:
+        copies = 0
+
+    real_check = Digest.check
+
+    def check(self: Digest, buf: bytes, start: int, stop: int, ledger: int, entry: int) -> bool:
+        return bool(Trusting.copies) or real_check(self, buf, start, stop, ledger, entry)
+
+    return [(SegmentCopy, "run", run), (Digest, "check", check)]
+
+
+def drained_copies_count() -> Patches:
+    """Count the copies on a bookie that is drained among the intact ones, as they are."""
+
+    async def draining(store: MetadataStore) -> list[str]:
+        return []
+
+    return [(worker, "draining", draining)]
+
+
+def drain_is_forgotten_at_a_restart() -> Patches:
+    """Become read-only when a request arrives, and not for one that is there at the start."""
+    known: dict[str, int] = {}
+
+    async def read(store: Any, bookie: str) -> Decommission | None:
+        request = await read_decommission(store, bookie)
+        if request is None:
+            return None
+        first = known.setdefault(f"{bookie} {request.at_ms}", store.session_id)
+        return request if first == store.session_id else None
+
+    return [(repairing, "read_decommission", read)]
+
+
+def open_ledgers_are_not_counted_in_a_drain() -> Patches:
+    """Count closed ledgers alone when it is decided whether a bookie may be stopped."""
+    real = decommissions.ledgers_of
+
+    async def ledgers_of(store: Any, bookie: str) -> AsyncIterator[tuple[int, bool, int]]:
+        async for row in real(store, bookie):
+            if not row[1]:
+                yield row
+
+    return [(decommissions, "ledgers_of", ledgers_of)]
+
+
+def ledgers_are_counted_by_their_last_segment() -> Patches:
+    """Look only at the last segment when it is decided whether a ledger names a bookie that leaves."""
+
+    async def ledgers_of(store: Any, bookie: str) -> AsyncIterator[tuple[int, bool, int]]:
+        async for batch in ledgers(store):
+            for ledger_id, metadata in batch:
+                if bookie in metadata.segments[-1].bookies:
+                    yield ledger_id, metadata.state is not LedgerState.CLOSED, 0
+
+    return [(decommissions, "ledgers_of", ledgers_of)]
+
+
+def entries_written_again_stay_unreadable() -> Patches:
+    """Leave entries out of a bookie's lists until it restores them itself, although a worker has written them again."""
+
+    def holes(self: Scrubber, key: tuple[int, int, int], damage: Any) -> Ranges:
+        return [key[1:]]
+
+    return [
+        (Scrubber, "_holes", holes),
+        (Scrubber, "_is_restored", lambda self, key, damage: False),
+    ]
