@@ -317,10 +317,9 @@ RIGHTS = (
         "Commands and acknowledgements with another tenant's transaction",
         "refused",
         (
-            "unit/broker/test_foreign_resources.py::test_transactions_are_refused_for_all_roles",
+            "unit/broker/connection/test_transactions.py::test_another_role_cannot_use_a_transaction",
             f"{BOUNDS}::test_unsupported_fields_of_a_send_are_refused_one_by_one",
         ),
-        "There are no transactions.",
     ),
     Check(
         31,

@@ -517,9 +517,11 @@ CHECKS: tuple[Check, ...] = (
     Check(
         104,
         "partitions and subscriptions in a foreign transaction",
-        "refused for everybody",
-        (f"{FOREIGN}::test_transactions_are_refused_for_all_roles",),
-        absent="Transactions are not built.",
+        "refused: to add them needs the right to them, and a transaction is used by the role that began it",
+        (
+            f"{ENGINE_MATRIX}::test_a_command_is_open_to_those_who_have_its_need",
+            "unit/broker/connection/test_transactions.py::test_another_role_cannot_use_a_transaction",
+        ),
     ),
     Check(
         105,

@@ -67,7 +67,7 @@ def test_no_upload_and_no_address_is_taken(call: Gateway) -> None:
     forms += [form(b"", url=url, functionConfig=f'{{"jar": "{url}"}}') for url in ADDRESSES]
     # All bodies at one path of each kind, one body at each other path.
     kinds = {template.split("/")[3]: template for template in TEMPLATES}
-    assert {"functions", "sinks", "sources", "packages", "transactions"} <= kinds.keys()
+    assert {"functions", "sinks", "sources", "packages"} <= kinds.keys()
     tries = [(template, body) for template in kinds.values() for body in forms]
     tries += [(template, forms[0]) for template in TEMPLATES]
     for template, body in tries:

@@ -196,10 +196,15 @@ async def test_an_end_is_not_sent_before_its_decision_is_durable(bench: Bench) -
     coordinator = await bench.coordinator()
     txn = await coordinator.begin(20_000, None)
     await coordinator.add_partitions(txn, [TOPIC])
-    coordinator.log.ledger.fenced(MagnetarError("another owner"))
-    with pytest.raises(TransactionCoordinatorNotFound):
-        await coordinator.end(txn, commit=True)
+    undecided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    coordinator.log.append = lambda record, positions: undecided  # type: ignore[method-assign]
+    request = asyncio.ensure_future(coordinator.end(txn, commit=True))
     await asyncio.sleep(1)
+    assert bench.ends.done == []
+    coordinator.log.ledger.fenced(MagnetarError("another owner"))
+    undecided.set_exception(MagnetarError("another owner"))
+    with pytest.raises(TransactionCoordinatorNotFound):
+        await request
     assert bench.ends.done == []
     assert coordinator.state is CoordinatorState.CLOSED
     await coordinator.close()
