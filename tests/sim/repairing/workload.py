@@ -385,7 +385,8 @@ class RepairWorkload(LedgerWorkload):
             paths.read_only_bookie(bookie)
         )
         if (
-            stat is None
+            not self._calm  # otherwise a late answer may have completed the copy since it was asked about
+            or stat is None
             or stat.ctime_ms > self._now_ms() - RECENT_S * 1000
             or machine.leaving
             or machine.disk.broken

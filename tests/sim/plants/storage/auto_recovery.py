@@ -2,13 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 from bookie import repairing
 from bookie.scrubbing import Scrubber
-from engine.ledger.cluster.choice import BookieChoice
-from engine.ledger.cluster.placement import Candidates
 from engine.ledger.digest import Digest
 from engine.ledger.ledger_metadata import LedgerState
 from engine.metadata import paths
@@ -142,17 +139,6 @@ def copies_bear_another_key() -> Patches:
     return [(segment_copy, "master_key", lambda password: bytes(20))]
 
 
-def copies_go_to_bookies_that_leave() -> Patches:
-    """Count read-only bookies among those to copy to: they accept recovery adds."""
-    real = BookieChoice._candidates
-
-    def candidates(self: BookieChoice) -> Candidates:
-        made = real(self)
-        return replace(made, writable=[*self._registrations.read_only, *made.writable])
-
-    return [(BookieChoice, "_candidates", candidates)]
-
-
 def scrubber_passes_over_damage() -> Patches:
     """Read damaged blocks back and go on behind them."""
 
@@ -229,15 +215,3 @@ def ledgers_are_counted_by_their_last_segment() -> Patches:
                     yield ledger_id, metadata.state is not LedgerState.CLOSED, 0
 
     return [(decommissions, "ledgers_of", ledgers_of)]
-
-
-def entries_written_again_stay_unreadable() -> Patches:
-    """Leave entries out of a bookie's lists until it restores them itself, although a worker has written them again."""
-
-    def holes(self: Scrubber, key: tuple[int, int, int], damage: Any) -> Ranges:
-        return [key[1:]]
-
-    return [
-        (Scrubber, "_holes", holes),
-        (Scrubber, "_is_restored", lambda self, key, damage: False),
-    ]
