@@ -73,7 +73,6 @@ _MISTAKES = {
         auto_recovery.mark_of_a_deleted_ledger_stays,
         auto_recovery.copies_bear_another_key,
         auto_recovery.scrubber_passes_over_damage,
-        auto_recovery.copies_are_read_unverified,
         auto_recovery.drained_copies_count,
         auto_recovery.drain_is_forgotten_at_a_restart,
         auto_recovery.open_ledgers_are_not_counted_in_a_drain,

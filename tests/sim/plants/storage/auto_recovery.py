@@ -6,7 +6,6 @@ from typing import Any
 
 from bookie import repairing
 from bookie.scrubbing import Scrubber
-from engine.ledger.digest import Digest
 from engine.ledger.ledger_metadata import LedgerState
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
@@ -17,7 +16,6 @@ from engine.repair.decommissions import Decommission, read_decommission
 from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
 from engine.repair.marks import LedgerMark, RepairRecords
-from engine.repair.segment_copy import SegmentCopy
 from engine.repair.worker import ReplicationWorker
 from tests.sim.plants.planting import Patches
 
@@ -146,28 +144,6 @@ def scrubber_passes_over_damage() -> Patches:
         await asyncio.sleep(0)
 
     return [(Scrubber, "_found", found)]
-
-
-def copies_are_read_unverified() -> Patches:
-    """Copy what a bookie returns without a look at its digest, and so damaged entries."""
-    real = SegmentCopy.run
-
-    async def run(self: SegmentCopy) -> None:
-        Trusting.copies += 1
-        try:
-            await real(self)
-        finally:
-            Trusting.copies -= 1
-
-    class Trusting:
-        copies = 0
-
-    real_check = Digest.check
-
-    def check(self: Digest, buf: bytes, start: int, stop: int, ledger: int, entry: int) -> bool:
-        return bool(Trusting.copies) or real_check(self, buf, start, stop, ledger, entry)
-
-    return [(SegmentCopy, "run", run), (Digest, "check", check)]
 
 
 def drained_copies_count() -> Patches:
