@@ -44,7 +44,8 @@ DIFFERENCES: dict[tuple[str, str], tuple[str, str]] = {
             ("superuser", "coordinatorInternalStats/{coordinatorId}"),
             ("superuser", "slowTransactions/{timeout}"),
             ("superuser", "transactionMetadata/{mostSigBits}/{leastSigBits}"),
-            ("produce or consume", "coordinators"),
+            ("superuser", "coordinators"),
+            ("superuser", "coordinatorStats"),
             ("produce or consume", f"transactionBufferStats/{_TOPIC}"),
             ("produce or consume", f"transactionBufferInternalStats/{_TOPIC}"),
             (

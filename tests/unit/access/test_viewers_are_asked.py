@@ -116,6 +116,7 @@ VIEWS_OF_ALL = {
         ("ChangeSetsView", "ChangeSetView", "ChangeSetItemsView"),
         "change sets of the caller's role, or of all for superusers",
     ),
+    "DefinitionsView": "objects, each judged by the right to change it",
     **dict.fromkeys(
         ("RulesView", "ChannelsView", "FiringsView", "SilencesView"),
         "alerts of the tenant that the query names, which is judged, or of all for superusers",

@@ -1,6 +1,5 @@
 """The folder of an exported table: each message is in exactly one file, wherever a run was killed."""
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
@@ -36,6 +35,7 @@ from spark_jobs.jobs.kit.messages import arrow_schema
 from spark_jobs.pulsar_source.options import OptionError, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from tests.support.analyses.runs import Shown
+from tests.support.waiting import stays_blocking
 
 TOPIC = "persistent://public/default/t"
 COLUMNS = ("entry_id", "publish_time")
@@ -144,9 +144,8 @@ def test_a_run_waits_for_one_that_was_stopped_a_moment_ago(tmp_path: Path) -> No
     with ThreadPoolExecutor(1) as thread:
         with opened(tmp_path, TOPIC, COLUMNS):
             next_run = thread.submit(export, tmp_path, planned(4, 2))
-            time.sleep(0.3)
-            assert not next_run.done()
-        next_run.result(5)
+            stays_blocking(lambda: not next_run.done(), 0.3)
+        next_run.result(60)
     assert len(rows(tmp_path)) == 28
 
 
