@@ -4,15 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from bookie import repairing
 from bookie.scrubbing import Scrubber
 from engine.ledger.ledger_metadata import LedgerState
-from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.repair import checking, decommissions, segment_copy, worker
 from engine.repair.auditor import Auditor
 from engine.repair.checking import Ranges
-from engine.repair.decommissions import Decommission, read_decommission
 from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
 from engine.repair.marks import LedgerMark, RepairRecords
@@ -119,19 +116,6 @@ def one_failure_is_final() -> Patches:
     return [(ReplicationWorker, "_failed", failed)]
 
 
-def mark_of_a_deleted_ledger_stays() -> Patches:
-    """Leave the mark of a ledger that was deleted: there is nothing to repair."""
-    real = ReplicationWorker._finish
-
-    async def finish(self: ReplicationWorker, mark: LedgerMark) -> None:
-        if await self._store.exists(paths.ledger(mark.ledger_id)) is None:
-            await self._release(mark.ledger_id)
-        else:
-            await real(self, mark)
-
-    return [(ReplicationWorker, "_finish", finish)]
-
-
 def copies_bear_another_key() -> Patches:
     """Copy with the key of a ledger without a password."""
     return [(segment_copy, "master_key", lambda password: bytes(20))]
@@ -153,20 +137,6 @@ def drained_copies_count() -> Patches:
         return []
 
     return [(worker, "draining", draining)]
-
-
-def drain_is_forgotten_at_a_restart() -> Patches:
-    """Become read-only when a request arrives, and not for one that is there at the start."""
-    known: dict[str, int] = {}
-
-    async def read(store: Any, bookie: str) -> Decommission | None:
-        request = await read_decommission(store, bookie)
-        if request is None:
-            return None
-        first = known.setdefault(f"{bookie} {request.at_ms}", store.session_id)
-        return request if first == store.session_id else None
-
-    return [(repairing, "read_decommission", read)]
 
 
 def open_ledgers_are_not_counted_in_a_drain() -> Patches:
