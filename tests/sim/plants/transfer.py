@@ -6,7 +6,7 @@ from typing import Any
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.broker.topics.subscriptions.pending_host import SubscriptionOfPending
-from engine.broker.transactions.buffer import topic_buffer
+from engine.broker.transactions.buffer import topic_snapshots
 from engine.broker.transactions.buffer.open_transactions import OpenTransactions
 from engine.broker.transactions.buffer.snapshots import BufferSnapshot, single_value
 from engine.broker.transactions.buffer.topic_buffer import TopicBuffer
@@ -115,7 +115,7 @@ def snapshots_have_no_aborted_transactions() -> Patches:
     def value(topic: str, snapshot: BufferSnapshot) -> Mapping[str, Any]:
         return single_value(topic, snapshot._replace(aborted={}))
 
-    return [(topic_buffer, "single_value", value)]
+    return [(topic_snapshots, "single_value", value)]
 
 
 def snapshot_is_ahead_of_what_may_be_read() -> Patches:
@@ -128,11 +128,11 @@ def snapshot_is_ahead_of_what_may_be_read() -> Patches:
         def value(topic: str, snapshot: BufferSnapshot) -> Mapping[str, Any]:
             return single_value(topic, snapshot._replace(max_read=last))
 
-        before, topic_buffer.single_value = topic_buffer.single_value, value  # type: ignore[assignment]
+        before, topic_snapshots.single_value = topic_snapshots.single_value, value  # type: ignore[assignment]
         try:
             await real(self)
         finally:
-            topic_buffer.single_value = before
+            topic_snapshots.single_value = before
 
     return [(TopicBuffer, "_store_snapshot", store)]
 
