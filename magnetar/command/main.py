@@ -36,11 +36,12 @@ COMMANDS: dict[str, CommandEntry] = {
         "cluster.subscriptions", "List, create, delete and move subscriptions."
     ),
     "clients": CommandEntry("cluster.clients", "List, count and disconnect connected clients."),
-    "copies": CommandEntry("cluster.copies", "Copy, move and redrive messages between topics."),
-    "changes": CommandEntry("cluster.changes", "Confirm, stop and retry changes of many objects."),
+    "copies": CommandEntry("changing.copies", "Copy, move and redrive messages between topics."),
+    "changes": CommandEntry("changing.changes", "Confirm, stop and retry changes of many objects."),
     "definitions": CommandEntry(
-        "cluster.definitions", "Export, compare and apply definitions as a file."
+        "changing.definitions", "Export, compare and apply definitions as a file."
     ),
+    "transactions": CommandEntry("changing.transactions", "List open transactions, and abort one."),
     "analyses": CommandEntry("cluster.analyses", "Run analyses of topics, and show their results."),
     "doctor": CommandEntry("cluster.doctor", "Check a cluster and this machine."),
     "demo": CommandEntry("cluster.demo", "Publish example messages, or traffic for a while."),

@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 
 import click
 
-from magnetar.command.cluster.calls import call, cluster_path, confirm, confirmed
-from magnetar.command.cluster.changes import (
+from magnetar.command.changing.changes import (
     check_done,
     followed,
     items_of,
@@ -16,6 +15,7 @@ from magnetar.command.cluster.changes import (
     line_of,
     path_of_set,
 )
+from magnetar.command.cluster.calls import call, cluster_path, confirm, confirmed
 from magnetar.command.connecting.options import ClusterAddress, connection_options
 from magnetar.command.exits import CommandFailed
 from magnetar.command.output import emit, json_option, safe

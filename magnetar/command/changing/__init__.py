@@ -1,0 +1,1 @@
+"""Commands that change many objects, or what others began."""
