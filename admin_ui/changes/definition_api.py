@@ -113,10 +113,7 @@ class DiffView(_DefinitionsView):
             errors=(400, 403),
         )
     }
-
-    @classmethod
-    def may_change(cls, request: HttpRequest) -> bool:
-        return False
+    reading_methods = frozenset({"POST"})
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         given = await self.objects_of(checked(shapes.DefinitionsBody, request)["text"])

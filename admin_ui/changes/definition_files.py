@@ -203,7 +203,11 @@ def _parsed(text: str) -> Any:
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH_MAX:
                 raise InvalidField("text", f"is nested more than {DEPTH_MAX} deep")
-        return yaml.load(text, Loader=_Loader)  # a subclass of the safe loader
+        loader = _Loader(text)
+        try:
+            return loader.get_single_data()
+        finally:
+            loader.dispose()
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         line = " ".join(str(error).split())[:300]
         raise InvalidField("text", f"is neither YAML nor JSON: {line}") from error
