@@ -1,6 +1,6 @@
 """Declaration of an analysis. Imports neither Spark nor Arrow, which the gateway does not need."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
@@ -16,6 +16,9 @@ OTHER = "other."
 """Prefix of these options of a second cluster that an analysis reads."""
 Job = Callable[..., dict[str, Any]]
 """``run(spark, parameters, context, *, progress, output_dir) -> result``, see docs/formats/analysis-result.md."""
+AskHolders = Callable[[Sequence[tuple[str, str]]], Sequence[dict[str, Any] | str]]
+"""Function that returns for topics and subscriptions what their brokers answer to the operation ``holders``, or the
+reason why that is not known."""
 
 
 def store_options(stores: StoreUrls, prefix: str = "") -> dict[str, str]:
@@ -73,6 +76,7 @@ class Analysis:
     ``job``: name of the module whose function ``run`` is the analysis.
     ``also_reads``: further topics, to which the launcher needs the right too; all of one cluster.
     ``needs``: packages that only some values of parameters need.
+    ``asks_holders``: the job takes ``holders``, an AskHolders, where brokers can be asked.
     """
 
     name: str
@@ -83,6 +87,7 @@ class Analysis:
     job: str
     also_reads: tuple[AlsoReads, ...] = ()
     needs: tuple[PackageNeed, ...] = ()
+    asks_holders: bool = False
 
     def load(self) -> Job:
         """Import the job, which takes seconds, and return it."""

@@ -1,6 +1,7 @@
 """The clusters of the settings, each with the link to it: to our brokers and metadata, or to an Apache Pulsar."""
 
 import asyncio
+from functools import partial
 
 from django.conf import settings
 
@@ -33,26 +34,28 @@ def configured_clusters(loop: asyncio.AbstractEventLoop) -> Clusters:
 def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLink:
     if cluster.apache is not None:
         return apache_link(cluster.apache, loop)
+    opening = partial(open_engine, cluster)
+    return EngineLink(opening, loop, cluster.metadata_url, cluster.stores.by_role())
 
-    async def open_engine() -> Engine:
-        token = internal_token(cluster)
-        store = await connect_stores(
-            cluster.stores,
-            access=cluster.metadata_access,
-            session_timeout_s=SESSION_TIMEOUT_S,
-            connect_timeout_s=CONNECT_TIMEOUT_S,
-            wrap=GuardedStore,
-        )
-        try:
-            await check_complete(store)
-        except BaseException:
-            await store.close()
-            raise
-        tls = settings.BROKER_CLIENT.tls()
-        admin = AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)
-        return Engine(store, admin, cluster.name)
 
-    return EngineLink(open_engine, loop, cluster.metadata_url, cluster.stores.by_role())
+async def open_engine(cluster: ClusterSettings) -> Engine:
+    """Connect to a cluster of our own. Raises TokenError, StoreUnavailableError, IncompleteStoreError."""
+    token = internal_token(cluster)
+    store = await connect_stores(
+        cluster.stores,
+        access=cluster.metadata_access,
+        session_timeout_s=SESSION_TIMEOUT_S,
+        connect_timeout_s=CONNECT_TIMEOUT_S,
+        wrap=GuardedStore,
+    )
+    try:
+        await check_complete(store)
+    except BaseException:
+        await store.close()
+        raise
+    tls = settings.BROKER_CLIENT.tls()
+    admin = AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)
+    return Engine(store, admin, cluster.name)
 
 
 def internal_token(cluster: ClusterSettings) -> str:

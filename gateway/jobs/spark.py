@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway.jobs.models import JobRun
-from gateway.jobs.stores import context_of
+from gateway.jobs.stores import context_of, holders_for
 from spark_jobs.catalogue import ANALYSES
 
 log = logging.getLogger(__name__)
@@ -152,8 +152,9 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:
+        asked = {"holders": holders_for(run)} if analysis.asks_holders else {}
         return analysis.load()(
-            spark, run.parameters, context_of(run), progress=progress, output_dir=staged
+            spark, run.parameters, context_of(run), progress=progress, output_dir=staged, **asked
         )
     finally:
         spark.removeProgressHandler(progress.sign)

@@ -1,4 +1,4 @@
-"""Backlog of subscriptions by age, key and size, and holes in their acknowledgements."""
+"""Backlog of subscriptions by age, key, size and consumer, and holes in their acknowledgements."""
 
 from spark_jobs.analysis import Analysis, AnalysisTarget
 from spark_jobs.jobs.kit.declared import PLACES, parameters_of, whole
@@ -22,10 +22,11 @@ WHO_IS_BEHIND = Analysis(
             "read": {
                 "type": "boolean",
                 "title": "Read the backlog",
-                "description": "Without it only what metadata knows is shown: no ages, keys and numbers of messages",
+                "description": "Without it there are no ages, keys and numbers of messages",
                 "default": True,
             },
         }
     ),
     job=f"{__name__}.job",
+    asks_holders=True,
 )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from engine.base.names import TopicName
 from engine.managed.ack_state import AckState
+from spark_jobs.analysis import AskHolders
 from spark_jobs.jobs.kit.cells import CELLS, Gathered, cells
 from spark_jobs.jobs.kit.progress import Progress
 from spark_jobs.jobs.kit.reading import CELLS_AT_ONCE, added_by_spark
@@ -19,6 +20,13 @@ from spark_jobs.jobs.kit.stored import StoredTopic, stored_topics
 from spark_jobs.jobs.kit.tables import bytes_text, plural, summary, table
 from spark_jobs.jobs.who_is_behind import WHO_IS_BEHIND
 from spark_jobs.jobs.who_is_behind.backlog import StoredBacklog, backlog_of
+from spark_jobs.jobs.who_is_behind.consumers import (
+    ASKING,
+    Held,
+    asked,
+    consumers_table,
+    sentence_of,
+)
 from spark_jobs.jobs.who_is_behind.counting import (
     AGES_MS,
     COLUMNS,
@@ -41,8 +49,9 @@ def run(
     *,
     progress: Progress,
     output_dir: Path,
+    holders: AskHolders | None = None,
 ) -> dict[str, Any]:
-    """Return who is behind. Raises OptionError."""
+    """Return who is behind. ``holders``: None where no broker can be asked. Raises OptionError."""
     top, only = int(parameters["top"]), parameters["subscription"]
     options = options_of(WHO_IS_BEHIND, parameters, context)
     now_ms = time.time_ns() // 1_000_000
@@ -67,10 +76,13 @@ def run(
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return ranked_batches(batches, top)
 
-    progress.partial(result_of(backlogs, None, parameters, now_ms))
+    progress.partial(result_of(backlogs, Read(None), {}, parameters, now_ms))
     counted = added_by_spark(spark, progress, tasks, read, rank) if tasks else CELLS.empty_table()
-    result = result_of(backlogs, counted if parameters["read"] else None, parameters, now_ms)
-    return written(result, output_dir)
+    known = Read(counted if parameters["read"] else None)
+    progress(ASKING, 0, 0)
+    # Last, so that the figures of consumers, which change all the time, are of the end of the run.
+    held = asked(holders, backlogs, behind_of(backlogs, known)[:top])
+    return written(result_of(backlogs, known, held, parameters, now_ms), output_dir)
 
 
 def _states(
@@ -120,17 +132,22 @@ class Read:
         self.trimmed = sum(row["count"] for row in table.to_pylist() if row["kind"] == Cell.TRIMMED)
 
 
+def behind_of(backlogs: Sequence[StoredBacklog], read: Read) -> list[int]:
+    """Return the numbers of the subscriptions that are behind: the oldest first, what is not known before what is."""
+    behind = [n for n, backlog in enumerate(backlogs) if backlog.entries or backlog.entries is None]
+    return sorted(behind, key=lambda n: (read.oldest.get(n, 0), -(backlogs[n].entries or 0), n))
+
+
 def result_of(
     backlogs: Sequence[StoredBacklog],
-    counted: pa.Table | None,
+    read: Read,
+    held: Mapping[int, Held],
     parameters: Mapping[str, Any],
     now_ms: int,
 ) -> dict[str, Any]:
-    """Return the result; ``counted`` is None while, or where, the backlog is not read."""
-    read, top = Read(counted), int(parameters["top"])
-    behind = [n for n, backlog in enumerate(backlogs) if backlog.entries or backlog.entries is None]
-    # The oldest first; what is not known before what is.
-    behind.sort(key=lambda n: (read.oldest.get(n, 0), -(backlogs[n].entries or 0), n))
+    """Return the result. ``held``: empty while brokers are not asked."""
+    top = int(parameters["top"])
+    behind = behind_of(backlogs, read)
     entries = sum(backlog.entries or 0 for backlog in backlogs)
     messages = sum(row["count"] for row in read.messages.values()) if read.known else None
     oldest = min(read.oldest.values(), default=None)
@@ -164,11 +181,12 @@ def result_of(
             "entries": entries,
             **({} if messages is None else {"messages": messages}),
         },
-        "conclusions": conclusions_of(backlogs, behind, read, now_ms),
+        "conclusions": conclusions_of(backlogs, behind, read, held, now_ms),
         "summary": summary(figures),
         "series": [_ages(read)] if read.known else [],
         "tables": [
             _subscriptions(backlogs, behind[:top], read, now_ms),
+            *consumers_table(backlogs, held),
             *_expiring(backlogs, behind[:top], read),
             _holes(backlogs, behind, top),
             *_named(
@@ -188,7 +206,11 @@ def result_of(
 
 
 def conclusions_of(
-    backlogs: Sequence[StoredBacklog], behind: Sequence[int], read: Read, now_ms: int
+    backlogs: Sequence[StoredBacklog],
+    behind: Sequence[int],
+    read: Read,
+    held: Mapping[int, Held],
+    now_ms: int,
 ) -> list[str]:
     if not backlogs:
         return ["There are no subscriptions."]
@@ -207,6 +229,8 @@ def conclusions_of(
         if number in read.oldest:
             sentence += f", the oldest of them {duration(now_ms - read.oldest[number])} old"
         sentences.append(f"{sentence} ({bytes_text(backlog.stored_bytes or 0)}).")
+        if number in held:
+            sentences[-1] += f" {sentence_of(held[number])}"
     holding = max(behind, key=lambda n: backlogs[n].acknowledged)
     backlog = backlogs[holding]
     if backlog.largest:

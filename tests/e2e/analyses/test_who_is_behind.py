@@ -1,13 +1,16 @@
 """Backlogs of subscriptions, through the real engine."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
 
-from tests.support.analyses.runs import Answer
+from tests.e2e.test_newcomer import wait_for
+from tests.support.analyses.runs import Answer, Shown
 from tests.support.analyses.topics_with_answers import hostile, publish
 from tests.support.instance import Instance
 
@@ -46,6 +49,38 @@ def test_holes_keys_and_ages_are_those_of_what_was_not_acknowledged(
     unread = run("who-is-behind", topic=topic, read=False)
     assert unread.figure("backlog_entries") == 94
     assert unread.figure("backlog_messages") is None
+    assert {row["entries"] for row in unread.rows("consumers")} == {None}
+
+
+@pytest.mark.timeout(300)
+def test_a_worker_shows_the_backlog_by_consumer(
+    spark: Any, client: pulsar.Client, instance: Instance
+) -> None:
+    topic = "persistent://public/default/behind-consumers"
+    shared = {"consumer_type": pulsar.ConsumerType.Shared}
+    client.subscribe(topic, "left", **shared).close()
+    consumer = client.subscribe(topic, "held", consumer_name="holder", **shared)
+    publish(client, topic, [(b"%d" % i, {}) for i in range(10)], batched=False)
+    for number in range(7):
+        message = consumer.receive(10_000)
+        if number < 2:
+            consumer.acknowledge(message)
+    path = "/api/v1/topics/persistent/public/default/behind-consumers/subscriptions/held/holders"
+    while instance.rest("GET", path)[1]["entries"] != 8:
+        time.sleep(0.1)
+
+    body = {"analysis": "who-is-behind", "parameters": {"topic": topic}}
+    run_id = instance.rest("POST", "/api/v1/runs", body)[1]["id"]
+    ended = ("succeeded", "failed")
+    run = wait_for(instance, f"/api/v1/runs/{run_id}", lambda r: r["state"] in ended, 150)
+    assert run["state"] == "succeeded", run["error"]
+    answer = Answer(run["result"], Shown(), Path())
+    shown = {row["subscription"]: row for row in answer.rows("consumers")}
+    assert (shown["held"]["consumer"], shown["held"]["entries"]) == ("holder", 8)
+    assert (shown["held"]["messages"], shown["held"]["known"]) == (8, "yes")
+    assert (shown["left"]["entries"], shown["left"]["known"]) == (0, "no consumer is connected")
+    assert any("most to holder (8)" in sentence for sentence in answer.conclusions)
+    consumer.close()
 
 
 @pytest.mark.timeout(300)

@@ -1,6 +1,7 @@
 """Backlogs by age, key and hole, against a plain recount of what each subscription has not acknowledged."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +13,11 @@ from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.managed.stored.records import CursorState
 from engine.wire.batches import Message, pack_entry
+from spark_jobs.analysis import AskHolders
 from spark_jobs.jobs.kit.cells import CELLS, added
 from spark_jobs.jobs.kit.stored import StoredLedger, StoredSubscription, StoredTopic
 from spark_jobs.jobs.who_is_behind.backlog import StoredBacklog, backlog_of
+from spark_jobs.jobs.who_is_behind.consumers import asked
 from spark_jobs.jobs.who_is_behind.counting import (
     COLUMNS,
     SMALL_GAP,
@@ -22,7 +25,7 @@ from spark_jobs.jobs.who_is_behind.counting import (
     ranked_batches,
     tasks_of,
 )
-from spark_jobs.jobs.who_is_behind.job import _states, duration, result_of
+from spark_jobs.jobs.who_is_behind.job import Read, _states, behind_of, duration, result_of
 from spark_jobs.pulsar_source.columns import EntryColumns
 
 NOW_MS = 1_750_000_000_000
@@ -66,7 +69,12 @@ def topic(**states: CursorState | None) -> StoredTopic:
     return StoredTopic("t", ledgers, tuple(subscriptions))
 
 
-def analysed(stored: StoredTopic, entries_max: int = 100, read: bool = True) -> Any:
+def analysed(
+    stored: StoredTopic,
+    entries_max: int = 100,
+    read: bool = True,
+    holders: AskHolders | None = None,
+) -> Any:
     """Return the result as the job puts it together, with Spark's part in this process."""
     backlogs: list[StoredBacklog] = []
     states = _states(stored, "", backlogs, 50)
@@ -85,7 +93,9 @@ def analysed(stored: StoredTopic, entries_max: int = 100, read: bool = True) -> 
             cells_of(opened, task.wanted, NOW_MS) for opened in (*columns.add(run), columns.take())
         ]
     counted = pa.Table.from_batches(ranked_batches(added(cells).to_batches(), 50), CELLS)
-    return result_of(backlogs, counted if read else None, DEFAULTS, NOW_MS)
+    known = Read(counted if read else None)
+    held = asked(holders, backlogs, behind_of(backlogs, known))
+    return result_of(backlogs, known, held, DEFAULTS, NOW_MS)
 
 
 def rows(result: Any, key: str) -> list[dict[str, Any]]:
@@ -186,6 +196,56 @@ def test_a_subscription_that_cannot_be_read_is_named_and_not_counted_as_up_to_da
     assert analysed(topic(ok=CursorState(Position(9, 10))))["conclusions"] == [
         "No subscription of 1 is behind."
     ]
+
+
+def consumer(name: str, entries: int | None, oldest: tuple[int, int] | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "address": "/10.0.0.1:5000",
+        "connected_ms": NOW_MS - 5,
+        "entries": entries,
+        "messages": None if entries is None else 2 * entries,
+        "redelivered": 1,
+        "oldest": oldest,
+        "oldest_ms": oldest and NOW_MS - 9,
+        "ranges": [],
+    }
+
+
+def test_backlogs_are_shown_by_consumer_and_what_no_broker_says_is_not_known() -> None:
+    answers: dict[str, Any] = {
+        "busy": {"consumers": [consumer("a", 5, (5, 2)), consumer("b", 0, None)]},
+        "gone": {"consumers": []},
+        "silent": "no answer in time",
+        "compacted": {"consumers": [consumer("c", None, None)]},
+    }
+
+    def holders(names: Sequence[tuple[str, str]]) -> list[Any]:
+        assert {topic for topic, _ in names} == {"t"}
+        return [answers[subscription] for _, subscription in names]
+
+    state = CursorState(Position(9, 4))
+    result = analysed(topic(**dict.fromkeys(answers, state)), holders=holders)
+    shown = {(r["subscription"], r["consumer"]): r for r in rows(result, "consumers")}
+    busy = shown["busy", "a"]
+    assert (busy["address"], busy["entries"], busy["messages"]) == ("10.0.0.1:5000", 5, 10)
+    assert (busy["first"], busy["oldest"], busy["known"]) == ("5:2", NOW_MS - 9, "yes")
+    assert (shown["busy", "b"]["entries"], shown["busy", "b"]["first"]) == (0, None)
+    gone, silent = shown["gone", None], shown["silent", None]
+    assert (gone["entries"], gone["known"]) == (0, "no consumer is connected")
+    assert (silent["entries"], silent["known"]) == (None, "not known: no answer in time")
+    compacted = shown["compacted", "c"]
+    assert (compacted["entries"], compacted["messages"]) == (None, None)
+    assert compacted["known"].startswith("not known")
+    findings = " ".join(result["conclusions"])
+    assert "5 entries were sent to its 2 consumers, most to a (5)." in findings
+    assert "No consumer is connected." in findings
+    assert "not known: no answer in time" in findings
+
+
+def test_a_job_without_the_gateway_says_that_consumers_are_not_known() -> None:
+    [row] = rows(analysed(topic(slow=CursorState(Position(9, 4)))), "consumers")
+    assert (row["entries"], row["known"]) == (None, "not known: no broker can be asked here")
 
 
 def test_many_holes_are_few_tasks_and_large_gaps_are_not_read() -> None:
