@@ -12,15 +12,20 @@ from admin_ui.analyses import selectors, shapes, tables
 from admin_ui.analyses.api import RUN_PATH, JobsView
 from admin_ui.analyses.comparing import compared, compared_parameters
 from admin_ui.analyses.script import script_of
-from admin_ui.calls import Call, Parameter, in_thread
+from admin_ui.calls import Call, Parameter, in_thread, query
+from admin_ui.params import window
 from engine.auth.rights import SUPERUSER
-from engine.base.errors import NotFound, UnusableField
+from engine.base.errors import InvalidField, NotFound, UnusableField
 from gateway.http.bodies import json_answer
 from gateway.jobs import services
 from gateway.jobs.stores import context_of
 
 PIECE_BYTES = 1 << 16
 PARQUET = "application/vnd.apache.parquet"
+PAGE = (
+    Parameter("offset", "first row of a table or series as CSV or JSON, from 0", int),
+    Parameter("limit", "rows of it, 1 to 1000; all without offset and limit", int),
+)
 TYPES = {".parquet": PARQUET, ".json": "application/json", ".csv": "text/csv; charset=utf-8"}
 """Content types by the ends of names; of others the bytes are answered."""
 
@@ -31,19 +36,24 @@ class DownloadView(JobsView):
     calls = {
         "get": Call(
             "downloadRunFile",
-            parameters=(*RUN_PATH, Parameter("name", place="path")),
-            errors=(404,),
+            parameters=(*RUN_PATH, Parameter("name", place="path"), *PAGE),
+            errors=(400, 404),
             file=PARQUET,
         )
     }
 
     async def get(self, request: HttpRequest, run_id: str, name: str) -> HttpResponseBase:
-        """Answer a file of a finished run, or its result or a table of it as CSV or JSON."""
+        """Answer a file of a finished run; as CSV or JSON its result, or rows of a table."""
         run = await self.run(run_id)
+        params = query(request)
+        page = window(params) if params.keys() & {"offset", "limit"} else (0, None)
         answer: HttpResponseBase
         kind = TYPES.get(Path(name).suffix, "application/octet-stream")
         is_written = name in [item["name"] for item in run.downloads]
-        if not is_written and run.result and (text := tables.text_of(run.result, name)) is not None:
+        text = None if is_written or not run.result else tables.text_of(run.result, name, *page)
+        if page[1] is not None and (text is None or name == tables.WHOLE):
+            raise InvalidField("offset", "only series and tables as CSV or JSON have pages of rows")
+        if text is not None:
             answer = HttpResponse(text, content_type=kind)
         else:
             path = await in_thread(services.file_of)(run_id=run_id, name=name)

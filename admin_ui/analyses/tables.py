@@ -19,8 +19,11 @@ def derived_names(result: dict[str, Any] | None) -> list[str]:
     return [WHOLE, *(f"{key}.{kind}" for key in keys for kind in FORMATS)]
 
 
-def text_of(result: dict[str, Any], name: str) -> str | None:
-    """Return the text of a derived file; None for another name."""
+def text_of(
+    result: dict[str, Any], name: str, offset: int = 0, limit: int | None = None
+) -> str | None:
+    """Return the text of a derived file, of series and tables ``limit`` rows from ``offset`` on; None for another
+    name."""
     if name == WHOLE:
         return json.dumps(result, ensure_ascii=False, indent=1)
     key, _, kind = name.rpartition(".")
@@ -28,6 +31,7 @@ def text_of(result: dict[str, Any], name: str) -> str | None:
     if table is None or kind not in FORMATS:
         return None
     columns, rows = table
+    rows = rows[offset : None if limit is None else offset + limit]
     if kind == "json":
         return json.dumps(
             [dict(zip(columns, row, strict=True)) for row in rows], ensure_ascii=False, indent=1

@@ -1,4 +1,4 @@
-"""What a job is given of the clusters that its run reads: options of the stores, and answers of the brokers."""
+"""Means that a job has for the clusters of its run: options of the stores, and questions to the brokers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from gateway.services.catalog import each
 from gateway.services.engine_link import FAILURES, Engine
 from spark_jobs.analysis import OTHER, AskHolders, store_options
 
-ASK_S = 10.0
-"""Time within which the brokers must say who holds messages."""
+ASK_S = 8.0
+"""Time within which the brokers must say who holds messages; a cancelled run must end within ten seconds."""
 ASK_AT_ONCE = 16
 SILENT = "no answer in time"
 

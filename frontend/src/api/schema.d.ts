@@ -2212,7 +2212,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Answer a file of a finished run, or its result or a table of it as CSV or JSON. */
+        /** @description Answer a file of a finished run; as CSV or JSON its result, or rows of a table. */
         get: operations["downloadRunFile"];
         put?: never;
         post?: never;
@@ -17151,7 +17151,12 @@ export interface operations {
     };
     downloadRunFile: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description rows of it, 1 to 1000; all without offset and limit */
+                limit?: number;
+                /** @description first row of a table or series as CSV or JSON, from 0 */
+                offset?: number;
+            };
             header?: never;
             path: {
                 name: string;
@@ -17167,6 +17172,14 @@ export interface operations {
                 };
                 content: {
                     "application/vnd.apache.parquet": string;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
                 };
             };
             404: {

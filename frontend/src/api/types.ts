@@ -105,6 +105,8 @@ export interface ResultTable {
   title: string;
   columns: { key: string; label: string; type: string }[];
   rows: Cell[][];
+  total?: number; // rows that there are, where these may be the first only
+  at_least?: boolean;
 }
 
 export interface RunResult {

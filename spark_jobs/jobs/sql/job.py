@@ -22,8 +22,10 @@ from spark_jobs.jobs.sql.queries import SOURCE, QueryPlan, check, for_spark, pla
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
-SHOWN_ROWS = 1000
-"""Rows of the result's table; rows.parquet has all."""
+SHOWN_ROWS = 10_000
+"""Rows of the result's table, which the console shows in pages; rows.parquet has all that were asked for."""
+SHOWN_BYTES = 4_000_000
+"""Bytes of the table as JSON: a result is a value of the database, and is sent as a whole."""
 SHOWN_CHARS = 1000
 MEMORY_BYTES_MAX = 512 << 20
 """Bytes of a table in the worker; larger ones are left to Spark."""
@@ -190,6 +192,8 @@ def result_of(
     engine = {"duckdb": "DuckDB", "spark": "Spark"}[plan.engine]
     entries = sum(ledger_range.entries for ranges in tables.values() for ledger_range in ranges)
     count = plural(answer.num_rows, "row")
+    first = shown(answer)
+    listed = len(first["rows"])
     figures = [
         ("rows", "Rows", answer.num_rows, ""),
         ("more", "There are more", "yes" if more else "no", ""),
@@ -205,12 +209,17 @@ def result_of(
             f"The query has more than {count}; these are the first."
             if more
             else f"The query has {count}.",
+            *(
+                [f"The table has the first {listed:,} of them, the file rows.parquet all."]
+                if listed < answer.num_rows
+                else []
+            ),
             f"It was run by {engine}: {plan.why}.",
         ],
         "summary": summary(figures),
         "series": [],
         "tables": [
-            shown(answer),
+            {**first, "total": answer.num_rows + more, "at_least": more},
             table(
                 "plan",
                 "Plan",
@@ -227,7 +236,7 @@ def result_of(
 
 
 def shown(answer: pa.Table) -> dict[str, Any]:
-    """Return the first rows as a table of the result; equal names of columns are numbered."""
+    """Return the first rows as a table of the result, as many as fit; equal names of columns are numbered."""
     columns: list[tuple[str, str, str]] = []
     for field in answer.schema:
         kind = next((kind for holds, kind in _TYPES if holds(field.type)), "string")
@@ -235,7 +244,17 @@ def shown(answer: pa.Table) -> dict[str, Any]:
         columns.append((f"{field.name}_{same + 1}" if same else field.name, field.name, kind))
     part = answer.slice(0, SHOWN_ROWS)
     cells = [[cell(value) for value in column.to_pylist()] for column in part.columns]
-    return table("shown_rows", "Rows", columns, zip(*cells, strict=True))
+    return table("shown_rows", "Rows", columns, _fitting(zip(*cells, strict=True)))
+
+
+def _fitting(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Yield rows up to SHOWN_BYTES."""
+    size = 0
+    for row in rows:
+        size += len(json.dumps(row))
+        if size > SHOWN_BYTES:
+            return
+        yield row
 
 
 def cell(value: Any) -> Any:

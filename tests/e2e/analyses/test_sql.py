@@ -30,6 +30,8 @@ def test_both_engines_return_the_same_rows(
     assert pq.read_table(default.files / "rows.parquet").num_rows == 100
     first = run("sql", topic=keys.topic, query="SELECT key FROM topic", rows=7)
     assert (first.figure("rows"), first.figure("more")) == (7, "yes")
+    [shown] = [item for item in first.result["tables"] if item["key"] == "shown_rows"]
+    assert (len(shown["rows"]), shown["total"], shown["at_least"]) == (7, 8, True)
     named = {"namespace": "public/default", "query": 'SELECT count(*) AS n FROM "sql-keys"'}
     assert run("sql", **named).rows("shown_rows") == [{"n": 1000}]
     by_spark = run(

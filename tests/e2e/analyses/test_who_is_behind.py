@@ -65,7 +65,7 @@ def test_a_worker_shows_the_backlog_by_consumer(
         message = consumer.receive(10_000)
         if number < 2:
             consumer.acknowledge(message)
-    path = "/api/v1/topics/persistent/public/default/behind-consumers/subscriptions/held/holders"
+    path = "/api/v1/clusters/standalone/topics/persistent/public/default/behind-consumers/subscriptions/held/holders"
     while instance.rest("GET", path)[1]["entries"] != 8:
         time.sleep(0.1)
 

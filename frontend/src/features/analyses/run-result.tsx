@@ -1,4 +1,5 @@
-import { useMemo } from "react";
+import { Button } from "@mantine/core";
+import { useMemo, useState } from "react";
 import type { Cell, ResultTable, RunResult, Series } from "../../api/types";
 import { bytes, count, dateTime, plural, time, valueAndUnit, withUnit } from "../../lib/format";
 import { toLocalInput } from "../../lib/local-time";
@@ -17,6 +18,9 @@ import { pathOf } from "./run/result-paths";
 const FIGURE_CHARS = 24;
 /** A table of more columns has the width of the page. */
 const NARROW_COLUMNS = 4;
+/** Rows of a table that are shown at once. */
+const PAGE_ROWS = 100;
+const PAGES = { display: "flex", alignItems: "center", gap: 10, padding: "8px 16px" };
 
 /** The data that a run read, as far as its analysis counts it: an analysis of a tenant need not read ledgers. */
 export function amountsOf({ messages, entries, ledgers, bytes: size }: RunResult["input"]): string {
@@ -95,7 +99,7 @@ export function RunResultView({ result, cluster }: { result: RunResult; cluster:
         ))}
         {result.tables.map((table) => (
           <div key={table.key} className={table.columns.length > NARROW_COLUMNS ? styles.whole : undefined}>
-            <Panel title={table.title} note={plural(table.rows.length, "row")} flush>
+            <Panel title={table.title} note={rowsOf(table)} flush>
               <ResultRows table={table} cluster={cluster} />
             </Panel>
           </div>
@@ -205,9 +209,13 @@ function binText(low: number, unit: string | null | undefined): string {
   return `${same ? from.slice(0, space) : from}–${to}`;
 }
 
-function ResultRows({ table, cluster }: { table: ResultTable; cluster: string }) {
+export function ResultRows({ table, cluster }: { table: ResultTable; cluster: string }) {
   const { rows } = table;
   const keys = table.columns.map(({ key }) => key);
+  const [asked, setAsked] = useState(0);
+  const last = Math.max(0, Math.ceil(rows.length / PAGE_ROWS) - 1);
+  const page = Math.min(asked, last); // the rows of a run under way may become fewer
+  const first = page * PAGE_ROWS;
   const [only] = rows;
   if (only && rows.length === 1 && only.some(isLong))
     return (
@@ -223,27 +231,62 @@ function ResultRows({ table, cluster }: { table: ResultTable; cluster: string })
       </dl>
     );
   return (
-    <Table<Cell[]>
-      caption={table.title}
-      maxHeight={380}
-      rows={rows}
-      rowKey={(_, index) => index}
-      empty={<Empty title="No rows" />}
-      columns={table.columns.map((column, index) => ({
-        key: column.key,
-        header: column.label,
-        numeric: isNumeric(column.type),
-        cell: (row) => {
-          const value = row[index] ?? null;
-          const path = pathOf(column.key, (key) => row[keys.indexOf(key)] ?? null);
-          if (path === null) return <CellText value={value} type={column.type} />;
-          return (
-            <PathLink path={`/c/${encodeURIComponent(cluster)}${path}`}>{shortened(String(value))}</PathLink>
-          );
-        },
-      }))}
-    />
+    <>
+      <Table<Cell[]>
+        key={page} // a page begins with its first row in view
+        caption={table.title}
+        maxHeight={380}
+        rows={rows.slice(first, first + PAGE_ROWS)}
+        rowKey={(_, index) => index}
+        empty={<Empty title="No rows" />}
+        columns={table.columns.map((column, index) => ({
+          key: column.key,
+          header: column.label,
+          numeric: isNumeric(column.type),
+          cell: (row) => {
+            const value = row[index] ?? null;
+            const path = pathOf(column.key, (key) => row[keys.indexOf(key)] ?? null);
+            if (path === null) return <CellText value={value} type={column.type} />;
+            return (
+              <PathLink path={`/c/${encodeURIComponent(cluster)}${path}`}>
+                {shortened(String(value))}
+              </PathLink>
+            );
+          },
+        }))}
+      />
+      {rows.length > PAGE_ROWS && (
+        <nav aria-label={`Pages of ${table.title}`} style={PAGES}>
+          <PageButton text="Previous" isEnd={page === 0} onClick={() => setAsked(page - 1)} />
+          <span aria-live="polite">
+            {`Rows ${count(first + 1)}–${count(Math.min(first + PAGE_ROWS, rows.length))} of ${count(rows.length)}`}
+          </span>
+          <PageButton text="Next" isEnd={page === last} onClick={() => setAsked(page + 1)} />
+        </nav>
+      )}
+    </>
   );
+}
+
+/** At the end it does nothing, and keeps the focus. */
+function PageButton({ text, isEnd, onClick }: { text: string; isEnd: boolean; onClick: () => void }) {
+  return (
+    <Button
+      variant="default"
+      size="compact-sm"
+      aria-disabled={isEnd}
+      data-disabled={isEnd || undefined}
+      onClick={isEnd ? undefined : onClick}
+    >
+      {text}
+    </Button>
+  );
+}
+
+/** The number of rows that a table has, and of how many where it has the first only. */
+export function rowsOf({ rows, total = rows.length, at_least }: ResultTable): string {
+  if (total === rows.length) return plural(total, "row");
+  return `${count(rows.length)} of ${at_least ? "at least " : ""}${plural(total, "row")}`;
 }
 
 /** A topic's name without its domain, which all topics with pages share. */

@@ -105,6 +105,25 @@ def test_lists_results_and_files_are_for_those_who_may_read_the_target(
             assert {answer.json["reason"] for answer in answers} == {f"there is no run {run!r}"}
 
 
+def test_a_table_of_a_result_is_read_in_pages(served: Gateway) -> None:
+    table = {"key": "shown_rows", "columns": [{"key": "n"}], "rows": [[n] for n in range(250)]}
+    JobRun.objects.filter(id="run0").update(result={"tables": [table]})
+    path, headers = "/api/v1/runs/run0/downloads/shown_rows.json", bearer("reader")
+    assert len(served("GET", path, headers=headers).json) == 250
+    pages = [
+        served("GET", f"{path}?offset={offset}&limit=100", headers=headers).json
+        for offset in (0, 100, 200, 300)
+    ]
+    assert [len(page) for page in pages] == [100, 100, 50, 0]
+    assert pages[1][0] == {"n": 100}
+    for name, query, field in (
+        *((FILE, "offset=1", "offset"), ("result.json", "limit=1", "offset")),
+        *(("shown_rows.csv", "limit=1001", "limit"), ("shown_rows.csv", "offset=-1", "offset")),
+    ):
+        refused = served("GET", f"/api/v1/runs/run0/downloads/{name}?{query}", headers=headers)
+        assert (refused.status, refused.json["field"]) == (400, field)
+
+
 def token(role: str, level: str) -> dict[str, str]:
     import base64
 

@@ -38,3 +38,11 @@ def test_the_files_have_the_values_of_the_result() -> None:
     ]
     rows = list(csv.reader(io.StringIO(text_of(RESULT, "keys.csv") or "")))
     assert rows == [["key", "messages"], ["'=1+1", "3"], ['ä "b", c', ""]]
+
+
+def test_rows_are_read_in_pages() -> None:
+    pages = [text_of(RESULT, "keys.json", offset, 1) or "" for offset in range(3)]
+    assert [len(json.loads(page)) for page in pages] == [1, 1, 0]
+    assert json.loads(pages[1]) == [{"key": 'ä "b", c', "messages": None}]
+    rows = list(csv.reader(io.StringIO(text_of(RESULT, "keys.csv", 1, 5) or "")))
+    assert rows == [["key", "messages"], ['ä "b", c', ""]]

@@ -10,7 +10,7 @@ import pytest
 
 from spark_jobs.jobs.kit.messages import arrow_schema
 from spark_jobs.jobs.sql.duck import run_query
-from spark_jobs.jobs.sql.job import cell, result_of, shown, with_text
+from spark_jobs.jobs.sql.job import SHOWN_ROWS, cell, result_of, shown, with_text
 from spark_jobs.jobs.sql.queries import (
     SMALL_ENTRIES,
     TABLE_COLUMNS,
@@ -179,3 +179,26 @@ def test_the_result_says_the_engine_and_whether_there_is_more() -> None:
     assert [column["key"] for column in table["columns"]] == ["n", "n_2"]
     assert table["rows"] == [[1, "x"], [2, None]]
     assert shown(answer.slice(0, 0))["rows"] == []
+    listed = result["tables"][0]
+    assert (listed["rows"], listed["total"], listed["at_least"]) == (table["rows"], 3, True)
+    whole = result_of(answer, plan, "", {"topic": "t"}, {"topic": [ranges("t")]}, more=False)
+    assert (whole["tables"][0]["total"], whole["tables"][0]["at_least"]) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("column", "listed"),
+    [
+        ([1] * (SHOWN_ROWS + 5), SHOWN_ROWS),
+        (["x" * 996] * 9_000, 4_000),  # 1,000 bytes each as JSON
+        (["x" * 5_000] * 10, 10),
+    ],
+)
+def test_the_table_has_as_many_rows_as_fit_and_says_how_many_there_are(
+    column: list[Any], listed: int
+) -> None:
+    plan, answer = QueryPlan("duckdb", "it is small", ("c",)), pa.table({"c": column})
+    result = result_of(answer, plan, "", {"topic": "t"}, {"topic": [ranges("t")]}, more=False)
+    assert len(result["tables"][0]["rows"]) == listed
+    assert (result["tables"][0]["total"], result["tables"][0]["at_least"]) == (len(column), False)
+    finding = f"The table has the first {listed:,} of them, the file rows.parquet all."
+    assert (finding in result["conclusions"]) == (listed < len(column))
