@@ -283,11 +283,9 @@ class OffloadRows:
             return None
         own = chosen or ChosenStorage(unset.bucket if unset is not None else NO_BUCKET)
         base = unset or OffloadPolicy(own.bucket, deletion_lag_s=DELETION_LAG_S)
-        bucket = (
-            own.bucket
-            if own.bucket.name or base.bucket.driver != own.bucket.driver
-            else base.bucket
-        )
+        bucket = _permitted(own.bucket, base.bucket if unset is not None else NO_BUCKET)
+        if bucket is None:
+            return None
         threshold_bytes = _first(
             own.threshold_bytes, _set(self.threshold_bytes), base.threshold_bytes
         )
@@ -300,6 +298,18 @@ class OffloadRows:
             lag_ms / 1000 if lag_ms >= 0 else -1.0,
             base.bookies_first if own.bookies_first is None else own.bookies_first,
         )
+
+
+def _permitted(chosen: Bucket, broker: Bucket) -> Bucket | None:
+    """Return the bucket that a policy may use; None for none.
+
+    A tenant's administrator writes the policy, and the broker's files, addresses and credentials are not the tenant's:
+    the folder of FILES and a service's endpoint are those of the broker's settings.
+    """
+    same = chosen.driver == broker.driver
+    if chosen.driver == FILES or not chosen.name:
+        return broker if same and broker.name else None
+    return chosen._replace(endpoint=broker.endpoint if same else "")
 
 
 def _set(number: int) -> int | None:

@@ -59,7 +59,7 @@ def test_numbers_of_a_topic_prevail_over_those_of_its_namespace_and_these_over_s
     unset = settings().policy
     document = {"managedLedgerOffloadDriver": "S3", "managedLedgerOffloadBucket": "own"}
     policy = rows(document, threshold_bytes=7, deletion_lag_ms=9000).policy(unset)
-    assert policy == OffloadPolicy(Bucket(S3, "own"), 7, -1.0, 9.0)
+    assert policy == OffloadPolicy(Bucket(S3, "own", endpoint="http://s3"), 7, -1.0, 9.0)
     own = rows(
         {
             "managedLedgerOffloadDriver": "google-cloud-storage",
@@ -84,6 +84,25 @@ def test_a_driver_without_a_bucket_is_that_of_the_broker() -> None:
     policy = rows({"managedLedgerOffloadDriver": "filesystem"}).policy(unset)
     assert policy is not None
     assert policy.bucket == Bucket(FILES, "/cold")
+
+
+def test_a_policy_names_no_folder_and_no_address_of_its_own() -> None:
+    files = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": "file:///etc"}
+    assert rows(files).policy(None) is None
+    assert rows(files).policy(settings().policy) is None
+    unset = OffloadSettings(managed_ledger_offload_driver="filesystem", file_system_uri="/cold")
+    policy = rows(files).policy(unset.policy)
+    assert policy is not None
+    assert policy.bucket == Bucket(FILES, "/cold")
+    s3 = {
+        "managedLedgerOffloadDriver": "aws-s3",
+        "managedLedgerOffloadBucket": "own",
+        "managedLedgerOffloadServiceEndpoint": "http://169.254.169.254",
+    }
+    for broker, endpoint in ((None, ""), (settings().policy, "http://s3")):
+        policy = rows(s3).policy(broker)
+        assert policy is not None
+        assert policy.bucket == Bucket(S3, "own", endpoint=endpoint)
 
 
 def test_a_policy_is_stored_with_pulsars_defaults_and_without_credentials() -> None:
