@@ -275,7 +275,7 @@ function PageButton({ text, isEnd, onClick }: { text: string; isEnd: boolean; on
       variant="default"
       size="compact-sm"
       aria-disabled={isEnd}
-      data-disabled={isEnd || undefined}
+      data-disabled={isEnd}
       onClick={isEnd ? undefined : onClick}
     >
       {text}
