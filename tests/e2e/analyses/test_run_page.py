@@ -111,7 +111,9 @@ def test_each_analysis_runs_from_the_page_of_a_topic_with_its_defaults(
 
 
 @pytest.mark.timeout(400)
-def test_a_query_is_written_in_lines_and_its_plan_is_shown(page: Page) -> None:
+def test_a_query_is_written_in_lines_and_its_plan_and_rows_in_pages_are_shown(
+    page: Page, instance: Instance, axe_source: str
+) -> None:
     launched_from_the_topic(page, KEYS, "SQL")
     query = page.locator("textarea[name=query]")
     query.fill("SELECT key, count(*) AS n\nFROM topic\nGROUP BY key\nORDER BY n DESC")
@@ -122,6 +124,20 @@ def test_a_query_is_written_in_lines_and_its_plan_is_shown(page: Page) -> None:
     plan = page.get_by_role("region", name="Plan")
     expect(plan).to_contain_text("HASH_GROUP_BY")
     expect(plan).to_contain_text("key")
+
+    body = {
+        "analysis": "sql",
+        "parameters": {"topic": KEYS, "query": "SELECT key FROM topic", "rows": 250},
+    }
+    page.goto(f"/analyses/runs/{instance.rest('POST', '/api/v1/runs', body)[1]['id']}")
+    succeeded(page)
+    shown = page.get_by_role("region", name="Rows", exact=True)
+    expect(shown).to_contain_text("250 of at least 251 rows")
+    expect(shown).to_contain_text("Rows 1–100 of 250")
+    shown.get_by_role("button", name="Next").click()
+    expect(shown).to_contain_text("Rows 101–200 of 250")
+    page.evaluate(axe_source)
+    assert violations(page, "pages of rows", "main") == []
 
 
 @pytest.mark.timeout(400)
