@@ -30,7 +30,8 @@ from gateway.services.engine_link import Engine
 
 MODULE = "admin_ui.changes.working"
 NOT_IN_FILE_MAX = 100
-TYPES = {"yaml": "application/yaml", "json": "application/json"}
+MEDIA_TYPE = "application/yaml"
+"""Media type of both formats: JSON is YAML, too."""
 
 
 class _DefinitionsView(ClusterView):
@@ -68,8 +69,8 @@ class DefinitionsView(_DefinitionsView):
                 Parameter("tenant", "only this tenant"),
                 Parameter("namespace", "only this namespace, tenant/name"),
             ),
-            errors=(400, 404, 422),
-            file=TYPES["yaml"],
+            errors=(400, 404, 412, 422),
+            file=MEDIA_TYPE,
         )
     }
 
@@ -95,7 +96,7 @@ class DefinitionsView(_DefinitionsView):
 
         exported, left_out = await self.work(export)
         text = await asyncio.to_thread(files.write, exported, form)
-        answer = HttpResponse(text, content_type=f"{TYPES[form]}; charset=utf-8")
+        answer = HttpResponse(text, content_type=f"{MEDIA_TYPE}; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="definitions.{form}"'
         answer["X-Definitions-Objects"] = str(len(exported))
         answer["X-Definitions-Left-Out"] = str(left_out)
@@ -110,7 +111,7 @@ class DiffView(_DefinitionsView):
             "compareDefinitions",
             shapes.DefinitionsDiff,
             body=shapes.DefinitionsBody,
-            errors=(400, 403),
+            errors=(400, 403, 413),
         )
     }
     reading_methods = frozenset({"POST"})

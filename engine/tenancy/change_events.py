@@ -13,6 +13,7 @@ from typing import Any
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.records import Document
 from engine.tenancy.avro import AvroSchema
+from engine.tenancy.policies.values import OFFLOAD_DRIVER, kinds_of_driver
 
 LOCAL_NAME = "__change_events"
 GLOBAL_PREFIX = "__G__"
@@ -63,6 +64,7 @@ def _map(values: Any) -> Document:
     return {"type": "map", "values": values}
 
 
+OFFLOAD = "offloadPolicies"
 _DISPATCH_RATE = f"{_IMPL}.DispatchRateImpl"
 _OFFLOAD = _record(
     "OffloadPoliciesImpl",
@@ -281,11 +283,15 @@ def new_event(topic: TopicName, cluster: str, *, everywhere: bool = False) -> Do
 def policies_of(event: Mapping[str, Any]) -> Document:
     """Return a copy of the policies that an event sets."""
     policies = (event.get("topicPoliciesEvent") or {}).get("policies") or {}
-    return {
+    policies_set = {
         key: deepcopy(value)
         for key, value in policies.items()
         if key != "isGlobal" and value != _UNSET.get(key)
     }
+    if offload := policies_set.get(OFFLOAD):
+        stored = {key: value for key, value in offload.items() if value is not None}
+        policies_set[OFFLOAD] = stored | kinds_of_driver(stored.get(OFFLOAD_DRIVER))
+    return policies_set
 
 
 def with_policies(event: Mapping[str, Any], policies: Mapping[str, Any]) -> Document:
@@ -293,4 +299,7 @@ def with_policies(event: Mapping[str, Any], policies: Mapping[str, Any]) -> Docu
     body = event["topicPoliciesEvent"]
     scope = {"isGlobal": (body.get("policies") or {}).get("isGlobal", False)}
     given = {key: value for key, value in policies.items() if value is not None}
+    if OFFLOAD in given:
+        derived = kinds_of_driver(None)
+        given[OFFLOAD] = {key: value for key, value in given[OFFLOAD].items() if key not in derived}
     return {**event, "topicPoliciesEvent": {**body, "policies": {**_UNSET, **scope, **given}}}

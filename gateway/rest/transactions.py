@@ -38,7 +38,16 @@ def number(text: str | None, field: str, low: int = 0) -> int:
     return value
 
 
-class CoordinatorsResource(AdminResource):
+class _Resource(AdminResource):
+    # Brokers without transactions answer 503, as Apache's do.
+    quiet = True
+
+
+class _TopicResource(TopicPathResource):
+    quiet = True
+
+
+class CoordinatorsResource(_Resource):
     """The coordinators with the service URLs of their brokers."""
 
     read_rights = SUPERUSER
@@ -47,7 +56,7 @@ class CoordinatorsResource(AdminResource):
         return await json_list(await self.work(transactions.coordinators))
 
 
-class CoordinatorStatsResource(AdminResource):
+class CoordinatorStatsResource(_Resource):
     """The statistics of one coordinator, or of all."""
 
     read_rights = SUPERUSER
@@ -60,7 +69,7 @@ class CoordinatorStatsResource(AdminResource):
         return json_answer(await self.work(lambda engine: transactions.stats(engine, coordinator)))
 
 
-class CoordinatorLogResource(AdminResource):
+class CoordinatorLogResource(_Resource):
     """The statistics of a coordinator's log."""
 
     read_rights = SUPERUSER
@@ -71,7 +80,7 @@ class CoordinatorLogResource(AdminResource):
         return json_answer(await self.work(lambda engine: engine.call(COORDINATOR_LOG_STATS, args)))
 
 
-class TransactionMetadataResource(AdminResource):
+class TransactionMetadataResource(_Resource):
     """A transaction that is not ended."""
 
     read_rights = SUPERUSER
@@ -83,7 +92,7 @@ class TransactionMetadataResource(AdminResource):
         )
 
 
-class SlowTransactionsResource(AdminResource):
+class SlowTransactionsResource(_Resource):
     """The transactions that are older than a number of milliseconds."""
 
     read_rights = SUPERUSER
@@ -96,7 +105,7 @@ class SlowTransactionsResource(AdminResource):
         )
 
 
-class AbortResource(AdminResource):
+class AbortResource(_Resource):
     """The abort of a transaction."""
 
     write_rights = SUPERUSER
@@ -108,7 +117,7 @@ class AbortResource(AdminResource):
         return no_content()
 
 
-class ReplicasResource(AdminResource):
+class ReplicasResource(_Resource):
     """The number of coordinators, which can grow."""
 
     write_rights = SUPERUSER
@@ -119,7 +128,7 @@ class ReplicasResource(AdminResource):
         return no_content()
 
 
-class BufferStatsResource(TopicPathResource):
+class BufferStatsResource(_TopicResource):
     """The statistics of a topic's transactions."""
 
     read_rights = LOOKUP
@@ -130,7 +139,7 @@ class BufferStatsResource(TopicPathResource):
         return json_answer(await self.work(lambda engine: engine.call(BUFFER_STATS, args)))
 
 
-class BufferLogResource(TopicPathResource):
+class BufferLogResource(_TopicResource):
     """The statistics of the topics in which a topic's transactions have snapshots."""
 
     read_rights = LOOKUP
@@ -144,7 +153,7 @@ class BufferLogResource(TopicPathResource):
         )
 
 
-class InBufferResource(TopicPathResource):
+class InBufferResource(_TopicResource):
     """A transaction, as a topic knows it."""
 
     read_rights = LOOKUP
@@ -157,7 +166,7 @@ class InBufferResource(TopicPathResource):
         return json_answer(await self.work(lambda engine: engine.call(TRANSACTION_IN_BUFFER, args)))
 
 
-class PendingAckStatsResource(TopicPathResource):
+class PendingAckStatsResource(_TopicResource):
     """The statistics of a subscription's transactions."""
 
     read_rights = CONSUME_SUBSCRIPTION
@@ -168,7 +177,7 @@ class PendingAckStatsResource(TopicPathResource):
         return json_answer(await self.work(lambda engine: engine.call(PENDING_ACK_STATS, args)))
 
 
-class PendingAckLogResource(TopicPathResource):
+class PendingAckLogResource(_TopicResource):
     """The statistics of a subscription's log of transactional acknowledgements."""
 
     read_rights = CONSUME_SUBSCRIPTION
@@ -179,7 +188,7 @@ class PendingAckLogResource(TopicPathResource):
         return json_answer(await self.work(lambda engine: engine.call(PENDING_ACK_LOG_STATS, args)))
 
 
-class InPendingAckResource(TopicPathResource):
+class InPendingAckResource(_TopicResource):
     """A transaction, as a subscription knows it."""
 
     read_rights = CONSUME_SUBSCRIPTION
@@ -200,7 +209,7 @@ class InPendingAckResource(TopicPathResource):
         )
 
 
-class PositionInPendingAckResource(TopicPathResource):
+class PositionInPendingAckResource(_TopicResource):
     """A message of a subscription, as acknowledged by a transaction or not."""
 
     read_rights = CONSUME_SUBSCRIPTION

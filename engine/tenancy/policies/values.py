@@ -158,6 +158,16 @@ OFFLOAD_PRIORITY = "managedLedgerOffloadedReadPriority"
 _PRIORITIES = ("BOOKKEEPER_FIRST", "TIERED_STORAGE_FIRST")
 
 
+def kinds_of_driver(driver: str | None) -> Document:
+    """Return the members of offload policies that Apache's brokers derive from the driver and do not store in topics'
+    policies."""
+    return {
+        "s3Driver": driver in ("S3", "aws-s3"),
+        "gcsDriver": driver == "google-cloud-storage",
+        "fileSystemDriver": driver == "filesystem",
+    }
+
+
 class OffloadForm:
     """Form of the offload policies, which hold no credentials: those are the brokers' own."""
 
@@ -194,13 +204,7 @@ class OffloadForm:
             raise InvalidField(
                 f"{name}.{OFFLOAD_PRIORITY}", f"expected one of {', '.join(_PRIORITIES)}"
             )
-        return {
-            **OFFLOAD_UNSET,
-            **value,
-            "s3Driver": driver in ("S3", "aws-s3"),
-            "gcsDriver": driver == "google-cloud-storage",
-            "fileSystemDriver": driver == "filesystem",
-        }
+        return {**OFFLOAD_UNSET, **value, **kinds_of_driver(driver)}
 
     def schema(self) -> Document:
         return {"type": "object"}

@@ -11014,6 +11014,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -11147,6 +11155,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -21,7 +21,7 @@ T = "/admin/v2/persistent/audited/ns/t"
 PT = "/admin/v2/persistent/audited/ns/pt"
 BUNDLE = "0x00000000_0x40000000"
 RATE = {"dispatchThrottlingRateInMsg": 10, "ratePeriodInSecond": 2}
-STORAGE = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": "file:///tmp/audited"}
+STORAGE = {"managedLedgerOffloadDriver": "aws-s3", "managedLedgerOffloadBucket": "audited"}
 VALUES: dict[str, Any] = {
     "messageTTL": 60,
     "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1},

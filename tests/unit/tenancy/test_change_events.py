@@ -17,6 +17,7 @@ from engine.tenancy.change_events import (
     policies_of,
     with_policies,
 )
+from engine.tenancy.policies.values import OffloadForm
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden/change_events/apache.json"
 STORED: list[dict[str, Any]] = json.loads(GOLDEN.read_text())["events"]
@@ -84,3 +85,11 @@ def test_a_topic_of_any_domain_and_name_is_named_in_its_event() -> None:
     names = [body[key] for key in ("domain", "tenant", "namespace", "topic")]
     assert names == ["non-persistent", "t", "n", "ü+"]
     assert SCHEMA.decode(SCHEMA.encode(event))["replicateTo"] == ["c"]
+
+
+def test_offload_policies_are_stored_without_what_follows_from_their_driver() -> None:
+    policies = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": "file:///x"}
+    given = OffloadForm().read("offloadPolicies", policies)
+    event = with_policies(new_event(TOPIC, "c"), {"offloadPolicies": given})
+    stored = SCHEMA.decode(SCHEMA.encode(event))
+    assert policies_of(stored)["offloadPolicies"] == given
