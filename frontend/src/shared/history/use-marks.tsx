@@ -1,4 +1,5 @@
 import { type ComponentProps, type ComponentType, lazy, Suspense, useCallback } from "react";
+import { useSession } from "../../api/session/session";
 import type { Over } from "../../ui/charts/chart";
 import type { ChangeMarks } from "./change-marks";
 
@@ -15,15 +16,18 @@ const Marks = lazy<ComponentType<ComponentProps<typeof ChangeMarks>>>(async () =
 
 /**
  * The changes of a topic and of its namespace, or with null of the cluster itself, to be drawn over charts of the last
- * `minutes`.
+ * `minutes`. Those of the cluster are only for who reads everything.
  */
 export function useMarks(cluster: string, topic: string | null, minutes: number): Over {
+  const { session } = useSession();
+  const shown = topic !== null || !session?.authorization || session.person?.reads_everything !== false;
   return useCallback(
-    (title, from, to) => (
-      <Suspense fallback={null}>
-        <Marks cluster={cluster} topic={topic} minutes={minutes} title={title} from={from} to={to} />
-      </Suspense>
-    ),
-    [cluster, topic, minutes],
+    (title, from, to) =>
+      shown ? (
+        <Suspense fallback={null}>
+          <Marks cluster={cluster} topic={topic} minutes={minutes} title={title} from={from} to={to} />
+        </Suspense>
+      ) : null,
+    [cluster, topic, minutes, shown],
   );
 }
