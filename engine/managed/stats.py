@@ -57,9 +57,6 @@ class MoveCounters:
     last_ledger_id: int = -1
     last_success_ms: int = -1
     last_failure_ms: int = -1
-    ledgers: int = 0
-    bytes: int = 0
-    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

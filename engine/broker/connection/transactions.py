@@ -122,15 +122,13 @@ class TransactionCommands:
         self, field: str, body: Any, act: Callable[[Coordinator, TxnId], Awaitable[None]]
     ) -> bytes:
         """Act on a transaction of the client and return the answer."""
-        txn = _txn_of(body)
-        answer = partial(commands.transaction_answer, field, body.request_id, txn)
-        try:
+
+        async def of_client(txn: TxnId) -> None:
             coordinator = await self._coordinators.of(txn.most)
             await self._check_owner(coordinator.owner(txn))
             await act(coordinator, txn)
-        except BrokerError as error:
-            return answer(code=error.code, message=str(error))
-        return answer()
+
+        return await _answered(field, body, of_client)
 
     @property
     def _role(self) -> str | None:
@@ -151,34 +149,23 @@ class TransactionCommands:
 
     async def end_on_partition(self, body: pb.CommandEndTxnOnPartition) -> bytes:
         """Handle END_TXN_ON_PARTITION and return the answer."""
-        answer = partial(
-            commands.transaction_answer,
-            "endTxnOnPartitionResponse",
-            body.request_id,
-            _txn_of(body),
-        )
-        try:
+
+        async def end(txn: TxnId) -> None:
             topic = await self._topic(body.topic)
             buffer = topic.transactions if topic is not None else None
             if buffer is not None:
                 await buffer.end(
-                    _txn_of(body),
+                    txn,
                     commit=body.txn_action == pb.COMMIT,
                     low_water_mark=_low_water_mark(body),
                 )
-        except BrokerError as error:
-            return answer(code=error.code, message=str(error))
-        return answer()
+
+        return await _answered("endTxnOnPartitionResponse", body, end)
 
     async def end_on_subscription(self, body: pb.CommandEndTxnOnSubscription) -> bytes:
         """Handle END_TXN_ON_SUBSCRIPTION and return the answer."""
-        answer = partial(
-            commands.transaction_answer,
-            "endTxnOnSubscriptionResponse",
-            body.request_id,
-            _txn_of(body),
-        )
-        try:
+
+        async def end(txn: TxnId) -> None:
             topic = await self._topic(body.subscription.topic)
             name = body.subscription.subscription
             # A subscription that cannot be read now may have acknowledgements of the transaction.
@@ -188,13 +175,12 @@ class TransactionCommands:
             pending = subscription.pending_acks if subscription is not None else None
             if pending is not None:
                 await pending.end(
-                    _txn_of(body),
+                    txn,
                     commit=body.txn_action == pb.COMMIT,
                     low_water_mark=_low_water_mark(body),
                 )
-        except BrokerError as error:
-            return answer(code=error.code, message=str(error))
-        return answer()
+
+        return await _answered("endTxnOnSubscriptionResponse", body, end)
 
     async def _topic(self, name: str) -> Topic | None:
         """Return the topic, which is loaded when it is not; None when it does not exist, so that nothing of a
@@ -203,6 +189,17 @@ class TransactionCommands:
             return await self._registry.get(parse_topic(name), create=False)
         except TopicNotFound:
             return None
+
+
+async def _answered(field: str, body: Any, act: Callable[[TxnId], Awaitable[None]]) -> bytes:
+    """Act on the transaction that the request names, and return the answer."""
+    txn = _txn_of(body)
+    answer = partial(commands.transaction_answer, field, body.request_id, txn)
+    try:
+        await act(txn)
+    except BrokerError as error:
+        return answer(code=error.code, message=str(error))
+    return answer()
 
 
 def _refusal(field: str) -> Refuse:

@@ -152,7 +152,6 @@ class LedgerMover:
             self._backoff = Backoff(RETRY_MIN_S, RETRY_MAX_S)
             self.status = OffloadStatus(OffloadPhase.SUCCESS, first_unmoved=before)
             return
-        self.counters.failures += 1
         self.counters.last_failure_ms = now_ms
         self._not_before_ms = now_ms + round(
             1000 * self._backoff.next_s(self._shared.entropy.random())
@@ -173,7 +172,7 @@ class LedgerMover:
         name = ObjectName(attempt, ledger_id)
         try:
             ledger = await self._shared.ledgers.open(ledger_id, recover=False)
-            index = await write_ledger(store, name, ledger, tiered.attributes)
+            await write_ledger(store, name, ledger, tiered.attributes)
         except (LedgerError, WorldError):
             await self._discard(DoomedObjects(ledger_id, attempt, policy.bucket))
             raise
@@ -191,8 +190,6 @@ class LedgerMover:
         self._reads.forget(ledger_id)
         self.counters.last_ledger_id = ledger_id
         self.counters.last_success_ms = self._shared.clock.wall_ms()
-        self.counters.ledgers += 1
-        self.counters.bytes += index.data_bytes
 
     async def _noted(self, ledger_id: int, change: OffloadChange) -> bool:
         with self._tenure.owned():

@@ -1,6 +1,5 @@
 """Backlogs of subscriptions, through the real engine."""
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from tests.e2e.test_newcomer import wait_for
 from tests.support.analyses.runs import Answer, Shown
 from tests.support.analyses.topics_with_answers import hostile, publish
 from tests.support.instance import Instance
+from tests.support.waiting import until_blocking
 
 
 @pytest.mark.timeout(300)
@@ -66,8 +66,7 @@ def test_a_worker_shows_the_backlog_by_consumer(
         if number < 2:
             consumer.acknowledge(message)
     path = "/api/v1/clusters/standalone/topics/persistent/public/default/behind-consumers/subscriptions/held/holders"
-    while instance.rest("GET", path)[1]["entries"] != 8:
-        time.sleep(0.1)
+    until_blocking(lambda: instance.rest("GET", path)[1]["entries"] == 8, "8 entries are held")
 
     body = {"analysis": "who-is-behind", "parameters": {"topic": topic}}
     run_id = instance.rest("POST", "/api/v1/runs", body)[1]["id"]

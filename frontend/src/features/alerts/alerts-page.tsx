@@ -2,9 +2,8 @@ import { Button, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { useSession } from "../../api/session/session";
 import { dateTime } from "../../lib/format";
-import { useWhyNot } from "../../shared/access/may";
+import { useReadsEverything, useWhyNot } from "../../shared/access/may";
 import type { AlertPlace } from "../../shared/commands/alert-commands";
 import { useCluster } from "../../shared/topic-link";
 import { Page, PageHead } from "../../ui/panel";
@@ -36,8 +35,7 @@ export function AlertsPage() {
     scope = "",
     subscription = "",
   } = useSearch({ from: "/alerts" });
-  const { session } = useSession();
-  const seesAll = !session?.authorization || session.person?.reads_everything !== false;
+  const seesAll = useReadsEverything();
   const navigate = useNavigate({ from: "/alerts" });
   const place: AlertPlace = { cluster, tenant };
   const isChosen = seesAll || tenant !== "";

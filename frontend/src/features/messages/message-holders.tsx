@@ -54,7 +54,9 @@ export function MessageHolders({ id, message }: { id: TopicId; message: string }
           rows={rows}
           rowKey={({ name }) => name}
           empty={
-            <Empty title="No subscription">Nobody reads the topic, so nobody waits for the message.</Empty>
+            <Empty title="No subscription">
+              The topic has no subscription, so no consumer waits for the message.
+            </Empty>
           }
           columns={[
             { key: "name", header: "Subscription", cell: ({ name }) => <b>{name}</b> },

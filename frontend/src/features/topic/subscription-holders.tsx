@@ -133,7 +133,7 @@ type Cancel = (message: Held, label: string) => React.ReactNode;
 function Consumers({ holders }: { holders: Holders }) {
   const now = useServerNow();
   const { consumers, consumers_total: total, keyed } = holders;
-  if (total === 0) return <p style={looks.title}>No consumer is connected: nobody holds a message.</p>;
+  if (total === 0) return <p style={looks.title}>No consumer is connected, so no message is held.</p>;
   const columns: Column<HoldingConsumer>[] = [
     { key: "name", header: "Consumer", grow: true, cell: (one) => <b>{one.name}</b> },
     {

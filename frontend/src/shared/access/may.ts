@@ -52,6 +52,12 @@ function refusal(
   return answer && !answer.allowed ? answer.why || "It is not allowed." : null;
 }
 
+/** Whether the user reads what is of all tenants: where authorization is off, every user does. */
+export function useReadsEverything(): boolean {
+  const { session } = useSession();
+  return !session?.authorization || session.person?.reads_everything !== false;
+}
+
 /** Refused operations at several places, see `useWhyNot`. */
 export function useWhyNots(cluster: string, places: readonly Place[]): WhyNot[] {
   const { session } = useSession();

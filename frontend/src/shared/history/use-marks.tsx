@@ -1,6 +1,6 @@
 import { type ComponentProps, type ComponentType, lazy, Suspense, useCallback } from "react";
-import { useSession } from "../../api/session/session";
 import type { Over } from "../../ui/charts/chart";
+import { useReadsEverything } from "../access/may";
 import type { ChangeMarks } from "./change-marks";
 
 const AFTER_MS = 3_000;
@@ -19,8 +19,8 @@ const Marks = lazy<ComponentType<ComponentProps<typeof ChangeMarks>>>(async () =
  * `minutes`. Those of the cluster are only for who reads everything.
  */
 export function useMarks(cluster: string, topic: string | null, minutes: number): Over {
-  const { session } = useSession();
-  const shown = topic !== null || !session?.authorization || session.person?.reads_everything !== false;
+  const readsEverything = useReadsEverything();
+  const shown = topic !== null || readsEverything;
   return useCallback(
     (title, from, to) =>
       shown ? (

@@ -22,7 +22,7 @@ from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TieredStorage
 from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling
 from tests.support.stores.memory_objects import MemoryObjects, MemoryObjectStores
-from tests.support.waiting import until
+from tests.support.waiting import stays, until
 
 pytestmark = pytest.mark.virtual_time
 
@@ -155,8 +155,7 @@ async def test_a_store_that_fails_is_reported_and_tried_again_later(
     assert await drain(ledger.cursors["s"]) == numbered(0, ENTRIES)
     tries = len(tiers.bucket.requests)
     ledger.trim_soon()
-    await asyncio.sleep(0.01)
-    assert len(tiers.bucket.requests) == tries
+    await stays(lambda: len(tiers.bucket.requests) == tries, 0.01)
     tiers.bucket.fail = lambda _method, _key: False
     await asyncio.sleep(10)
     ledger.trim_soon()
