@@ -19,6 +19,7 @@ def test_each_analysis_has_its_job_and_its_target(analysis: Analysis) -> None:
     assert ANALYSES[analysis.name] is analysis
     assert list(inspect.signature(analysis.load()).parameters) == [
         *("spark", "parameters", "context", "progress", "output_dir"),
+        *(["holders"] if analysis.asks_holders else []),
     ]
     properties = analysis.parameters["properties"]
     named = [kind for kind in AnalysisTarget if kind in properties]
