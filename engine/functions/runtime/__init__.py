@@ -1,0 +1,1 @@
+"""Starts, watches and asks instances of functions: each a process of its own, or a thread for trusted code."""
