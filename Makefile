@@ -179,7 +179,8 @@ lock: dev
 # Generated from our .proto files; committed, so that only a change of protocol needs the compiler.
 proto:
 	$(VENV)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
-	  engine/wire/pulsar.proto engine/wire/bookkeeper.proto engine/wire/mledger.proto
+	  engine/wire/pulsar.proto engine/wire/bookkeeper.proto engine/wire/mledger.proto \
+	  engine/functions/definitions/functions.proto
 
 clean:
 	rm -rf .venv .tools frontend/node_modules frontend/dist frontend/dist.partial dist docs/_build data

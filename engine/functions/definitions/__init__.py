@@ -1,0 +1,1 @@
+"""The records of functions, sources and sinks, their JSON in Pulsar's REST interface, and the rules of both. Pure."""
