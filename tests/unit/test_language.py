@@ -47,8 +47,8 @@ CLOSED_BRACKETS = re.compile(r"[\])}]+[,:]?")
 """All code of a line that ends a statement, or a part of one, that began on an earlier line."""
 DIRECTIVE = re.compile(r"# (fmt|type|noqa|mypy|pragma)\b")
 """A comment for a tool, which has its place behind the code."""
-SHARED_CLASS_NAMES = _words("Command Migration SessionStore")
-"""Public classes that may have the same name in two packages: Django finds them by it."""
+SHARED_CLASS_NAMES = _words("Command Migration Record SessionStore")
+"""Public classes that may have the same name in two packages: Django or users find them by it."""
 
 Finding = tuple[int, str]
 

@@ -49,6 +49,9 @@ SAME_FILE_NAME = {
 SAME_CLASS_NAME: dict[str, str] = {
     "AddWatch": "a request of ZooKeeper's protocol; the ledger's is a watch of an addition",
     "MultiRead": "a request of ZooKeeper's protocol, on the server's side and in kazoo's form",
+    "Record": "of a journal; a connector's is a message on its way",
+    "Sink": "of a compaction; a connector's writes messages elsewhere",
+    "Source": "of a managed ledger's reads; a connector's reads from elsewhere",
     "Stat": "ZooKeeper's state of a node; the store's is the part that every store has",
 }
 """Names that several public classes of engine and bookie may have, with the reason."""
