@@ -93,10 +93,10 @@ class SendRun(Slice):
 
     ``heads[i]``: the beginning of the receipt's body of SEND ``i``: producer id and sequence id fields as received,
     then its highest sequence id as field 4 when the SEND had one. ``owners[i]`` is its producer id; None when all are
-    of ``producer_id``.
+    of ``producer_id``. ``txn``: most and least significant bits of the transaction that all SENDs name; None for none.
     """
 
-    __slots__ = ("heads", "owners", "producer_id")
+    __slots__ = ("heads", "owners", "producer_id", "txn")
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class SendRun(Slice):
         counts: list[int] | None,
         producer_id: int,
         owners: list[int] | None = None,
+        txn: tuple[int, int] | None = None,
     ) -> None:
         # Slice.__init__ inlined: many runs have one entry, and each would pay for the call.
         self.buf = buf
@@ -119,6 +120,7 @@ class SendRun(Slice):
         self.heads = heads
         self.producer_id = producer_id
         self.owners = owners
+        self.txn = txn
 
     @property
     def first_sequence(self) -> int:
@@ -149,6 +151,7 @@ class SendRun(Slice):
             None if self.counts is None else [self.counts[i] for i in indexes],
             producer_id,
             owners if owners is not None and owners.count(producer_id) < len(owners) else None,
+            self.txn,
         )
 
 
@@ -230,9 +233,10 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
     """Cut the run of SEND frames that starts at ``pos``.
 
     Returns (position behind the run, why it ended, the run or None when it is empty). ``frame_max`` bounds a frame's
-    ``total``. Checksums are verified where present. SENDs with fields other than the message count and the highest
-    sequence id, and with sequence ids beyond int64, end the run with OTHER. The number of messages in a batch is read
-    from the entry, as later readers from storage will do; the count in the command is ignored.
+    ``total``. Checksums are verified where present. SENDs with fields other than the message count, the transaction and
+    the highest sequence id, and with sequence ids beyond int64, end the run with OTHER, as does the first SEND of
+    another transaction. The number of messages in a batch is read from the entry, as later readers from storage will
+    do; the count in the command is ignored.
     """
     heads: list[bytes] = []
     spans: list[int] = []
@@ -244,6 +248,8 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
     # The bytes from the command size up to the sequence id: equal for SENDs of one producer with commands of one
     # length.
     known_start = b""
+    # The fields of the transaction, which end the commands of single messages of one transaction.
+    txn_fields = b""
     shape_stop = _SHAPE_STOP_MIN
     command_size = continued = last_ends = 0
     size = why = 0
@@ -270,6 +276,8 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
             checked = sequence_size if sequence_size <= 9 else 0
             before = 8 * (shape_stop - 12)  # bits of the head before the sequence id
             continued, last_ends = _CONTINUED[checked] << before, _LAST_ENDS[checked] << before
+            if txn_fields:
+                continued, last_ends = _ends_of_txn(sequence_size, before, txn_fields)
             if owner != producer_id:
                 if owners is None and heads:
                     owners = [producer_id] * len(heads)
@@ -279,11 +287,17 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
             break
         head = buf[pos + 12 : start]
         if int.from_bytes(head, "little") & continued != last_ends:
-            fields = _batch_fields(buf, pos + shape_stop, start)
+            fields = _rare_fields(buf, pos + shape_stop, start)
             if fields is None:
                 break
-            sequence_stop, highest = fields
-            head = buf[pos + 12 : sequence_stop] + highest
+            sequence_stop, highest, named = fields
+            if named != txn_fields:
+                if heads:
+                    break
+                txn_fields = named
+                before = 8 * (shape_stop - 12)
+                continued, last_ends = _ends_of_txn(start - pos - shape_stop, before, named)
+            head = buf[pos + 12 : sequence_stop] + highest + named
             messages = messages_in(buf, start, stop)
             if messages != 1 and counts is None:
                 counts = [1] * len(heads)
@@ -311,7 +325,32 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
         return pos, why, None
     if owners is not None:
         producer_id = owners[0]
-    return pos, why, SendRun(buf, spans, size, heads, counts, producer_id, owners)
+    if not txn_fields:
+        return pos, why, SendRun(buf, spans, size, heads, counts, producer_id, owners)
+    heads = [head[: -len(txn_fields)] for head in heads]
+    txn = _txn_of(txn_fields)
+    return pos, why, SendRun(buf, spans, size, heads, counts, producer_id, owners, txn)
+
+
+def _ends_of_txn(size: int, before: int, txn_fields: bytes) -> tuple[int, int]:
+    """Return the bits of a head that are compared, and their required values: the ends of a sequence id behind
+    ``before`` bits, then ``txn_fields``. ``size``: bytes of both."""
+    sequence_size = size - len(txn_fields)
+    if not 0 < sequence_size <= 9:
+        return 0, -1
+    behind = before + 8 * sequence_size
+    whole = (1 << 8 * len(txn_fields)) - 1
+    return (
+        _CONTINUED[sequence_size] << before | whole << behind,
+        _LAST_ENDS[sequence_size] << before | int.from_bytes(txn_fields, "little") << behind,
+    )
+
+
+def _txn_of(fields: bytes) -> tuple[int, int]:
+    """Return the most and the least significant bits in the two fields of a transaction."""
+    stop = len(fields)
+    least, pos = read_varint(fields, 1, stop)
+    return read_varint(fields, pos + 1, stop)[0], least
 
 
 def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:
@@ -324,10 +363,12 @@ def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:
     return NEED if pos + 4 + total > end else OTHER
 
 
-def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, bytes] | None:
-    """Parse the sequence id, then optionally message count and highest sequence id, in this order and nothing else.
+def _rare_fields(buf: bytes, pos: int, stop: int) -> tuple[int, bytes, bytes] | None:
+    """Parse the sequence id, then optionally message count, transaction and highest sequence id, in this order and
+    nothing else.
 
-    Returns (end of the sequence id, the highest sequence id as the receipt's field 4 or empty); None for anything else.
+    Returns (end of the sequence id, the highest sequence id as the receipt's field 4 or empty, the transaction's fields
+    or empty); None for anything else.
     """
     sequence, pos = read_varint(buf, pos, stop)
     if pos < 0 or sequence >= _INT64_END:
@@ -337,13 +378,22 @@ def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, bytes] | None:
         messages, pos = read_varint(buf, pos + 1, stop)
         if pos < 0 or not 0 < messages < 1 << 31:
             return None
+    txn_at = pos
+    if pos < stop and buf[pos] == 0x20:
+        _, pos = read_varint(buf, pos + 1, stop)
+        if pos < 0 or pos >= stop or buf[pos] != 0x28:
+            return None
+        _, pos = read_varint(buf, pos + 1, stop)
+        if pos < 0:
+            return None
+    txn_fields = buf[txn_at:pos]
     if pos < stop and buf[pos] == 0x30:
         last, after = read_varint(buf, pos + 1, stop)
         if after < 0 or not sequence <= last < _INT64_END:
             return None
         highest = b"\x20" + buf[pos + 1 : after]
         pos = after
-    return (sequence_stop, highest) if pos == stop else None
+    return (sequence_stop, highest, txn_fields) if pos == stop else None
 
 
 def build_receipts(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from engine.auth.actions import Action
@@ -239,7 +240,7 @@ class ProduceCommands:
         if producer is None or not producer.takes:
             return
         chunk = marker = False
-        txn: TxnId | None = None
+        txn = None if run.txn is None else TxnId(*run.txn)
         if event.command is not None:
             if event.command.HasField("message_id") and self._note_statement(
                 event.command, run, producer
@@ -252,32 +253,31 @@ class ProduceCommands:
                 self._connection.send(commands.send_error(run.producer_id, highest, code, text))
                 return
             txn = _txn_of(event.command)
-            if txn is not None:
-                if not self._takes(txn, producer, event.command):
-                    return
-                name_transaction(run, txn)
             chunk = event.command.is_chunk
             marker = event.command.marker
             if marker and not producer.origin:
                 self._refuse_marker(event.command)
                 return
+        if txn is not None and not self._takes(txn, run, [producer]):
+            return
         if producer.origin:
             self._send_replicated(run, producer, chunk, marker)
         else:
             Publish(run, producer, None, chunk, txn=txn).start()
 
-    def _takes(self, txn: TxnId, producer: Producer, body: pb.CommandSend) -> bool:
-        """Return whether the producer's topic takes a message of a transaction; answer it if not."""
-        topic = producer.topic
+    def _takes(self, txn: TxnId, run: SendRun, senders: Sequence[Producer]) -> bool:
+        """Return whether the topic of ``senders`` takes a run of a transaction, whose entries name it on return; answer
+        it if not."""
+        topic = senders[0].topic
         try:
-            if producer.origin or not isinstance(topic, Topic):
+            if not isinstance(topic, Topic) or any(sender.origin for sender in senders):
                 raise NotAllowed("Replicated messages are of no transaction")
             topic.take_transactions()
+            name_transaction(run, txn)
         except NotAllowed as error:
-            highest = max(body.sequence_id, body.highest_sequence_id)
-            self._connection.send(
-                commands.send_error(body.producer_id, highest, error.code, str(error))
-            )
+            owners = run.owners or [run.producer_id] * run.count
+            for owner, ids in zip(owners, head_sequences(run.heads), strict=True):
+                self._connection.send(commands.send_error(owner, max(ids), error.code, str(error)))
             return False
         return True
 
@@ -345,13 +345,16 @@ class ProduceCommands:
                 share = by_topic[producer.topic] = ([], [])
             share[0].append(i)
             share[1].append(producer)
+        txn = None if run.txn is None else TxnId(*run.txn)
         for indexes, senders in by_topic.values():
-            if any(sender.origin for sender in senders):
+            if txn is None and any(sender.origin for sender in senders):
                 self._send_each(run, indexes, senders)
                 continue
             part = run if len(indexes) == run.count else run.pick(indexes)
+            if txn is not None and not self._takes(txn, part, senders):
+                continue
             same = senders.count(senders[0]) == len(senders)
-            Publish(part, senders[0], None if same else senders).start()
+            Publish(part, senders[0], None if same else senders, txn=txn).start()
 
     def _send_each(self, run: SendRun, indexes: list[int], senders: list[Producer]) -> None:
         """Publish a run in parts of one producer each, because a replicator is among them."""

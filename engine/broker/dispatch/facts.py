@@ -83,12 +83,14 @@ PLAIN = EntryFacts()
 
 class SliceFacts:
     """Facts of a slice. ``known``: the wanted ones. ``special``: facts of the entries that are not plain, by index in
-    the slice. ``markers``: indexes of the markers."""
+    the slice. ``markers``: indexes of the markers. ``transaction``: the one that all entries were published in; None
+    when that is not known."""
 
-    __slots__ = ("_slots", "known", "markers", "special")
+    __slots__ = ("_slots", "known", "markers", "special", "transaction")
 
     def __init__(self, run: Slice, wanted: int) -> None:
         self._slots: dict[SlotOf, list[int]] | None = None
+        self.transaction: tuple[int, int] | None = None
         self.known = wanted
         self.special = _special_of(run, wanted)
         self.markers = _markers_of(self.special) if self.special else ()
@@ -98,6 +100,7 @@ class SliceFacts:
         part = SliceFacts.__new__(SliceFacts)
         known, special = self._slots, self.special
         part._slots = known and {slot_of: slots[start:stop] for slot_of, slots in known.items()}
+        part.transaction = self.transaction
         part.known = self.known
         part.special = {i - start: special[i] for i in range(start, stop) if i in special}
         part.markers = _markers_of(part.special)
@@ -132,6 +135,10 @@ def hidden_of(run: Slice, wanted: int, aborted: Collection[tuple[int, int]]) -> 
     """Return the indexes of the entries of ``run`` that no consumer receives: markers, and messages of ``aborted``
     transactions. Compute the ``wanted`` facts, which include MARKER."""
     if not aborted:
+        return facts_of(run, wanted).markers
+    if run.facts is not None and run.facts.transaction is not None:
+        if run.facts.transaction in aborted:
+            return range(run.count)
         return facts_of(run, wanted).markers
     special = facts_of(run, wanted | TRANSACTION).special
     return [

@@ -229,7 +229,7 @@ class Publish:
     """One run of SENDs from one connection to one topic, from ``start`` to its last receipt. An ``AppendSink``.
 
     ``owners[i]`` sent entry ``i``; None when all are of ``producer``. ``chunk``: the run is part of a chunked message.
-    ``marker``: it is a marker, which another cluster's broker wrote. ``txn``: the transaction of its one entry.
+    ``marker``: it is a marker, which another cluster's broker wrote. ``txn``: the transaction that all entries name.
     ``judged`` is the period in which deduplication judged the run to be new, 0 when it did not. ``since_s`` is the
     monotonic time at which the topic received the run.
     """
@@ -278,7 +278,7 @@ class Publish:
         else:
             owners = [self.owners[i] for i in indexes]
             alone = owners.count(owners[0]) == len(owners)
-            part = Publish(run, owners[0], None if alone else owners, self.chunk)
+            part = Publish(run, owners[0], None if alone else owners, self.chunk, txn=self.txn)
         part.since_s = self.since_s
         return part
 

@@ -1,6 +1,7 @@
 """The kernels against protobuf and the byte layouts, on any run of entries."""
 
 import hashlib
+from itertools import pairwise
 from struct import pack
 
 import pytest
@@ -13,6 +14,7 @@ from engine.base.slices import Slice
 from engine.wire import bookie_commands, client_commands, commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
+from engine.wire.commands import command_bytes
 from engine.wire.kernels import (
     BAD_CHECKSUM,
     BATCH_MESSAGES_MAX,
@@ -147,7 +149,54 @@ def test_sends_of_several_producers_are_one_run_that_knows_the_owners(
     assert part.size == sum(map(len, (part.entry(k) for k in range(part.count))))
 
 
-@pytest.mark.parametrize("field", [{"is_chunk": True}, {"marker": True}, {"txn": (1, 2)}])
+TXNS = st.one_of(st.none(), st.tuples(st.sampled_from([0, 3, 2**63]), NUMBERS))
+
+
+@given(NUMBERS, NUMBERS, st.lists(st.tuples(TXNS, SENDS), min_size=1, max_size=4))
+def test_sends_of_one_transaction_are_one_run_that_knows_it(
+    producer_id: int,
+    sequence: int,
+    wanted: list[
+        tuple[tuple[int, int] | None, list[tuple[int, bytes, bool, int | None, int | None]]]
+    ],
+) -> None:
+    sent: list[tuple[tuple[int, int] | None, int, bytes]] = []
+    buf = b""
+    for txn, messages in wanted:
+        for _, value, checksum, count, above in messages:
+            sequence = min(sequence + 1, 2**63 - 1)
+            payload = entry(value, checksum, count)
+            buf += client_commands.send(
+                producer_id,
+                sequence,
+                payload,
+                num_messages=count,
+                highest_sequence_id=None if above is None else sequence,
+                txn=txn,
+            )
+            sent.append((txn, sequence, payload))
+    cut: list[tuple[tuple[int, int] | None, int, bytes]] = []
+    runs, pos = 0, 0
+    while pos < len(buf):
+        pos, _, run = take_sends(buf, pos, len(buf), FRAME_MAX)
+        assert run is not None
+        runs += 1
+        ids = [first for first, _ in head_sequences(run.heads)]
+        cut += [(run.txn, ids[i], run.entry(i)) for i in range(run.count)]
+        assert run.pick([0]).txn == run.txn
+    assert cut == sent
+    assert runs == 1 + sum(a[0] != b[0] for a, b in pairwise(sent))
+
+
+@pytest.mark.parametrize("missing", ["txnid_least_bits", "txnid_most_bits"])
+def test_half_of_a_transaction_takes_the_slow_path(missing: str) -> None:
+    fields = {"producer_id": 7, "sequence_id": 1, "txnid_least_bits": 2, "txnid_most_bits": 1}
+    del fields[missing]
+    buf = frames.payload_frame(command_bytes("send", fields), entry(b"a"))
+    assert take_sends(buf, 0, len(buf), FRAME_MAX) == (0, OTHER, None)
+
+
+@pytest.mark.parametrize("field", [{"is_chunk": True}, {"marker": True}])
 def test_sends_with_further_fields_take_the_slow_path(field: dict[str, object]) -> None:
     buf = sends(7, [b"a"]) + client_commands.send(7, 1, entry(b"b"), **field)  # type: ignore[arg-type]
     pos, why, run = take_sends(buf, 0, len(buf), FRAME_MAX)

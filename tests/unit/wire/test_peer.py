@@ -92,7 +92,9 @@ def test_events_do_not_depend_on_how_the_bytes_are_cut(cuts: list[int]) -> None:
 
 
 def test_the_slow_path_gives_the_run_and_the_command() -> None:
-    (event,) = connected_peer().receive(client_commands.send(3, 8, entry(b"x"), txn=(1, 2)))
+    (event,) = connected_peer().receive(
+        client_commands.send(3, 8, entry(b"x"), txn=(1, 2), is_chunk=True)
+    )
     assert isinstance(event, Sends)
     assert event.command is not None
     assert event.command.txnid_most_bits == 1

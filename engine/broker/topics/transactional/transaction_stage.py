@@ -33,10 +33,10 @@ class TransactionStage:
                 return self._enter(publish)
             self._keep(publish)
             return False
-        if not kept.intersection(publish.owners):
+        if publish.txn is None and not kept.intersection(publish.owners):
             return self._enter(publish)
         for part in publish.parts():
-            if part.producer in kept:
+            if part.txn is not None or part.producer in kept:
                 self._keep(part)
             elif self._enter(part):
                 self._host.admitted(part, self)
@@ -47,17 +47,16 @@ class TransactionStage:
         self._buffer.prepare()
 
     def _enter(self, publish: Publish) -> bool:
-        """Return whether a run may be appended now: it is of no transaction, or of an open one that its entry names."""
+        """Return whether a run may be appended now: its transaction is open, or it is of none and names none."""
         txn, run = publish.txn, publish.run
         try:
-            named = facts_of(run, TRANSACTION).special
-            if txn is None:
-                if any(facts.transaction is not None for facts in named.values()):
-                    raise NotAllowed("A message names a transaction that its SEND does not name")
+            if txn is not None:
+                self._buffer.enter(txn)
+                facts_of(run, 0).transaction = txn
                 return True
-            if 0 not in named or named[0].transaction != txn:
-                raise NotAllowed(f"The message does not name the transaction {txn} of its SEND")
-            self._buffer.enter(txn)
+            named = facts_of(run, TRANSACTION).special
+            if any(facts.transaction is not None for facts in named.values()):
+                raise NotAllowed("A message names a transaction that its SEND does not name")
         except NotAllowed as error:
             publish.refuse(error)
             self._host.failed(publish, 0)  # earlier stages count it as pending

@@ -16,9 +16,10 @@ from engine.broker.topics.topic import Topic
 from engine.broker.transactions.buffer.snapshots import SINGLE
 from engine.broker.transactions.txn_id import TxnId
 from engine.managed.settings import ManagedSettings
+from engine.wire import client_commands as say
 from engine.wire.client_commands import send
 from engine.wire.kernels import take_sends
-from tests.support.broker_bench import NAME, Bench, opened, until
+from tests.support.broker_bench import NAME, Bench, commands_in, opened, until
 from tests.support.raw_client import entry_of
 from tests.support.transactions.bench import KeptSnapshots, end, put, start
 
@@ -218,18 +219,47 @@ async def test_a_topic_without_transactions_has_no_buffer(
     assert bench.topic.stages == ()
 
 
-@pytest.mark.parametrize("named", [True, False])
-async def test_a_message_and_its_send_must_name_the_same_transaction(
-    bench: Bench, named: bool
-) -> None:
+async def test_a_message_names_no_transaction_that_its_send_does_not_name(bench: Bench) -> None:
     await put(bench, A)
-    entry = entry_of(b"v", txnid_most_bits=0, txnid_least_bits=0) if named else entry_of(b"v")
+    entry = entry_of(b"v", txnid_most_bits=0, txnid_least_bits=0)
     data = send(1, bench._sent, entry)
     _, _, run = take_sends(data, 0, len(data), 1 << 20)
     assert run is not None
-    Publish(run, bench.producer, txn=None if named else A).start()
+    Publish(run, bench.producer).start()
     assert bench.publisher.errors[0][1] == NotAllowed.code
     assert bench.topic.log.stats().entries == 1
+
+
+async def test_x1_a_run_of_two_producers_in_one_transaction_waits_as_one(bench: Bench) -> None:
+    session, sent = bench.sessions().accept(), bytearray()
+    session.send = sent.extend  # type: ignore[method-assign, assignment]
+    producers = b"".join(say.producer(NAME.full, i, i) for i in (1, 2))
+    session.data_received(say.connect("test") + producers)
+
+    def count(name: str) -> int:
+        return sum(command.HasField(name) for command in commands_in(bytes(sent)))
+
+    await until(lambda: count("producer_success") == 2)
+    _, client = await bench.join(SubscriptionType.EXCLUSIVE)
+    named = entry_of(b"v", txnid_most_bits=A.most, txnid_least_bits=A.least)
+    bare = entry_of(b"v")
+    first = [say.send(i % 2 + 1, i, named if i % 3 else bare, txn=A) for i in range(6)]
+    plain = say.send(1, 6, bare)
+    session.data_received(b"".join(first) + plain)  # the first snapshot is stored meanwhile
+    await until(lambda: count("send_receipt") == 7)
+    session.data_received(b"".join(say.send(1 + i, 7, named, txn=A) for i in range(2)))
+    await until(lambda: count("send_receipt") == 9)
+    assert client.received == []
+    session.data_received(b"".join(say.send(1, 8 + i, named, txn=B) for i in range(2)))
+    refused = [command.send_error for command in commands_in(bytes(sent))][-2:]
+    assert [(error.sequence_id, error.error) for error in refused] == [
+        (8, NotAllowed.code),
+        (9, NotAllowed.code),
+    ]
+    await end(bench, A, commit=False)
+    await until(lambda: len(client.received) == 1)
+    assert bench.topic.log.stats().entries == 10
+    session.closed(None)
 
 
 async def test_aborted_transactions_are_forgotten_with_their_ledger(bench: Bench) -> None:
