@@ -138,7 +138,7 @@ class Load:
         self._done.set()
 
 
-def _client(store: MetadataStore) -> LedgerClient:
+def ledger_client(store: MetadataStore) -> LedgerClient:
     return LedgerClient(
         store=store,
         network=LoopNetwork(),
@@ -150,7 +150,7 @@ def _client(store: MetadataStore) -> LedgerClient:
 
 async def _with_client(zk: str, work: Callable[[LedgerClient], Awaitable[Any]]) -> Any:
     store = await connected(zk)
-    client = _client(store)
+    client = ledger_client(store)
     try:
         return await work(client)
     finally:
