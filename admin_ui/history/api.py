@@ -10,16 +10,25 @@ from engine.auth.rights import Right
 from engine.base.names import TopicName
 from gateway.http.bodies import json_answer
 from gateway.http.view import RestView
-from gateway.services.history.readings import DAY_MINUTES, HOUR_MINUTES
+from gateway.services.history.readings import HOUR_MINUTES, WEEK_MINUTES
 
 PARAMETERS = (
-    Parameter("topic", "full name; empty: the totals of the cluster"),
+    Parameter("topic", "full name; empty, with no broker or bookie: the totals of the cluster"),
     Parameter("subscription", "of the topic"),
+    Parameter("broker", "id of a broker, instead of a topic"),
+    Parameter("bookie", "id of a bookie, instead of a topic"),
     Parameter(
         "minutes",
-        f"how far back: 1 to {HOUR_MINUTES}, of totals to {DAY_MINUTES}",
+        f"how many: 1 to {WEEK_MINUTES}. Steps are of 10 seconds up to an hour, of a minute up to a day of totals,"
+        " else of five minutes",
         int,
         default=HOUR_MINUTES,
+    ),
+    Parameter(
+        "ago",
+        f"how many minutes before now they end; 1440: as they were a day ago. With minutes at most {WEEK_MINUTES}",
+        int,
+        default=0,
     ),
 )
 
@@ -31,7 +40,7 @@ def _topic_of(view: RestView) -> tuple[TopicName, ...]:
 
 
 def _totals_of(view: RestView) -> tuple[WholeCluster, ...]:
-    """Return the cluster if the query names no topic: the numbers are of all tenants then."""
+    """Return the cluster if the query names no topic: the numbers are then of all tenants, or of a server."""
     return () if query(view.request).get("topic") else (CLUSTER,)
 
 

@@ -11,7 +11,8 @@ class HistoryAnswer(s.Serializer[object]):
     columns = s.ListField(
         child=s.CharField(),
         help_text="names of the numbers in each point: at (end of the step), mean rates per second"
-        " of the step, backlog at its end",
+        " of the step, backlog at its end; of a broker its topics instead of a backlog; of a bookie usage of its"
+        " fullest disk (0 to 1), bytes used and in total, and ledgers",
     )
     points = s.ListField(
         child=s.ListField(child=s.FloatField(allow_null=True)),

@@ -4659,7 +4659,7 @@ export interface components {
             /** @description end of the last recorded step; null: none is recorded yet */
             at: number | null;
             step_ms: number;
-            /** @description names of the numbers in each point: at (end of the step), mean rates per second of the step, backlog at its end */
+            /** @description names of the numbers in each point: at (end of the step), mean rates per second of the step, backlog at its end; of a broker its topics instead of a backlog; of a bookie usage of its fullest disk (0 to 1), bytes used and in total, and ledgers */
             columns: string[];
             /** @description oldest first, one per step; null: not known */
             points: (number | null)[][];
@@ -11430,11 +11430,17 @@ export interface operations {
     getHistory: {
         parameters: {
             query?: {
-                /** @description how far back: 1 to 60, of totals to 1440 */
+                /** @description how many minutes before now they end; 1440: as they were a day ago. With minutes at most 10080 */
+                ago?: number;
+                /** @description id of a bookie, instead of a topic */
+                bookie?: string;
+                /** @description id of a broker, instead of a topic */
+                broker?: string;
+                /** @description how many: 1 to 10080. Steps are of 10 seconds up to an hour, of a minute up to a day of totals, else of five minutes */
                 minutes?: number;
                 /** @description of the topic */
                 subscription?: string;
-                /** @description full name; empty: the totals of the cluster */
+                /** @description full name; empty, with no broker or bookie: the totals of the cluster */
                 topic?: string;
             };
             header?: never;

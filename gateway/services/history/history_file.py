@@ -3,7 +3,8 @@
 The points of each slot are appended to ``recent``, and every five minutes moved to ``points``, where those of a subject
 are adjacent: a page of the file is then written once in five minutes and not every ten seconds. A subject has at most
 the points of ``HOUR_SLOTS`` and five minutes, the cluster's totals those of ``DAY_SLOTS``. Older points of a subject
-are removed when others of it are moved, so idle subjects cost nothing.
+are removed when others of it are moved, so idle subjects cost nothing. What is moved is rolled up for a week
+(``steps``).
 
 A commit survives the end of the process (``synchronous=NORMAL`` of the write-ahead log). After a power failure the file
 is intact and may lack some minutes.
@@ -17,16 +18,20 @@ from pathlib import Path
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.attention.memory import RecordedProblem
+from gateway.services.history import steps
 from gateway.services.history.slots import (
     COLUMNS,
     DAY_SLOTS,
     HOUR_SLOTS,
     SLOT_MS,
+    STEP_SLOTS,
     TOTALS,
+    WEEK_SLOTS,
     Point,
     Recorded,
     Subject,
     expanded,
+    joined,
 )
 
 Values = tuple[int | None, ...]
@@ -36,8 +41,6 @@ NAME = "history.sqlite3"
 DAMAGED = "-damaged"
 """Suffix of the file by which a reader marks the history file as damaged; it contains the inode of that file."""
 VERSION = 1
-MOVE_SLOTS = 30
-"""Number of slots that are appended before they are moved."""
 WAIT_S = 5.0
 TOTALS_ID = 1
 _CAUSES = """
@@ -65,11 +68,6 @@ COMMIT;
 _NEWEST = f"""
 SELECT topic, subscription, {_COLUMNS} FROM series JOIN points ON points.series = series.id
     AND slot = (SELECT max(slot) FROM points WHERE series = series.id) WHERE gone IS NULL
-"""
-_MOVED = f"""
-SELECT slot, {_COLUMNS} FROM points WHERE series = :id
-    AND slot >= coalesce((SELECT max(slot) FROM points WHERE series = :id AND slot <= :first), 0)
-    ORDER BY slot
 """
 _RECENT = f"""
 SELECT series, slot, {_COLUMNS} FROM recent WHERE series IN (SELECT value FROM json_each(?))
@@ -119,7 +117,8 @@ class HistoryFile:
                 self._db.executescript(SCHEMA)
             elif version != VERSION:
                 raise OtherVersionError(f"{path} has version {version}, not {VERSION}")
-            self._db.execute(_CAUSES)
+            for table in (_CAUSES, *steps.TABLES):
+                self._db.execute(table)
         except sqlite3.Error:
             self._db.close()
             raise
@@ -160,6 +159,9 @@ class HistoryFile:
         ``figures``: all numbers of the topics among them at the slot's end.
         """
         with self._transaction() as db:
+            (before,) = db.execute("SELECT max(last) FROM known").fetchone()
+            if before is not None and before // STEP_SLOTS != slot // STEP_SLOTS:
+                self._move(before - before % STEP_SLOTS + STEP_SLOTS - 1)
             db.executemany(
                 "INSERT INTO series (topic, subscription) VALUES (?, ?) ON CONFLICT DO NOTHING",
                 [point.subject for point in recorded],
@@ -185,9 +187,6 @@ class HistoryFile:
                 "UPDATE known SET last = ? WHERE last = ? - 1", (slot, slot)
             ).rowcount:
                 db.execute("INSERT OR REPLACE INTO known VALUES (?, ?)", (slot, slot))
-            (first,) = db.execute("SELECT min(slot) FROM recent").fetchone()
-            if first is not None and slot - first >= MOVE_SLOTS:
-                self._move(slot)
 
     def write_causes(
         self, changed: Sequence[RecordedProblem], gone: Sequence[tuple[str, str]]
@@ -204,7 +203,8 @@ class HistoryFile:
         """Move the appended points to their subjects now."""
         with self._transaction() as db:
             (last,) = db.execute("SELECT max(last) FROM known").fetchone()
-            self._move(last or 0)
+            if last is not None:
+                self._move(last)
 
     def _move(self, slot: int) -> None:
         db = self._db
@@ -218,7 +218,9 @@ class HistoryFile:
             " (SELECT series, figures, max(slot) AS at FROM recent WHERE figures IS NOT NULL"
             " GROUP BY series) AS newest WHERE series.id = newest.series"
         )
+        db.execute("INSERT OR IGNORE INTO unrolled SELECT DISTINCT series FROM recent")
         db.execute("DELETE FROM recent")
+        steps.roll_up(db, slot)
         oldest = {
             series: slot - (DAY_SLOTS if series == TOTALS_ID else HOUR_SLOTS) for series in changed
         }
@@ -226,12 +228,12 @@ class HistoryFile:
             _REMOVE_OLD, [{"id": series, "oldest": limit} for series, limit in oldest.items()]
         )
         gone = db.execute(
-            "SELECT id FROM series WHERE gone < iif(subscription = '', ?, ?)",
-            (slot - HOUR_SLOTS, slot - DAY_SLOTS),
+            "SELECT id FROM series WHERE gone < iif(subscription = '' AND instr(topic, '://'), ?, ?)",
+            (slot - HOUR_SLOTS, slot - WEEK_SLOTS),
         ).fetchall()
-        db.executemany("DELETE FROM points WHERE series = ?", gone)
-        db.executemany("DELETE FROM series WHERE id = ?", gone)
-        db.execute("DELETE FROM known WHERE last < ?", (slot - DAY_SLOTS,))
+        for table, column in (("points", "series"), ("steps", "series"), ("series", "id")):
+            db.executemany(f"DELETE FROM {table} WHERE {column} = ?", gone)
+        db.execute("DELETE FROM known WHERE last < ?", (slot - WEEK_SLOTS - DAY_SLOTS,))
 
     # Reading
 
@@ -275,19 +277,32 @@ class HistoryFile:
 
     def points(self, subjects: Sequence[Subject], first: int, last: int) -> list[list[Point]]:
         """Return for each subject a point of each slot from ``first`` to ``last``, from one snapshot of the file."""
+        with self._transaction("DEFERRED"):
+            return self._points(list(map(self._id, subjects)), first, last)
+
+    def _points(self, ids: Sequence[int | None], first: int, last: int) -> list[list[Point]]:
+        known = steps.known_from(self._db, first)
+        rows: dict[int | None, steps.Rows] = {None: []}
+        for series in ids:
+            if series is not None:
+                rows[series] = steps.moved(self._db, series, first)
+        for series, slot, *point in self._db.execute(_RECENT, (json.dumps(ids),)):
+            rows[series].append((slot, tuple(point)))
+        return [expanded(rows[series], known, first, last) for series in ids]
+
+    def rolled_up(self, subjects: Sequence[Subject], first: int, last: int) -> list[list[Point]]:
+        """Return for each subject a point of each step from ``first`` to ``last``, which has ended, from one snapshot
+        of the file. Steps that are not rolled up yet are computed from their slots."""
         with self._transaction("DEFERRED") as db:
-            known = db.execute(
-                "SELECT first, last FROM known WHERE last >= ? ORDER BY first", (first,)
-            ).fetchall()
-            ids = [self._id(subject) for subject in subjects]
-            rows: dict[int | None, list[tuple[int, Point]]] = {None: []}
-            for series in ids:
-                if series is not None:
-                    moved = db.execute(_MOVED, {"id": series, "first": first})
-                    rows[series] = [(slot, tuple(point)) for slot, *point in moved]
-            for series, slot, *point in db.execute(_RECENT, (json.dumps(ids),)):
-                rows[series].append((slot, tuple(point)))
-            return [expanded(rows[series], known, first, last) for series in ids]
+            ids = list(map(self._id, subjects))
+            rolled = steps.rolled(db)
+            until = first - 1 if rolled is None else max(first - 1, min(rolled, last))
+            begin, end = (until + 1) * STEP_SLOTS, (last + 1) * STEP_SLOTS - 1
+            newest = self._points(ids, begin, end)
+            return [
+                [*steps.stored(db, series, first, until), *joined(points, STEP_SLOTS)]
+                for series, points in zip(ids, newest, strict=True)
+            ]
 
     def _id(self, subject: Subject) -> int | None:
         row = self._db.execute(

@@ -18,6 +18,7 @@ from gateway.services.history.slots import (
     MINUTE_SLOTS,
     NOT_KNOWN,
     SLOT_MS,
+    STEP_SLOTS,
     Point,
     Subject,
     joined,
@@ -25,6 +26,7 @@ from gateway.services.history.slots import (
 
 HOUR_MINUTES = 60
 DAY_MINUTES = 1_440
+WEEK_MINUTES = 7 * DAY_MINUTES
 TREND_MINUTES = 15
 TRENDS_MAX = 16_384
 """Bound on the cached trends, about 10 MB."""
@@ -125,32 +127,39 @@ class History:
             for name, slots in zip(wanted, points, strict=True)
         }
 
-    async def reading(self, topic: str, subscription: str, minutes: int) -> Reading:
-        """Read the last ``minutes`` of the totals (no topic), a topic by its full name, or one of its subscriptions.
+    async def reading(self, topic: str, subscription: str, minutes: int, ago: int = 0) -> Reading:
+        """Read ``minutes`` of the totals (no topic), a topic by its full name, or one of its subscriptions.
 
-        A step is a slot up to an hour, above it a minute. Raises NotReady when the file cannot be read.
+        They end ``ago`` minutes before now. A step is a slot up to the last hour, a minute up to the last day of the
+        totals, else five minutes. Raises NotReady when the file cannot be read.
         """
         now = now_ms()
-        last = now // SLOT_MS - 1
+        last = now // SLOT_MS - 1 - ago * MINUTE_SLOTS
         first = last - minutes * MINUTE_SLOTS + 1
+        count = _slots_of_a_step(minutes + ago, of_totals=not topic)
         subjects = [Subject(topic)]
         if subscription:
             subjects.append(Subject(topic, subscription))
+        if count == STEP_SLOTS:
+            first = -(-first // count) * count
+            last = (last + 1) // count * count - 1
 
         def query(file: HistoryFile) -> tuple[int | None, list[list[Point]]]:
+            if count == STEP_SLOTS:
+                steps = file.rolled_up(subjects, first // count, last // count)
+                return file.last_slot(), steps
             return file.last_slot(), file.points(subjects, first, last)
 
         recorded, by_subject = await self._query(query) or (None, [])
+        step_ms = count * SLOT_MS
         if recorded is None:
-            return Reading(None, SLOT_MS, [])
+            return Reading(None, step_ms, [])
         points = by_subject[0] if not subscription else list(map(_of_subscription, *by_subject))
-        if recorded < last and now - (last + 1) * SLOT_MS < LATE_MS:
-            points.pop()
-        count = 1 if minutes <= HOUR_MINUTES else MINUTE_SLOTS
-        if count > 1:
+        if count < STEP_SLOTS:
+            if recorded < last and now - (last + 1) * SLOT_MS < LATE_MS:
+                points.pop()
             skipped = -first % count  # steps are minutes of the clock
             first, points = first + skipped, list(joined(points[skipped:], count))
-        step_ms = count * SLOT_MS
         begin = _first_known(points)
         return Reading(
             (recorded + 1) * SLOT_MS,
@@ -186,6 +195,12 @@ class History:
     async def last_causes(self) -> list[RecordedProblem]:
         """Return the problems with their beginnings as they were last recorded."""
         return await self._query(HistoryFile.causes) or []
+
+
+def _slots_of_a_step(minutes: int, *, of_totals: bool) -> int:
+    if minutes <= HOUR_MINUTES:
+        return 1
+    return MINUTE_SLOTS if of_totals and minutes <= DAY_MINUTES else STEP_SLOTS
 
 
 def _first_known(points: Sequence[Point]) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from engine.auth.viewer import ALL
 from engine.base.errors import MagnetarError
@@ -29,16 +29,19 @@ from gateway.services.history.slots import (
     IDLE,
     LINK,
     NOT_KNOWN,
+    PARTS,
     SLOT_MS,
     TOTALS,
     Point,
     Recorded,
     Slots,
     Subject,
+    bookie_name,
+    broker_name,
     link_name,
     point_of,
 )
-from gateway.services.index.rows import LIVE
+from gateway.services.index.rows import KNOWN, LIVE
 from gateway.services.index.topic_index import TopicIndex
 
 log = logging.getLogger(__name__)
@@ -68,8 +71,8 @@ class Recorder:
         self._slots = Slots({}, clock())
         self._active: dict[Subject, _PartSums] = {}
         """Subscriptions with a backlog or traffic."""
-        self._links: dict[Subject, Point] = {}
-        """Links to other clusters, with their present points."""
+        self._parts: dict[Subject, Point] = {}
+        """Brokers, bookies and links to other clusters, with their present points."""
         self._causes: dict[tuple[str, str], RecordedProblem] = {}
         """Problems as they were last written, by topic and subscription."""
 
@@ -128,8 +131,8 @@ class Recorder:
         try:
             await self._in_thread(file.move)
             last_points = await self._in_thread(file.newest)
-            self._links = {
-                subject: NOT_KNOWN for subject in last_points if subject.topic.startswith(LINK)
+            self._parts = {
+                subject: NOT_KNOWN for subject in last_points if subject.topic.startswith(PARTS)
             }
             self._slots = Slots(last_points, self._clock())
             self._active = {}
@@ -141,13 +144,13 @@ class Recorder:
                 self._topic(shown.name, None, shown.certain)
             for topic, subscription, figures in self._collector.findings.figures():
                 self._subscription(topic, subscription, None, figures)
-            for link, point in self._links.items():
-                self._slots.change(link, None, point, self._clock())
+            for part, point in self._parts.items():
+                self._slots.change(part, None, point, self._clock())
             totals = None
             while True:
                 before, totals = totals, self._totals()
                 self._slots.change(TOTALS, before, totals, self._clock())
-                self._follow_links()
+                self._follow_parts()
                 if self._clock() // SLOT_MS != self._slots.number:
                     await self._finish(file)
                 await asyncio.sleep(TICK_S)
@@ -205,19 +208,25 @@ class Recorder:
             del self._active[subject]
         self._slots.change(subject, previous, sums.point, self._clock())
 
-    def _follow_links(self) -> None:
-        """Record changes of the links to other clusters. A link is gone once all brokers report nothing of it."""
-        links = {
+    def _follow_parts(self) -> None:
+        """Record changes of brokers, bookies and links to other clusters. A link is gone once all brokers report
+        nothing of it."""
+        parts = {
             Subject(link_name(link.remote)): _point_of_link(link)
             for link in self._collector.link_figures()
         }
         if not self._collector.has_all_links:
-            links = dict.fromkeys(self._links, NOT_KNOWN) | links
-        for subject in self._links.keys() | links.keys():
-            before, after = self._links.get(subject), links.get(subject)
+            links = [subject for subject in self._parts if subject.topic.startswith(LINK)]
+            parts = dict.fromkeys(links, NOT_KNOWN) | parts
+        latest = self._collector.latest
+        if latest is not None:
+            parts |= {Subject(broker_name(row["id"])): _of_broker(row) for row in latest.brokers}
+            parts |= {Subject(bookie_name(row["id"])): _of_bookie(row) for row in latest.bookies}
+        for subject in self._parts.keys() | parts.keys():
+            before, after = self._parts.get(subject), parts.get(subject)
             if before != after:
                 self._slots.change(subject, before, after, self._clock())
-        self._links = links
+        self._parts = parts
 
     def _totals(self) -> Point | None:
         """Return the cluster's totals; None while some numbers are not current."""
@@ -240,6 +249,23 @@ def _point_of_link(link: LinkFigures) -> Point:
         return NOT_KNOWN
     rates = link.received_messages, link.messages, link.received_bytes, link.bytes
     return (*rates, link.backlog)
+
+
+def _of_broker(row: dict[str, Any]) -> Point:
+    """Return the point of a broker's line, in the order of BROKER_COLUMNS."""
+    if row["known"] != KNOWN[LIVE]:
+        return NOT_KNOWN
+    return (*(round(row[name] * 1000) for name in _RATES), row["topics"])
+
+
+def _of_bookie(row: dict[str, Any]) -> Point:
+    """Return the point of a bookie's line, in the order of BOOKIE_COLUMNS."""
+    if row["known"] != KNOWN[LIVE]:
+        return NOT_KNOWN
+    usage, total = row["usage"], row["total_bytes"]
+    used = total - row["free_bytes"]
+    share = None if usage is None else round(usage * 1000)
+    return (share, used * 1000, total * 1000, None, row["ledgers"])
 
 
 class _PartSums:

@@ -14,6 +14,9 @@ SLOT_MS = 10_000
 HOUR_SLOTS = 3_600_000 // SLOT_MS
 MINUTE_SLOTS = 60_000 // SLOT_MS
 DAY_SLOTS = 24 * HOUR_SLOTS
+WEEK_SLOTS = 7 * DAY_SLOTS
+STEP_SLOTS = 30
+"""Slots of a step, which is kept for days."""
 
 COLUMNS = ("msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog")
 RATES = len(COLUMNS) - 1
@@ -28,7 +31,8 @@ _RATE_OUT = COLUMNS.index("msg_rate_out")
 
 class Subject(NamedTuple):
     """A topic by its full name, one of its subscriptions, or, with both empty, the totals of the cluster. A link to
-    another cluster takes the place of a topic, by ``link_name``."""
+    another cluster, a broker or a bookie takes the place of a topic, by ``link_name``, ``broker_name`` and
+    ``bookie_name``."""
 
     topic: str = ""
     subscription: str = ""
@@ -36,12 +40,28 @@ class Subject(NamedTuple):
 
 TOTALS = Subject()
 LINK = "link:"
-"""Begin of the names of links, which no topic's name has."""
+BROKER = "broker:"
+BOOKIE = "bookie:"
+PARTS = (LINK, BROKER, BOOKIE)
+"""Begins of the names of links, brokers and bookies, which no topic's name has."""
+BROKER_COLUMNS = (*COLUMNS[:RATES], "topics")
+BOOKIE_COLUMNS = ("usage", "used_bytes", "total_bytes", "", "ledgers")
+"""Columns of bookies, whose first values are not rates but means as those are; one is not used."""
 
 
 def link_name(remote: str) -> str:
     """Return the name of the link between this cluster and a remote one, which stands for a topic's."""
     return LINK + remote
+
+
+def broker_name(broker: str) -> str:
+    """Return the name of a broker, which stands for a topic's. Its points are in ``BROKER_COLUMNS``."""
+    return BROKER + broker
+
+
+def bookie_name(bookie: str) -> str:
+    """Return the name of a bookie, which stands for a topic's. Its points are in ``BOOKIE_COLUMNS``."""
+    return BOOKIE + bookie
 
 
 def point_of(values: Sequence[int | None]) -> Point:

@@ -161,11 +161,18 @@ def test_history_conforms_and_refuses_what_is_not_kept(
     body = call("GET", "/api/v1/clusters/standalone/history?topic=never-seen").json
     conform(document, body, "/api/v1/clusters/{cluster}/history")
     assert body["columns"][0] == "at"
+    for query, last in (("broker=b&minutes=10080", "topics"), ("bookie=b&ago=1440", "ledgers")):
+        body = call("GET", f"/api/v1/clusters/standalone/history?{query}").json
+        conform(document, body, "/api/v1/clusters/{cluster}/history")
+        assert body["columns"][-1] == last
+        assert "" not in body["columns"]
     for query, field in (
         ("minutes=0", "minutes"),
-        ("minutes=1441", "minutes"),
-        ("topic=a&minutes=61", "minutes"),
+        ("minutes=10081", "minutes"),
+        ("topic=a&minutes=60&ago=10021", "ago"),
         ("subscription=s", "subscription"),
+        ("broker=b&subscription=s", "subscription"),
+        ("topic=a&broker=b", "broker"),
     ):
         answer = call("GET", f"/api/v1/clusters/standalone/history?{query}")
         assert (answer.status, answer.json["field"]) == (400, field)

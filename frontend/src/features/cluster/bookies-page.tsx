@@ -34,6 +34,9 @@ const RepairDialog = lazy(() =>
 const LossDialog = lazy(() =>
   import("./repair/loss-dialog").then((module) => ({ default: module.LossDialog })),
 );
+const ServerHistory = lazy(() =>
+  import("./history/server-history").then((module) => ({ default: module.ServerHistory })),
+);
 const HEIGHT_PX = 560;
 
 export function BookiesPage() {
@@ -148,7 +151,7 @@ export function BookiesPage() {
                       variant="default"
                       why={lacks.racks ?? whyNot("changeRack")}
                       aria-label={`Rack… ${row.id}`}
-                      onClick={() => navigate({ search: { rack: row.id } })}
+                      onClick={() => navigate({ search: (before) => ({ ...before, rack: row.id }) })}
                     >
                       Rack…
                     </ActionButton>
@@ -157,7 +160,7 @@ export function BookiesPage() {
                       variant="default"
                       why={lacks.repair ?? null}
                       aria-label={`If it died… ${row.id}`}
-                      onClick={() => navigate({ search: { loss: row.id } })}
+                      onClick={() => navigate({ search: (before) => ({ ...before, loss: row.id }) })}
                     >
                       If it died…
                     </ActionButton>
@@ -179,6 +182,11 @@ export function BookiesPage() {
           />
         </Panel>
       )}
+      {rows !== undefined && !lacks["bookie-states"] && (
+        <Suspense fallback={null}>
+          <ServerHistory cluster={cluster} kind="bookie" ids={rows.map(({ id }) => id)} />
+        </Suspense>
+      )}
       <Suspense fallback={null}>
         {lacks.repair === undefined && <RepairPanel cluster={cluster} whyNot={whyNot} onChange={setChange} />}
         {loss !== undefined && (
@@ -186,7 +194,7 @@ export function BookiesPage() {
             key={loss}
             cluster={cluster}
             bookie={loss}
-            onClose={() => navigate({ search: {}, replace: true })}
+            onClose={() => navigate({ search: ({ rack: _, loss: __, ...rest }) => rest, replace: true })}
           />
         )}
         {change && <RepairDialog cluster={cluster} asked={change} onClose={() => setChange(undefined)} />}
@@ -198,7 +206,7 @@ export function BookiesPage() {
             cluster={cluster}
             bookie={opened}
             onChanged={() => client.invalidateQueries({ queryKey: ["cluster", cluster, "bookies"] })}
-            onClose={() => navigate({ search: {}, replace: true })}
+            onClose={() => navigate({ search: ({ rack: _, loss: __, ...rest }) => rest, replace: true })}
           />
         </Suspense>
       )}

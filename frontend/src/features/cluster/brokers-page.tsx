@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
 import { useWhyNot } from "../../shared/access/may";
@@ -21,6 +21,9 @@ import { Draining } from "./drains/draining";
 import { type Broker, brokersQuery } from "./queries";
 
 const route = getRouteApi("/c/$cluster/brokers");
+const ServerHistory = lazy(() =>
+  import("./history/server-history").then((module) => ({ default: module.ServerHistory })),
+);
 const HEIGHT_PX = 560;
 
 export function BrokersPage() {
@@ -162,6 +165,11 @@ export function BrokersPage() {
         </Panel>
       )}
       {rows !== undefined && !lacks["load-balance"] && <BalancePanels found={balance} />}
+      {rows !== undefined && (
+        <Suspense fallback={null}>
+          <ServerHistory cluster={cluster} kind="broker" ids={rows.map(({ id }) => id)} />
+        </Suspense>
+      )}
       {draining !== null && <Draining wanted={draining} onClose={() => setDraining(null)} />}
       {unloading !== null && (
         <Unloading whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />

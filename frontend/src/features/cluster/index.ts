@@ -4,12 +4,13 @@ import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
 import { ClusterIcon } from "../../ui/icons";
 import { bookiesQuery, brokersQuery } from "./queries";
-import { bookiesSearch, bundlesSearch, settingsSearch } from "./search";
+import { bookiesSearch, brokersSearch, bundlesSearch, settingsSearch } from "./search";
 import { settingsQuery } from "./settings/setting-queries";
 
 const brokers = createRoute({
   getParentRoute: () => cluster,
   path: "/brokers",
+  validateSearch: brokersSearch,
   loader: ({ context, params }) => void context.queries.prefetchQuery(brokersQuery(params.cluster)),
   component: lazyPage(() => import("./brokers-page"), "BrokersPage"),
 });

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
+import { charts } from "../../shared/history/range";
 
 export const BUNDLE_SORTS = [
   "bundle",
@@ -27,8 +28,11 @@ export const bundlesSearch = z.object({
   change: searchText,
 });
 
-/** The bookies whose dialogs are open. */
-export const bookiesSearch = z.object({ rack: searchText, loss: searchText });
+/** The server whose history is shown. */
+export const brokersSearch = z.object({ ...charts, server: searchText });
+
+/** The bookies whose dialogs are open, and the one whose history is shown. */
+export const bookiesSearch = z.object({ ...charts, server: searchText, rack: searchText, loss: searchText });
 
 /** Names of the setting whose dialog is open, to be set or removed. */
 export const settingsSearch = z.object({ change: searchText, remove: searchText });

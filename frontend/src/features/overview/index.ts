@@ -3,7 +3,7 @@ import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
 import { environmentQuery } from "../../api/environment";
 import { searchText } from "../../lib/url-state";
-import { range } from "../../shared/history/range";
+import { charts } from "../../shared/history/range";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
@@ -14,7 +14,7 @@ import { overviewQuery } from "./queries";
 export const overviewRoute = createRoute({
   getParentRoute: () => root,
   path: "/",
-  validateSearch: z.object({ range, wall: searchText }),
+  validateSearch: z.object({ ...charts, wall: searchText }),
   loader: ({ context }) => void prefetch(context.queries),
   component: lazyPage(() => import("./overview-page"), "OverviewPage"),
 });

@@ -14,7 +14,7 @@ import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figu
 import { Freshness } from "../../shared/freshness";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { useMarks } from "../../shared/history/use-marks";
-import { usePast } from "../../shared/history/use-past";
+import { usePast, useWithYesterday } from "../../shared/history/use-past";
 import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/storage/room";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
@@ -105,7 +105,6 @@ function isUnused({ totals, attention }: Overview): boolean {
 
 const TOTALS = {};
 const NO_TOPIC_SEEN = "You may see no topic: an administrator of a tenant can grant your role one.";
-const KEPT_MINUTES = 1440;
 const TRENDS = ["msg_rate_in", "msg_rate_out", "backlog"] as const;
 
 function Content({ overview }: { overview: Overview }) {
@@ -123,7 +122,7 @@ function Content({ overview }: { overview: Overview }) {
   );
   // The recorded totals are those of the whole cluster.
   const isRecorded = useMayRead(overview.cluster, "getHistory");
-  const minutes = useMinutes(KEPT_MINUTES);
+  const minutes = useMinutes();
   const history = usePast(overview.cluster, TOTALS, minutes, live, TRENDS, isRecorded);
   const seesBrokers = useMayRead(overview.cluster, "listBrokers");
   const seesBookies = useMayRead(overview.cluster, "listBookies");
@@ -184,8 +183,14 @@ function Content({ overview }: { overview: Overview }) {
       </div>
       <Columns>
         <TopBacklogs overview={overview} seesAll={seesBrokers} />
-        <Panel title="Messages per second" actions={isRecorded && <RangePicker longest={KEPT_MINUTES} />}>
-          <RateChart cluster={overview.cluster} points={history} totals={totals} minutes={minutes} />
+        <Panel title="Messages per second" actions={isRecorded && <RangePicker />}>
+          <RateChart
+            cluster={overview.cluster}
+            points={history}
+            totals={totals}
+            minutes={minutes}
+            isRecorded={isRecorded}
+          />
         </Panel>
       </Columns>
       {(seesBrokers || seesBookies) && (
@@ -264,14 +269,17 @@ function RateChart({
   points,
   totals,
   minutes,
+  isRecorded,
 }: {
   cluster: string;
   points: readonly Point[];
   totals: Overview["totals"];
   minutes: number;
+  isRecorded: boolean;
 }) {
   const { xs, ys } = useMemo(() => columnsOf(points, 0, 1), [points]);
   const over = useMarks(cluster, null, minutes);
+  const compared = useWithYesterday(cluster, TOTALS, minutes, points, isRecorded);
   return (
     <Suspense fallback={<div style={{ height: 368 }} />}>
       <Chart
@@ -280,10 +288,10 @@ function RateChart({
         title="Messages per second"
         yText={(y) => rate(y)}
         now={[totals.msg_rate_in, totals.msg_rate_out]}
-        series={[
+        series={compared(TRENDS.slice(0, 2), [
           { label: "in", values: ys[0] ?? [] },
           { label: "out", values: ys[1] ?? [] },
-        ]}
+        ])}
       />
     </Suspense>
   );

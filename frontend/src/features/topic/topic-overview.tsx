@@ -8,7 +8,7 @@ import { backlogWords } from "../../shared/backlog/backlog-words";
 import { Figure } from "../../shared/figure";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { useMarks } from "../../shared/history/use-marks";
-import { usePast } from "../../shared/history/use-past";
+import { usePast, useWithYesterday } from "../../shared/history/use-past";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { Badge } from "../../ui/badge";
 import { Chart } from "../../ui/charts/chart";
@@ -22,7 +22,6 @@ import { HeldSpace } from "./held-space";
 import { numbers } from "./partition-numbers";
 import { Since } from "./since";
 
-const KEPT_MINUTES = 60;
 const COLUMNS = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog"];
 
 export function TopicOverview() {
@@ -47,12 +46,16 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
     row.backlog,
   ]);
   const subject = useMemo(() => ({ topic: row.name }), [row.name]);
-  const minutes = useMinutes(KEPT_MINUTES);
+  const minutes = useMinutes();
   const history = usePast(cluster, subject, minutes, live, COLUMNS);
   const { xs, ys } = useMemo(() => columnsOf(history, 0, 1, 2, 3, 4), [history]);
-  const messages = useMemo(() => pair(ys[0], ys[1]), [ys]);
-  const volume = useMemo(() => pair(ys[2], ys[3]), [ys]);
-  const backlog = useMemo(() => [{ label: "entries", values: ys[4] ?? [] }], [ys]);
+  const compared = useWithYesterday(cluster, subject, minutes, history);
+  const messages = useMemo(() => compared(COLUMNS.slice(0, 2), pair(ys[0], ys[1])), [compared, ys]);
+  const volume = useMemo(() => compared(COLUMNS.slice(2, 4), pair(ys[2], ys[3])), [compared, ys]);
+  const backlog = useMemo(
+    () => compared(COLUMNS.slice(4), [{ label: "entries", values: ys[4] ?? [] }]),
+    [compared, ys],
+  );
   const common = { ...overTime(xs, 170), over: useMarks(cluster, row.name, minutes) };
   const waiting = backlogWords(row, short);
   const entries = topic.ledgers.reduce((sum, ledger) => sum + ledger.entries, 0);
@@ -97,7 +100,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
         ]}
       />
       <Columns even>
-        <Panel title="Messages per second" actions={<RangePicker longest={KEPT_MINUTES} />}>
+        <Panel title="Messages per second" actions={<RangePicker />}>
           <Chart
             {...common}
             title="Messages per second"

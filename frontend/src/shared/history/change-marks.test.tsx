@@ -6,7 +6,7 @@ import { render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import axe from "axe-core";
 import { afterEach, expect, test, vi } from "vitest";
-import { time } from "../../lib/format";
+import { dateTime } from "../../lib/format";
 import { stringifySearch } from "../../lib/url-state";
 import { ChangeMarks } from "./change-marks";
 
@@ -57,7 +57,7 @@ function show(
 test("a user without the audit log sees time and operation at focus, and no link", async () => {
   const calls = show({ ofTopic: Response.json({ complete: true, rows: [mark(1000)] }) });
   const list = await screen.findByRole("list", { name: "Changes: Backlog" });
-  const text = `${time(1_000_000)} set topic policy`;
+  const text = `${dateTime(1_000_000)} set topic policy`;
   expect(within(list).getByRole("button", { name: `Change: ${text}` })).toBeDefined();
   await userEvent.setup().tab();
   expect((await screen.findByRole("tooltip")).textContent).toBe(text);

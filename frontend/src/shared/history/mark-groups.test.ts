@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { time } from "../../lib/format";
+import { dateTime, time } from "../../lib/format";
 import { groupsOf, type Mark, markText } from "./mark-groups";
 
 const change = (seconds: number, more: Partial<Mark> = {}): Mark => ({
@@ -9,7 +9,7 @@ const change = (seconds: number, more: Partial<Mark> = {}): Mark => ({
 });
 
 test("a text has time and operation, and the person where the user may see it", () => {
-  const at = time(5000);
+  const at = dateTime(5000);
   expect(markText(change(5))).toBe(`${at} set topic policy, by ada`);
   expect(markText(change(5, { actor: "", isOfNamespace: true }))).toBe(
     `${at} set topic policy, of the namespace`,
@@ -41,4 +41,9 @@ test("a group that begins before the chart, or ends behind it, is cut", () => {
 test("a group stays the same while the chart moves on", () => {
   const starts = [0, 1, 2].map((passed) => groupsOf([change(1300)], 900 + passed, 1800 + passed)[0]?.start);
   expect(starts).toEqual([1200, 1200, 1200]);
+});
+
+test("a change of the last day is named with its time alone", () => {
+  const at = Date.now() - 60_000;
+  expect(markText(change(at / 1000)).startsWith(`${time(at)} `)).toBe(true);
 });

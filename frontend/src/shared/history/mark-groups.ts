@@ -1,5 +1,6 @@
 import type { components } from "../../api/schema";
-import { time } from "../../lib/format";
+import { serverNow } from "../../lib/clock";
+import { dateTime, time } from "../../lib/format";
 import { operationWords } from "../../lib/operation-words";
 
 export interface Mark {
@@ -29,6 +30,8 @@ export interface MarkGroup {
 const STEPS_S = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400];
 /** The largest number of groups: they stay wide enough for a finger on a phone. */
 const GROUPS_MAX = 9;
+/** Changes that are older are named with their date. */
+const DAY_MS = 86_400_000;
 
 export function marksOf(
   rows: readonly components["schemas"]["ChangeMark"][],
@@ -67,5 +70,6 @@ export function groupsOf(marks: readonly Mark[], from: number, to: number): Mark
 /** "12:30:05 set policy of the namespace, by ada" */
 export function markText({ at, operation, method, actor, isOfNamespace }: Mark): string {
   const what = operationWords(operation) || method;
-  return `${time(at)} ${what}${isOfNamespace ? ", of the namespace" : ""}${actor && `, by ${actor}`}`;
+  const when = serverNow() - at > DAY_MS ? dateTime(at) : time(at);
+  return `${when} ${what}${isOfNamespace ? ", of the namespace" : ""}${actor && `, by ${actor}`}`;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { History } from "../../api/types";
-import { joined } from "./past";
+import { dayBefore, joined } from "./past";
 
 const COLUMNS = ["msg_rate_in", "backlog"];
 const recorded: History = {
@@ -45,4 +45,15 @@ test("only the requested minutes are shown", () => {
 test("without an answer of the server the points since the page was opened are shown", () => {
   const live = [{ at: 1, values: [1, 1] }];
   expect(joined(undefined, live, COLUMNS, 15)).toBe(live);
+});
+
+const DAY_MS = 86_400_000;
+
+test("each point is compared with the step a day before that contains it, and unknown stays unknown", () => {
+  const yesterday = { ...recorded, step_ms: 10_000 };
+  const at = (ms: number) => ({ at: DAY_MS + ms, values: [1, 1] });
+  const points = [at(-5_000), at(4_000), at(10_000), at(10_001), at(30_000)];
+  expect(dayBefore(yesterday, points, "backlog")).toEqual([null, 5, 5, null, null]);
+  expect(dayBefore(yesterday, points, "no such column")).toEqual(points.map(() => null));
+  expect(dayBefore(undefined, points, "backlog")).toEqual(points.map(() => null));
 });

@@ -46,3 +46,20 @@ function mean(points: readonly Point[], index: number): number {
   const known = points.map((point) => point.values[index] ?? null).filter((value) => value !== null);
   return known.reduce((sum, value) => sum + value, 0) / known.length;
 }
+
+const DAY_MS = 86_400_000;
+
+/** The value of a column a day before each point; null where it is not known. */
+export function dayBefore(
+  recorded: History | undefined,
+  points: readonly Point[],
+  column: string,
+): (number | null)[] {
+  const place = recorded?.columns.indexOf(column) ?? -1;
+  const first = recorded?.points[0]?.[0];
+  if (!recorded || place < 0 || first == null) return points.map(() => null);
+  return points.map(({ at }) => {
+    const step = Math.ceil((at - DAY_MS - first) / recorded.step_ms);
+    return recorded.points[step]?.[place] ?? null;
+  });
+}

@@ -3,40 +3,67 @@ import * as z from "zod/mini";
 import styles from "./range.module.css";
 
 const DEFAULT = "15";
-const LABELS: Record<string, string> = { "5": "5 min", "15": "15 min", "60": "1 h", "1440": "24 h" };
+const LABELS: Record<string, string> = {
+  "5": "5 min",
+  "15": "15 min",
+  "60": "1 h",
+  "1440": "24 h",
+  "10080": "7 d",
+};
+export const DAY_MINUTES = 1440;
 
-/** The time range of charts, in minutes; in the address, unless it is the default. */
-export const range = z.catch(z.optional(z.enum(["5", "60", "1440"])), undefined);
+/** What charts show, in the address: the minutes unless they are the default, and the day to compare with. */
+export const charts = {
+  range: z.catch(z.optional(z.enum(["5", "60", "1440", "10080"])), undefined),
+  compare: z.catch(z.optional(z.literal("yesterday")), undefined),
+};
 
-/** `longest`: the longest history of the page's subjects, in minutes. */
-export function useMinutes(longest: number): number {
-  const given: { range?: unknown } = useSearch({ strict: false });
-  const minutes = Number(given.range ?? DEFAULT);
-  return minutes in LABELS && minutes <= longest ? minutes : Number(DEFAULT);
+function useCharts(): { range?: unknown; compare?: unknown } {
+  return useSearch({ strict: false });
 }
 
-export function RangePicker({ longest }: { longest: number }) {
-  const minutes = useMinutes(longest);
+/** The time range of charts, in minutes. */
+export function useMinutes(): number {
+  return Number(useCharts().range ?? DEFAULT);
+}
+
+/** Whether charts also show the time a day before; a week is not compared with itself. */
+export function useComparesDays(): boolean {
+  const { compare } = useCharts();
+  const isDay = useMinutes() <= DAY_MINUTES;
+  return compare === "yesterday" && isDay;
+}
+
+export function RangePicker() {
+  const minutes = useMinutes();
+  const compares = useComparesDays();
   const navigate = useNavigate();
+  const set = (change: object) =>
+    void navigate({
+      to: ".",
+      search: (before: object) => ({ ...before, ...change }),
+    } as Parameters<typeof navigate>[0]);
   return (
-    <fieldset className={styles.ranges} aria-label="Time range of the charts">
-      {Object.entries(LABELS)
-        .filter(([value]) => Number(value) <= longest)
-        .map(([value, label]) => (
-          <button
-            key={value}
-            type="button"
-            aria-pressed={value === String(minutes)}
-            onClick={() =>
-              void navigate({
-                to: ".",
-                search: (before: object) => ({ ...before, range: value === DEFAULT ? undefined : value }),
-              } as Parameters<typeof navigate>[0])
-            }
-          >
-            {label}
-          </button>
-        ))}
+    <fieldset className={styles.ranges} style={{ flexWrap: "wrap" }} aria-label="Time range of the charts">
+      {Object.entries(LABELS).map(([value, label]) => (
+        <button
+          key={value}
+          type="button"
+          aria-pressed={value === String(minutes)}
+          onClick={() => set({ range: value === DEFAULT ? undefined : value })}
+        >
+          {label}
+        </button>
+      ))}
+      {minutes <= DAY_MINUTES && (
+        <button
+          type="button"
+          aria-pressed={compares}
+          onClick={() => set({ compare: compares ? undefined : "yesterday" })}
+        >
+          <span className="visually-hidden">Compare with the same time </span>yesterday
+        </button>
+      )}
     </fieldset>
   );
 }

@@ -1,9 +1,9 @@
 import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
-import { range } from "../history/range";
+import { charts } from "../history/range";
 import { cluster } from "../roots";
 
-const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined), range });
+const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined), ...charts });
 
 /** Parent of a topic's tabs, which several features bring; the page around them is the topic's own feature's. */
 export const topicPage = createRoute({

@@ -13,6 +13,7 @@ export interface ChartSeries {
   label: string;
   values: (number | null)[];
   dots?: boolean; // single points, not joined by a line
+  dashed?: boolean; // of another time than the others
 }
 
 export interface ChartProps {
@@ -297,6 +298,7 @@ function optionsOf(
             ? { show: true, size: 7, width: 1.5, stroke, fill: "transparent" }
             : { show: false },
           spanGaps: false,
+          ...(each.dashed ? { dash: [5, 4] } : {}),
           ...(bars
             ? {
                 fill: stroke,

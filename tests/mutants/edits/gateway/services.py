@@ -93,6 +93,17 @@ EDITS = (
         "",
     ),
     Edit(
+        "days-forget-what-a-subject-settled-at",
+        "gateway/services/history/steps.py::_steps_of",
+        "kept += [(steps[-1] + 1, point) for _, point in settled]",
+        "",
+        (
+            f"{HISTORY}::test_a_subject_that_settles_keeps_its_value_in_later_steps"
+            "_and_costs_two_rows",
+        ),
+        "",
+    ),
+    Edit(
         "readers-stay-with-the-old-history",
         "gateway/services/history/readings.py::History._read",
         "self._file.inode != inode",

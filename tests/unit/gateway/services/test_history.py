@@ -22,9 +22,10 @@ from gateway.services.engine_link import EngineLink
 from gateway.services.feeds.row_list import RowChanges
 from gateway.services.geo.link_figures import LinkFigures
 from gateway.services.history import readings, recorder
+from gateway.services.history import steps as history_steps
 from gateway.services.history.history_file import (
-    MOVE_SLOTS,
     NAME,
+    STEP_SLOTS,
     DamagedHistoryError,
     HistoryFile,
     is_damaged,
@@ -53,6 +54,7 @@ __all__ = ["engine"]
 TOPIC = Subject("persistent://public/default/t")
 QUIET: Point = (0, 0, 0, 0, 0)
 SERIES_BYTES_MAX = 32 << 10
+DAYS_BYTES_MAX = 144 << 10
 """Bytes that docs/decisions/0016-history.md promises for each topic and each subscription."""
 
 
@@ -155,20 +157,20 @@ def test_an_hour_of_points_that_all_differ_takes_a_bounded_number_of_bytes(tmp_p
 def test_the_totals_are_kept_for_a_day_and_topics_for_an_hour(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / NAME)
     end = DAY_SLOTS + HOUR_SLOTS
-    for slot in range(0, end, MOVE_SLOTS // 2):
+    for slot in range(0, end, STEP_SLOTS // 2):
         both = [Recorded(TOTALS, (slot, 0, 0, 0, 0), False), Recorded(TOPIC, (slot,) * 5, False)]
         file.write(slot, both, {})
     file.move()
     (count,) = file._db.execute("SELECT count(*) FROM points WHERE series != 1").fetchone()
-    assert count <= HOUR_SLOTS / (MOVE_SLOTS // 2) + 4
+    assert count <= HOUR_SLOTS / (STEP_SLOTS // 2) + 4
     (count,) = file._db.execute("SELECT count(*) FROM points WHERE series = 1").fetchone()
-    assert DAY_SLOTS <= count * (MOVE_SLOTS // 2) <= DAY_SLOTS + 3 * MOVE_SLOTS
+    assert DAY_SLOTS <= count * (STEP_SLOTS // 2) <= DAY_SLOTS + 3 * STEP_SLOTS
     file.close()
 
 
 def test_topics_that_are_gone_leave_the_file(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / NAME)
-    for slot in range(HOUR_SLOTS + 3 * MOVE_SLOTS):
+    for slot in range(HOUR_SLOTS + 3 * STEP_SLOTS):
         recorded = [Recorded(TOTALS, (slot, 0, 0, 0, 0), False)]
         if slot == 0:
             recorded.append(Recorded(TOPIC, QUIET, False))
@@ -233,7 +235,7 @@ def test_written_points_survive_a_kill(tmp_path: Path) -> None:
     ) as writer:
         assert writer.stdout is not None
         written = 0
-        while written < 3 * MOVE_SLOTS:
+        while written < 3 * STEP_SLOTS:
             written = int(writer.stdout.readline())
         os.kill(writer.pid, signal.SIGKILL)
         written = max([written, *map(int, writer.stdout.read().split())])
@@ -540,3 +542,150 @@ def test_links_to_other_clusters_are_recorded_until_no_broker_reports_them(
         await end(*running)
 
     engine.run(lambda _: work(), timeout_s=60)
+
+
+# Days
+
+
+def filled(path: Path, slots: Sequence[int], subject: Subject = TOPIC) -> HistoryFile:
+    """Write the number of each slot as its values."""
+    file = HistoryFile(path)
+    for slot in slots:
+        file.write(slot, [Recorded(subject, (slot,) * 5, False)], {})
+    return file
+
+
+def test_a_step_has_the_means_of_its_slots_and_the_backlog_of_its_end(tmp_path: Path) -> None:
+    file = filled(tmp_path / NAME, range(3 * STEP_SLOTS))
+    ([first, second, third],) = file.rolled_up([TOPIC], 0, 2)
+    assert (first[0], first[-1]) == (round((STEP_SLOTS - 1) / 2), STEP_SLOTS - 1)
+    assert second[-1] == 2 * STEP_SLOTS - 1
+    assert third[-1] == 3 * STEP_SLOTS - 1, "not rolled up yet: computed from its slots"
+    assert file._db.execute("SELECT last FROM rolled").fetchone() == (1,)
+    file.close()
+
+
+def test_a_subject_that_settles_keeps_its_value_in_later_steps_and_costs_two_rows(
+    tmp_path: Path,
+) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    for slot in range(10 * STEP_SLOTS + 1):
+        file.write(slot, [Recorded(TOPIC, (6, 0, 0, 0, 7), False)] if slot == 15 else [], {})
+    (steps,) = file.rolled_up([TOPIC], 0, 9)
+    assert steps == [(6, 0, 0, 0, 7)] * 10
+    for slot in range(10 * STEP_SLOTS + 1, 12 * STEP_SLOTS + 1):
+        point = (30 if slot % STEP_SLOTS == 1 else 0, 0, 0, 0, 9)
+        file.write(slot, [Recorded(TOPIC, point, False)] if slot < 10 * STEP_SLOTS + 3 else [], {})
+    (steps,) = file.rolled_up([TOPIC], 9, 11)
+    assert steps == [(6, 0, 0, 0, 7), (1, 0, 0, 0, 9), (0, 0, 0, 0, 9)]
+    assert file._db.execute("SELECT count(*) FROM steps WHERE series > 1").fetchone() == (3,)
+    file.close()
+
+
+def test_steps_without_a_recorded_slot_are_gaps_and_never_zero(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    recorded = [*range(STEP_SLOTS + 5), *range(4 * STEP_SLOTS + 7, 6 * STEP_SLOTS)]
+    file = HistoryFile(path)
+    for slot in recorded:
+        file.write(slot, [Recorded(TOPIC, QUIET, False)] if slot == 0 else [], {})
+    file.write(6 * STEP_SLOTS, [], {})
+    (steps,) = file.rolled_up([TOPIC], 0, 5)
+    assert steps == [QUIET, QUIET, NOT_KNOWN, NOT_KNOWN, QUIET, QUIET]
+    (unheard,) = file.rolled_up([Subject("never heard of")], 0, 5)
+    assert unheard == [NOT_KNOWN] * 6
+    file.close()
+
+
+def test_changes_before_a_restart_within_a_step_are_rolled_up(tmp_path: Path) -> None:
+    filled(tmp_path / NAME, range(STEP_SLOTS + 10)).close()
+    file = HistoryFile(tmp_path / NAME)
+    file.move()
+    for slot in range(STEP_SLOTS + 10, 2 * STEP_SLOTS + 1):
+        file.write(slot, [], {})
+    (steps,) = file.rolled_up([TOPIC], 0, 1)
+    assert [point[-1] for point in steps] == [STEP_SLOTS - 1, STEP_SLOTS + 9]
+    assert file._db.execute("SELECT last FROM rolled").fetchone() == (1,)
+    file.close()
+
+
+def test_a_file_of_an_earlier_version_begins_its_days_with_the_hour_that_it_has(
+    tmp_path: Path,
+) -> None:
+    file = filled(tmp_path / NAME, range(0, HOUR_SLOTS, 5))
+    file.move()
+    for table in ("steps", "rolled", "unrolled"):
+        file._db.execute(f"DROP TABLE {table}")
+    file.close()
+    file = HistoryFile(tmp_path / NAME)
+    file.write(HOUR_SLOTS, [], {})
+    (steps,) = file.rolled_up([TOPIC], 0, HOUR_SLOTS // STEP_SLOTS - 1)
+    assert [point[-1] for point in steps] == [
+        step * STEP_SLOTS + STEP_SLOTS - 5 for step in range(HOUR_SLOTS // STEP_SLOTS)
+    ]
+    file.close()
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_days_older_than_a_week_are_dropped_and_of_a_large_file_all_but_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(history_steps, "BYTES_MAX", 0)
+    file = HistoryFile(tmp_path / NAME)
+    for step in range(9 * history_steps.DAY_STEPS):
+        recorded = [Recorded(TOPIC, (step,) * 5, False)]
+        if step <= history_steps.DAY_STEPS:
+            gone = step == history_steps.DAY_STEPS
+            recorded.append(Recorded(Subject("t", "subscription"), (step,) * 5, gone))
+        file.write(step * STEP_SLOTS, recorded, {})
+    (kept,) = file._db.execute("SELECT count(*) FROM steps WHERE series = 2").fetchone()
+    most = (2 if is_large else 8) * history_steps.DAY_STEPS
+    assert most - history_steps.DAY_STEPS <= kept <= most + 2
+    assert kept <= history_steps.WEEK_STEPS + history_steps.DAY_STEPS + 2
+    assert file._db.execute("SELECT count(*) FROM series WHERE topic = 't'").fetchone() == (0,)
+    assert file._db.execute("SELECT count(*) FROM steps WHERE series = 3").fetchone() == (0,)
+    file.close()
+
+
+def test_a_week_of_steps_that_all_differ_takes_a_bounded_number_of_bytes(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    subjects = [Subject(f"persistent://tenant/namespace/{number}") for number in range(5)]
+    rng = random.Random(1)
+    for step in range(9 * history_steps.DAY_STEPS):
+        recorded = [
+            Recorded(subject, tuple(rng.randrange(1 << 40) for _ in QUIET), False)
+            for subject in subjects
+        ]
+        file.write(step * STEP_SLOTS, recorded, {})
+    file._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    file.close()
+    assert (tmp_path / NAME).stat().st_size / len(subjects) < DAYS_BYTES_MAX
+
+
+def test_the_same_hour_of_yesterday_is_read_from_steps(tmp_path: Path, times: Times) -> None:
+    now = times.now // SLOT_MS
+    day = [now - DAY_SLOTS - slot for slot in range(HOUR_SLOTS, -STEP_SLOTS, -1)]
+    filled(tmp_path / NAME, [*day, now - 1]).close()
+
+    async def read() -> readings.Reading:
+        return await readings.History(tmp_path).reading(
+            TOPIC.topic, "", readings.HOUR_MINUTES, readings.DAY_MINUTES
+        )
+
+    past = asyncio.run(read())
+    assert past.step_ms == STEP_SLOTS * SLOT_MS
+    assert len(past.points) in (11, 12)
+    for at, point in past.points:
+        assert point[-1] == at // SLOT_MS - 1
+        assert times.now - at >= readings.DAY_MINUTES * 60_000 - past.step_ms
+
+
+def test_brokers_and_bookies_are_recorded_and_unknown_while_they_do_not_answer() -> None:
+    broker = {"known": "live", "topics": 3, "msg_rate_in": 1.5, "msg_rate_out": 0.0}
+    broker |= {"bytes_rate_in": 2.0, "bytes_rate_out": 0.0}
+    assert recorder._of_broker(broker) == (1_500, 0, 2_000, 0, 3)
+    assert recorder._of_broker(broker | {"known": "last"}) == NOT_KNOWN
+    bookie = {"known": "live", "usage": None, "free_bytes": 40, "total_bytes": 100, "ledgers": None}
+    assert recorder._of_bookie(bookie) == (None, 60_000, 100_000, None, None)
+    assert recorder._of_bookie(bookie | {"usage": 0.25, "ledgers": 9})[::4] == (250, 9)
+    assert recorder._of_bookie(bookie | {"known": "no"}) == NOT_KNOWN
