@@ -16,6 +16,9 @@ from engine.wire.events import Receipt
 from engine.wire.kernels import build_sends
 from engine.wire.states import CommandType
 
+EXCLUSIVE_ACCESS = 1
+"""Number of the access mode that suffers no other producer."""
+
 
 class ReceiptOrderError(PeerError):
     """A receipt of an entry that was not sent, or before that of an earlier entry."""
@@ -71,10 +74,12 @@ class RawProducer:
         epoch: int | None = None,
         metadata: Mapping[str, str] | None = None,
         schema: pb.Schema | None = None,
+        access_mode: int | None = None,
     ) -> "RawProducer":
         """Attach a producer to the topic, which ``link``'s broker owns. ``name`` None: the broker assigns one.
 
-        ``named_by_user``: False for a name that the broker assigned before. ``on_refused`` is called for a refused
+        ``named_by_user``: False for a name that the broker assigned before. ``access_mode``: who else may produce, a
+        number of ProducerAccessMode; None: everybody. ``on_refused`` is called for a refused
         entry with the entry's highest sequence id. It returns the entry's own sequence id when the other entries are
         unaffected, None to end this producer. Raises RefusedError, NoAnswerError, LostError. Cancel-safe: a producer
         attached too late is closed at once.
@@ -90,6 +95,7 @@ class RawProducer:
             epoch=epoch,
             metadata=metadata,
             schema=schema,
+            access_mode=access_mode,
             user_provided_producer_name=named_by_user and name is not None,
         )
         undo = say.close_producer(producer.producer_id, link.new_id())

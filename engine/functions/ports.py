@@ -1,4 +1,4 @@
-"""What a worker does for the interfaces: REST, commands and the console call it by these protocols. Pure.
+"""Services of the workers for the interfaces: REST, commands and the console call these protocols. Pure.
 
 The gateway's implementation is ``engine.functions.worker_client.WorkerClient``, which calls any worker; the worker that
 leads performs changes. Every call raises a Refusal: NotFound for an unknown function, NotReady while no worker answers
@@ -12,7 +12,7 @@ from engine.admin.api.arguments import JsonObject
 from engine.base.names import NamespaceName
 
 Component = Literal["function", "source", "sink"]
-"""What a function is: it reads and writes topics, or one of both ends is a connector."""
+"""Kind of a function: it reads and writes topics, or one of both ends is a connector."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,12 @@ KNOWN_COOKIES = "/magnetar/known-cookies"
 DECOMMISSIONS = "/magnetar/decommissions"
 """The bookies that the auditor takes out, by their ids; nodes of Magnetar's own."""
 
+# Functions: trees of Magnetar's own
+FUNCTION_WORKERS = "/magnetar/functions/workers"
+FUNCTION_LEADER = "/magnetar/functions/leader"
+FUNCTION_DRAINS = "/magnetar/functions/drains"
+FUNCTION_INSTANCES = "/magnetar/functions/instances"
+
 LONG_LEDGER_ID = (1 << 31) - 1
 """The smallest ledger id that is stored in the five-level layout."""
 
@@ -250,3 +256,20 @@ def above_namespace(namespace: str) -> list[tuple[str, str]]:
     return [
         pair for tree in _BROKER_TREES for pair in ((tree, tenant), (f"{tree}/{tenant}", local))
     ]
+
+
+def function_worker(worker: str) -> str:
+    return f"{FUNCTION_WORKERS}/{encode_name(worker)}"
+
+
+def function_drain(worker: str) -> str:
+    return f"{FUNCTION_DRAINS}/{encode_name(worker)}"
+
+
+def function_instances(name: str) -> str:
+    """Return the path of the leases of a function's instances; ``name`` is its full name."""
+    return f"{FUNCTION_INSTANCES}/{encode_name(name)}"
+
+
+def function_instance(name: str, instance: int) -> str:
+    return f"{function_instances(name)}/{instance}"

@@ -23,6 +23,8 @@ from engine.auth.judge import Judgement, Verdict
 from engine.auth.resource_names import CLUSTER, SubscriptionName, TenantName
 from engine.auth.rights import SUPERUSER, Right, all_of
 from engine.base.names import SHADOW_SOURCE, NamespaceName, TopicName
+from engine.functions import worker_operations
+from engine.functions.ports import OnComponents
 from engine.metadata.store import StoreUnavailableError
 from engine.net.http import Request
 from engine.rpc.operation import Operation, bind, encode_call
@@ -44,6 +46,13 @@ TABLE = {
         prepare_bundle replication runtime_settings
         split_bundle subscription_rows take_bundle topic_rows topics_at_rest topics_stats transfer_bundle
         unload_bundle abort_transaction coordinator_log_stats slow_transactions transaction_metadata
+        drain_worker function_metrics held_log held_metrics held_state held_stats held_status put_held_state
+        rebalance_workers restart_held worker_assignments worker_cluster worker_drain worker_leader worker_metrics
+    """,
+    "functions of namespace, sources of namespace, sinks of namespace": """
+        create_function delete_function function_log function_metadata function_names function_state function_stats
+        function_status put_function_state restart_function start_function stop_function trigger_function
+        update_function
     """,
     "authenticated": "health",
     "tenant admin of topic": """
@@ -77,8 +86,12 @@ TABLE = {
 
 
 def operations() -> Iterator[Operation[Any, Any]]:
-    for module in pkgutil.iter_modules(api.__path__):
-        for value in vars(importlib.import_module(f"{api.__name__}.{module.name}")).values():
+    modules = [
+        importlib.import_module(f"{api.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(api.__path__)
+    ]
+    for module in (*modules, worker_operations):
+        for value in vars(module).values():
             if isinstance(value, Operation):
                 yield value
 
@@ -110,10 +123,19 @@ def test_the_resource_is_the_one_that_the_arguments_name() -> None:
                 args = OnBundle(NAME.namespace)
             elif operation is LOSSES:
                 args = ChangedRecords("a", [])
+            elif issubclass(operation.arguments, OnComponents):
+                args = OnComponents("function", NAME.namespace)
             named = (NAME, SubscriptionName(NAME, "s"), NAME.namespace, TenantName("a"), CLUSTER)
             for resource in right.of(args):
                 assert resource in named
                 assert type(resource) is (right.kind or type(CLUSTER))
+
+
+def test_functions_sources_and_sinks_each_have_their_own_action() -> None:
+    for component in ("function", "source", "sink"):
+        args = OnComponents(component, NAME.namespace)
+        needed = [right.action.value for right in worker_operations.COMPONENT if right.of(args)]
+        assert needed == [f"{component}s"]
 
 
 def test_the_topics_of_all_namespaces_are_for_a_superuser() -> None:

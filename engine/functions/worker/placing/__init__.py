@@ -1,0 +1,1 @@
+"""The places of instances: the workers, their leader, the functions, the assignments."""

@@ -1,0 +1,59 @@
+"""The lease of an instance: an ephemeral node, so that no two workers run the same instance (F2).
+
+A worker starts an instance only with the lease, and ends it before the lease can pass to another: when it gives the
+lease back, or when its session can no longer be proven.
+"""
+
+import asyncio
+from contextlib import suppress
+
+from engine.base.errors import MagnetarError
+from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
+from engine.ownership.registration import claim
+
+ASK_AGAIN_S = 1.0
+"""Seconds after which a lease of another worker is claimed again, should a watch be lost."""
+RELEASE_S = 2.0
+
+
+class InstanceLease:
+    """The lease at ``path``, claimed for a worker's id. An earlier process of the same worker has no instances left,
+    so its lease is taken over."""
+
+    def __init__(self, store: MetadataStore, path: str, worker: str) -> None:
+        self._store = store
+        self._path = path
+        self._value = worker.encode()
+        self._session: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """True while no other worker can have it."""
+        return self._session == self._store.session_id and self._store.session_proven
+
+    async def acquire(self) -> None:
+        """Wait until it is held. Raises the store's errors. Cancelled, it may be held: release it."""
+        freed = asyncio.Event()
+        stop = self._store.watch(self._path, lambda _: freed.set())
+        try:
+            while True:
+                session = self._store.session_id
+                freed.clear()
+                if await claim(self._store, self._path, self._value):
+                    self._session = session
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(ASK_AGAIN_S):
+                        await freed.wait()
+        finally:
+            stop()
+
+    async def release(self) -> None:
+        """Give it back, after the instance has ended. Best effort: the session's end does it as well."""
+        self._session = None
+        with suppress(MagnetarError, TimeoutError):
+            async with asyncio.timeout(RELEASE_S):
+                with suppress(NoNodeError, BadVersionError):
+                    value, stat = await self._store.get(self._path)
+                    if stat.ephemeral_owner == self._store.session_id and value == self._value:
+                        await self._store.delete(self._path, stat.version)

@@ -1,0 +1,93 @@
+"""The specification of an instance, with its code in a folder of its own that is removed behind it."""
+
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from engine.base.disk.files import Lane
+from engine.base.errors import MagnetarError
+from engine.functions.definitions import functions_pb2 as pb
+from engine.functions.runtime.ports import InstanceSpec
+from engine.functions.worker.placing.known_assignments import key_of
+
+BUILTIN = "builtin://"
+DEFAULT_NAME = "function.py"
+
+
+class UnusablePackageError(MagnetarError):
+    """A function whose code cannot be fetched, for a reason that a retry may not resolve."""
+
+
+class FetchPackage(Protocol):
+    """Fetches the code of a function. Raises MagnetarError, OSError."""
+
+    async def __call__(self, url: str, target: Path) -> None:
+        """Write what ``url`` names to the file ``target``, whose folder exists."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Preparation of this worker's instances below ``folder``. ``service_urls`` returns the brokers' URLs; ``common``
+    are further fields of every InstanceSpec."""
+
+    folder: Path
+    lane: Lane
+    fetch: FetchPackage
+    service_urls: Callable[[], Awaitable[str]]
+    common: Mapping[str, Any] = field(default_factory=dict)
+
+    async def clear(self) -> None:
+        """Remove what an earlier process of this worker has left. Raises OSError."""
+        await self.lane.run(partial(_remove, self.folder))
+
+    @asynccontextmanager
+    async def __call__(self, assignment: pb.Assignment) -> AsyncIterator[InstanceSpec]:
+        """Yield the specification of an instance, fetched; remove its code behind it.
+
+        Raises UnusablePackageError, what ``fetch`` and ``service_urls`` raise, OSError.
+        """
+        instance = assignment.instance
+        metadata = instance.functionMetaData
+        folder = self.folder / quote(key_of(assignment), safe="")
+        code = folder / "code"
+        await self.lane.run(partial(_make_empty, code))
+        try:
+            yield InstanceSpec(
+                function=metadata,
+                instance=instance.instanceId,
+                package=await self._package(metadata, code),
+                folder=folder / "run",
+                service_url=await self.service_urls(),
+                **self.common,
+            )
+        finally:
+            await self.lane.run(partial(_remove, folder))
+
+    async def _package(self, metadata: pb.FunctionMetaData, code: Path) -> Path | None:
+        """Fetch the function's code; None for what is built in."""
+        url = metadata.packageLocation.packagePath
+        if not url or url.startswith(BUILTIN):
+            return None
+        # The name is the user's: only its last part, and never one that leaves the folder.
+        name = Path(metadata.packageLocation.originalFileName).name
+        if name in ("", ".", ".."):
+            name = DEFAULT_NAME
+        target = code / name
+        await self.fetch(url, target)
+        return target
+
+
+def _make_empty(folder: Path) -> None:
+    _remove(folder)
+    folder.mkdir(mode=0o700, parents=True)
+
+
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)

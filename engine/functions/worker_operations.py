@@ -1,0 +1,130 @@
+"""Operations of workers on functions, sources and sinks, and on the workers themselves. Pure.
+
+The worker that leads performs changes; another one names it. ``held_…`` are operations of the worker that runs the
+instances, which the others call to answer for all of them.
+"""
+
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any
+
+from engine.admin.api.arguments import JsonObject, NoArguments, within
+from engine.auth.actions import Action
+from engine.auth.rights import SUPERUSER, Right
+from engine.base.names import NamespaceName
+from engine.functions.ports import Component, OnComponents, OnFunction, OnInstances
+from engine.rpc.operation import Operation
+
+LOG_LINES_MAX = 10_000
+NO_WORKER = "Pulsar Function Worker is not enabled, probably functionsWorkerEnabled is set to false"
+"""Apache's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFunction(OnFunction):
+    """A function to create. ``details``: FunctionDetails in base64. ``package`` and ``file_name``: as for
+    ``FunctionService.create``."""
+
+    details: str
+    package: str
+    file_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatedFunction(OnFunction):
+    """A function to replace, whose version is ``expected_version``."""
+
+    details: str
+    package: str
+    expected_version: int
+    file_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggeredFunction(OnFunction):
+    """A message for a function: its input topic, and the payload in base64."""
+
+    topic: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnStateKey(OnFunction):
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutState(OnStateKey):
+    """``state``: FunctionState."""
+
+    state: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LogLines(OnInstances):
+    """The last lines of the logs of instances."""
+
+    lines: int = 100
+
+    def __post_init__(self) -> None:
+        within("lines", self.lines, 1, LOG_LINES_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class OnWorker:
+    worker: str
+
+
+def _of(component: Component, action: Action) -> Right[OnComponents]:
+    def resources(args: OnComponents) -> NamespaceName | tuple[()]:
+        return args.namespace if args.component == component else ()
+
+    return Right(action, NamespaceName, resources)
+
+
+COMPONENT = (
+    _of("function", Action.FUNCTIONS),
+    _of("source", Action.SOURCES),
+    _of("sink", Action.SINKS),
+)
+"""The right to functions, sources or sinks of a namespace: whichever the call is about."""
+
+FUNCTION_NAMES = Operation("function_names", OnComponents, list[str], COMPONENT, reads=True)
+FUNCTION_METADATA = Operation("function_metadata", OnFunction, str, COMPONENT, reads=True)
+"""FunctionMetaData in base64."""
+CREATE_FUNCTION = Operation("create_function", StoredFunction, NoneType, COMPONENT)
+UPDATE_FUNCTION = Operation("update_function", UpdatedFunction, NoneType, COMPONENT)
+DELETE_FUNCTION = Operation("delete_function", OnFunction, NoneType, COMPONENT)
+START_FUNCTION = Operation("start_function", OnInstances, NoneType, COMPONENT)
+STOP_FUNCTION = Operation("stop_function", OnInstances, NoneType, COMPONENT)
+RESTART_FUNCTION = Operation("restart_function", OnInstances, NoneType, COMPONENT)
+FUNCTION_STATUS = Operation("function_status", OnInstances, JsonObject, COMPONENT, reads=True)
+FUNCTION_STATS = Operation("function_stats", OnInstances, JsonObject, COMPONENT, reads=True)
+TRIGGER_FUNCTION = Operation("trigger_function", TriggeredFunction, str, COMPONENT)
+"""The output's payload in base64."""
+FUNCTION_STATE = Operation("function_state", OnStateKey, JsonObject, COMPONENT, reads=True)
+PUT_FUNCTION_STATE = Operation("put_function_state", PutState, NoneType, COMPONENT)
+FUNCTION_LOG = Operation("function_log", LogLines, dict[str, str], COMPONENT, reads=True)
+
+HELD_STATUS = Operation("held_status", OnInstances, dict[str, JsonObject], SUPERUSER, reads=True)
+"""Status of the instances here, by their numbers."""
+HELD_STATS = Operation("held_stats", OnInstances, dict[str, JsonObject], SUPERUSER, reads=True)
+HELD_LOG = Operation("held_log", LogLines, dict[str, str], SUPERUSER, reads=True)
+RESTART_HELD = Operation("restart_held", OnInstances, NoneType, SUPERUSER)
+HELD_STATE = Operation("held_state", OnStateKey, JsonObject, SUPERUSER, reads=True)
+PUT_HELD_STATE = Operation("put_held_state", PutState, NoneType, SUPERUSER)
+HELD_METRICS = Operation("held_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True)
+
+WORKER_CLUSTER = Operation("worker_cluster", NoArguments, list[JsonObject], SUPERUSER, reads=True)
+WORKER_LEADER = Operation("worker_leader", NoArguments, JsonObject, SUPERUSER, reads=True)
+"""``{"leader": WorkerInfo or null, "ready": whether it schedules}``."""
+WORKER_ASSIGNMENTS = Operation(
+    "worker_assignments", NoArguments, dict[str, list[str]], SUPERUSER, reads=True
+)
+REBALANCE_WORKERS = Operation("rebalance_workers", NoArguments, NoneType, SUPERUSER)
+DRAIN_WORKER = Operation("drain_worker", OnWorker, NoneType, SUPERUSER)
+WORKER_DRAIN = Operation("worker_drain", OnWorker, JsonObject, SUPERUSER, reads=True)
+WORKER_METRICS = Operation("worker_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True)
+FUNCTION_METRICS = Operation(
+    "function_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True
+)

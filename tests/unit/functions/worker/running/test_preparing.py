@@ -1,0 +1,82 @@
+"""The code of an instance is in a folder of its own, whatever the user calls the file, and is removed behind it."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.base.disk.files import ThreadLane
+from engine.functions.definitions import functions_pb2 as pb
+from engine.functions.worker.running.preparing import Preparation
+from tests.support.functions.several_workers import details
+
+
+async def urls() -> str:
+    return "pulsar://a:1"
+
+
+class Fetched:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def __call__(self, url: str, target: Path) -> None:
+        self.asked.append(url)
+        target.write_text("code")
+
+
+def assignment(package: str, file_name: str = "f.py") -> pb.Assignment:
+    metadata = pb.FunctionMetaData(
+        functionDetails=details("f"),
+        packageLocation=pb.PackageLocationMetaData(packagePath=package, originalFileName=file_name),
+    )
+    return pb.Assignment(instance=pb.Instance(functionMetaData=metadata, instanceId=0))
+
+
+@pytest.mark.parametrize(
+    ("file_name", "stored"),
+    [
+        ("f.py", "f.py"),
+        ("../../f.py", "f.py"),
+        ("/etc/x.whl", "x.whl"),
+        ("..", "function.py"),
+        ("", "function.py"),
+    ],
+)
+async def test_the_code_stays_in_its_folder_and_goes_with_the_instance(
+    tmp_path: Path, file_name: str, stored: str
+) -> None:
+    lane = ThreadLane("test")
+    try:
+        prepare = Preparation(tmp_path / "here", lane, Fetched(), urls, {"cluster": "c"})
+        async with prepare(assignment("function://public/default/f@1", file_name)) as spec:
+            assert spec.package is not None
+            assert spec.package.name == stored
+            assert spec.package.resolve().is_relative_to(tmp_path / "here")
+            assert spec.package.read_text() == "code"
+            assert not spec.folder.exists()
+            assert (spec.service_url, spec.cluster) == ("pulsar://a:1", "c")
+        assert list((tmp_path / "here").iterdir()) == []
+    finally:
+        lane.close()
+
+
+async def test_a_built_in_connector_has_no_code(tmp_path: Path) -> None:
+    lane = ThreadLane("test")
+    fetched = Fetched()
+    try:
+        async with Preparation(tmp_path, lane, fetched, urls)(assignment("builtin://x")) as spec:
+            assert spec.package is None
+        assert fetched.asked == []
+    finally:
+        lane.close()
+
+
+async def test_files_of_an_earlier_process_are_removed(tmp_path: Path) -> None:
+    lane = ThreadLane("test")
+    left = tmp_path / "here"
+    (left / "a").mkdir(parents=True)
+    (left / "a" / "code.py").write_text("x")
+    try:
+        await Preparation(left, lane, Fetched(), urls).clear()
+        assert not left.exists()
+    finally:
+        lane.close()
