@@ -77,6 +77,7 @@ from engine.ownership.load.settings import LoadBalanceSettings
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.packages.package_store import PackageStore
 from engine.rpc.client_authentication import ClientAuthentication
 from engine.schema.schema_registry import SchemaRegistry, schema_id
 from engine.tenancy import grants, topics
@@ -130,6 +131,9 @@ class Tenancy:
         )
         self._store = base.store
         self.schemas = SchemaRegistry(base.store, base.ledgers, replication, base.clock)
+        self.packages = PackageStore(
+            base.store, base.ledgers, replication, base.clock, base.entropy
+        )
         self.rules = SchemaRules(self.schemas)
         client_tls = base.broker_client.tls()
         service_url = record.service_url if client_tls is None else record.service_url_tls
@@ -387,6 +391,7 @@ class Running:
                 link_feed=link_feed,
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=self.tenancy.schemas,
+                packages=self.tenancy.packages,
                 dynamic=self.dynamic,
                 ledgers=base.ledgers.settings,
                 load_reporter=self.load_reporter,

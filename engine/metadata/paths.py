@@ -16,6 +16,11 @@ CONFIGURATION = "/admin/configuration"
 REVOKED_TOKENS = "/magnetar/revoked-tokens"
 """Below it, one node for each revoked token; a tree of Magnetar's own."""
 
+PACKAGES = "/magnetar/packages"
+"""Below it, one node for each version of a package of functions, sources or sinks; a tree of Magnetar's own."""
+PACKAGE_UPLOADS = "/magnetar/package-uploads"
+"""Below it, one node for each package that is being stored or deleted; a tree of Magnetar's own."""
+
 # Topics, schemas, ownership
 MANAGED_LEDGERS = "/managed-ledgers"
 SCHEMAS = "/schemas"
@@ -150,6 +155,22 @@ def cursor(managed_ledger_name: str, cursor_name: str) -> str:
 def schema(schema_name: str) -> str:
     """Return the path of a schema; ``schema_name`` is ``tenant/ns/encoded-topic``."""
     return f"{SCHEMAS}/{schema_name}"
+
+
+def packages(kind: str, namespace: str) -> str:
+    return f"{PACKAGES}/{kind}/{namespace}"
+
+
+def package(kind: str, namespace: str, name: str) -> str:
+    return f"{packages(kind, namespace)}/{encode_name(name)}"
+
+
+def package_version(kind: str, namespace: str, name: str, version: str) -> str:
+    return f"{package(kind, namespace, name)}/{encode_name(version)}"
+
+
+def package_upload(upload: str) -> str:
+    return f"{PACKAGE_UPLOADS}/{upload}"
 
 
 def bundle_owner(namespace: str, bundle_range: str) -> str:

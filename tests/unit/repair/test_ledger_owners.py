@@ -17,5 +17,6 @@ def test_ledgers_of_messages_and_cursors_belong_to_their_topic(local: str) -> No
 def test_other_ledgers_are_named_by_what_their_metadata_has() -> None:
     assert owner_of({"pulsar/compactedTopic": b"persistent://a/b/c"}) == "persistent://a/b/c"
     assert owner_of({"pulsar/schemaId": b"a/b/c"}) == "schemas of a/b/c"
+    assert owner_of({"magnetar/package": b"sink://a/b/c@1"}) == "sink://a/b/c@1"
     assert owner_of({"pulsar/managed-ledger": b"odd"}) == "odd"
     assert owner_of({}) == ""

@@ -27,6 +27,8 @@ from engine.functions import worker_operations
 from engine.functions.ports import OnComponents
 from engine.metadata.store import StoreUnavailableError
 from engine.net.http import Request
+from engine.packages import package_operations
+from engine.packages.package_operations import OnPackages
 from engine.rpc.operation import Operation, bind, encode_call
 from engine.rpc.server import RpcPages
 from tests.support.access.judges import REASON, DenyAll
@@ -81,6 +83,10 @@ TABLE = {
         reset_cursor set_subscription_properties skip_messages subscription_holdings subscription_properties
         pending_ack_log_stats pending_ack_stats position_in_pending_ack transaction_in_pending_ack
     """,
+    "packages of namespace, functions of namespace, sources of namespace, sinks of namespace": """
+        abandon_package add_package_part begin_package delete_package describe_package package_metadata package_part
+        package_versions packages store_package
+    """,
 }
 """The operations by their rights."""
 
@@ -90,7 +96,7 @@ def operations() -> Iterator[Operation[Any, Any]]:
         importlib.import_module(f"{api.__name__}.{module.name}")
         for module in pkgutil.iter_modules(api.__path__)
     ]
-    for module in (*modules, worker_operations):
+    for module in (*modules, worker_operations, package_operations):
         for value in vars(module).values():
             if isinstance(value, Operation):
                 yield value
@@ -125,6 +131,8 @@ def test_the_resource_is_the_one_that_the_arguments_name() -> None:
                 args = ChangedRecords("a", [])
             elif issubclass(operation.arguments, OnComponents):
                 args = OnComponents("function", NAME.namespace)
+            elif issubclass(operation.arguments, OnPackages):
+                args = OnPackages(NAME.namespace, "function")
             named = (NAME, SubscriptionName(NAME, "s"), NAME.namespace, TenantName("a"), CLUSTER)
             for resource in right.of(args):
                 assert resource in named

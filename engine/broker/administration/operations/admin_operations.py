@@ -46,6 +46,8 @@ from engine.managed.stored.resting import RestingLogs
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
+from engine.packages.package_handlers import PackageOperations
+from engine.packages.package_store import PackageStore
 from engine.rpc.operation import Handlers, bind
 from engine.schema.schema_registry import SchemaRegistry
 
@@ -67,6 +69,7 @@ class Collaborators:
     link_feed: LinkFeed
     resting: RestingLogs
     schemas: SchemaRegistry
+    packages: PackageStore
     dynamic: DynamicSettings
     ledgers: LedgerSettings
     load_reporter: LoadReporter
@@ -128,6 +131,7 @@ class AdminOperations:
         self.connections = ConnectionOperations(parts.sessions, clock)
         self.settings = SettingOperations(parts.dynamic)
         self.transactions = TransactionOperations(owned, parts.coordinators, store, clock)
+        self.packages = PackageOperations(parts.packages)
         self._losses = dict([bind(LOSSES, parts.losses)])
 
     @property
@@ -148,5 +152,6 @@ class AdminOperations:
             | self.connections.handlers
             | self.settings.handlers
             | self.transactions.handlers
+            | self.packages.handlers
             | self._losses
         )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.admin import api
+from engine.packages import package_operations
 from engine.rpc.operation import Operation
 from tests.support.admin.bench import AdminBench
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.virtual_time
 
 def declared_operations() -> set[Operation[Any, Any]]:
     modules = [import_module(f"{api.__name__}.{m.name}") for m in iter_modules(api.__path__)]
+    modules.append(package_operations)
     values = [value for module in modules for value in vars(module).values()]
     return {value for value in values if isinstance(value, Operation)}
 
