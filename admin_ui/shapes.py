@@ -155,6 +155,9 @@ class BookieRow(s.Serializer[object]):
     free_bytes = s.IntegerField(allow_null=True, help_text="null: not reported")
     total_bytes = s.IntegerField(allow_null=True)
     ledgers = s.IntegerField(allow_null=True)
+    stored_bytes = s.IntegerField(
+        allow_null=True, help_text="bytes that it keeps of ledgers, open ones too"
+    )
     reason = s.CharField(
         help_text="why it is read-only; empty while it is writable, or when not reported"
     )

@@ -280,15 +280,17 @@ class Bookie:
     async def _space_page(self) -> Response:
         """Return BookKeeper's page about ledger disk space, in bytes at the last check.
 
-        Beyond BookKeeper's fields: the number of ledgers, whether normal adds are refused, since when and why, and the
-        limits of disk usage.
+        Beyond BookKeeper's fields: the number of ledgers, the bytes kept of those that were not deleted, whether normal
+        adds are refused, since when and why, and the limits of disk usage.
         """
         disks, mode, settings = self.serving.disks, self.mode, self.settings
         free, total = disks.space
+        storage = self.serving.storage
         page = {
             "freeSpace": free,
             "totalSpace": total,
-            "ledgers": self.serving.storage.ledgers.live,
+            "ledgers": storage.ledgers.live,
+            "storedBytes": storage.entries.live_bytes + storage.ledgers.cache.size,
             "readOnly": mode.read_only,
             "since": mode.since_ms,
             "reason": mode.reason[:REASON_MAX],
@@ -296,8 +298,7 @@ class Bookie:
             "usageLimit": settings.disk_usage_threshold,
             "usageWritable": settings.disk_usage_lwm_threshold,
             "failedDirectories": {
-                directory: reason[:REASON_MAX]
-                for directory, reason in self.serving.storage.logs.failed.items()
+                directory: reason[:REASON_MAX] for directory, reason in storage.logs.failed.items()
             },
         }
         return Response(200, json.dumps(page, separators=(",", ":")).encode())

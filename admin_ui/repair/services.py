@@ -1,12 +1,14 @@
 """Changes of repair: the preview of each, and exactly that done."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
 from admin_ui.repair import selectors
 from engine.base.clock import SystemClock
 from engine.base.errors import Conflict, InvalidField, NotFound
+from engine.metadata import paths
 from engine.metadata.store import NoNodeError
 from engine.repair.blast_radius import BookieShare
 from engine.repair.decommissions import (
@@ -16,6 +18,7 @@ from engine.repair.decommissions import (
     request_decommission,
     withdraw_decommission,
 )
+from engine.tenancy.nodes import children
 from gateway.clusters.cluster import Cluster
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -108,72 +111,128 @@ async def audit(cluster: Cluster, engine: Engine, user: str, token: str) -> Json
 async def preview_decommission(cluster: Cluster, engine: Engine, bookie: str, user: str) -> Json:
     """Return what is copied when the bookie is taken out, and whether there is room. Raises NotFound for a bookie
     that has no cookie."""
+    plan = await _plan(cluster, engine, bookie)
+    rate = cluster.collector.repair.bytes_per_s
+    about = _about(bookie, user) | {"drain": plan.drain}
+    return {
+        "token": None if plan.problem else confirming.sign(engine.cluster, DECOMMISSION, about),
+        "at": now_ms(),
+        "bookie": bookie,
+        "state": plan.state,
+        "problem": plan.problem,
+        "drain": plan.drain,
+        "ledgers": plan.share.ledgers,
+        "open": plan.share.open,
+        "size": plan.share.size,
+        "stored": plan.stored,
+        "free": plan.free,
+        "others": plan.others,
+        "ensemble": plan.ensemble,
+        "seconds": plan.needed / rate if rate else None,
+        "counts": selectors.counts(plan.share),
+    }
+
+
+class _Plan(NamedTuple):
+    """What taking a bookie out means. ``drain``: it serves, so that it can be read. ``stored``: bytes that it keeps, of
+    open ledgers too, as it last reported; None where that is not known. ``free``: bytes on the other bookies that can
+    be copied to; None where not all are known. ``ensemble``: bookies that new ledgers need, None if not reported.
+    ``leaving``: other bookies that are to be taken out."""
+
+    state: str
+    drain: bool
+    share: BookieShare
+    stored: int | None
+    others: int
+    free: int | None
+    ensemble: int | None
+    leaving: Collection[str]
+    hindrance: str
+
+    @property
+    def needed(self) -> int:
+        """Bytes to copy, as far as they are known: metadata has no size of an open ledger, the bookie has."""
+        return max(self.share.size, self.stored or 0)
+
+    @property
+    def problem(self) -> str:
+        """Why the bookie cannot be taken out; empty when it can."""
+        if self.hindrance:
+            return self.hindrance
+        unread = self.share.owners.get(0)
+        if unread and not self.drain:
+            return f"{unread:,} topics have messages that no other bookie has: start it again"
+        if self.ensemble is not None and self.others < self.ensemble:
+            return f"{self.others} bookies would be left, and new ledgers need {self.ensemble}"
+        if self.free is not None and self.free < self.needed:
+            return "The other bookies have too little room for what it holds"
+        return ""
+
+
+async def _plan(cluster: Cluster, engine: Engine, bookie: str) -> _Plan:
+    """Return the plan for a bookie as things stand now. Raises NotFound for a bookie that has no cookie."""
     bookies, state = await selectors.state_now(cluster, engine)
     rows = {row["id"]: row for row in bookies}
     if bookie not in rows:
         raise NotFound(f"Bookie {bookie} is not known")
     _, read = await cluster.collector.repair.radius(engine.store)
-    share = read.bookies.get(bookie, BookieShare())
-    others = [row for row in bookies if row["id"] != bookie and row["state"] == "writable"]
+    # One that is to be taken out as well may still be writable for a moment.
+    leaving = state.decommissions.keys() - {bookie}
+    others = [
+        row for row in bookies if row["id"] not in (bookie, *leaving) and row["state"] == "writable"
+    ]
     unknown = any(row["free_bytes"] is None for row in others)
-    free = None if unknown else sum(row["free_bytes"] for row in others)
     needs = cluster.collector.attention.needs.all
-    ensemble = max((need.ensemble for need in needs), default=None)
-    state_of_bookie = rows[bookie]["state"]
-    drain = state_of_bookie != "down"
-    problem = _problem(drain, share, len(others), free, ensemble)
+    hindrance = ""
     if bookie in state.decommissions:
-        problem = "It is being decommissioned already"
+        hindrance = "It is being decommissioned already"
     elif not state.enabled:
-        problem = "Auto-recovery is turned off: its ledgers would not be copied"
-    rate = cluster.collector.repair.bytes_per_s
-    return {
-        "token": None
-        if problem
-        else confirming.sign(engine.cluster, DECOMMISSION, _about(bookie, user) | {"drain": drain}),
-        "at": now_ms(),
-        "bookie": bookie,
-        "state": state_of_bookie,
-        "problem": problem,
-        "drain": drain,
-        "ledgers": share.ledgers,
-        "open": share.open,
-        "size": share.size,
-        "free": free,
-        "others": len(others),
-        "ensemble": ensemble,
-        "seconds": share.size / rate if rate else None,
-        "counts": selectors.counts(share),
-    }
-
-
-def _problem(
-    drain: bool, share: BookieShare, others: int, free: int | None, ensemble: int | None
-) -> str:
-    """Return why a bookie cannot be taken out; empty when it can. ``drain``: it serves, so that it can be read."""
-    if share.owners.get(0) and not drain:
-        return f"{share.owners[0]:,} topics have messages that no other bookie has: start it again"
-    if ensemble is not None and others < ensemble:
-        return f"{others} bookies would be left, and new ledgers need {ensemble}"
-    if free is not None and free < share.size:
-        return "The other bookies have too little room for what it holds"
-    return ""
+        hindrance = "Auto-recovery is turned off: its ledgers would not be copied"
+    return _Plan(
+        state=rows[bookie]["state"],
+        drain=rows[bookie]["state"] != "down",
+        share=read.bookies.get(bookie, BookieShare()),
+        stored=rows[bookie]["stored_bytes"],
+        others=len(others),
+        free=None if unknown else sum(row["free_bytes"] for row in others),
+        ensemble=max((need.ensemble for need in needs), default=None),
+        leaving=leaving,
+        hindrance=hindrance,
+    )
 
 
 async def decommission(
     cluster: Cluster, engine: Engine, bookie: str, user: str, token: str
 ) -> Json:
-    """Ask the auditor to take the bookie out. Raises Conflict when it was asked already, or the bookie was stopped or
-    has returned meanwhile."""
+    """Ask the auditor to take the bookie out. Raises Conflict when it was asked already, the bookie was stopped or has
+    returned meanwhile, or what the preview found is no longer so, such as room on the others."""
     content = confirming.read(engine.cluster, DECOMMISSION, token, _about(bookie, user))
-    bookies, _ = await selectors.state_now(cluster, engine)
-    drain = bool(content["drain"])
-    if any(row["id"] == bookie and (row["state"] != "down") != drain for row in bookies):
-        raise Conflict(f"{bookie} {'was stopped' if drain else 'has registered'} meanwhile")
-    if not await request_decommission(engine.store, SystemClock(), bookie, user, drain=drain):
+    try:
+        plan = await _plan(cluster, engine, bookie)
+    except NotFound:
+        raise Conflict(f"{bookie} was taken out meanwhile") from None
+    if plan.problem:
+        raise Conflict(f"{plan.problem}: request a new preview")
+    if plan.drain != bool(content["drain"]):
+        raise Conflict(f"{bookie} {'has registered' if plan.drain else 'was stopped'} meanwhile")
+    if not await request_decommission(engine.store, SystemClock(), bookie, user, drain=plan.drain):
         raise Conflict(f"{bookie} is being decommissioned already")
+    if other := await _requested_before(engine, bookie, plan.leaving):
+        # Each of the two was planned with the room and the bookies of the other.
+        await withdraw_decommission(engine.store, bookie)
+        raise Conflict(f"{other} is taken out since this moment: request a new preview")
     await cluster.collector.repair.read(engine.store)
     return {"at": now_ms(), "bookie": bookie}
+
+
+async def _requested_before(engine: Engine, bookie: str, known: Collection[str]) -> str | None:
+    """Return a bookie that was not ``known`` to leave, and was requested to before ``bookie`` was; None without one."""
+    own = await engine.store.exists(paths.decommission(bookie))
+    for other in await children(engine.store, paths.DECOMMISSIONS):
+        stat = await engine.store.exists(paths.decommission(other))
+        if other not in known and own and stat and stat.creation < own.creation:
+            return other
+    return None
 
 
 async def _requested(engine: Engine, bookie: str) -> Decommission:

@@ -180,6 +180,10 @@ class DecommissionPreview(s.Serializer[object]):
     ledgers = s.IntegerField(help_text="ledgers that name it")
     open = s.IntegerField(help_text="open ones, which are closed first unless they are written")
     size = s.IntegerField(help_text="bytes to copy of closed ledgers")
+    stored = s.IntegerField(
+        allow_null=True,
+        help_text="bytes to copy with those of open ledgers, as it last reported; null: not known",
+    )
     free = s.IntegerField(
         allow_null=True, help_text="free bytes of the other writable bookies; null: not all known"
     )

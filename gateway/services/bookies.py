@@ -42,8 +42,9 @@ NOWHERE = BookieAddress("", None)
 class PageValues(NamedTuple):
     """The values of a bookie's information page; None where the page lacks one, as that of Apache BookKeeper does.
 
-    ``free`` and ``total`` are bytes; ``since`` is when it became read-only or writable, in ms. ``usage`` is that of its
-    fullest disk, 0 to 1: the bookie becomes read-only at ``limit`` and writable again below ``writable``.
+    ``free`` and ``total`` are bytes, ``stored`` those of ledgers that were not deleted; ``since`` is when it became
+    read-only or writable, in ms. ``usage`` is that of its fullest disk, 0 to 1: the bookie becomes read-only at
+    ``limit`` and writable again below ``writable``.
     """
 
     free: int
@@ -54,6 +55,7 @@ class PageValues(NamedTuple):
     usage: float | None = None
     limit: float | None = None
     writable: float | None = None
+    stored: int | None = None
 
     @classmethod
     def of(cls, page: dict[str, Any]) -> "PageValues":
@@ -72,6 +74,7 @@ class PageValues(NamedTuple):
             optional("usage", float),
             optional("usageLimit", float),
             optional("usageWritable", float),
+            optional("storedBytes", int),
         )
 
 
@@ -147,6 +150,7 @@ class Bookies:
             "free_bytes": page and page.free,
             "total_bytes": page and page.total,
             "ledgers": page and page.ledgers,
+            "stored_bytes": page and page.stored,
             "reason": page.reason if page and state == "read-only" else "",
             "usage": page and page.usage,
             "usage_limit": page and page.limit,
@@ -186,9 +190,16 @@ class Bookies:
     def _update(self, bookie: str, page: PageValues) -> None:
         self._at[bookie] = self._now()
         known = self._pages.get(bookie)
-        is_near = known is not None and abs(known.free - page.free) <= page.total // SPACE_SHARE
+        little = page.total // SPACE_SHARE
+        is_near = (
+            known is not None
+            and abs(known.free - page.free) <= little
+            and abs((known.stored or 0) - (page.stored or 0)) <= little
+        )
         # The usage, and the reason that quotes it, change with the free space: alone they are no change.
-        same = known and known._replace(free=page.free, usage=page.usage, reason=page.reason)
+        same = known and known._replace(
+            free=page.free, usage=page.usage, reason=page.reason, stored=page.stored
+        )
         if not is_near or same != page:
             self._pages[bookie] = page
             self.version += 1

@@ -81,9 +81,12 @@ class BookieIndex:
         """Highest indexed entry by ledger; no record overlaps entries above it."""
         self.usage: dict[int, dict[int, int]] = {}
         """Live bytes of each ledger in each log: the sum of its records' shares. Owned by the flush lane."""
+        self.live_bytes = 0
+        """The sum of all shares. Read from any lane."""
         for key, value in index.scan(b"u", b"v"):
             _, log_id, ledger_id = _USE_KEY.unpack(key)
             self.usage.setdefault(log_id, {})[ledger_id] = _USE.unpack(value)[0]
+            self.live_bytes += _USE.unpack(value)[0]
 
     def identity(self) -> bytes | None:
         return self._index.get(IDENTITY_KEY)
@@ -104,6 +107,7 @@ class BookieIndex:
             self._index.write([], [key for key, _ in rows])
         self._index.flush()
         self.usage.clear()
+        self.live_bytes = 0
         self._indexed.clear()
 
     def in_limbo(self) -> bool:
@@ -193,11 +197,6 @@ class BookieIndex:
     def is_pinned(self, log_id: int) -> bool:
         return PINNED in self.usage.get(log_id, ())
 
-    @property
-    def live_bytes(self) -> int:
-        """The sum of all shares, for a gauge. Read from any lane."""
-        return sum(sum(list(used.values())) for used in list(self.usage.values()))
-
     # Changes: flush lane
 
     def pin(self, log_id: int) -> None:
@@ -248,6 +247,7 @@ class BookieIndex:
     def _use(self, changes: _Changes, log_id: int, ledger_id: int, change: int) -> None:
         used = self.usage.setdefault(log_id, {})
         used[ledger_id] = used.get(ledger_id, 0) + change
+        self.live_bytes += change
         changes.touched[log_id, ledger_id] = None
 
     def _write(self, changes: _Changes) -> None:

@@ -2964,6 +2964,8 @@ export interface components {
             free_bytes: number | null;
             total_bytes: number | null;
             ledgers: number | null;
+            /** @description bytes that it keeps of ledgers, open ones too */
+            stored_bytes: number | null;
             /** @description why it is read-only; empty while it is writable, or when not reported */
             reason: string;
             /**
@@ -3005,6 +3007,8 @@ export interface components {
             free_bytes: number | null;
             total_bytes: number | null;
             ledgers: number | null;
+            /** @description bytes that it keeps of ledgers, open ones too */
+            stored_bytes: number | null;
             /** @description why it is read-only; empty while it is writable, or when not reported */
             reason: string;
             /**
@@ -4030,6 +4034,8 @@ export interface components {
             open: number;
             /** @description bytes to copy of closed ledgers */
             size: number;
+            /** @description bytes to copy with those of open ledgers, as it last reported; null: not known */
+            stored: number | null;
             /** @description free bytes of the other writable bookies; null: not all known */
             free: number | null;
             /** @description other writable bookies */

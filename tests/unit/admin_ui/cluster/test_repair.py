@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from admin_ui.repair import selectors
 from engine.base.clock import SystemClock
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
 from engine.metadata import paths
@@ -167,6 +168,65 @@ def test_decommission_is_refused_while_messages_would_be_lost_or_too_few_are_lef
     )
     unknown = call("POST", f"{API}/bookies/unknown:1/decommission", {"preview": True})
     assert unknown.status == 404
+
+
+def bookie_row(bookie: str, state: str, **figures: int) -> dict[str, Any]:
+    return {"id": bookie, "state": state, "free_bytes": 20_000, "stored_bytes": None, **figures}
+
+
+def test_room_is_needed_for_open_ledgers_too_and_still_when_it_is_confirmed(
+    call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = settled(call, lambda body: body["lost"])
+    assert state["decommissions"] == []
+    rows = [bookie_row(LOST, "writable"), bookie_row("o1", "writable"), bookie_row("o2", "down")]
+    real = selectors.state_now
+
+    async def state_now(cluster: Any, engine: Engine) -> Any:
+        return rows, (await real(cluster, engine))[1]
+
+    monkeypatch.setattr(selectors, "state_now", state_now)
+    path = f"bookies/{LOST}/decommission"
+    unknown = preview(call, path)
+    assert (unknown["problem"], unknown["size"], unknown["stored"]) == ("", 5000, None)
+    rows[0]["stored_bytes"] = 20_001  # 5,000 of the closed ledger, and an open one
+    full = preview(call, path)
+    assert (full["token"], full["stored"], full["free"]) == (None, 20_001, 20_000)
+    assert full["problem"] == "The other bookies have too little room for what it holds"
+    rows[0]["stored_bytes"] = 20_000
+    fits = preview(call, path)
+    rows[1]["free_bytes"] = 19_999
+    refused = apply(call, path, fits["token"])
+    assert (refused.status, "too little room" in refused.json["reason"]) == (409, True)
+    assert link.run(lambda engine: decommissions(engine.store)) == {}
+    rows[1]["free_bytes"] = 20_000
+    link.run(lambda engine: request_decommission(engine.store, SystemClock(), "o1", "bob"))
+    leaving = apply(call, path, fits["token"])
+    assert (leaving.status, "0 bookies would be left" in leaving.json["reason"]) == (409, True)
+
+
+def test_of_two_decommissions_planned_with_each_other_one_is_refused(
+    call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled(call, lambda body: body["lost"])
+    rows = [
+        bookie_row(LOST, "writable"),
+        bookie_row("o1", "writable"),
+        bookie_row("o2", "writable"),
+    ]
+    real = selectors.state_now
+
+    async def state_now(cluster: Any, engine: Engine) -> Any:
+        state = (await real(cluster, engine))[1]
+        return rows, state._replace(decommissions={})  # as before the other request
+
+    monkeypatch.setattr(selectors, "state_now", state_now)
+    path = f"bookies/{LOST}/decommission"
+    token = preview(call, path)["token"]
+    link.run(lambda engine: request_decommission(engine.store, SystemClock(), "o1", "bob"))
+    refused = apply(call, path, token)
+    assert (refused.status, "o1 is taken out" in refused.json["reason"]) == (409, True)
+    assert list(link.run(lambda engine: decommissions(engine.store))) == ["o1"]
 
 
 def test_decommission_is_asked_for_and_withdrawn_as_previewed(call: Call, link: BenchLink) -> None:

@@ -47,7 +47,7 @@ async def test_state_is_read_from_the_store_and_room_from_each_bookies_own_page(
     store: MetadataStore, bookies: Bookies
 ) -> None:
     answers = [
-        b'{"freeSpace":3000000000,"totalSpace":4000000000,"ledgers":12}',
+        b'{"freeSpace":3000000000,"totalSpace":4000000000,"ledgers":12,"storedBytes":9}',
         b'{"freeSpace":"x"}',
         b'{"freeSpace":2,"totalSpace":10,"ledgers":1,"readOnly":true,"since":5,"reason":"disk usage of /d 0.800",'
         b'"usage":0.8,"usageLimit":0.5,"usageWritable":0.5}',
@@ -87,6 +87,7 @@ async def test_state_is_read_from_the_store_and_room_from_each_bookies_own_page(
     figures = ("since", "reason", "usage", "usage_limit", "usage_writable")
     assert [full[name] for name in figures] == [5, "disk usage of /d 0.800", 0.8, 0.5, 0.5]
     assert (bookies.rows[0]["reason"], bookies.rows[0]["usage"]) == ("", None)
+    assert [row["stored_bytes"] for row in bookies.rows] == [9, None, None, None, None]
     for server in servers:
         await server.close()
     await until(bookies, lambda rows: rows[0]["state"] == "down")

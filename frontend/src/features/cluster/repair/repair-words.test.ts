@@ -100,9 +100,11 @@ test("previews state what happens", () => {
   expect(auditOf({ token: "t", at: 0, problem: "", lost: [] })).toContain("No bookie is away");
   const preview: DecommissionPreview = {
     ...{ token: "t", at: 0, bookie: "b3", state: "down", problem: "", drain: false, ledgers: 4, open: 1 },
-    ...{ size: 1_000, free: null, others: 3, ensemble: 3, seconds: null, counts: [] },
+    ...{ size: 1_000, stored: null, free: null, others: 3, ensemble: 3, seconds: null, counts: [] },
   };
   expect(decommissionPreviewOf(preview)).toContain("4 ledgers, 1 of them open");
+  expect(decommissionPreviewOf(preview)).toContain("1,000 B of closed ones, are copied");
+  expect(decommissionPreviewOf({ ...preview, stored: 4_096 })).toContain("open, 4 KiB, are copied");
   expect(decommissionPreviewOf({ ...preview, drain: true })).toContain("becomes read-only first");
   expect(decommissionPreviewOf({ ...preview, problem: "There is no room" })).toBe("There is no room.");
 });

@@ -114,7 +114,7 @@ export function auditOf({ problem, lost }: AuditPreview): string {
 }
 
 export function decommissionPreviewOf(preview: DecommissionPreview): string {
-  const { bookie, problem, drain, ledgers, open, size, seconds } = preview;
+  const { bookie, problem, drain, ledgers, open, size, stored, seconds } = preview;
   if (problem !== "") return `${problem}.`;
   if (ledgers === 0 && !drain) return `No ledger names ${bookie}: only its cookie is removed.`;
   const unclosed = open === 0 ? "" : `, ${count(open)} of them open`;
@@ -122,5 +122,6 @@ export function decommissionPreviewOf(preview: DecommissionPreview): string {
     ? "It serves, so it becomes read-only first; stop its process when nothing is left. Then its cookie is removed."
     : "Then its cookie is removed.";
   const takes = seconds === null ? "" : ` That takes about ${duration(seconds)} at the present speed.`;
-  return `${plural(ledgers, "ledger")}${unclosed}, ${bytes(size)} of closed ones, are copied to other bookies. ${end}${takes}`;
+  const much = stored === null ? `${bytes(size)} of closed ones` : bytes(Math.max(size, stored));
+  return `${plural(ledgers, "ledger")}${unclosed}, ${much}, are copied to other bookies. ${end}${takes}`;
 }
