@@ -40,6 +40,7 @@ class Presence:
         self._settings = settings
         self._writable = paths.available_bookie(bookie_id)
         self._read_only = paths.read_only_bookie(bookie_id)
+        self._cookie = paths.cookie(bookie_id)
         registration = BookieRegistration.at(settings.host, port, http_port, tls=settings.has_tls)
         self._value = registration.encode()
         self._changed = asyncio.Event()
@@ -57,7 +58,8 @@ class Presence:
 
         A node of another session is this bookie's from before a crash and is replaced at once: the cookie binds the id
         to its disks, and the index is locked by this process. Raises IdentityError when such a node returns repeatedly,
-        because another process then uses the id.
+        because another process then uses the id, and when the cookie is gone: the bookie was taken out of the cluster
+        while it started, or was cut off (I44).
         """
         mine, other = self._writable, self._read_only
         if self.read_only:
@@ -82,6 +84,10 @@ class Presence:
                 await self._store.delete(mine)
         with suppress(NoNodeError):
             await self._store.delete(other)
+        if await self._store.exists(self._cookie) is None:
+            with suppress(NoNodeError):
+                await self._store.delete(mine)
+            raise IdentityError(f"{self._cookie} is gone: this bookie was decommissioned")
         # A call that waited for a connection may have completed in a later session; ``keep`` then registers in that.
         self.registered = self._store.session_id == session_id
 

@@ -134,10 +134,10 @@ async def preview_decommission(cluster: Cluster, engine: Engine, bookie: str, us
 
 
 class _Plan(NamedTuple):
-    """What taking a bookie out means. ``drain``: it serves, so that it can be read. ``stored``: bytes that it keeps, of
-    open ledgers too, as it last reported; None where that is not known. ``free``: bytes on the other bookies that can
-    be copied to; None where not all are known. ``ensemble``: bookies that new ledgers need, None if not reported.
-    ``leaving``: other bookies that are to be taken out."""
+    """The effects of taking a bookie out. ``drain``: it serves, so that it can be read. ``stored``: bytes that it
+    keeps, of open ledgers too, as it last reported; None where that is not known. ``free``: bytes on the other bookies
+    that can be copied to; None where not all are known. ``ensemble``: bookies that new ledgers need, None if not
+    reported. ``leaving``: other bookies that are to be taken out."""
 
     state: str
     drain: bool
@@ -156,7 +156,7 @@ class _Plan(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why the bookie cannot be taken out; empty when it can."""
+        """The reason why the bookie cannot be taken out; empty when it can."""
         if self.hindrance:
             return self.hindrance
         unread = self.share.owners.get(0)

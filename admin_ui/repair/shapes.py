@@ -14,7 +14,7 @@ class MarkedLedgerRow(s.Serializer[object]):
         help_text="full name of the topic, or what else it belongs to; empty: not known",
     )
     bookies = s.ListField(child=s.CharField(), help_text="bookies on which its copies are missing")
-    since = s.IntegerField(help_text="when it was marked")
+    since = s.IntegerField(allow_null=True, help_text="when it was marked; null: not known")
     size = s.IntegerField(
         allow_null=True,
         help_text="bytes to copy; null: it is open, or its metadata is not readable",

@@ -11,10 +11,12 @@ waited for, however many: they may be starting as well.
 import asyncio
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 
 from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
+from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.metadata import paths
@@ -22,8 +24,8 @@ from engine.metadata.store import MetadataStore, NoNodeError
 from engine.repair.checking import check, ends, fewest_copies, holdings
 from engine.repair.decommissions import Decommissioning
 from engine.repair.election import Election
-from engine.repair.ledger_listing import ledgers
-from engine.repair.marks import RepairRecords
+from engine.repair.ledger_listing import children, ledgers
+from engine.repair.marks import MarkFormatError, RepairRecords
 from engine.repair.settings import RepairSettings
 
 log = logging.getLogger(__name__)
@@ -94,6 +96,8 @@ class Auditor:
         self._count_at = 0.0
         self._known: dict[str, None] = {}
         self._decommissioning = Decommissioning(store, records, clock)
+        self._tasks = TaskScope("checks of all ledgers")
+        self._checking: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         watched = [
@@ -103,6 +107,7 @@ class Auditor:
         ]
         stops = [self._store.watch(path, lambda _: self._wake.set()) for path in watched]
         stops.append(self._store.on_state(lambda _: self._wake.set()))
+        self._tasks = TaskScope("checks of all ledgers")
         try:
             while True:
                 self._wake.clear()
@@ -125,6 +130,7 @@ class Auditor:
         finally:
             for stop in stops:
                 stop()
+            await self._tasks.close()
 
     @property
     def waits_for(self) -> dict[str, float]:
@@ -139,46 +145,45 @@ class Auditor:
     async def _begin(self) -> None:
         log.info("this process is the auditor")
         self.counts.elections += 1
-        await self._records.delay_s(self._settings.lost_bookie_recovery_delay)
+        await self._delay_s()
         self._delay = await self._delay_node()
         self._away.clear()
         self._absent = None
         self._lost.clear()
         self._triggered = False
         self._decommissioning.begin()
-        self._known = dict.fromkeys(await self._children(paths.COOKIES))
+        self._known = dict.fromkeys(await children(self._store, paths.COOKIES))
         self._bookies_checked = -1e18
 
     async def _delay_node(self) -> tuple[bytes, int]:
         value, stat = await self._store.get(paths.LOST_BOOKIE_DELAY)
         return value, stat.version
 
-    async def _children(self, path: str) -> list[str]:
+    async def _delay_s(self) -> float:
+        """Return the stored delay, which is stored first if it is missing; the setting's where it cannot be read."""
+        default = self._settings.lost_bookie_recovery_delay
         try:
-            return await self._store.children(path)
-        except NoNodeError:
-            return []
+            return await self._records.delay_s(default)
+        except MarkFormatError as error:
+            log.error("the setting is used instead of a stored delay reason=%s", error)
+            return default
 
     async def _available(self) -> list[str]:
-        writable = await self._children(paths.AVAILABLE)
+        writable = await children(self._store, paths.AVAILABLE)
         return [
             *(name for name in writable if name != "readonly"),
-            *await self._children(paths.READ_ONLY),
+            *await children(self._store, paths.READ_ONLY),
         ]
 
     async def _look(self) -> float:
         """Do what is due, and return the seconds until something is due again. Raises the store's errors."""
         now = self._clock.monotonic_s()
-        try:
-            node = await self._delay_node()
-        except NoNodeError:
-            await self._records.delay_s(self._settings.lost_bookie_recovery_delay)
-            node = await self._delay_node()
+        delay = await self._delay_s()
+        node = await self._delay_node()
         if self._delay is not None and node != self._delay:
             # The same value in a new version asks for an audit; so does 0.
             self._triggered = node[0] == self._delay[0] or node[0].strip() == b"0"
             self._delay = node
-        delay = await self._records.delay_s()
         available = dict.fromkeys(await self._available())
         await self._look_at_cookies()
         returned = [bookie for bookie in self._away if bookie in available]
@@ -207,7 +212,8 @@ class Auditor:
         if self._away:
             pauses.append(max(until - now, 0.05))
         else:
-            pauses.append(await self._periodic(now))
+            await self._audit_bookies(now)
+            pauses.append(await self._begin_check())
         return min(pauses)
 
     async def _audit(self, lost: Collection[str]) -> None:
@@ -257,18 +263,22 @@ class Auditor:
     async def _look_at_cookies(self) -> None:
         """Mark the ledgers of bookies whose cookies are new: their disks are empty, whatever they held before."""
         creations: dict[str, int] = {}
-        for bookie in await self._children(paths.COOKIES):
+        for bookie in await children(self._store, paths.COOKIES):
             stat = await self._store.exists(paths.cookie(bookie))
             if stat is not None:
                 creations[bookie] = stat.creation
         try:
             value, stat = await self._store.get(paths.KNOWN_COOKIES)
-            known = json.loads(value)
         except NoNodeError:
             await self._store.create(
                 paths.KNOWN_COOKIES, json.dumps(creations).encode(), make_parents=True
             )
             return
+        try:
+            known = dict(json.loads(value))
+        except (ValueError, TypeError) as error:
+            log.error("all cookies are taken for new path=%s reason=%s", paths.KNOWN_COOKIES, error)
+            known = {}
         new = [bookie for bookie, creation in creations.items() if known.get(bookie) != creation]
         if not new and creations.keys() == known.keys():
             return
@@ -288,21 +298,29 @@ class Auditor:
         count, oldest = 0, 0
         async for ledger_id in self._records.marked():
             count += 1
-            if count == 1:
-                mark = await self._records.read(ledger_id)
-                oldest = 0 if mark is None else mark.since_ms
+            if not oldest:
+                with suppress(MarkFormatError):  # the worker that takes it writes it anew
+                    mark = await self._records.read(ledger_id)
+                    oldest = 0 if mark is None else mark.since_ms
         self.counts.marked_now, self.counts.oldest_mark_ms = count, oldest
         now = self._clock.monotonic_s()
         self._count_at = now + COUNT_RESTS * (now - began)
 
-    async def _periodic(self, now: float) -> float:
-        """Run the checks that are due, and return the seconds until the next is. None runs while bookies are waited
-        for."""
-        settings = self._settings
-        every = settings.auditor_periodic_bookie_check_interval
+    async def _audit_bookies(self, now: float) -> None:
+        """Mark the ledgers of bookies that are not registered if that is due."""
+        every = self._settings.auditor_periodic_bookie_check_interval
         if self._bookies_checked < 0 or (every and now - self._bookies_checked >= every):
             self._bookies_checked = now
             await self._audit_all()
+
+    async def _begin_check(self) -> float:
+        """Begin the check of all ledgers that is due, one at a time, and return the seconds until the next is.
+
+        None begins while bookies are waited for. It takes hours where there are many ledgers; audits go on meanwhile.
+        """
+        if self._checking is not None and not self._checking.done():
+            return LOOK_S
+        settings = self._settings
         waits = [LOOK_S]
         for path, interval, work in (
             (paths.CHECKED_LEDGERS, settings.auditor_periodic_check_interval, self.check_ledgers),
@@ -320,12 +338,20 @@ class Auditor:
                 await self._records.set_checked(path)  # the first check is after an interval
                 continue
             left = last / 1000 + interval - self._clock.wall_ms() / 1000
-            if 0 < left <= interval:
-                waits.append(left)
-                continue
+            if not 0 < left <= interval:
+                self._checking = self._tasks.spawn(path, self._check(path, work))
+                break
+            waits.append(left)
+        return min(waits)
+
+    async def _check(self, path: str, work: Callable[[], Awaitable[None]]) -> None:
+        try:
             await work()
             await self._records.set_checked(path)
-        return min(waits)
+        except MagnetarError as error:
+            log.info("check of all ledgers is interrupted, it begins again reason=%s", error)
+            return
+        self._wake.set()  # another one may be due
 
     async def check_ledgers(self) -> None:
         """Ask every bookie which entries of each ledger it has, and mark the ledgers whose copies are not complete."""
@@ -335,20 +361,26 @@ class Auditor:
                 self._continue()
                 part = batch[i : i + AT_ONCE]
                 started = self._clock.monotonic_s()
-                await self._client.bookies.registrations.load()
+                registered = self._client.bookies.registrations
+                await registered.load()
+                before = {*registered.writable, *registered.read_only}
                 results = await asyncio.gather(
                     *(
                         check(self._client.access(n, metadata.password or b""), metadata, ())
                         for n, metadata in part
                     )
                 )
+                # One that is away, or was, is not asked: audits decide when it counts as lost (I43).
+                asked = before & {*registered.writable, *registered.read_only}
                 for (ledger_id, metadata), findings in zip(part, results, strict=True):
                     lost = {
                         segment.bookies[position]: None
                         for segment in metadata.segments
                         for position in findings.lost.get(segment.first, ())
+                        if segment.bookies[position] in asked
                     }
-                    if lost or findings.open_lost:
+                    last = metadata.segments[-1].bookies
+                    if lost or (findings.open_lost and asked.issuperset(last)):
                         await self._mark(ledger_id, lost)
                 self.counts.ledgers_checked += len(part)
                 await self._keep_pace(len(part), started)

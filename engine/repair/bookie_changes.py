@@ -11,7 +11,7 @@ from engine.base.errors import MagnetarError
 from engine.ledger.errors import LedgerError, NoSuchLedgerError
 from engine.ledger.ledger_metadata import LedgerState
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, NoNodeError
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from engine.repair.ledger_listing import ledgers
 from engine.repair.ledger_repair import LedgerRepair
 from engine.repair.marks import RepairRecords
@@ -43,9 +43,12 @@ async def held_by(store: MetadataStore, bookie: str) -> HeldByBookie:
     return HeldByBookie(count, still_open, size)
 
 
-async def ledgers_of(store: MetadataStore, bookie: str) -> AsyncIterator[tuple[int, bool, int]]:
-    """Yield each ledger that names a bookie, whether it is open, and about how many of its bytes the bookie holds."""
-    async for batch in ledgers(store):
+async def ledgers_of(
+    store: MetadataStore, bookie: str, unread: list[int] | None = None
+) -> AsyncIterator[tuple[int, bool, int]]:
+    """Yield each ledger that names a bookie, whether it is open, and about how many of its bytes the bookie holds.
+    Those whose metadata cannot be read, and so may name it, are added to ``unread``."""
+    async for batch in ledgers(store, unread):
         for ledger_id, metadata in batch:
             segments = sum(bookie in segment.bookies for segment in metadata.segments)
             if segments:
@@ -58,6 +61,27 @@ async def is_registered(store: MetadataStore, bookie: str) -> bool:
     for path in (paths.available_bookie(bookie), paths.read_only_bookie(bookie)):
         if await store.exists(path) is not None:
             return True
+    return False
+
+
+async def remove_cookie(store: MetadataStore, bookie: str) -> bool:
+    """Remove the cookie of a bookie that is not registered; return False where it is (I44).
+
+    A bookie that starts reads its cookie long before it registers, and looks for it once more then. So one of the two
+    notices the other, whichever comes first.
+    """
+    path = paths.cookie(bookie)
+    if await is_registered(store, bookie):
+        return False
+    try:
+        value, stat = await store.get(path)
+        await store.delete(path, stat.version)
+    except NoNodeError:
+        return True
+    if not await is_registered(store, bookie):
+        return True
+    with suppress(NodeExistsError):
+        await store.create(path, value)
     return False
 
 
@@ -83,13 +107,19 @@ async def decommission(
     deadline = asyncio.get_running_loop().time() + timeout_s
     first: int | None = None
     while True:
-        left = []
-        async for ledger_id, _, _ in ledgers_of(store, bookie):
+        left: list[int] = []
+        unread: list[int] = []
+        async for ledger_id, _, _ in ledgers_of(store, bookie, unread):
             left.append(ledger_id)
             if first is None:
                 await records.mark(ledger_id, [bookie])
         first = len(left) if first is None else first
         progress(len(left), first)
+        if not left and unread:
+            raise BookieChangeError(
+                f"the metadata of {len(unread)} ledgers, such as {unread[:10]}, cannot be read and may name "
+                f"{bookie}; its cookie stays"
+            )
         if not left:
             break
         if asyncio.get_running_loop().time() >= deadline:
@@ -97,12 +127,14 @@ async def decommission(
                 f"{len(left)} of {first} ledgers are left on {bookie}, such as {left[:10]}; its cookie stays"
             )
         await asyncio.sleep(POLL_S)
-    if await is_registered(store, bookie):
+    is_gone = remove_cookie(store, bookie) if delete_cookie else _is_stopped(store, bookie)
+    if not await is_gone:
         raise BookieChangeError(f"{bookie} has registered meanwhile; its cookie stays")
-    if delete_cookie:
-        with suppress(NoNodeError):
-            await store.delete(paths.cookie(bookie))
     return first
+
+
+async def _is_stopped(store: MetadataStore, bookie: str) -> bool:
+    return not await is_registered(store, bookie)
 
 
 class Recovered(NamedTuple):

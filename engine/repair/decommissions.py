@@ -4,7 +4,6 @@ bookie is drained before it is stopped (I49)."""
 
 import json
 import logging
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from engine.base.clock import Clock
@@ -15,7 +14,7 @@ from engine.metadata.store import (
     NodeExistsError,
     NoNodeError,
 )
-from engine.repair.bookie_changes import is_registered, ledgers_of
+from engine.repair.bookie_changes import is_registered, ledgers_of, remove_cookie
 from engine.repair.ledger_listing import children
 from engine.repair.marks import MarkFormatError, RepairRecords
 
@@ -121,13 +120,19 @@ class Decommissioning:
 
     async def look(self) -> float | None:
         """Carry the requests on, and return the seconds until the next look is due; None without requests. Raises the
-        store's errors, MarkFormatError."""
+        store's errors."""
         now = self._clock.monotonic_s()
         if now < self._due_s:
             return self._due_s - now
-        requests = await decommissions(self._store)
-        for bookie, request in requests.items():
-            await self._carry_on(bookie, request)
+        requests = sorted(await children(self._store, paths.DECOMMISSIONS))
+        for bookie in requests:
+            try:
+                request = await read_decommission(self._store, bookie)
+            except MarkFormatError as error:
+                log.error("a request to take a bookie out is passed over reason=%s", error)
+                continue
+            if request is not None:
+                await self._carry_on(bookie, request)
         if not requests:
             return None
         took = self._clock.monotonic_s() - now
@@ -143,7 +148,8 @@ class Decommissioning:
             return
         is_marked = self._marked.get(bookie) == request.at_ms
         left = 0
-        async for ledger_id, _, _ in ledgers_of(self._store, bookie):
+        unread: list[int] = []
+        async for ledger_id, _, _ in ledgers_of(self._store, bookie, unread):
             left += 1
             if not is_marked:
                 await self._records.mark(ledger_id, [bookie])
@@ -155,14 +161,20 @@ class Decommissioning:
                 bookie, replace(request, first=first, left=left, counted_ms=counted_ms, waits="")
             )
             return
+        counted_ms = self._clock.wall_ms()
+        if unread:
+            waits = f"the metadata of {len(unread)} ledgers cannot be read, such as {unread[0]}"
+            await self._keep(
+                bookie, replace(request, left=len(unread), counted_ms=counted_ms, waits=waits)
+            )
+            return
         if await is_registered(self._store, bookie):
-            counted_ms = self._clock.wall_ms()
             await self._keep(bookie, replace(request, left=0, counted_ms=counted_ms, waits=DRAINED))
             return
         if await read_decommission(self._store, bookie) is None:
             return  # withdrawn during the count
-        with suppress(NoNodeError):
-            await self._store.delete(paths.cookie(bookie))
+        if not await remove_cookie(self._store, bookie):
+            return  # it has registered at this moment
         await withdraw_decommission(self._store, bookie)
         log.info("bookie is decommissioned bookie=%s", bookie)
 

@@ -15,9 +15,9 @@ BATCH = 64
 Stored = list[tuple[int, LedgerMetadata]]
 
 
-async def ledgers(store: MetadataStore) -> AsyncIterator[Stored]:
-    """Yield the stored ledgers in batches, each as it was at one moment. Metadata that cannot be read is logged and
-    left out. Raises the store's errors."""
+async def ledgers(store: MetadataStore, unread: list[int] | None = None) -> AsyncIterator[Stored]:
+    """Yield the stored ledgers in batches, each as it was at one moment. Those whose metadata cannot be read are logged
+    and left out, and added to ``unread``. Raises the store's errors."""
     async for parent in _directories(store, paths.LEDGERS):
         names = [name for name in await children(store, parent) if name.startswith("L")]
         for i in range(0, len(names), BATCH):
@@ -32,6 +32,8 @@ async def ledgers(store: MetadataStore) -> AsyncIterator[Stored]:
                     batch.append((ledger_id, decoded(node)))
                 except MetadataFormatError as error:
                     log.warning("metadata of a ledger is not read path=%s reason=%s", path, error)
+                    if unread is not None:
+                        unread.append(ledger_id)
             if batch:
                 yield batch
 

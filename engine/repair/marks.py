@@ -1,6 +1,7 @@
 """The shared records of auto-recovery in the metadata store, in BookKeeper's layout: marked ledgers, locks, the switch,
 the delay and the times of checks. BookKeeper's auditors, workers and shell read and write the same nodes."""
 
+import logging
 import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
@@ -20,6 +21,8 @@ from engine.metadata.store import (
     NotEmptyError,
 )
 from engine.metadata.tree import parent_of
+
+log = logging.getLogger(__name__)
 
 LAYOUT = b'type: "BASIC"\nversion: 1\n'
 LEVELS = 4
@@ -149,7 +152,8 @@ class RepairRecords:
 
     async def mark(self, ledger_id: int, bookies: Collection[str]) -> None:
         """Mark a ledger as under-replicated. A mark that exists gets the bookies that it does not name, and a new
-        version in any case: a worker that repairs the ledger now must look again."""
+        version in any case: a worker that repairs the ledger now must look again. One that cannot be read is written
+        anew."""
         path = paths.marked_ledger(ledger_id)
         for _ in range(ATTEMPTS_MAX):
             try:
@@ -160,7 +164,11 @@ class RepairRecords:
                     await self._store.create(path, first, make_parents=True)
                     return
                 continue
-            known = decode_mark(ledger_id, value, stat.version)
+            try:
+                known = decode_mark(ledger_id, value, stat.version)
+            except MarkFormatError as error:
+                log.error("a damaged mark is written anew reason=%s", error)
+                known = LedgerMark(ledger_id, (), self._clock.wall_ms(), stat.version)
             names = [*known.bookies, *(b for b in sorted(bookies) if b not in known.bookies)]
             try:
                 await self._store.put(path, encode_mark(names, known.since_ms), stat.version)

@@ -10,7 +10,13 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.repair.ledger_listing import BATCH
 from engine.repair.ledger_owners import owner_of
-from engine.repair.marks import RepairRecords, decode_mark, worker_in
+from engine.repair.marks import (
+    LedgerMark,
+    MarkFormatError,
+    RepairRecords,
+    decode_mark,
+    worker_in,
+)
 
 READ_MAX = 2_000
 """Marked ledgers whose marks are read."""
@@ -19,7 +25,7 @@ COUNTED_MAX = 100_000
 
 class MarkedLedger(NamedTuple):
     """A marked ledger. ``size``: bytes to copy; None for a ledger that is open, or whose metadata cannot be read;
-    ``worker``: who repairs it now, None for no one."""
+    ``worker``: who repairs it now, None for no one; ``since_ms`` is 0 for a mark without a time."""
 
     ledger_id: int
     owner: str
@@ -42,6 +48,11 @@ class UnderReplication(NamedTuple):
     def size(self) -> int:
         """Bytes to copy of the rows whose size is known."""
         return sum(row.size or 0 for row in self.rows)
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """The time of the first mark of the rows; None without one whose time is known."""
+        return min((row.since_ms for row in self.rows if row.since_ms), default=None)
 
     @property
     def workers(self) -> Counter[str]:
@@ -74,7 +85,10 @@ async def _read(store: MetadataStore, ids: list[int]) -> list[MarkedLedger]:
     for ledger_id, marked, lock, node in zip(ids, marks, locks, nodes, strict=True):
         if marked is None:
             continue
-        mark = decode_mark(ledger_id, marked[0], marked[1].version)
+        try:
+            mark = decode_mark(ledger_id, marked[0], marked[1].version)
+        except MarkFormatError:
+            mark = LedgerMark(ledger_id, (), 0, marked[1].version)  # its worker writes it anew
         worker = None if lock is None else worker_in(paths.repair_lock(ledger_id), lock[0])
         metadata: LedgerMetadata | None = None
         if node is not None:

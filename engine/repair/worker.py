@@ -14,7 +14,7 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.repair.decommissions import draining
 from engine.repair.ledger_repair import LedgerRepair
-from engine.repair.marks import LedgerMark, RepairRecords
+from engine.repair.marks import LedgerMark, MarkFormatError, RepairRecords
 from engine.repair.settings import RepairSettings
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,11 @@ class ReplicationWorker:
     async def _work(self, ledger_id: int, grace_of: int | None) -> None:
         """Repair a ledger under its lock. Raises LedgerError, the store's errors."""
         # Read before the check: a mark that is made meanwhile has another version.
-        mark = await self._records.read(ledger_id)
+        try:
+            mark = await self._records.read(ledger_id)
+        except MarkFormatError:
+            await self._records.mark(ledger_id, ())  # what it lacks is found out in any case
+            mark = await self._records.read(ledger_id)
         if mark is None:
             await self._release(ledger_id)
             return

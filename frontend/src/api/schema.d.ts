@@ -5210,8 +5210,8 @@ export interface components {
             owner: string;
             /** @description bookies on which its copies are missing */
             bookies: string[];
-            /** @description when it was marked */
-            since: number;
+            /** @description when it was marked; null: not known */
+            since: number | null;
             /** @description bytes to copy; null: it is open, or its metadata is not readable */
             size: number | null;
             /** @description whether it is still written, or was not closed */

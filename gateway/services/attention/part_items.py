@@ -179,7 +179,7 @@ def _under_replicated(repair: RepairState, link: str) -> Item:
         " · ".join(filter(None, facts)),
         advice,
         score=RISK_SCORE,
-        since=min((row.since_ms for row in marked.rows), default=None),
+        since=marked.oldest_ms,
         link=link,
     )
 

@@ -81,6 +81,8 @@ class Conduct:
 
     def left(self, bookie: str, known: dict[int, LedgerMetadata], what: str) -> None:
         """Check that no ledger names a bookie that has left; writers that did not know yet may begin one there."""
+        if "cookie" in what and self._is_registered(bookie):
+            self._record.anomaly(f"{what}: {bookie} is registered")
         for ledger, metadata in known.items():
             if self._record.born.get(ledger, 0.0) > self._cluster.loop.now - STALE_S:
                 continue
@@ -88,3 +90,8 @@ class Conduct:
                 if bookie in segment.bookies and last >= first:
                     self._record.anomaly(f"{what}: ledger {ledger} names {bookie} from {first} on")
                     return
+
+    def _is_registered(self, bookie: str) -> bool:
+        tree = self._cluster.tree
+        registered = (paths.available_bookie(bookie), paths.read_only_bookie(bookie))
+        return any(tree.exists(path) is not None for path in registered)

@@ -99,6 +99,7 @@ class RepairWorkload(LedgerWorkload):
         self._calm = set(run.scenario.faults) <= {LOSE_BOOKIE, FAIL_DISK, TAKE_OUT, SWITCH}
         self._conduct = Conduct(run.cluster, self.record, calm=self._calm)
         self._versions: dict[int, LedgerMetadata] = {}
+        self._removed: dict[int, None] = {}
         self._writers: dict[int, str] = {}
         self._gone_at = -1e9
         self._names = [f"bookie-{i}" for i in range(1, self.machines_max + 9)]
@@ -301,11 +302,17 @@ class RepairWorkload(LedgerWorkload):
         return listed
 
     def _requests(self) -> list[str]:
-        """Return the bookies that are to be taken out, and those that were and have their cookies still."""
+        """Return the bookies that are to be taken out, those that were and have their cookies still, and those that are
+        registered without one."""
         tree = self.run.cluster.tree
         machines = self.run.cluster.machines.values()
         taken = [f"{m.name}:{BOOKIE_PORT}" for m in machines if m.leaving]
         left = [b for b in taken if tree.exists(paths.decommission(b))]
+        left += [
+            f"{b} without its cookie"
+            for b in taken
+            if tree.exists(paths.available_bookie(b)) and not tree.exists(paths.cookie(b))
+        ]
         return left + [b for b in taken if self._is_gone(b) and tree.exists(paths.cookie(b))]
 
     def _counts(self, mark: str) -> bool:
@@ -323,8 +330,12 @@ class RepairWorkload(LedgerWorkload):
                 if before is not None:
                     self._conduct.changed(ledger, before, after)
                     self._members_changed(ledger, before, after)
-            elif ledger not in self.record.deleted:
-                self.record.anomaly(f"I45 ledger {ledger} was deleted without a request")
+                elif ledger in self._removed:
+                    self.record.anomaly(f"I45 ledger {ledger} is there again after its deletion")
+            else:
+                self._removed[ledger] = None
+                if ledger not in self.record.deleted:
+                    self.record.anomaly(f"I45 ledger {ledger} was deleted without a request")
             return
         self._conduct.stored(path, value, conditional)
         if value is None and path.startswith(f"{paths.COOKIES}/"):

@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 from bookie import presence
+from bookie.cookies import IdentityError
 from bookie.presence import Presence
 from bookie.settings import BookieSettings
 from engine.base.clock import SystemClock
 from engine.metadata import memory
 from engine.metadata.memory import MemoryServer
-from engine.metadata.paths import available_bookie, read_only_bookie
+from engine.metadata.paths import COOKIES, available_bookie, cookie, read_only_bookie
 from tests.support.ledger_cluster import Cluster
 from tests.support.stores.losing import LosingStore
 
-STEPS = 4
+STEPS = 5
 """Calls of one registration, and some."""
 
 
@@ -32,12 +33,29 @@ async def test_a_bookie_whose_node_is_deleted_registers_again(tmp_path: Path) ->
     assert await cluster.store.exists(path) is None
 
 
+async def test_a_bookie_that_was_taken_out_while_it_was_cut_off_does_not_register(
+    tmp_path: Path,
+) -> None:
+    cluster = Cluster(tmp_path)
+    bookie = await cluster.start("b0")
+    await cluster.store.delete(cookie("b0"))
+    await cluster.store.delete(available_bookie("b0"))  # as its session's end does
+    async with asyncio.timeout(120):
+        await bookie.over.wait()
+    assert isinstance(bookie.failed, IdentityError)
+    assert "decommissioned" in str(bookie.failed)
+    assert await cluster.store.exists(available_bookie("b0")) is None
+    await cluster.close()
+
+
 class Bench:
     """A bookie's registration on a store that loses sessions."""
 
     def __init__(self) -> None:
         self.server = MemoryServer()
         self.store = LosingStore(self.server)
+        for path in ("/ledgers", COOKIES, cookie("b0")):
+            self.server.tree.create(path, b"", 0, False, 0)
         settings = BookieSettings(data_dir="/nowhere")
         self.presence = Presence(self.store, SystemClock(), settings, "b0", 3181)
 

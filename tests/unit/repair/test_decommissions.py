@@ -1,10 +1,14 @@
 """Requested decommissions: carried out by whichever process is the auditor, and only for bookies that are stopped."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
+from engine.metadata.store import MetadataStore
+from engine.repair.bookie_changes import BookieChangeError, decommission, remove_cookie
 from engine.repair.decommissions import (
     Decommission,
     decommissions,
@@ -91,6 +95,84 @@ async def test_withdrawn_request_keeps_the_cookie(start_cluster: Start) -> None:
     assert not await withdraw_decommission(cluster.store, name)
     assert await read_decommission(cluster.store, name) is None
     assert await cluster.store.exists(paths.cookie(name)) is not None
+
+
+async def ended(cluster: RepairedCluster) -> bool:
+    return await decommissions(cluster.store) == {}
+
+
+async def test_ledgers_whose_metadata_cannot_be_read_keep_the_cookie(start_cluster: Start) -> None:
+    cluster = await start_cluster(2)
+    await cluster.store.create(paths.ledger(77), b"no metadata", make_parents=True)
+    await cluster.lose("b0")
+    await request(cluster, "b0")
+    recovery = cluster.recovery("r", lost_bookie_recovery_delay=10_000)
+    recovery.start()
+
+    async def waits() -> bool:
+        stored = await read_decommission(cluster.store, "b0")
+        return stored is not None and "such as 77" in stored.waits
+
+    await until(waits)
+    await asyncio.sleep(30)
+    assert await cluster.store.exists(paths.cookie("b0")) is not None
+    with pytest.raises(BookieChangeError, match="77"):
+        await decommission(cluster.store, recovery.records, "b0", timeout_s=60)
+    assert await cluster.store.exists(paths.cookie("b0")) is not None
+    await cluster.store.delete(paths.ledger(77))
+    await until(lambda: ended(cluster))
+    assert await cluster.store.exists(paths.cookie("b0")) is None
+    await stopped(recovery)
+
+
+class Interleaved:
+    """A store in which a bookie registers just before one call of ``operation`` on its cookie."""
+
+    def __init__(self, store: MetadataStore, operation: str) -> None:
+        self._store = store
+        self._operation = operation
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+        if name != self._operation:
+            return real
+
+        async def call(path: str, *rest: Any, **named: Any) -> Any:
+            if path == paths.cookie("b0"):
+                await self._store.create(paths.available_bookie("b0"), b"", make_parents=True)
+            return await real(path, *rest, **named)
+
+        return call
+
+
+@pytest.mark.parametrize("operation", ["get", "delete"])
+async def test_cookie_of_a_bookie_that_registers_at_this_moment_is_there_again(
+    operation: str,
+) -> None:
+    store = MemoryServer().session()
+    await store.create(paths.cookie("b0"), b"cookie", make_parents=True)
+    assert not await remove_cookie(Interleaved(store, operation), "b0")  # type: ignore[arg-type]
+    assert (await store.get(paths.cookie("b0")))[0] == b"cookie"
+    assert not await remove_cookie(store, "b0")
+    await store.delete(paths.available_bookie("b0"))
+    assert await remove_cookie(store, "b0")
+    assert await store.exists(paths.cookie("b0")) is None
+    assert await remove_cookie(store, "b0")
+
+
+async def test_a_request_that_cannot_be_read_holds_up_no_other(start_cluster: Start) -> None:
+    cluster = await start_cluster(2)
+    await cluster.store.create(paths.decommission("a0"), b"{", make_parents=True)
+    await cluster.lose("b0")
+    await request(cluster, "b0")
+    recovery = cluster.recovery("r", lost_bookie_recovery_delay=10_000)
+    recovery.start()
+
+    async def removed() -> bool:
+        return await cluster.store.exists(paths.cookie("b0")) is None
+
+    await until(removed)
+    await stopped(recovery)
 
 
 def test_a_node_of_another_form_is_refused_by_its_path() -> None:

@@ -10,6 +10,7 @@ from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.repair.election import Election, auditor
 from engine.repair.marks import MarkFormatError, RepairRecords, decode_mark
+from engine.repair.under_replication import under_replication
 
 pytestmark = pytest.mark.virtual_time
 
@@ -105,6 +106,23 @@ async def test_switch_and_delay() -> None:
     await store.put(paths.LOST_BOOKIE_DELAY, b"soon")
     with pytest.raises(MarkFormatError, match="lostBookieRecoveryDelay"):
         await own.delay_s()
+
+
+async def test_a_damaged_mark_is_written_anew_and_shown_meanwhile() -> None:
+    store = MemoryServer().session()
+    own = records(store)
+    for ledger in (9, 10):
+        await store.create(paths.marked_ledger(ledger), b"replica: }", make_parents=True)
+    shown = await under_replication(store, own)
+    assert [(row.ledger_id, row.bookies, row.since_ms) for row in shown.rows] == [
+        *((n, (), 0) for n in sorted([9, 10], key=[r.ledger_id for r in shown.rows].index))
+    ]
+    assert shown.oldest_ms is None
+    await own.mark(9, ["b1"])
+    mark = await own.read(9)
+    assert mark is not None
+    assert (mark.bookies, mark.version, mark.since_ms > 0) == (("b1",), 1, True)
+    assert (await under_replication(store, own)).oldest_ms == mark.since_ms
 
 
 def test_a_damaged_mark_is_named() -> None:

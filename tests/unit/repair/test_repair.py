@@ -100,6 +100,65 @@ async def test_a_bookie_that_is_back_within_the_delay_is_waited_for(start_cluste
     await stopped(recovery)
 
 
+async def test_damaged_records_keep_no_ledger_from_its_repair(start_cluster: Start) -> None:
+    cluster = await start_cluster(4)
+    ledger = await cluster.written()
+    (lost, *_) = sorted(await members(cluster, ledger))
+    for path, value in (
+        (paths.marked_ledger(ledger), b"replica: }"),
+        (paths.marked_ledger(ledger + 1000), b"\xff"),
+        (paths.LOST_BOOKIE_DELAY, b"soon"),
+        (paths.KNOWN_COOKIES, b"[1"),
+        (paths.decommission("x"), b""),
+    ):
+        await cluster.store.create(path, value, make_parents=True)
+    recovery = cluster.recovery("r")
+    recovery.start()
+    await cluster.lose(lost)
+
+    async def repaired() -> bool:
+        marked = [n async for n in recovery.records.marked()]
+        return lost not in await members(cluster, ledger) and not marked
+
+    await until(repaired)
+    assert (await cluster.store.get(paths.LOST_BOOKIE_DELAY))[0] == b"soon", "not ours to change"
+    await stopped(recovery)
+
+
+async def test_a_loss_during_a_check_of_all_ledgers_is_audited_and_a_short_absence_is_none(
+    start_cluster: Start,
+) -> None:
+    cluster = await start_cluster(5)
+    ledger_ids = [await cluster.written(entries=1) for _ in range(80)]
+    # At this pace the check takes 400 seconds, and asks about ledgers each 80.
+    slow = {"auditor_periodic_check_interval": 20, "auditor_ledgers_per_second": 0.2}
+    recovery = cluster.recovery("r", lost_bookie_recovery_delay=100, **slow)
+    recovery.start()
+
+    async def checking() -> bool:
+        return recovery.auditor.counts.ledgers_checked > 0
+
+    await until(checking, 400)
+    away, lost, *_ = sorted(set.union(*[await members(cluster, n) for n in ledger_ids]))
+    await cluster.stop(away)
+    await asyncio.sleep(85)
+    await cluster.start(away)
+    assert recovery.auditor.counts.ledgers_checked > 16
+    await asyncio.sleep(5)
+    assert recovery.auditor.counts.ledgers_marked == 0
+    await cluster.lose(lost)
+
+    async def moved() -> bool:
+        for ledger in ledger_ids:
+            if lost in await members(cluster, ledger):
+                return False
+        return True
+
+    await until(moved, 150)
+    assert recovery.auditor.counts.ledgers_checked < len(ledger_ids), "it is still"
+    await stopped(recovery)
+
+
 async def test_intact_copies_of_a_marked_ledger_stay_where_they_are(start_cluster: Start) -> None:
     cluster = await start_cluster(5)
     ledger = await cluster.written(entries=40, shape=(3, 2, 2))

@@ -6,6 +6,8 @@ REPAIR = "unit/repair/test_repair.py"
 DISKS = "unit/bookie/test_failed_disks.py"
 PLACES = "unit/repair/test_placement_repair.py"
 SCRUB = "unit/bookie/test_scrubbing.py"
+LEAVING = "unit/repair/test_decommissions.py"
+LOSS_IN_A_CHECK = "test_a_loss_during_a_check_of_all_ledgers_is_audited_and_a_short_absence_is_none"
 
 EDITS = (
     Edit(
@@ -72,6 +74,49 @@ EDITS = (
         """,
         "break",
         (f"{REPAIR}::test_decommission_that_does_not_end_names_what_is_left",),
+        "I44",
+    ),
+    Edit(
+        "a-check-marks-bookies-that-are-waited-for",
+        "engine/repair/auditor.py::Auditor.check_ledgers",
+        "if segment.bookies[position] in asked",
+        "",
+        (f"{REPAIR}::{LOSS_IN_A_CHECK}",),
+        "I43",
+    ),
+    Edit(
+        "a-loss-waits-for-the-end-of-a-check",
+        "engine/repair/auditor.py::Auditor._begin_check",
+        "self._checking = self._tasks.spawn(path, self._check(path, work))",
+        "await self._check(path, work)",
+        (f"{REPAIR}::{LOSS_IN_A_CHECK}",),
+        "I53",
+    ),
+    Edit(
+        "a-ledger-that-cannot-be-read-names-no-bookie",
+        "engine/repair/decommissions.py::Decommissioning._carry_on",
+        "if unread:",
+        "if unread and not unread:",
+        (f"{LEAVING}::test_ledgers_whose_metadata_cannot_be_read_keep_the_cookie",),
+        "I44",
+    ),
+    Edit(
+        "a-cookie-goes-although-its-bookie-registers",
+        "engine/repair/bookie_changes.py::remove_cookie",
+        "await store.create(path, value)",
+        "pass",
+        (f"{LEAVING}::test_cookie_of_a_bookie_that_registers_at_this_moment_is_there_again",),
+        "I44",
+    ),
+    Edit(
+        "a-bookie-without-its-cookie-registers",
+        "bookie/presence.py::Presence.register",
+        "if await self._store.exists(self._cookie) is None:",
+        "if not self._cookie:",
+        (
+            "unit/bookie/test_presence.py"
+            "::test_a_bookie_that_was_taken_out_while_it_was_cut_off_does_not_register",
+        ),
         "I44",
     ),
     Edit(

@@ -1,15 +1,23 @@
 """Further mistakes of auto-recovery: who acts and when, whom it believes, bookies that leave, damaged copies."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from bookie.scrubbing import Scrubber
-from engine.ledger.ledger_metadata import LedgerState
-from engine.metadata.store import MetadataStore
+from bookie.serving import Serving
+from engine.ledger import metadata_update
+from engine.ledger.cluster.choice import BookieChoice
+from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from engine.metadata import paths
+from engine.metadata.protobuf.prototext import escape
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from engine.repair import checking, decommissions, segment_copy, worker
 from engine.repair.auditor import Auditor
-from engine.repair.checking import Ranges
+from engine.repair.checking import LedgerFindings, Ranges
 from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
 from engine.repair.marks import LedgerMark, RepairRecords
@@ -159,5 +167,173 @@ def ledgers_are_counted_by_their_last_segment() -> Patches:
             for ledger_id, metadata in batch:
                 if bookie in metadata.segments[-1].bookies:
                     yield ledger_id, metadata.state is not LedgerState.CLOSED, 0
+
+    return [(decommissions, "ledgers_of", ledgers_of)]
+
+
+def copies_may_go_to_a_member() -> Patches:
+    """Choose the new bookie without regard to those that have the copy already: one copy more on paper."""
+    real = BookieChoice.replacements
+
+    def replacements(
+        self: BookieChoice, positions: Any, ensemble: Any, quorum: int, excluded: Any = ()
+    ) -> dict[int, str]:
+        chosen = real(self, positions, ensemble, quorum, excluded)
+        kept = [bookie for place, bookie in enumerate(ensemble) if place not in positions]
+        writable = [b for b in kept if b in self._candidates().writable and b not in excluded]
+        return dict.fromkeys(chosen, writable[0]) if writable else chosen
+
+    async def replace_members(
+        store: Any, ledger_id: int, known: Any, first: int, replaced: Any, timeout_s: float
+    ) -> LedgerMetadata:
+        def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
+            for segment in stored.segments:
+                if segment.first == first:
+                    members = tuple(replaced.get(b, b) for b in segment.bookies)
+                    return replace(stored, segments=_with(stored, first, members))
+            return None
+
+        return await metadata_update.change(store, ledger_id, decide, timeout_s, known)
+
+    return [
+        (BookieChoice, "replacements", replacements),
+        (metadata_update, "replace_members", replace_members),
+    ]
+
+
+def _with(stored: LedgerMetadata, first: int, members: tuple[str, ...]) -> tuple[Segment, ...]:
+    return tuple(
+        Segment(first, members) if segment.first == first else segment
+        for segment in stored.segments
+    )
+
+
+def silence_is_whole() -> Patches:
+    """Take a ledger for whole as soon as nothing is known to be missing, although members did not answer."""
+    return [(LedgerFindings, "whole", property(lambda self: not self.lost and not self.open_lost))]
+
+
+def entries_of_a_failed_disk_are_listed() -> Patches:
+    """List the entries that the index names, also those whose disk has failed."""
+
+    def held(self: Serving, ledger_id: int) -> Ranges:
+        entries = self.storage.entries
+        return self.scrubber.readable(ledger_id, entries.ranges(ledger_id, entries.usage.keys()))
+
+    return [(Serving, "_held", held)]
+
+
+def lock_is_released_before_the_work() -> Patches:
+    """Lock a ledger only for the moment in which it is taken."""
+    real = ReplicationWorker._work
+
+    async def work(self: ReplicationWorker, ledger_id: int, grace_of: int | None) -> None:
+        await self._records.unlock(ledger_id)
+        await real(self, ledger_id, grace_of)
+
+    return [(ReplicationWorker, "_work", work)]
+
+
+def cookie_goes_while_its_bookie_serves() -> Patches:
+    """Remove the cookie of a drained bookie once nothing is left on it, without waiting until it is stopped."""
+
+    async def is_registered(store: Any, bookie: str) -> bool:
+        return False
+
+    return [(decommissions, "is_registered", is_registered)]
+
+
+def deleted_ledgers_are_stored_again() -> Patches:
+    """Store the repaired ensemble of a ledger also when the ledger was deleted meanwhile."""
+    real = metadata_update.replace_members
+
+    class Store:
+        def __init__(self, store: Any, known: LedgerMetadata) -> None:
+            self._store = store
+            self._known = known
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._store, name)
+
+        async def put(self, path: str, value: bytes, version: int) -> Any:
+            try:
+                return await self._store.put(path, value, version)
+            except NoNodeError:
+                await self._store.create(path, value, make_parents=True)
+                return await self._store.exists(path)
+
+    async def replace_members(store: Any, ledger_id: int, known: Any, *rest: Any) -> Any:
+        return await real(Store(store, known), ledger_id, known, *rest)
+
+    return [(metadata_update, "replace_members", replace_members)]
+
+
+def last_entry_is_not_asked_for() -> Patches:
+    """Check the entries of a closed ledger up to the last one, exclusively."""
+    real = checking.ends
+
+    def short(metadata: LedgerMetadata) -> list[tuple[int, int]]:
+        spans = real(metadata)
+        if metadata.state is LedgerState.CLOSED:
+            spans[-1] = (spans[-1][0], spans[-1][1] - 1)
+        return spans
+
+    return [(checking, "ends", short)]
+
+
+def members_should_hold_every_entry() -> Patches:
+    """Expect every entry on every member of a striped ensemble: intact copies are moved."""
+    real = checking.lacks
+
+    def lacks(ranges: Any, first: int, last: int, position: int, size: int, quorum: int) -> bool:
+        return real(ranges, first, last, position, size, size)
+
+    return [(checking, "lacks", lacks)]
+
+
+def votes_are_known_by_name() -> Patches:
+    """Take a vote and a leader's node that bear the candidate's name for its own, whatever session made them."""
+
+    async def votes(self: Election) -> list[tuple[str, int]]:
+        own = f"bookieId: {escape(self._candidate.encode())}\n".encode()
+        listed = []
+        for path, owner in await real(self):
+            with suppress(NoNodeError):
+                value, _ = await self._store.get(path)
+                listed.append((path, self._session if value == own else owner))
+        return listed
+
+    async def lead(self: Election) -> bool:
+        value = json.dumps(self._candidate).encode()
+        with suppress(NodeExistsError):
+            await self._store.create(paths.AUDITOR_LEADER, value, ephemeral=True, make_parents=True)
+        with suppress(NoNodeError):
+            return (await self._store.get(paths.AUDITOR_LEADER))[0] == value
+        return False
+
+    real = Election._votes
+    return [(Election, "_votes", votes), (Election, "_lead", lead)]
+
+
+def damaged_entries_are_listed() -> Patches:
+    """List entries that the scrubber could not read, and could not restore, as held."""
+
+    def readable(self: Scrubber, ledger_id: int, ranges: Ranges) -> Ranges:
+        return ranges
+
+    return [(Scrubber, "readable", readable)]
+
+
+def ledgers_that_were_begun_meanwhile_do_not_count() -> Patches:
+    """Report that nothing is left on a drained bookie once the ledgers that were counted first are copied."""
+    real = decommissions.ledgers_of
+    first: dict[str, dict[int, None]] = {}
+
+    async def ledgers_of(store: Any, bookie: str) -> AsyncIterator[tuple[int, bool, int]]:
+        rows = [row async for row in real(store, bookie)]
+        known = first.setdefault(bookie, {row[0]: None for row in rows})
+        for row in rows:
+            if row[0] in known:
+                yield row
 
     return [(decommissions, "ledgers_of", ledgers_of)]
