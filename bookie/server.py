@@ -9,7 +9,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
-from bookie.cookies import instance_id
+from bookie.cookies import IdentityError, instance_id
 from bookie.metrics import BookieMetrics, bookkeeper_families
 from bookie.mode import Mode
 from bookie.opening import Directories
@@ -267,7 +267,10 @@ class Bookie:
         if self.failed is not None or self._stopping:
             return
         self.failed = error
-        log.critical("bookie stops, it can no longer promise durability", exc_info=error)
+        if isinstance(error, IdentityError):
+            log.critical("bookie stops reason=%s", error)
+        else:
+            log.critical("bookie stops, it can no longer promise durability", exc_info=error)
         self._listener.stop_accepting()
         for connection in self._listener.connections:
             connection.abort()

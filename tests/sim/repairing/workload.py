@@ -340,7 +340,10 @@ class RepairWorkload(LedgerWorkload):
         self._conduct.stored(path, value, conditional)
         if value is None and path.startswith(f"{paths.COOKIES}/"):
             bookie = path.rpartition("/")[2]
-            self.run.cluster.machines[bookie.partition(":")[0]].retired = True
+            name = bookie.partition(":")[0]
+            self.run.cluster.machines[name].retired = True
+            # One that was cut off meanwhile, and comes back, stops.
+            self.run.cluster.loop.excused[name] = None
             self._conduct.left(bookie, self._versions, "I44 a cookie was removed")
         elif value is None and path.startswith(paths.MARKED_LEDGERS) and "/urL" in path:
             self._unmarked(int(path.rpartition("urL")[2]))

@@ -147,7 +147,12 @@ export function RepairPanel({
                 header: "Missing on",
                 cell: (row) => <span className="mono">{row.bookies.join(", ") || "not known"}</span>,
               },
-              { key: "since", header: "For", wide: true, cell: (row) => known(row.since, (since) => age(since, now)) },
+              {
+                key: "since",
+                header: "For",
+                wide: true,
+                cell: (row) => known(row.since, (since) => age(since, now)),
+              },
               {
                 key: "size",
                 header: "To copy",
