@@ -54,7 +54,7 @@ OPEN_ATTEMPTS = 4
 
 class ManagedLedgerFactory:
     """Opens and deletes managed ledgers and owns the byte budget of their caches. ``ledgers`` is the process's
-    ``LedgerClient``, ``tiered`` its tiered storage; their owner closes them."""
+    ``LedgerClient``, which its owner closes; ``tiered`` is its tiered storage."""
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class ManagedLedgerFactory:
     ) -> None:
         self.settings = settings if settings is not None else ManagedSettings()
         self.cache = EntryCache(self.settings.cache_bytes_max)
+        self.tiered = tiered
         self._store = store
         self._ledgers = ledgers
         backlog_cache = BacklogCache(self.settings.read_ahead_total_bytes_max)
@@ -228,7 +229,7 @@ class ManagedLedgerFactory:
             record = await mark_deleted(node, record)
             if not node.children_hold:
                 children = None
-        objects = self._shared.objects
+        objects = self._shared.objects(name)
         return Deletion(self._store, self._ledgers, objects, node, record, children, forget)
 
     async def _settle_last(self, record: LogRecord) -> None:
@@ -299,6 +300,8 @@ class ManagedLedgerFactory:
         closers = TaskScope("closing managed ledgers")
         workers = [closers.spawn(str(i), _close_some(open_ledgers)) for i in range(CLOSE_AT_ONCE)]
         await asyncio.wait(workers)
+        if self.tiered is not None:
+            await self.tiered.close()
 
 
 async def _close_some(open_ledgers: list[ManagedLedger]) -> None:

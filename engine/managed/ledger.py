@@ -32,7 +32,13 @@ from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig
 from engine.managed.shared import Shared
 from engine.managed.state import LogState
-from engine.managed.stats import EntrySummary, LedgerInfo, ManagedLedgerStats, OffloadStatus
+from engine.managed.stats import (
+    EntrySummary,
+    LedgerInfo,
+    ManagedLedgerStats,
+    MoveProgress,
+    OffloadStatus,
+)
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.records import LogRecord
@@ -118,9 +124,10 @@ class ManagedLedger:
         self._tasks = TaskScope(name)
         self._closing: asyncio.Task[None] | None = None
         self._tenure = Tenure(state, shared.store)
-        self._list = ledger_list(state, node, record, shared.ledgers, shared.clock, shared.objects)
+        objects = shared.objects(name)
+        self._list = ledger_list(state, node, record, shared.ledgers, shared.clock, objects)
         self._arrivals = Arrivals(line)
-        reads = ledger_reads(shared.ledgers, line, settings, shared.objects)
+        reads = ledger_reads(shared.ledgers, line, settings, objects, shared.blocks)
         self.entries = LogEntries(
             line, tail, reads, shared.backlog_cache, self._tasks,
             settings.read_ahead_bytes, settings.read_ahead_ranges,
@@ -543,6 +550,18 @@ class ManagedLedger:
     def offload_status(self) -> OffloadStatus:
         return self._mover.status
 
+    @property
+    def offload_progress(self) -> MoveProgress:
+        """Progress of the present moving of ledgers, or of the last."""
+        return replace(self._mover.progress)
+
+    @property
+    def offload_read_error(self) -> str:
+        """Reason why the last read from tiered storage failed; empty when it did not, or there was none."""
+        tiered = self._shared.tiered
+        meters = None if tiered is None else tiered.meters.get(self.name)
+        return "" if meters is None else meters.read_error
+
     async def trim(self, *, retention: bool = True) -> None:
         """Delete closed ledgers that every durable cursor consumed, by its persisted state, and that retention does not
         keep. Without ``retention``, retention keeps none."""
@@ -611,7 +630,7 @@ class ManagedLedger:
         children = None if has_cursors else ()
         shared = self._shared
         return Deletion(
-            shared.store, shared.ledgers, shared.objects, node, record, children, forget
+            shared.store, shared.ledgers, shared.objects(self.name), node, record, children, forget
         )
 
     def fenced(self, error: Exception) -> None:

@@ -89,7 +89,9 @@ class ShadowReads(LedgerReads):
         return reader
 
     async def _opened(self, ledger: LedgerSpan) -> EntryReader:
-        return await open_entries(self._ledgers, ledger, owner=False, objects=self._objects)
+        return await open_entries(
+            self._ledgers, ledger, owner=False, objects=self._objects, blocks=self._blocks
+        )
 
 
 class ShadowLedger(ManagedLedger):

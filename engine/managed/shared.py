@@ -10,7 +10,8 @@ from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import ManagedSettings
 from engine.managed.stored.node import StoredNode
 from engine.metadata.store import MetadataStore
-from engine.offload.object_store import ObjectStores
+from engine.offload.reading.block_cache import BlockCache
+from engine.offload.stores.metered_stores import MeteredStores
 from engine.offload.tiered_storage import TieredStorage
 
 
@@ -29,10 +30,14 @@ class Shared:
     tiered: TieredStorage | None = None
     """Tiered storage; None where the process cannot use any."""
 
+    def objects(self, log: str) -> MeteredStores | None:
+        """Return the object stores of tiered storage as the managed ledger ``log`` uses them."""
+        return None if self.tiered is None else self.tiered.stores_of(log)
+
     @property
-    def objects(self) -> ObjectStores | None:
-        """The object stores of tiered storage."""
-        return None if self.tiered is None else self.tiered.stores
+    def blocks(self) -> BlockCache | None:
+        """The blocks of tiered storage in memory."""
+        return None if self.tiered is None else self.tiered.blocks
 
     def node(self, path: str) -> StoredNode:
         return StoredNode(self.store, path, self.entropy, self.settings)

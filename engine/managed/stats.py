@@ -43,11 +43,14 @@ class OffloadPhase(StrEnum):
 @dataclass(frozen=True, slots=True)
 class OffloadStatus:
     """The last or present moving of ledgers. ``first_unmoved``: the first entry of those asked for that was not moved,
-    None while that is not known."""
+    None while that is not known. ``trouble``: kind of the error (``StoreTrouble``). ``retry_ms``: wall time
+    before which nothing is moved again without a request, -1 for none."""
 
     phase: OffloadPhase = OffloadPhase.NOT_RUN
     error: str = ""
     first_unmoved: Position | None = None
+    trouble: str = ""
+    retry_ms: int = -1
 
 
 @dataclass(slots=True)
@@ -57,6 +60,19 @@ class MoveCounters:
     last_ledger_id: int = -1
     last_success_ms: int = -1
     last_failure_ms: int = -1
+
+
+@dataclass(slots=True)
+class MoveProgress:
+    """Progress of moving ledgers. ``ledger_id``: the one that is being moved, -1 without one; ``written_bytes`` of it
+    are written."""
+
+    ledgers: int = 0
+    bytes: int = 0
+    done_ledgers: int = 0
+    done_bytes: int = 0
+    ledger_id: int = -1
+    written_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

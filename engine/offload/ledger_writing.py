@@ -1,17 +1,20 @@
 """Writing of a closed ledger as a data object and its index, both of which are verified before the copy counts."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 from engine.base.crc32c import crc32c
+from engine.base.measures.byte_rate import ByteRate
+from engine.base.measures.durations import Durations
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.reading.scan import Scan
 from engine.offload.data_object import DataBlock, DataObjectWriter, WrittenBlock
 from engine.offload.errors import DamagedObjectError, OffloadError
 from engine.offload.index_object import ObjectIndex, encode_index
 from engine.offload.object_names import ObjectName
-from engine.offload.object_reader import ObjectReader
 from engine.offload.object_store import ObjectStore
+from engine.offload.reading.object_reader import ObjectReader
 
 BLOCK_BYTES = 1 << 20
 """Bytes of a block, which is read and verified as one."""
@@ -20,6 +23,7 @@ READ_BYTES = 1 << 20
 READS = 4
 VERIFIED_BYTES = 4 << 20
 """Bytes that are read back at once."""
+UNBOUNDED = ByteRate(0)
 
 
 class ScannedLedger(Protocol):
@@ -39,16 +43,22 @@ async def write_ledger(
     ledger: ScannedLedger,
     attributes: Mapping[str, str],
     block_bytes: int = BLOCK_BYTES,
+    *,
+    rate: ByteRate = UNBOUNDED,
+    written: Callable[[int], None] = lambda size: None,
+    reads: Durations | None = None,
 ) -> ObjectIndex:
     """Write the data object and the index of ``ledger`` and read both back; return the index.
 
-    Holds about READS + 1 reads and one block at a time. After an error or a cancellation either object may exist: the
-    caller deletes them. Raises OffloadError for a ledger that is not closed or has no entries, DamagedObjectError when
-    what is read back differs, ObjectStoreError, LedgerError.
+    ``rate`` bounds the bytes that are written; ``written`` is called with those of each block; ``reads`` collects the
+    durations of reads of the ledger. Holds about READS + 1 reads and one block at a time. After an error or a
+    cancellation either object may exist: the caller deletes them. Raises OffloadError for a ledger that is not closed
+    or has no entries, DamagedObjectError when what is read back differs, ObjectStoreError, LedgerError.
     """
     metadata = ledger.metadata
     if metadata.state is not LedgerState.CLOSED or metadata.last_entry < 0:
         raise OffloadError(f"ledger {name.ledger_id} is empty or not closed")
+    loop = asyncio.get_running_loop()
     writer = DataObjectWriter(block_bytes)
     blocks: list[DataBlock] = []
     checksums: list[int] = []
@@ -58,13 +68,25 @@ async def write_ledger(
         checksums.extend(crc32c(written.data) for written in complete)
         return [written.data for written in complete]
 
+    async def paced(complete: list[WrittenBlock]) -> AsyncIterator[bytes]:
+        for data in noted(complete):
+            await rate.take(len(data))
+            yield data
+            written(len(data))
+            # What clients wait for comes first.
+            await asyncio.sleep(0)
+
     async def pieces() -> AsyncIterator[bytes]:
+        began = loop.time()
         async with ledger.scan(0, metadata.last_entry, READ_BYTES, READS) as scan:
             async for runs in scan:
+                if reads is not None:
+                    reads.add(loop.time() - began)
                 for run in runs:
-                    for data in noted(writer.add(run)):
+                    async for data in paced(writer.add(run)):
                         yield data
-        for data in noted(writer.end()):
+                began = loop.time()
+        async for data in paced(writer.end()):
             yield data
 
     await store.put(name.data_key, pieces(), attributes)

@@ -12,6 +12,8 @@ FORMAT_VERSION = "s3managedledgeroffloaderformatversion"
 SOFTWARE_VERSION = "s3managedledgeroffloadersoftwareversion"
 SOFTWARE_REVISION = "s3managedledgeroffloadersoftwaregitsha"
 CLUSTER = "pulsarclustername"
+INDEX_ENDING = "-index"
+"""Ending of the name of an index."""
 _NAME = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-ledger-([0-9]{1,19})(-index)?")
 
 
@@ -29,7 +31,7 @@ class ObjectName(NamedTuple):
     @property
     def index_key(self) -> str:
         """Name of the object with the index of the entries."""
-        return f"{self.data_key}-index"
+        return self.data_key + INDEX_ENDING
 
 
 def object_name_of(key: str) -> ObjectName | None:

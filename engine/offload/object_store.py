@@ -16,6 +16,14 @@ class StoredObject(NamedTuple):
     attributes: Mapping[str, str]
 
 
+class BucketObject(NamedTuple):
+    """An object as a bucket lists it. ``modified_ms``: wall time of the store."""
+
+    key: str
+    size: int
+    modified_ms: int
+
+
 class ObjectStore(Protocol):
     """One bucket. Keys are flat names. All methods raise ObjectStoreError when the store fails, and are cancel-safe
     but for ``put``, which may leave the object written or not."""
@@ -41,12 +49,16 @@ class ObjectStore(Protocol):
         MissingObjectError."""
         ...
 
+    async def attributes(self, key: str) -> Mapping[str, str]:
+        """Return the attributes of an object; none of a store that keeps none. Raises MissingObjectError."""
+        ...
+
     async def delete(self, keys: Sequence[str]) -> None:
         """Delete objects. Those that do not exist count as deleted."""
         ...
 
-    def listed(self, prefix: str = "") -> AsyncIterator[str]:
-        """Return the keys that begin with ``prefix``."""
+    def listed(self, prefix: str = "") -> AsyncIterator[BucketObject]:
+        """Return the objects whose keys begin with ``prefix``."""
         ...
 
 

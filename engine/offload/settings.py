@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
-from engine.base.settings import count, text
+from engine.base.settings import count, size, text
 from engine.offload.bucket import DRIVERS, FILES, Bucket, driver_of
 from engine.offload.offload_policy import OffloadPolicy
+from engine.offload.tiered_storage import TierLimits
 
+MIB = 1 << 20
 BOOKIES_FIRST = "bookkeeper-first"
 STORAGE_FIRST = "tiered-storage-first"
 
@@ -57,6 +59,36 @@ class OffloadSettings:
     managed_ledger_offload_max_threads: int = count(
         2, "ledgers moved at the same time (managedLedgerOffloadMaxThreads)", low=1, high=64
     )
+    managed_ledger_offload_moved_bytes_per_second: int = size(
+        0, "bytes per second that a broker moves at most, of all topics; 0: without limit", low=0
+    )
+    managed_ledger_offload_read_bytes_per_second: int = size(
+        0,
+        "bytes per second that a broker reads at most from tiered storage, of all topics; 0: without limit",
+        low=0,
+    )
+    managed_ledger_offload_cache_bytes: int = size(
+        64 * MIB,
+        "bytes of tiered storage that a broker holds in memory for its readers, of all topics; at most half of them "
+        "are being read ahead",
+        low=2 * MIB,
+    )
+    managed_ledger_offload_read_ahead_bytes: int = size(
+        8 * MIB,
+        "bytes that are read ahead of a reader of tiered storage at most; it begins with 1 MiB and doubles",
+        low=0,
+    )
+    managed_ledger_offload_orphan_scan_interval_s: int = count(
+        0,
+        "seconds between two removals of objects that no topic names, by the broker that leads; 0: never",
+        low=0,
+    )
+    managed_ledger_offload_orphan_age_s: int = count(
+        86_400,
+        "age in seconds from which an object that no topic names is removed; above any difference of clocks and any "
+        "lag of the metadata store",
+        low=3600,
+    )
 
     def __post_init__(self) -> None:
         """Check the values. Raises ValueError, in one line that names the setting and its permitted values."""
@@ -83,6 +115,17 @@ class OffloadSettings:
             self.managed_ledger_offload_bucket,
             self.managed_ledger_offload_region,
             self.managed_ledger_offload_service_endpoint,
+        )
+
+    @property
+    def limits(self) -> TierLimits:
+        """The bounds of a process."""
+        return TierLimits(
+            self.managed_ledger_offload_max_threads,
+            self.managed_ledger_offload_moved_bytes_per_second,
+            self.managed_ledger_offload_read_bytes_per_second,
+            self.managed_ledger_offload_cache_bytes,
+            self.managed_ledger_offload_read_ahead_bytes,
         )
 
     @property

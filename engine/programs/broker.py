@@ -14,7 +14,7 @@ from engine.managed.factory import ManagedLedgerFactory
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
 from engine.offload.object_names import attributes_of
-from engine.offload.obstore_stores import ConfiguredStores
+from engine.offload.stores.obstore_stores import ConfiguredStores
 from engine.offload.tiered_storage import TieredStorage
 from engine.programs.program import EngineProgram
 from engine.settings import Settings, load
@@ -46,7 +46,7 @@ def build_broker(
         tiered=TieredStorage(
             ConfiguredStores(None if storage is None else storage.bucket),
             attributes_of(settings.node.cluster_name, SERVER_VERSION),
-            offload.managed_ledger_offload_max_threads,
+            offload.limits,
         ),
     )
     return BrokerService(

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from itertools import chain, combinations
 
+from engine.base.measures.byte_rate import ByteRate
 from engine.ledger import metadata_update
 from engine.ledger.client import LedgerClient
 from engine.ledger.digest import Digest, DigestType
@@ -23,7 +24,7 @@ from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from engine.metadata.store import MetadataStore
 from engine.repair.checking import LedgerFindings, Ranges, check, ends, held_from
 from engine.repair.marks import RepairRecords
-from engine.repair.segment_copy import ByteRate, CopyCounts, SegmentCopy
+from engine.repair.segment_copy import CopyCounts, SegmentCopy
 
 log = logging.getLogger(__name__)
 

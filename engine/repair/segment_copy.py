@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 
+from engine.base.measures.byte_rate import ByteRate
 from engine.base.slices import Slice
 from engine.ledger.access import LedgerAccess
 from engine.ledger.cluster.channel import BookieChannel
@@ -19,25 +20,6 @@ _FRAME = Struct(">II20s")
 _WORD = wire.header(wire.ADD, wire.RECOVERY_ADD)
 ON_THE_WAY = 2
 """Batches that are on their way to the new bookies."""
-
-
-class ByteRate:
-    """A bound of bytes per second, shared by all copies of a process; 0: none."""
-
-    def __init__(self, per_second: int) -> None:
-        self._per_second = per_second
-        self._loop = asyncio.get_running_loop()
-        self._free_at = 0.0
-
-    async def take(self, size: int) -> None:
-        """Wait until ``size`` more bytes may be copied."""
-        if not self._per_second:
-            return
-        now = self._loop.time()
-        start = max(self._free_at, now)
-        self._free_at = start + size / self._per_second
-        if start > now:
-            await asyncio.sleep(start - now)
 
 
 class CopyCounts:

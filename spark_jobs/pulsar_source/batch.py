@@ -17,7 +17,7 @@ from engine.managed.positions import LedgerSpan
 from engine.managed.reading.entry_reader import EntryReader, open_entries
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.offload.errors import MissingObjectError
-from engine.offload.obstore_stores import ConfiguredStores
+from engine.offload.stores.obstore_stores import ConfiguredStores
 from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire import pulsar_pb2 as pb

@@ -15,7 +15,7 @@ from engine.managed.stored.cursor_entries import last_readable
 from engine.managed.stored.records import CursorRecord, CursorState
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.offload.obstore_stores import ConfiguredStores
+from engine.offload.stores.obstore_stores import ConfiguredStores
 from spark_jobs.pulsar_source.brokers.access import BrokerAccess
 from spark_jobs.pulsar_source.brokers.entries import next_entry
 from spark_jobs.pulsar_source.offsets import TopicLedgers

@@ -17,6 +17,7 @@ from tests.sim.managed.workload import ManagedLedgers
 from tests.sim.migrating.workload import ACTS as MIGRATING_ACTS
 from tests.sim.migrating.workload import Migrating
 from tests.sim.moving.workload import Moving
+from tests.sim.offloading.workload import Offloading
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
 from tests.sim.regions.workload import Regions
@@ -382,6 +383,18 @@ def managed(rng: random.Random) -> Scenario:
     )
 
 
+def offloading(rng: random.Random) -> Scenario:
+    """Draw ``managed`` with a bucket to which ledgers are moved."""
+    shape = _bookies(rng)
+    return Scenario(
+        shape=shape,
+        workloads=(Offloading.draw(rng, shape.quorum),),
+        faults=draw_faults(rng, FAULTS),
+        # Long enough at times for objects to be old.
+        duration_s=rng.choice((4.0, 8.0, 15.0, 40.0)),
+    )
+
+
 def metadata(rng: random.Random) -> Scenario:
     """Draw the embedded metadata server and clients of its sessions."""
     return Scenario(
@@ -421,6 +434,7 @@ SCENARIOS: dict[str, Draw] = {
     "repair": repair,
     "days": days,
     "managed": managed,
+    "offloading": offloading,
     "light": light,
     "keys": keys,
     "delays": delays,
@@ -452,6 +466,7 @@ TURNS = (
     "delays",
     "topics",
     "managed",
+    "offloading",
     "passing",
     "publishing",
     "regions",

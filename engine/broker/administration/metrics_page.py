@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from engine.auth.authentication import Outcomes
 from engine.base.ids import EARLIEST
+from engine.base.measures.durations import Durations
 from engine.base.metrics import described, labels_of
 from engine.broker.administration import metric_families as F
 from engine.broker.administration.geo.replication_metrics import ReplicationRows
@@ -24,7 +25,6 @@ from engine.broker.administration.transaction_metrics import transaction_familie
 from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import SnapshotCounters
-from engine.broker.control.durations import Durations
 from engine.broker.control.written import LATENCIES_MS, MINUTE_S, SIZES, Minute
 from engine.broker.ports import BrokerIdentity
 from engine.broker.topics.lifecycle.topic_counters import Totals

@@ -7,6 +7,7 @@ from engine.auth.authorization.refusal_texts import COMMAND_REFUSALS
 from engine.auth.rights import Right
 from engine.base.clock import Clock
 from engine.base.errors import InvalidNameError
+from engine.base.measures.durations import Durations
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.connection.patterns import (
     NAME_MAX,
@@ -15,7 +16,6 @@ from engine.broker.connection.patterns import (
     name_matcher,
     topics_hash,
 )
-from engine.broker.control.durations import Durations
 from engine.broker.errors import BrokerError, InvalidTopicName, MetadataError
 from engine.broker.ports import Namespaces, Ownership, TopicMode
 from engine.broker.settings import DataPathSettings

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 from engine.base.errors import MagnetarError
+from engine.base.measures.durations import Durations
 from engine.base.names import SYSTEM_PREFIX, NamespaceName, TopicName
 from engine.base.tasks import TaskScope, UnderWay
 from engine.broker.context import Context, SnapshotCounters
-from engine.broker.control.durations import Durations
 from engine.broker.errors import (
     BrokerError,
     NotAllowed,

@@ -7,13 +7,15 @@ from typing import Protocol
 
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError, NoSuchEntryError
 from engine.managed.errors import OffloadedError
 from engine.managed.positions import LedgerSpan
 from engine.managed.stored.offloads import Offload, offload_of
-from engine.offload.errors import DamagedObjectError, OffloadError
+from engine.offload.errors import DamagedObjectError
 from engine.offload.object_names import ObjectName
-from engine.offload.object_reader import ObjectReader
 from engine.offload.object_store import ObjectStores
+from engine.offload.reading.block_cache import BlockCache
+from engine.offload.reading.object_reader import ObjectReader
 
 log = logging.getLogger(__name__)
 
@@ -31,31 +33,35 @@ class EntryReader(Protocol):
 
 
 class TwoPlacesReader:
-    """Reader of a ledger that is both in tiered storage and on bookies: from the former until that fails once."""
+    """Reader of a ledger that is both in tiered storage and on bookies: from one of them until that fails once."""
 
     def __init__(
-        self, stored: ObjectReader, open_other: Callable[[], Awaitable[EntryReader]]
+        self, ledger_id: int, first: EntryReader, open_other: Callable[[], Awaitable[EntryReader]]
     ) -> None:
-        self._stored = stored
-        self._open_other = open_other
-        self._other: EntryReader | None = None
+        self._ledger_id = ledger_id
+        self._reader = first
+        self._open_other: Callable[[], Awaitable[EntryReader]] | None = open_other
 
     async def read(self, first: int, last: int, bytes_max: int) -> list[Slice]:
         """Read as ``EntryReader.read``."""
-        if self._other is None:
-            try:
-                return await self._stored.read(first, last, bytes_max)
-            except OffloadError as error:
-                _log_other_place(self._stored.ledger_id, error)
-                self._other = await self._open_other()
-        return await self._other.read(first, last, bytes_max)
+        if self._open_other is None:
+            return await self._reader.read(first, last, bytes_max)
+        try:
+            return await self._reader.read(first, last, bytes_max)
+        except NoSuchEntryError:
+            raise
+        except LedgerError as error:
+            _log_other_place(self._ledger_id, error)
+            other = await self._open_other()
+        self._reader, self._open_other = other, None
+        return await other.read(first, last, bytes_max)
 
     def confirm(self, entry_id: int) -> None:
         """Do nothing: the ledger is closed."""
 
 
-def _log_other_place(ledger_id: int, error: OffloadError) -> None:
-    log.warning("read from bookies, not from tiered storage ledger=%d error=%s", ledger_id, error)
+def _log_other_place(ledger_id: int, error: LedgerError) -> None:
+    log.warning("ledger is read from its other place ledger=%d error=%s", ledger_id, error)
 
 
 async def open_entries(
@@ -66,20 +72,21 @@ async def open_entries(
     password: bytes = b"",
     objects: ObjectStores | None = None,
     bookies_first: bool = False,
+    blocks: BlockCache | None = None,
 ) -> EntryReader:
     """Open the ledger of ``span``, a topic's. Cancel-safe.
 
     The ``owner`` of the topic, which reads the ledger that it is writing through its writer, recovers one that is not
     closed: a crash left it open. Others read what the bookies report as confirmed and change nothing.
 
-    A ledger with a complete copy in tiered storage is read from ``objects`` where the bookies do not have it any more;
-    where they do, from either with ``bookies_first``, and from the other when that fails. Raises NoSuchLedgerError,
-    OffloadedError when tiered storage is needed and there is none, OffloadError, LedgerError, the store's errors.
+    A ledger with a complete copy in tiered storage is read from ``objects``, through ``blocks``, where the bookies do
+    not have it any more; where they do, from the bookies with ``bookies_first``, else from the copy, and from the other
+    when that fails. Raises NoSuchLedgerError, OffloadedError when tiered storage is needed and there is none,
+    OffloadError, LedgerError, the store's errors.
     """
     from_bookies = partial(_open_on_bookies, ledgers, span, owner=owner, password=password)
     offload = offload_of(span)
-    moved = offload.complete or offload.deleted_from_bookies
-    if not moved or (bookies_first and not offload.deleted_from_bookies):
+    if not offload.complete and not offload.deleted_from_bookies:
         return await from_bookies()
     if objects is None:
         if offload.deleted_from_bookies:
@@ -88,21 +95,26 @@ async def open_entries(
                 "tiered storage is not read here"
             )
         return await from_bookies()
+    from_objects = partial(_open_object, objects, span, offload, blocks)
+    if offload.deleted_from_bookies:
+        return await from_objects()
+    places: tuple[Callable[[], Awaitable[EntryReader]], ...] = (from_objects, from_bookies)
+    preferred, other = reversed(places) if bookies_first else places
     try:
-        stored = await _open_object(objects, span, offload)
-    except OffloadError as error:
-        if offload.deleted_from_bookies:
-            raise
+        reader = await preferred()
+    except LedgerError as error:
         _log_other_place(span.ledger_id, error)
-        return await from_bookies()
-    return stored if offload.deleted_from_bookies else TwoPlacesReader(stored, from_bookies)
+        return await other()
+    return TwoPlacesReader(span.ledger_id, reader, other)
 
 
-async def _open_object(objects: ObjectStores, span: LedgerSpan, offload: Offload) -> ObjectReader:
+async def _open_object(
+    objects: ObjectStores, span: LedgerSpan, offload: Offload, blocks: BlockCache | None
+) -> ObjectReader:
     if offload.attempt is None:
         raise DamagedObjectError(f"ledger {span.ledger_id}: the record names no object")
     name = ObjectName(offload.attempt, span.ledger_id)
-    stored = await ObjectReader.open(objects.open(offload.bucket), name)
+    stored = await ObjectReader.open(objects.open(offload.bucket), name, blocks)
     # Callers outside of the topic's broker may not know the number of entries.
     if span.timestamp_ms and stored.last_confirmed != span.entries - 1:
         raise DamagedObjectError(

@@ -10,6 +10,7 @@ from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.reading.entry_reader import EntryReader, open_entries
 from engine.managed.settings import ManagedSettings
 from engine.offload.object_store import ObjectStores
+from engine.offload.reading.block_cache import BlockCache
 from engine.wire.kernels import batch_sizes
 
 
@@ -73,7 +74,7 @@ class LedgerReads:
     """Handles of a topic's ledgers, and reads by ordinal."""
 
     __slots__ = (
-        "_ledgers", "_line", "_objects", "_readers", "_settings", "_writing", "bookies_first",
+        "_blocks", "_ledgers", "_line", "_objects", "_readers", "_settings", "_writing", "bookies_first",
         "fetched_bytes", "fetched_entries",
     )  # fmt: skip
 
@@ -83,9 +84,11 @@ class LedgerReads:
         line: LedgerLine,
         settings: ManagedSettings,
         objects: ObjectStores | None = None,
+        blocks: BlockCache | None = None,
     ) -> None:
         self._ledgers = ledgers
         self._objects = objects
+        self._blocks = blocks
         self.bookies_first = False
         """True to read what both bookies and tiered storage have from the former."""
         self._line = line
@@ -137,4 +140,5 @@ class LedgerReads:
             owner=True,
             objects=self._objects,
             bookies_first=self.bookies_first,
+            blocks=self._blocks,
         )

@@ -8,6 +8,7 @@ failed are deleted by the next one or with the ledger.
 
 import logging
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.base.backoff import Backoff
@@ -16,18 +17,20 @@ from engine.base.ids import Position
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import ManagedLedgerError, OffloadRunningError
+from engine.managed.positions import LedgerSpan
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.shared import Shared
 from engine.managed.state import LogState
-from engine.managed.stats import MoveCounters, OffloadPhase, OffloadStatus
+from engine.managed.stats import MoveCounters, MoveProgress, OffloadPhase, OffloadStatus
 from engine.managed.stored.offloads import DoomedObjects, Offload
 from engine.managed.stored.removal import delete_objects
 from engine.managed.tenure import Tenure
 from engine.managed.writing.offload_rules import due_ledgers, ledgers_before, releasable
 from engine.managed.writing.rolling import LedgerList, OffloadChange
-from engine.offload.errors import OffloadError
+from engine.offload.errors import ObjectStoreError, OffloadError, StoreTrouble
 from engine.offload.ledger_writing import write_ledger
 from engine.offload.object_names import ObjectName
+from engine.offload.object_store import ObjectStore
 from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TieredStorage
 
@@ -50,6 +53,7 @@ class LedgerMover:
         "_tasks",
         "_tenure",
         "counters",
+        "progress",
         "status",
     )
 
@@ -71,6 +75,7 @@ class LedgerMover:
         self._backoff = Backoff(RETRY_MIN_S, RETRY_MAX_S)
         self._not_before_ms = 0
         self.counters = MoveCounters()
+        self.progress = MoveProgress()
         self.status = OffloadStatus()
 
     @property
@@ -93,7 +98,7 @@ class LedgerMover:
             return
         due = due_ledgers(ledgers, now_ms, policy)
         if due or releasable(ledgers, now_ms, policy.deletion_lag_s):
-            self._begin(policy, tiered, [ledger.ledger_id for ledger in due], None)
+            self._begin(policy, tiered, due, None)
 
     def start(self, before: Position) -> None:
         """Move all closed ledgers before that of ``before``. Raises OffloadError without a policy,
@@ -105,29 +110,35 @@ class LedgerMover:
         if self.running:
             raise OffloadRunningError("ledgers of the topic are being moved already")
         ledgers = ledgers_before(self._state.line.ledgers, before)
-        self._begin(policy, tiered, [ledger.ledger_id for ledger in ledgers], before)
+        self._begin(policy, tiered, ledgers, before)
 
     def _begin(
         self,
         policy: OffloadPolicy,
         tiered: TieredStorage,
-        ledger_ids: list[int],
+        ledgers: Sequence[LedgerSpan],
         before: Position | None,
     ) -> None:
         self.status = OffloadStatus(OffloadPhase.RUNNING)
-        self._tasks.spawn("offload", self._run(policy, tiered, ledger_ids, before))
+        self.progress = MoveProgress(len(ledgers), sum(ledger.size for ledger in ledgers))
+        sizes = {ledger.ledger_id: ledger.size for ledger in ledgers}
+        self._tasks.spawn("offload", self._run(policy, tiered, sizes, before))
 
     async def _run(
         self,
         policy: OffloadPolicy,
         tiered: TieredStorage,
-        ledger_ids: list[int],
+        sizes: dict[int, int],
         before: Position | None,
     ) -> None:
         unmoved: list[int] = []
-        reason = ""
+        failure: Exception | None = None
         try:
-            for ledger_id in ledger_ids:
+            for ledger_id, size in sizes.items():
+                if isinstance(failure, ObjectStoreError):
+                    # The others would fail alike, after two writes to the metadata store each.
+                    unmoved.append(ledger_id)
+                    continue
                 try:
                     async with tiered.moving:
                         await self._move(policy, tiered, ledger_id)
@@ -137,19 +148,25 @@ class LedgerMover:
                         self._state.name, ledger_id, error,
                     )  # fmt: skip
                     unmoved.append(ledger_id)
-                    reason = reason or str(error)
+                    failure = failure or error
+                else:
+                    self.progress.done_ledgers += 1
+                    self.progress.done_bytes += size
+                self.progress.ledger_id, self.progress.written_bytes = -1, 0
             await self._release(policy)
         except (LedgerError, WorldError, ManagedLedgerError) as error:
-            reason = reason or str(error)
+            failure = failure or error
         finally:
-            self._finished(reason or None, unmoved, before)
+            self._finished(failure, unmoved, before)
         # Further ledgers may have been closed meanwhile.
         self.soon()
 
-    def _finished(self, reason: str | None, unmoved: list[int], before: Position | None) -> None:
+    def _finished(
+        self, failure: Exception | None, unmoved: list[int], before: Position | None
+    ) -> None:
         now_ms = self._shared.clock.wall_ms()
-        if reason is None:
-            self._backoff = Backoff(RETRY_MIN_S, RETRY_MAX_S)
+        if failure is None:
+            self._backoff.reset()
             self.status = OffloadStatus(OffloadPhase.SUCCESS, first_unmoved=before)
             return
         self.counters.last_failure_ms = now_ms
@@ -157,7 +174,10 @@ class LedgerMover:
             1000 * self._backoff.next_s(self._shared.entropy.random())
         )
         first = Position(min(unmoved), 0) if unmoved else before
-        self.status = OffloadStatus(OffloadPhase.ERROR, reason, first)
+        trouble = failure.trouble if isinstance(failure, OffloadError) else StoreTrouble.FAILED
+        self.status = OffloadStatus(
+            OffloadPhase.ERROR, str(failure), first, trouble, self._not_before_ms
+        )
 
     async def _move(self, policy: OffloadPolicy, tiered: TieredStorage, ledger_id: int) -> None:
         """Copy one ledger. Nothing happens when it has left the list meanwhile or has a complete copy."""
@@ -171,8 +191,7 @@ class LedgerMover:
             return
         name = ObjectName(attempt, ledger_id)
         try:
-            ledger = await self._shared.ledgers.open(ledger_id, recover=False)
-            await write_ledger(store, name, ledger, tiered.attributes)
+            await self._write(tiered, store, name)
         except (LedgerError, WorldError):
             await self._discard(DoomedObjects(ledger_id, attempt, policy.bucket))
             raise
@@ -191,6 +210,31 @@ class LedgerMover:
         self.counters.last_ledger_id = ledger_id
         self.counters.last_success_ms = self._shared.clock.wall_ms()
 
+    async def _write(self, tiered: TieredStorage, store: ObjectStore, name: ObjectName) -> None:
+        """Write the objects of a ledger, and count them."""
+        progress, meters = self.progress, tiered.meters_of(self._state.name)
+        progress.ledger_id = name.ledger_id
+
+        def written(size: int) -> None:
+            progress.written_bytes += size
+
+        try:
+            ledger = await self._shared.ledgers.open(name.ledger_id, recover=False)
+            index = await write_ledger(
+                store,
+                name,
+                ledger,
+                tiered.attributes,
+                rate=tiered.moved,
+                written=written,
+                reads=meters.bookie_reads,
+            )
+        except (LedgerError, WorldError) as error:
+            meters.move_errors += 1
+            meters.write_errors += isinstance(error, OffloadError)
+            raise
+        meters.moved_bytes += index.data_bytes
+
     async def _noted(self, ledger_id: int, change: OffloadChange) -> bool:
         with self._tenure.owned():
             noted = await self._list.note_offload(ledger_id, change)
@@ -199,9 +243,8 @@ class LedgerMover:
 
     async def _discard(self, doomed: DoomedObjects) -> None:
         """Delete what an attempt wrote, if that can be done now; the next attempt does it otherwise."""
-        assert self._shared.tiered is not None
         try:
-            await delete_objects(self._shared.tiered.stores, doomed)
+            await delete_objects(self._shared.objects(self._state.name), doomed)
         except OffloadError as error:
             log.warning("objects remain ledger=%d error=%s", doomed.ledger_id, error)
 

@@ -25,7 +25,7 @@ EDITS = (
     ),
     Edit(
         "checksums-of-blocks-not-compared",
-        "engine/offload/object_reader.py::ObjectReader._verified",
+        "engine/offload/reading/object_reader.py::ObjectReader._compared",
         "if crc32c(part) != self.index.checksums[i]:",
         "if False:",
         (f"{WRITING}::test_a_changed_byte_anywhere_is_damage_that_names_object_and_block",),
@@ -49,5 +49,45 @@ EDITS = (
             f"{MOVING}::test_objects_are_deleted_with_the_ledgers_that_are_trimmed",
         ),
         "U4",
+    ),
+    Edit(
+        "orphans-of-records-read-too-early",
+        "engine/offload/orphans.py::find_orphans",
+        "if listed.modified_ms >= older_than_ms:",
+        "if False:",
+        (
+            "unit/offload/test_orphans.py::test_an_object_that_may_be_written_now_is_too_young_for_a_verdict",
+        ),
+        "U5",
+    ),
+    Edit(
+        "objects-of-other-clusters-are-orphans",
+        "engine/offload/orphans.py::_is_of",
+        "return {name.lower(): value for name, value in attributes.items()}.get(CLUSTER) == cluster",
+        "return True",
+        (
+            "unit/offload/test_orphans.py::test_objects_that_no_record_names_are_deleted_and_no_others",
+        ),
+        "U5",
+    ),
+    Edit(
+        "objects-to-be-deleted-are-not-named",
+        "engine/managed/stored/object_references.py::NamedObjects.add",
+        "for doomed in record.doomed_objects:",
+        "for doomed in ():",
+        (
+            "unit/managed/stored/test_object_references.py::test_objects_of_attempts_copies_and_deletions_are_named",
+        ),
+        "U5",
+    ),
+    Edit(
+        "blocks-under-way-are-requested-again",
+        "engine/offload/reading/block_cache.py::BlockCache.blocks",
+        "task = self._under_way.get(key)",
+        "task = None",
+        (
+            "unit/offload/reading/test_block_cache.py::test_blocks_read_ahead_are_there_and_those_under_way_are_waited_for",
+        ),
+        "U2",
     ),
 )

@@ -16,6 +16,7 @@ from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+from engine.offload.tiered_storage import TieredStorage
 from tests.sim.kit.cluster import Machine
 from tests.sim.managed import history as m
 from tests.sim.managed.record import CURSORS, ManagedRecord
@@ -76,6 +77,7 @@ class ManagedHost:
         client: LedgerClient,
         topics: tuple[str, ...],
         config: LedgerConfig,
+        tiered: TieredStorage | None = None,
     ) -> None:
         self.record = record
         self.topics = topics
@@ -99,6 +101,7 @@ class ManagedHost:
             clock=machine.clock,
             entropy=cluster.entropy(machine),
             settings=settings,
+            tiered=tiered,
         )
         self._opened = 0
 

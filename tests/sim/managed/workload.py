@@ -14,7 +14,7 @@ from tests.sim.kit.hosts import Hosts
 from tests.sim.kit.scenario import Run
 from tests.sim.ledgers.record import LedgerRecord
 from tests.sim.managed import history as m
-from tests.sim.managed.hosts import ManagedHost, entry_of
+from tests.sim.managed.hosts import ManagedHost, Owner, entry_of
 from tests.sim.managed.record import ManagedRecord
 
 OPEN_S = 10.0
@@ -111,7 +111,11 @@ class ManagedWorkload:
                     if cursor.backlog_entries() and not cursor.has_more():
                         cursor.rewind()
                 await owner.persist(cursor)
+        await self._settle(owner)
         await owner.ledger.close()
+
+    async def _settle(self, owner: Owner) -> None:
+        """Wait for what else has to happen to a topic at the end."""
 
     def check(self) -> list[str]:
         self.run.cluster.count("history events", len(self.record.history.events))

@@ -11,6 +11,7 @@ from tests.sim.plants import (
     dispatch,
     found,
     geo,
+    offloading,
     publishing,
     rates,
     regions,
@@ -86,6 +87,20 @@ _MISTAKES = {
         managed.lost_race_for_the_list_taken_for_won,
         managed.cursors_are_those_read_first,
         managed.cursor_read_early_is_believed,
+    ),
+    "offloading": (
+        offloading.copy_counts_before_it_is_read_back,
+        offloading.upload_without_an_answer_counts_as_a_copy,
+        offloading.earlier_attempts_are_forgotten,
+        offloading.objects_of_trimmed_ledgers_are_forgotten,
+        offloading.attempts_are_named_when_they_are_complete,
+        offloading.objects_go_before_the_record_does,
+        offloading.damage_is_returned,
+        offloading.fewer_entries_are_the_rest,
+        offloading.reads_begin_at_their_block,
+        offloading.blocks_of_all_objects_are_one,
+        offloading.records_are_read_before_the_bucket,
+        offloading.orphans_of_any_age_are_removed,
     ),
     "regions": (
         regions.one_region_confirms,
@@ -276,6 +291,7 @@ PLANTS: dict[str, Plant] = {
     for make in mistakes
 }
 UNSEEN: dict[str, Plant] = {
+    "copy-in-doubt-is-deleted": Plant("offloading", offloading.copy_in_doubt_is_deleted),
     "lost-race-taken-for-won": Plant("ledger", ledger.lost_race_taken_for_won),
     "cookie-missed-by-a-server-that-is-behind": Plant(
         "topics", found.cookie_missed_by_a_server_that_is_behind

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from engine.offload.bucket import Bucket
 from engine.offload.errors import MissingObjectError, ObjectStoreError
-from engine.offload.object_store import StoredObject
+from engine.offload.object_store import BucketObject, StoredObject
 
 
 class MemoryObjects:
@@ -14,6 +14,8 @@ class MemoryObjects:
 
     def __init__(self) -> None:
         self.objects: dict[str, StoredObject] = {}
+        self.modified_ms = 0
+        """Time at which all objects were written."""
         self.requests: list[tuple[str, str]] = []
         self.fail: Callable[[str, str], bool] = lambda _method, _key: False
 
@@ -40,16 +42,22 @@ class MemoryObjects:
             raise MissingObjectError(f"no object {key}")
         return self.objects[key].data[start:stop]
 
+    async def attributes(self, key: str) -> Mapping[str, str]:
+        self._begin("attributes", key)
+        if key not in self.objects:
+            raise MissingObjectError(f"no object {key}")
+        return self.objects[key].attributes
+
     async def delete(self, keys: Sequence[str]) -> None:
         for key in keys:
             self._begin("delete", key)
             self.objects.pop(key, None)
 
-    async def listed(self, prefix: str = "") -> AsyncIterator[str]:
-        self._begin("keys", prefix)
-        for key in sorted(self.objects):
+    async def listed(self, prefix: str = "") -> AsyncIterator[BucketObject]:
+        self._begin("listed", prefix)
+        for key, stored in sorted(self.objects.items()):
             if key.startswith(prefix):
-                yield key
+                yield BucketObject(key, len(stored.data), self.modified_ms)
 
     def damage(self, key: str, at: int, data: bytes) -> None:
         """Replace bytes of a stored object from ``at`` on."""

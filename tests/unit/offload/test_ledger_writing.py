@@ -1,7 +1,9 @@
 """A ledger that was written to an object store is read back entry by entry, and damage is never returned as entries."""
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -20,7 +22,9 @@ from engine.offload.errors import (
 from engine.offload.index_object import encode_index
 from engine.offload.ledger_writing import write_ledger
 from engine.offload.object_names import ObjectName, attributes_of
-from engine.offload.object_reader import ObjectReader, read_index
+from engine.offload.object_store import StoredObject
+from engine.offload.reading.block_cache import BlockCache
+from engine.offload.reading.object_reader import ObjectReader, read_index
 from tests.support.ledger_cluster import payloads_of, run_of
 from tests.support.stores.memory_objects import MemoryObjects
 
@@ -106,8 +110,8 @@ async def test_blocks_within_the_budget_are_read_by_one_request() -> None:
     store = await written([b"x" * 100 for _ in range(20)], 600)
     reader = await ObjectReader.open(store, NAME)
     store.requests.clear()
-    (run,) = await reader.read(0, 19, 1 << 20)
-    assert run.count == 20
+    runs = await reader.read(0, 19, 1 << 20)
+    assert sum(run.count for run in runs) == 20
     assert store.requests == [("get_range", NAME.data_key)]
 
 
@@ -120,6 +124,44 @@ async def test_a_changed_byte_anywhere_is_damage_that_names_object_and_block() -
         store.damage(NAME.data_key, at, bytes([before ^ 1]))
         with pytest.raises(DamagedObjectError, match=rf"object {NAME.data_key}: block \d"):
             await read_all(reader, 0, 1)
+
+
+async def test_a_damaged_answer_is_requested_once_more() -> None:
+    payloads = [b"payload %d" % i for i in range(12)]
+    for checksums in (True, False):
+        store = await written(payloads, 200, checksums=checksums)
+        reader = await ObjectReader.open(store, NAME)
+        whole = store.objects[NAME.data_key]
+        store.fail = partial(
+            replacing, store, iter([whole._replace(data=b"?" * len(whole.data))]), whole
+        )
+        assert await read_all(reader, 0, 1) == payloads
+
+
+def replacing(
+    store: MemoryObjects,
+    objects: Iterator[StoredObject],
+    last: StoredObject,
+    _method: str,
+    _key: str,
+) -> bool:
+    """Put the next of ``objects``, then ``last``, in place of the data at each request."""
+    store.objects[NAME.data_key] = next(objects, last)
+    return False
+
+
+async def test_a_reader_that_reads_on_is_read_ahead_of_and_reads_nothing_twice() -> None:
+    payloads = [b"%04d" % i * 25 for i in range(400)]
+    store = await written(payloads, 1000)
+    cache = BlockCache(1 << 20, 8 << 10)
+    reader = await ObjectReader.open(store, NAME, cache)
+    store.requests.clear()
+    assert await read_all(reader, 0, 1500) == payloads
+    assert len(store.requests) < len(reader.index.blocks) // 2
+    assert cache.hits > cache.misses
+    store.requests.clear()
+    assert await read_all(reader, 0, 1500) == payloads
+    assert store.requests == []
 
 
 async def test_an_object_that_is_cut_or_gone_is_an_error_and_never_fewer_entries() -> None:

@@ -17,7 +17,6 @@ from engine.repair.bookie_changes import (
 from engine.repair.checking import lacks
 from engine.repair.election import Election
 from engine.repair.ledger_listing import ledgers
-from engine.repair.segment_copy import ByteRate
 from tests.sim.kit.cluster import FAST
 from tests.support.ledger_cluster import Listener, payloads_of, run_of
 from tests.unit.repair.conftest import RepairedCluster, Start
@@ -414,14 +413,6 @@ def test_missing_entries_are_those_of_the_position(
     if position == 1 and ranges == [(1, 9)]:
         held = [(0, 1), (3, 4), (6, 7), (9, 9)]
     assert lacks(held, 0, 9, position, 3, 2) is missing
-
-
-async def test_a_rate_bounds_the_bytes_of_all_copies() -> None:
-    rate = ByteRate(1000)
-    began = asyncio.get_running_loop().time()
-    await asyncio.gather(*(rate.take(1000) for _ in range(6)))
-    await rate.take(1)
-    assert 5.9 < asyncio.get_running_loop().time() - began < 6.2
 
 
 async def test_idle_ledger_whose_last_segment_is_empty_is_closed_and_copied(

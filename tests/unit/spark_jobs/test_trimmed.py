@@ -13,8 +13,8 @@ from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.metadata.apart.stores import StoreUrls
 from engine.offload.bucket import FILES, Bucket
 from engine.offload.errors import DamagedObjectError, MissingObjectError
-from engine.offload.obstore_stores import ConfiguredStores
 from engine.offload.offload_policy import OffloadPolicy
+from engine.offload.stores.obstore_stores import ConfiguredStores
 from engine.offload.tiered_storage import TieredStorage
 from engine.wire import mledger_pb2 as pb
 from engine.wire.batches import Message, pack_entry

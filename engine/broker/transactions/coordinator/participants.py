@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from engine.base.errors import MagnetarError
-from engine.broker.control.durations import Durations
+from engine.base.measures.durations import Durations
 from engine.broker.transactions.txn_id import TxnId
 from engine.client.broker_link import BrokerLink
 from engine.client.client import PulsarClient

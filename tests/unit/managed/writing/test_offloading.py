@@ -16,10 +16,11 @@ from engine.managed.stored.offloads import offload_of
 from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.offload.bucket import S3, Bucket
-from engine.offload.errors import DamagedObjectError, OffloadError
+from engine.offload.errors import DamagedObjectError, OffloadError, StoreTrouble
 from engine.offload.object_names import attributes_of, object_name_of
 from engine.offload.offload_policy import OffloadPolicy
 from engine.offload.tiered_storage import TieredStorage
+from tests.support.ledger_cluster import PATIENT
 from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling
 from tests.support.stores.memory_objects import MemoryObjects, MemoryObjectStores
 from tests.support.waiting import stays, until
@@ -162,6 +163,53 @@ async def test_a_store_that_fails_is_reported_and_tried_again_later(
     await until(lambda: places(ledger)[:3] == [(True, True)] * 3)
     assert tiers.orphans() == set()
     assert len(tiers.bucket.objects) == 6
+
+
+async def test_a_store_that_fails_is_not_asked_for_every_ledger_and_its_trouble_is_shown(
+    tiers: Tiers,
+) -> None:
+    tiers.bucket.fail = lambda method, _key: method == "put"
+    ledger = await tiers.fill(MANUAL)
+    ledger.offload(Position(ledger.line.ledgers[3].ledger_id, 0))
+    assert ledger.offload_progress.ledgers == 3
+    await tiers.settled(ledger)
+    status = ledger.offload_status
+    assert (status.phase, status.trouble) == (OffloadPhase.ERROR, StoreTrouble.FAILED)
+    assert status.first_unmoved == Position(ledger.line.ledgers[0].ledger_id, 0)
+    assert status.retry_ms > tiers.brokers.cluster.clock.wall_ms()
+    assert [method for method, _key in tiers.bucket.requests].count("put") == 1
+    tiers.bucket.fail = lambda _method, _key: False
+    ledger.offload(Position(ledger.line.ledgers[3].ledger_id, 0))
+    await tiers.settled(ledger)
+    progress = ledger.offload_progress
+    assert (progress.done_ledgers, progress.done_bytes) == (3, progress.bytes)
+    assert progress.ledger_id == -1
+
+
+async def test_with_bookies_first_a_ledger_that_they_lost_is_read_from_the_bucket(
+    tiers: Tiers,
+) -> None:
+    policy = replace(ALL, bookies_first=True)
+    ledger = await tiers.fill(policy)
+    await until(lambda: places(ledger)[:3] == [(True, False)] * 3)
+    ledger = await tiers.take_over(policy)
+    client = tiers.brokers.cluster.client(PATIENT)
+    for span in ledger.line.ledgers[:3]:
+        await client.delete(span.ledger_id)
+    assert await drain(ledger.cursors["s"]) == numbered(0, ENTRIES)
+
+
+async def test_cold_reads_are_read_ahead_and_their_failure_is_shown(tiers: Tiers) -> None:
+    ledger = await tiers.fill(AT_ONCE)
+    await until(lambda: places(ledger)[:3] == [(True, True)] * 3)
+    ledger = await tiers.take_over(AT_ONCE)
+    tiers.bucket.fail = lambda method, _key: method == "get_range"
+    with pytest.raises(OffloadError):
+        await ledger.cursors["s"].read(10, 1 << 20)
+    assert ledger.offload_read_error.startswith("failed: get_range")
+    tiers.bucket.fail = lambda _method, _key: False
+    assert await drain(ledger.cursors["s"]) == numbered(0, ENTRIES)
+    assert ledger.offload_read_error == ""
 
 
 async def test_bytes_that_the_store_changed_are_never_taken_for_a_copy(tiers: Tiers) -> None:

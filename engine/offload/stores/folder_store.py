@@ -1,6 +1,7 @@
 """Objects as files of one folder, which a whole cluster may share by NFS. An object that exists is durable."""
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -8,12 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from engine.offload.errors import MissingObjectError, ObjectStoreError
-from engine.offload.object_store import StoredObject
+from engine.offload.errors import MissingObjectError, ObjectStoreError, StoreTrouble
+from engine.offload.object_store import BucketObject, StoredObject
 
 T = TypeVar("T")
 PARTIAL = ".partial"
 """Ending of the name of a file that is being written."""
+_TROUBLES = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), StoreTrouble.FORBIDDEN),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), StoreTrouble.FULL),
+    **dict.fromkeys((errno.ESTALE, errno.ENODEV, errno.EHOSTDOWN), StoreTrouble.AWAY),
+    errno.ETIMEDOUT: StoreTrouble.SLOW,
+}
 
 
 class FolderStore:
@@ -74,6 +81,11 @@ class FolderStore:
 
         return await self._step(key, read)
 
+    async def attributes(self, key: str) -> Mapping[str, str]:
+        """See ``ObjectStore``."""
+        await self._step(key, self._path(key).stat)
+        return {}
+
     async def delete(self, keys: Sequence[str]) -> None:
         """See ``ObjectStore``."""
         for key in keys:
@@ -85,17 +97,23 @@ class FolderStore:
         for beside in self._folder.glob(f"{key}.*{PARTIAL}"):
             beside.unlink(missing_ok=True)
 
-    async def listed(self, prefix: str = "") -> AsyncIterator[str]:
+    async def listed(self, prefix: str = "") -> AsyncIterator[BucketObject]:
         """See ``ObjectStore``."""
 
-        def names() -> list[str]:
+        def found() -> list[BucketObject]:
             if not self._folder.exists():
                 return []
-            return sorted(path.name for path in self._folder.iterdir())
+            objects = []
+            for path in self._folder.iterdir():
+                if path.name.startswith(prefix) and not path.name.endswith(PARTIAL):
+                    with suppress(FileNotFoundError):
+                        stat = path.stat()
+                        modified_ms = stat.st_mtime_ns // 1_000_000
+                        objects.append(BucketObject(path.name, stat.st_size, modified_ms))
+            return sorted(objects)
 
-        for name in await self._step(prefix, names):
-            if name.startswith(prefix) and not name.endswith(PARTIAL):
-                yield name
+        for listed in await self._step(prefix, found):
+            yield listed
 
     def _path(self, key: str) -> Path:
         if not key or "/" in key or key.startswith("."):
@@ -108,7 +126,8 @@ class FolderStore:
         except FileNotFoundError as error:
             raise MissingObjectError(f"object {key} does not exist") from error
         except OSError as error:
-            raise ObjectStoreError(f"object {key}: {error.strerror or error}") from error
+            trouble = _TROUBLES.get(error.errno or 0, StoreTrouble.FAILED)
+            raise ObjectStoreError(f"object {key}: {error.strerror or error}", trouble) from error
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.clock import SystemClock
 from engine.offload.bucket import AZURE, FILES, S3, Bucket
 from engine.offload.errors import MissingObjectError, ObjectStoreError, OffloadError
 from engine.offload.object_store import ObjectStore
-from engine.offload.obstore_stores import ConfiguredStores
+from engine.offload.stores.obstore_stores import ConfiguredStores
 
 MIB = 1 << 20
 
@@ -78,10 +79,21 @@ async def test_an_upload_that_fails_leaves_no_object(store: ObjectStore) -> None
     assert [key async for key in store.listed()] == []
 
 
-async def test_keys_are_listed_by_their_beginning(store: ObjectStore) -> None:
+async def test_attributes_are_read_without_the_bytes(store: ObjectStore) -> None:
+    await store.put("k", pieces(b"x"), {"name": "value"})
+    attributes = await store.attributes("k")
+    assert attributes.get("name") == ("value" if store.keeps_attributes else None)
+    await store.delete(["k"])
+    with pytest.raises(MissingObjectError):
+        await store.attributes("k")
+
+
+async def test_objects_are_listed_by_the_beginning_of_their_keys(store: ObjectStore) -> None:
     for key in ("a-1", "a-2", "b-1"):
         await store.put(key, pieces(b"x"), {})
-    assert sorted([key async for key in store.listed("a-")]) == ["a-1", "a-2"]
+    objects = [listed async for listed in store.listed("a-")]
+    assert sorted((listed.key, listed.size) for listed in objects) == [("a-1", 1), ("a-2", 1)]
+    assert all(abs(listed.modified_ms - SystemClock().wall_ms()) < 60_000 for listed in objects)
     await store.delete(["a-1", "a-2", "b-1"])
     assert [key async for key in store.listed()] == []
 

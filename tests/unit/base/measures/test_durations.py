@@ -1,6 +1,6 @@
 """Durations: sums since the start, quantiles of the latest samples."""
 
-from engine.broker.control.durations import LATEST, Durations
+from engine.base.measures.durations import LATEST, Durations
 
 
 def test_there_are_no_quantiles_without_samples() -> None:

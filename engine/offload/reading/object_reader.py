@@ -1,12 +1,16 @@
 """Reads of a ledger's entries from its data object.
 
-A data object with checksums is read by whole blocks, each of which is verified (U2). One without, which another
-implementation wrote, may have blocks of many megabytes: it is read in ranges, and the offsets at which ranges ended are
-kept so that the next read need not search from the block's beginning.
+A data object with checksums is read by whole blocks, each of which is verified (U2), through a cache that also reads
+ahead where there is one. An object without, which another implementation wrote, may have blocks of many megabytes: it
+is read in ranges, and the offsets at which ranges ended are kept so that the next read need not search from the block's
+beginning. Bytes that are not as expected are requested once more: an answer may be damaged where the object is not.
 """
 
+import logging
 from bisect import bisect_right
-from typing import Self
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Self, TypeVar
 
 from engine.base.crc32c import crc32c
 from engine.base.errors import MisuseError
@@ -23,15 +27,39 @@ from engine.offload.errors import DamagedObjectError
 from engine.offload.index_object import ObjectIndex, decode_index
 from engine.offload.object_names import ObjectName, check_attributes
 from engine.offload.object_store import ObjectStore
+from engine.offload.reading.block_cache import BlockCache, BlockSource, ReadBlock
+
+log = logging.getLogger(__name__)
 
 RANGE_BYTES = 1 << 20
 """Bytes that are read at least in one range of a block without a checksum."""
 PLACES_MAX = 1024
 """Offsets of entries that are kept of one data object, besides those of its blocks."""
+ATTEMPTS = 2
+"""Requests for bytes that are not as expected."""
+AHEAD_MIN = 1 << 20
+"""Bytes read ahead of a reader that begins to read on; doubled with each read."""
+STREAMS_MAX = 16
+"""Readers of one object that read on, of which the places are kept."""
+T = TypeVar("T")
+
+
+async def _repeated(read: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of ``read``, which is called ATTEMPTS times at most while it finds damage."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return await read()
+        except DamagedObjectError as error:
+            log.warning("bytes of tiered storage are requested once more error=%s", error)
+    return await read()
 
 
 async def read_index(store: ObjectStore, name: ObjectName) -> ObjectIndex:
     """Read the index of a data object. Raises MissingObjectError, DamagedObjectError, ObjectStoreError."""
+    return await _repeated(partial(_read_index, store, name))
+
+
+async def _read_index(store: ObjectStore, name: ObjectName) -> ObjectIndex:
     stored = await store.get(name.index_key)
     if store.keeps_attributes:
         check_attributes(name.index_key, stored.attributes)
@@ -41,7 +69,13 @@ async def read_index(store: ObjectStore, name: ObjectName) -> ObjectIndex:
 class ObjectReader:
     """Reader of entries 0 to ``last_confirmed`` of one ledger in tiered storage, as ``LedgerReader`` is of bookies."""
 
-    def __init__(self, store: ObjectStore, name: ObjectName, index: ObjectIndex) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        name: ObjectName,
+        index: ObjectIndex,
+        cache: BlockCache | None = None,
+    ) -> None:
         self.ledger_id = name.ledger_id
         self._store = store
         self._key = name.data_key
@@ -50,11 +84,17 @@ class ObjectReader:
         self._ends = [*(block.offset for block in index.blocks[1:]), index.data_bytes]
         self._places: dict[int, int] = {}
         """Offsets at which ranges began or ended, by the id of the entry there; least recently found first."""
+        self._cache = cache
+        self._source = BlockSource(self._key, self._ends, self._read_verified)
+        self._streams = {0: AHEAD_MIN}
+        """Bytes to read ahead of those who read on, by the entry at which they continue; least recently used first."""
 
     @classmethod
-    async def open(cls, store: ObjectStore, name: ObjectName) -> Self:
-        """Open a data object by its index. Raises as ``read_index``."""
-        return cls(store, name, await read_index(store, name))
+    async def open(
+        cls, store: ObjectStore, name: ObjectName, cache: BlockCache | None = None
+    ) -> Self:
+        """Open a data object by its index; ``cache`` keeps blocks and reads ahead. Raises as ``read_index``."""
+        return cls(store, name, await read_index(store, name), cache)
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -81,12 +121,9 @@ class ObjectReader:
             )
         last = min(last, self.last_confirmed)
         at = bisect_right(self._firsts, first) - 1
-        try:
-            if self.index.checksums:
-                return await self._read_blocks(at, first, last, bytes_max)
-            return await self._read_part(at, first, last, bytes_max)
-        except DamagedObjectError as error:
-            raise DamagedObjectError(f"object {self._key}: {error}") from error
+        if self.index.checksums:
+            return await self._read_blocks(at, first, last, bytes_max)
+        return await _repeated(partial(self._read_part, at, first, last, bytes_max))
 
     async def verify(self, bytes_max: int) -> None:
         """Read all blocks and compare their checksums, about ``bytes_max`` at once. Raises as ``read``."""
@@ -113,6 +150,9 @@ class ObjectReader:
 
     async def _verified(self, at: int, stop: int) -> bytes:
         """Return the bytes of blocks ``at`` (inclusive) to ``stop`` (exclusive), compared with their checksums."""
+        return await _repeated(partial(self._compared, at, stop))
+
+    async def _compared(self, at: int, stop: int) -> bytes:
         blocks = self.index.blocks
         start = blocks[at].offset
         data = await self._store.get_range(self._key, start, self._ends[stop - 1])
@@ -120,26 +160,53 @@ class ObjectReader:
         for i in range(at, stop):
             part = view[blocks[i].offset - start : self._ends[i] - start]
             if crc32c(part) != self.index.checksums[i]:
-                raise DamagedObjectError(f"block {blocks[i].part} has another checksum")
+                raise self._damage(f"block {blocks[i].part} has another checksum")
         return data
+
+    async def _read_verified(self, at: int, stop: int) -> list[ReadBlock]:
+        """Return blocks ``at`` (inclusive) to ``stop`` (exclusive), each with the places of its entries."""
+        data = await self._verified(at, stop)
+        start = self.index.blocks[at].offset
+        read = []
+        for i in range(at, stop):
+            block, below = self.index.blocks[i], self._below(i)
+            # A buffer of its own, so that a block in memory does not keep its neighbours there.
+            part = data[block.offset - start : self._ends[i] - start]
+            try:
+                taken = take_entries(part, HEADER_BYTES, block.first, below - block.first)
+            except DamagedObjectError as error:
+                raise self._damage(str(error)) from error
+            if len(taken.spans) != 2 * (below - block.first):
+                raise self._damage(f"block {block.part} ends before entry {below - 1}")
+            read.append(ReadBlock(part, taken.spans))
+        return read
 
     async def _read_blocks(self, at: int, first: int, last: int, bytes_max: int) -> list[Slice]:
         stop = self._stop(at, last, bytes_max)
-        data = await self._verified(at, stop)
-        start = self.index.blocks[at].offset
-        spans: list[int] = []
-        for i in range(at, stop):
-            block = self.index.blocks[i]
-            below = self._below(i)
-            taken = take_entries(
-                data, block.offset - start + HEADER_BYTES, block.first, below - block.first
-            )
-            if len(taken.spans) != 2 * (below - block.first):
-                raise DamagedObjectError(f"block {block.part} ends before entry {below - 1}")
-            spans += taken.spans
-        skipped = 2 * (first - self._firsts[at])
-        kept = spans[skipped : skipped + 2 * (last + 1 - first)]
-        return [self._slice(data, kept, first)]
+        end = min(last + 1, self._below(stop - 1))
+        if self._cache is None:
+            read = await self._read_verified(at, stop)
+        else:
+            self._read_ahead(self._cache, first, end, stop)
+            read = await self._cache.blocks(self._source, at, stop)
+        runs = []
+        for i, block in enumerate(read, at):
+            start, below = self._firsts[i], self._below(i)
+            low, high = max(first, start), min(end, below)
+            spans = block.spans
+            if high - low < below - start:
+                spans = spans[2 * (low - start) : 2 * (high - start)]
+            runs.append(self._slice(block.data, spans, low))
+        return runs
+
+    def _read_ahead(self, cache: BlockCache, first: int, end: int, stop: int) -> None:
+        """Read ahead from block ``stop`` on if another read ended where this one begins; it ends before ``end``."""
+        ahead = self._streams.pop(first, 0)
+        self._streams[end] = min(2 * ahead, cache.ahead_bytes) if ahead else AHEAD_MIN
+        if len(self._streams) > STREAMS_MAX:
+            del self._streams[next(iter(self._streams))]
+        if ahead:
+            cache.read_ahead(self._source, stop, ahead)
 
     async def _read_part(self, at: int, first: int, last: int, bytes_max: int) -> list[Slice]:
         block, below = self.index.blocks[at], self._below(at)
@@ -149,16 +216,19 @@ class ObjectReader:
             end = min(offset + wanted, self._ends[at])
             data = await self._store.get_range(self._key, offset, end)
             start = 0
-            if offset == block.offset:
-                check_header(data, block)
-                start = HEADER_BYTES
-            taken = take_entries(data, start, entry_id, min(below, last + 1) - entry_id)
+            try:
+                if offset == block.offset:
+                    check_header(data, block)
+                    start = HEADER_BYTES
+                taken = take_entries(data, start, entry_id, min(below, last + 1) - entry_id)
+            except DamagedObjectError as error:
+                raise self._damage(str(error)) from error
             count = len(taken.spans) >> 1
             if not count:
                 # The entry is larger than the range, or it is not there.
                 wanted *= 2
                 if end == self._ends[at]:
-                    raise DamagedObjectError(f"block {block.part} ends before entry {entry_id}")
+                    raise self._damage(f"block {block.part} ends before entry {entry_id}")
                 continue
             self._note(entry_id + count, offset + taken.end)
             if entry_id + count > first:
@@ -183,6 +253,9 @@ class ObjectReader:
     def _below(self, at: int) -> int:
         """Return the id behind the last entry of block ``at``."""
         return self._firsts[at + 1] if at + 1 < len(self._firsts) else self.last_confirmed + 1
+
+    def _damage(self, text: str) -> DamagedObjectError:
+        return DamagedObjectError(f"object {self._key}: {text}")
 
     def _slice(self, data: bytes, spans: list[int], first: int) -> Slice:
         size = sum(spans[1::2]) - sum(spans[::2])

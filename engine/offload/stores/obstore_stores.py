@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.offload.bucket import ALIYUN, AZURE, FILES, GOOGLE, S3, Bucket, driver_of
-from engine.offload.errors import MissingObjectError, ObjectStoreError, OffloadError
-from engine.offload.folder_store import FolderStore
-from engine.offload.object_store import ObjectStore, StoredObject
+from engine.offload.errors import MissingObjectError, ObjectStoreError, OffloadError, StoreTrouble
+from engine.offload.object_store import BucketObject, ObjectStore, StoredObject
+from engine.offload.stores.folder_store import FolderStore
 
 PART_BYTES = 8 << 20
 """Bytes of one part of an upload; at most two are held."""
@@ -126,6 +126,12 @@ class ObstoreStore:
                 await self._obstore.get_range_async(self._store, key, start=start, end=stop)
             )
 
+    async def attributes(self, key: str) -> Mapping[str, str]:
+        """See ``ObjectStore``."""
+        with self._errors(key):
+            answer = await self._obstore.get_async(self._store, key, options={"head": True})
+            return {str(name): str(value) for name, value in answer.attributes.items()}
+
     async def delete(self, keys: Sequence[str]) -> None:
         """See ``ObjectStore``."""
         for key in keys:
@@ -135,22 +141,49 @@ class ObstoreStore:
             except MissingObjectError:
                 pass
 
-    async def listed(self, prefix: str = "") -> AsyncIterator[str]:
+    async def listed(self, prefix: str = "") -> AsyncIterator[BucketObject]:
         """See ``ObjectStore``."""
         with self._errors(prefix):
             async for rows in self._obstore.list(self._store):
                 for row in rows:
                     if row["path"].startswith(prefix):
-                        yield row["path"]
+                        modified_ms = round(row["last_modified"].timestamp() * 1000)
+                        yield BucketObject(row["path"], row["size"], modified_ms)
 
     @contextmanager
     def _errors(self, key: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error):
+                raise ObjectStoreError(
+                    f"object {key}: no such bucket", StoreTrouble.MISSING
+                ) from error
             raise MissingObjectError(f"object {key} does not exist") from error
         except (self._obstore.exceptions.BaseError, OSError) as error:
-            raise ObjectStoreError(f"object {key}: {_short(error)}") from error
+            raise ObjectStoreError(f"object {key}: {_short(error)}", _trouble(error)) from error
+
+
+_TEXTS = (
+    (StoreTrouble.FORBIDDEN, ("403", "401", "AccessDenied", "Forbidden", "credentials")),
+    (StoreTrouble.FULL, ("507", "QuotaExceeded", "XMinioStorageFull", "Insufficient Storage")),
+    (StoreTrouble.SLOW, ("timed out", "TimedOut", "timeout", "503", "429", "SlowDown")),
+    (StoreTrouble.AWAY, ("Connect", "connect", "dns error", "HTTP error", "error sending request")),
+)
+"""Parts of the texts of errors, which the library has no types for, by trouble; the first that is found counts."""
+
+
+def _trouble(error: BaseException) -> StoreTrouble:
+    if isinstance(error, PermissionError) or type(error).__name__ in (
+        "PermissionDeniedError",
+        "UnauthenticatedError",
+    ):
+        return StoreTrouble.FORBIDDEN
+    text = str(error)
+    for trouble, parts in _TEXTS:
+        if any(part in text for part in parts):
+            return trouble
+    return StoreTrouble.FAILED
 
 
 def _short(error: BaseException) -> str:
